@@ -19,6 +19,8 @@ from ..settings.model import SettingsModel
 
 #: Java's spelling of "there is no reset: tell me".
 _RESET_ALIASES = {"none": "fail"}
+#: Added to the rebalance timeout.
+_REBALANCE_SLACK_MS = 5_000
 _SASL_SETTINGS = (
     "sasl_mechanism",
     "sasl_plain_username",
@@ -235,6 +237,11 @@ class ConsumerConfig(SettingsModel):
     def rebalance_ms(self) -> int:
         """Rebalance timeout that is sent to the coordinator."""
         return self.rebalance_timeout_ms or self.max_poll_interval_ms
+
+    @property
+    def round_timeout_ms(self) -> int:
+        """Request timeout of JoinGroup and SyncGroup, which may wait at the coordinator for the others."""
+        return max(self.request_timeout_ms, self.rebalance_ms + _REBALANCE_SLACK_MS)
 
     @property
     def notice_ms(self) -> int:

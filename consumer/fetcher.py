@@ -8,15 +8,15 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from ..client.errors import ConsumerClosedError
 from ..client.fetch import STALE_METADATA, FetchedPartition, FetchFrom, FetchSession
 from ..client.requests import leader_or_raise
-from ..client.waiting import Signal
-from ..protocol import MAX_DECOMPRESSED_BYTES, ErrorCode, KafkaError, KohortError, TopicPartition
+from ..client.waiting import Signal, now_ms
+from ..protocol import ErrorCode, KafkaError, KohortError, TopicPartition
+from .config import ConsumerConfig
 from .decode import ChunkReader, end_of_run
 from .events import BrokerUnavailable, PartitionFailed
 from .positions import Phase, Position
@@ -28,34 +28,15 @@ BUSY_WAIT_MS = 20
 _FATAL = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPIC_EXCEPTION})
 
 
-@dataclass(frozen=True, slots=True)
-class FetchSettings:
-    """As in ConsumerConfig.
-
-    ``replica_lease_ms``: how long a preferred replica is used before asking again.
-    """
-
-    group: str
-    rack: str
-    read_committed: bool
-    min_bytes: int
-    max_bytes: int
-    partition_max_bytes: int
-    max_wait_ms: int
-    prefetch_max_bytes: int
-    check_crcs: bool
-    max_batch_bytes: int = MAX_DECOMPRESSED_BYTES
-    replica_lease_ms: int = 300_000
-
-
 class Fetcher:
     """Start ``run`` as a task; call ``wake`` after every change of positions or buffers."""
 
-    def __init__(self, reading: Reading, settings: FetchSettings) -> None:
+    def __init__(self, reading: Reading, config: ConsumerConfig) -> None:
         self._with = reading
-        self._settings = settings
+        self._config = config
+        self._read_committed = config.isolation_level == "read_committed"
         self._starts = StartOffsets(
-            reading, settings.group, settings.read_committed, stale=self._metadata_is_stale
+            reading, config.group, self._read_committed, stale=self._metadata_is_stale
         )
         self._changed = Signal()
         self.sessions: dict[int, FetchSession] = defaultdict(FetchSession)
@@ -85,18 +66,15 @@ class Fetcher:
                 task.cancel()
             await asyncio.gather(*self._busy.values(), return_exceptions=True)
 
-    def _now(self) -> float:
-        return asyncio.get_running_loop().time() * 1000
-
     def _next_retry_ms(self) -> float | None:
-        now = self._now()
+        now = now_ms()
         waits = [p.retry_at for p in self._with.positions if p.retry_at > now]
         waits += [at for at in self._node_retry_at.values() if at > now]
         waits += [at for _, at in self._faults.values() if at > now]
         return min(waits) - now if waits else None
 
     def _start_what_is_due(self) -> None:
-        now = self._now()
+        now = now_ms()
         if seeking := self._with.positions.in_phase(Phase.SEEKING, now):
             self._start("committed", lambda: self._starts.find_committed(seeking))
         self._look_at_metadata(now)
@@ -120,7 +98,7 @@ class Fetcher:
 
     def _start(self, key: str | int, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         _, not_before = self._faults.get(key, (0, 0.0))
-        if key not in self._busy and self._now() >= not_before:
+        if key not in self._busy and now_ms() >= not_before:
             task = self._busy[key] = asyncio.create_task(work(), name=f"kohort fetcher {key}")
             task.add_done_callback(lambda done: self._ended(key, done))
 
@@ -131,7 +109,7 @@ class Fetcher:
         else:
             # a bug, which may concern a single record or response
             failures, _ = self._faults.get(key, (0, 0.0))
-            self._faults[key] = failures + 1, self._now() + self._with.backoff.delay_ms(failures)
+            self._faults[key] = failures + 1, now_ms() + self._with.backoff.delay_ms(failures)
             asyncio.get_running_loop().call_exception_handler(
                 {"message": f"kohort fetcher: {key} failed", "exception": error, "task": task}
             )
@@ -191,16 +169,16 @@ class Fetcher:
 
     def _room(self, node: int) -> int:
         """Limit of a response: what prefetching leaves beside the pending requests to other nodes."""
-        settings = self._settings
+        config = self._config
         others = sum(size for other, size in self._asked_bytes.items() if other != node)
-        room = settings.prefetch_max_bytes - self._with.delivery.held.total - others
-        return max(settings.partition_max_bytes, min(settings.max_bytes, room))
+        room = config.prefetch_max_bytes - self._with.delivery.held.total - others
+        return max(config.max_partition_fetch_bytes, min(config.fetch_max_bytes, room))
 
     def _has_enough(self, position: Position) -> bool:
         buffered = self._with.delivery.buffered(position.partition)
         whole = self._with.delivery.held.total
-        return buffered >= self._settings.partition_max_bytes or (
-            buffered > 0 and whole >= self._settings.prefetch_max_bytes
+        return buffered >= self._config.max_partition_fetch_bytes or (
+            buffered > 0 and whole >= self._config.prefetch_max_bytes
         )
 
     async def _fetch(self, node: int, positions: list[Position], others_wait: bool) -> None:
@@ -212,27 +190,27 @@ class Fetcher:
         positions = [p for p in positions if p.readable and self._with.positions.get(p.partition) is p]
         while positions and await self._fetch_once(node, positions, others_wait):
             self.wake()
-            now = self._now()
+            now = now_ms()
             self._look_at_metadata(now)
             by_node, others_wait = self._wanted(now)
             positions = by_node.get(node, [])
 
     async def _fetch_once(self, node: int, positions: list[Position], others_wait: bool) -> bool:
         """Send one Fetch; return whether there was a response."""
-        settings = self._settings
+        config = self._config
         before = {p.partition: (p, p.changed, self._with.delivery.session_id(p.partition)) for p in positions}
-        max_wait_ms = min(settings.max_wait_ms, BUSY_WAIT_MS) if others_wait else settings.max_wait_ms
+        max_wait_ms = min(config.fetch_max_wait_ms, BUSY_WAIT_MS) if others_wait else config.fetch_max_wait_ms
         self._asked_bytes[node] = max_bytes = self._room(node)
         try:
             answer = await self._with.cluster.fetch(
                 {p.partition: self._from(p) for p in positions},
                 node_id=node,
                 max_bytes=max_bytes,
-                partition_max_bytes=settings.partition_max_bytes,
-                min_bytes=settings.min_bytes,
+                partition_max_bytes=config.max_partition_fetch_bytes,
+                min_bytes=config.fetch_min_bytes,
                 max_wait_ms=max_wait_ms,
-                read_committed=settings.read_committed,
-                rack=settings.rack,
+                read_committed=self._read_committed,
+                rack=config.client_rack,
                 session=self.sessions[node],
             )
         except ConsumerClosedError:
@@ -257,7 +235,7 @@ class Fetcher:
     def _node_failed(self, node: int, positions: list[Position], error: KohortError) -> None:
         failures = self._node_failures[node]
         self._node_failures[node] += 1
-        self._node_retry_at[node] = self._now() + self._with.backoff.delay_ms(failures)
+        self._node_retry_at[node] = now_ms() + self._with.backoff.delay_ms(failures)
         for position in positions:
             position.read_replica = -1
         if not failures:
@@ -273,7 +251,7 @@ class Fetcher:
         position.log_start_offset = fetched.log_start_offset
         if fetched.preferred_replica >= 0:
             position.read_replica = fetched.preferred_replica
-            position.replica_until = self._now() + self._settings.replica_lease_ms
+            position.replica_until = now_ms() + self._config.metadata_max_age_ms
         if not fetched.records:
             return
         end, leader_epoch, damage = end_of_run(fetched.records, position.fetch_offset, position.leader_epoch)
@@ -281,9 +259,9 @@ class Fetcher:
             position.partition,
             fetched.records,
             position.fetch_offset,
-            aborted=fetched.aborted if self._settings.read_committed else (),
-            check_crcs=self._settings.check_crcs,
-            max_batch_bytes=self._settings.max_batch_bytes,
+            aborted=fetched.aborted if self._read_committed else (),
+            check_crcs=self._config.check_crcs,
+            max_batch_bytes=self._config.max_decompressed_batch_bytes,
             damage=damage,
             generation=position.generation,
             session_id=session_id,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -10,7 +9,7 @@ from typing import TypeVar
 from ..client.cluster import Cluster
 from ..client.errors import ConsumerClosedError
 from ..client.offsets import EARLIEST, LATEST, CommittedOffset, EpochEnd, Errors
-from ..client.waiting import Backoff
+from ..client.waiting import Backoff, now_ms
 from ..protocol import ErrorCode, KafkaError, KohortError, TopicPartition, UnsupportedVersionError
 from . import done_ahead
 from .delivery import Delivery
@@ -267,8 +266,7 @@ class StartOffsets:
 
     def delay(self, position: Position) -> None:
         """Start the partition's back-off."""
-        now = asyncio.get_running_loop().time() * 1000
-        position.retry_at = now + self._with.backoff.delay_ms(position.failures)
+        position.retry_at = now_ms() + self._with.backoff.delay_ms(position.failures)
         position.failures += 1
 
 
