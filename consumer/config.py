@@ -249,6 +249,11 @@ class ConsumerConfig(SettingsModel):
         return 2 * self.heartbeat_interval_ms if self.leave_notice_ms is None else self.leave_notice_ms
 
     @property
+    def reads_committed(self) -> bool:
+        """Return whether records of open and aborted transactions are left out."""
+        return self.isolation_level == "read_committed"
+
+    @property
     def commits(self) -> bool:
         """Return whether records that are done are committed automatically."""
         return self.enable_auto_commit and bool(self.group)
