@@ -5,7 +5,7 @@
 
 from ._balanced_loads import BalanceLimit, explain_balance
 from ._range_and_roundrobin import RangeAssignor, RoundRobinAssignor
-from ._sticky import CooperativeStickyAssignor, RackPreference, StickyAssignor
+from ._sticky import CooperativeStickyAssignor, RackPreference, StickyAssignor, UniformAssignor
 from ._weighted import BalancedByWeightAssignor
 from .base import Assignor, GroupAssignment, Member, RebalanceProtocol, TopicInfo, in_member_order
 from .registry import AssignorError, available_assignors, load_assignor
@@ -30,6 +30,7 @@ __all__ = [
     "RoundRobinAssignor",
     "StickyAssignor",
     "TopicInfo",
+    "UniformAssignor",
     "available_assignors",
     "explain_balance",
     "in_member_order",

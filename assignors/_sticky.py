@@ -17,7 +17,7 @@ from ._min_cost_flow import Preferences, fewest_moves
 from ._owned_partitions import OwnedPartitions, OwnedPartitionsReader, owned_partitions
 from ._ownership import collector_paused, ownership_of
 from .base import Assignor, GroupAssignment, Member, RebalanceProtocol, TopicInfo
-from .user_data import NO_GENERATION, cooperative_claim, encode_cooperative, encode_sticky
+from .user_data import NO_GENERATION, Claim, cooperative_claim, encode_cooperative, encode_sticky
 
 
 class RackPreference(Enum):
@@ -128,6 +128,25 @@ class CooperativeStickyAssignor(_Balanced, Assignor):
     def on_assignment(self, partitions: Sequence[TopicPartition], generation: int) -> None:
         del partitions
         self._generation = generation
+
+
+class UniformAssignor(_Balanced, Assignor):
+    """``uniform`` (KIP-848): the same target, computed by the coordinator.
+
+    What members own are their parts of the target before: ``Subscription.owned``. Racks play no part.
+    """
+
+    name = "uniform"
+
+    def __init__(self) -> None:
+        super().__init__(racks=RackPreference.IGNORED)
+
+    def assign(self, topics: Mapping[str, TopicInfo], members: Mapping[str, Member]) -> GroupAssignment:
+        return self._assign(topics, members, _owned, withhold=False)
+
+
+def _owned(subscription: Subscription) -> OwnedPartitions:
+    return owned_partitions(Claim(subscription.owned, subscription.generation))
 
 
 def target_assignment(

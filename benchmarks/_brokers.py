@@ -26,6 +26,9 @@ SCRIPT = ROOT / "scripts" / "apache-kafka"
 START_TIMEOUT_S = 90.0
 _API_VERSIONS_V0 = struct.pack(">ihhih", 10, 18, 0, 1, -1)
 
+#: With byte code that is kept after a first start, as an installed package has it.
+ENVIRONMENT: Mapping[str, str] = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
+
 #: What both brokers are told, so that neither waits or refuses where the other does not.
 SETTINGS: Mapping[str, str] = {
     "group.initial.rebalance.delay.ms": "0",
@@ -146,7 +149,7 @@ def kohort(more: Mapping[str, str] = MappingProxyType({}), *, tls: bool = False)
         command += ["--set", f"{key}={value}"]
     begin = time.monotonic()
     with (folder / "stderr").open("wb") as errors:
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors, env=ENVIRONMENT)
     try:
         first_answer(port, lambda: process.poll() is not None)
         took_s = time.monotonic() - begin

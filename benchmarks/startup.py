@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 
-from ._brokers import SCRIPT, first_answer
+from ._brokers import ENVIRONMENT, SCRIPT, first_answer
 
 KAFKA_PORT = 19392
 
@@ -26,7 +26,7 @@ def kohort_once() -> tuple[float, float]:
     with tempfile.TemporaryDirectory() as data:
         command = [sys.executable, "-m", "kohort", "broker", "--port", "0", "--data", data]
         start = time.perf_counter()
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT) as process:
             assert process.stdout is not None
             line = next(line for line in process.stdout if line.startswith("kohort broker ready on "))
             ready = time.perf_counter() - start

@@ -6,7 +6,7 @@ import logging
 import struct
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..protocol import (
     ApiKey,
@@ -24,18 +24,14 @@ from ..protocol import (
     encode_response,
     encode_response_parts,
 )
-from ._pending_response import MeteredResponse, PendingResponse, TimedResponse
+from ._node import Node
+from ._pending_response import Caller, MeteredResponse, PendingResponse, TimedResponse
 from ._stopwatch import Stopwatch, clock
 from .apis._api import Request, ServedApi, replaced
+from .apis._gate import Gate
 from .metrics import SAMPLED, ApiMeter
+from .network._peer import Peer
 from .quotas import Gauge, told_ms
-
-if TYPE_CHECKING:
-    from ._node import Node
-    from .apis._gate import Gate
-    from .authorizer import Authorizer
-    from .network._connection import Connection
-    from .network._peer import Peer
 
 log = logging.getLogger("kohort.broker")
 
@@ -52,12 +48,12 @@ class Router:
         self._node = node
         self._load = apis
         self._apis: Mapping[int, ServedApi] = {}
-        self._gate = None if node.authorizer is None else _gate(node.authorizer)
+        self._gate = None if node.authorizer is None else Gate(node.authorizer)
         self._without_task: dict[bytes, tuple[MessageCodec, ApiMeter, ServedApi]] = {}
 
     @property
     def metered(self) -> bool:
-        """Whether the time that is spent on requests is to be measured: there are quotas."""
+        """Return whether the time that is spent on requests is to be measured: there are quotas."""
         return self._node.quotas.active
 
     def api_of(self, frame: bytes) -> ServedApi | None:
@@ -74,7 +70,7 @@ class Router:
         if peer.header is not None and (gauge := self._gauge_of(peer, peer.header.context)) is not None:
             gauge.record(spent_s * 100.0, now)
 
-    def take(self, frame: bytes, peer: Peer, connection: Connection, calls: deque[PendingResponse]) -> bool:
+    def take(self, frame: bytes, peer: Peer, connection: Caller, calls: deque[PendingResponse]) -> bool:
         """Hand the coordinator a request that it answers without a task; ``calls`` has its call until then.
 
         False for any other request, and for one that cannot be read or is not allowed whole: those are for
@@ -112,12 +108,11 @@ class Router:
         call: PendingResponse
         if connection.unmetered and (gauge := self._gauge_of(peer, context)) is not None:
             connection.unmetered = False
-            call = MeteredResponse(connection, codec, correlation_id, meter, node.throttle, gauge)
+            call = MeteredResponse(connection, codec, correlation_id, meter, api.parks, node.throttle, gauge)
         elif timed:
-            call = TimedResponse(connection, codec, correlation_id, meter, begun_s, peer.queue_s)
+            call = TimedResponse(connection, codec, correlation_id, meter, api.parks, begun_s, peer.queue_s)
         else:
-            call = PendingResponse(connection, codec, correlation_id, meter)
-        call.parks = api.parks
+            call = PendingResponse(connection, codec, correlation_id, meter, api.parks)
         calls.append(call)
         try:
             node.coordinator.submit(codec.api.key, codec.version, body, context, call)
@@ -159,7 +154,9 @@ class Router:
         body = decode_request(frame, header)
         context = peer.context(header.client_id)
         request = Request(api, header.api_version, body, context, peer.endpoint, self._apis)
-        meter = self._begin(header, peer)
+        meter = peer.meter = self._node.metrics.requests.of(header.api_key)
+        meter.count += 1
+        peer.traffic.requests += 1
         size = len(frame)
         # a request that waits does so without its bytes
         del frame
@@ -183,13 +180,6 @@ class Router:
         elif api.fetches:
             peer.traffic.fetched_bytes += _size(answer)
         return answer
-
-    def _begin(self, header: RequestHeader, peer: Peer) -> ApiMeter:
-        """Count a request."""
-        meter = peer.meter = self._node.metrics.requests.of(header.api_key)
-        meter.count += 1
-        peer.traffic.requests += 1
-        return meter
 
     def _within_quotas(
         self, header: RequestHeader, request: Request, response: Any, peer: Peer, size: int, spent_s: float
@@ -234,13 +224,6 @@ class Router:
         except Exception:
             log.exception("%s v%d failed: answered UNKNOWN_SERVER_ERROR", request.api.name, request.version)
             return request.error_answer(ErrorCode.UNKNOWN_SERVER_ERROR)
-
-
-def _gate(authorizer: Authorizer) -> Gate:
-    # imported only where it is needed: most brokers are started without
-    from .apis._gate import Gate
-
-    return Gate(authorizer)
 
 
 def _encoded(

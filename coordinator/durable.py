@@ -17,8 +17,11 @@ from typing import Final, NamedTuple, Protocol, TypeAlias, cast
 
 from ..offsets_topic import (
     NONE,
+    ConsumerGroupRecord,
     EncodedCommit,
     GroupDeleted,
+    GroupRecordType,
+    GroupRecordValue,
     GroupStored,
     OffsetCommitted,
     OffsetDeleted,
@@ -52,6 +55,9 @@ Entries: TypeAlias = dict[TopicPartition, OffsetEntry | bytes]
 _UNPLACED: Final = -1
 _NO_OFFSETS: Final[Entries] = {}
 
+#: The last words on a consumer group, by the type of the record and the name in its key.
+ConsumerGroupRecords: TypeAlias = dict[tuple[GroupRecordType, str], GroupRecordValue]
+
 #: Partitions that are remembered before those are looked for that nobody commits any more.
 _KEYS: Final = 10_000
 
@@ -82,12 +88,13 @@ class OpenTransaction(NamedTuple):
 
 @dataclass(slots=True)
 class Durable:
-    """``stored`` by group; ``offsets`` by group and partition; ``pending`` by producer id, group and
-    partition (offsets of open transactions); ``open_producers`` by group, which outlives its pending
-    offsets, with the time in ms of the first one.
+    """``stored`` by group, those of the consumer protocol in ``consumer_groups``; ``offsets`` by group and
+    partition; ``pending`` by producer id, group and partition (offsets of open transactions);
+    ``open_producers`` by group, which outlives its pending offsets, with the time in ms of the first one.
     """
 
     stored: dict[str, GroupStored] = field(default_factory=dict)
+    consumer_groups: dict[str, ConsumerGroupRecords] = field(default_factory=dict)
     offsets: dict[str, Entries] = field(default_factory=dict)
     pending: dict[int, dict[str, Entries]] = field(default_factory=dict)
     open_producers: dict[str, dict[int, int]] = field(default_factory=dict)
@@ -184,6 +191,16 @@ class Durable:
         """Take in tombstones of groups."""
         for record in records:
             self.stored.pop(record.group, None)
+
+    def store_consumer_groups(self, records: Sequence[ConsumerGroupRecord]) -> None:
+        """Take in parts of consumer groups and their tombstones."""
+        for kind, group_id, name, value in records:
+            if value is not None:
+                self.consumer_groups.setdefault(group_id, {})[kind, name] = value
+                continue
+            known = self.consumer_groups.get(group_id)
+            if known is not None and known.pop((kind, name), None) is not None and not known:
+                del self.consumer_groups[group_id]
 
     def load(self, batch: OffsetsBatch) -> Iterator[LoadedRecord]:
         """Take in the plain commits of a batch that is read back, and give its other records.

@@ -6,8 +6,6 @@ rebalance can serve; ``group_coordinator_threads``: all shards share one event l
 checks them here.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final
 

@@ -10,6 +10,7 @@ from ..protocol import ApiKey
 from .admin import delete_refusal, handle_delete, handle_list, list_refusal
 from .classic import CLASSIC
 from .classic.group import wake
+from .consumer import CONSUMER
 from .engine.shard import Api, CoordinatorTopic, Kind, Shard, Waits
 from .events import append_refused
 from .groups import Groups, GroupShard
@@ -26,7 +27,7 @@ _ADMIN: Final[Kind[Groups]] = Kind(
 #: The topic, and who has records in it or answers from them.
 OFFSETS_TOPIC: Final[CoordinatorTopic[Groups]] = CoordinatorTopic(
     "__consumer_offsets",
-    (CLASSIC, OFFSETS, _ADMIN),
+    (CLASSIC, CONSUMER, OFFSETS, _ADMIN),
     key_of=lambda body: body.group_id or "",
     encode=encode_all,
     decode=decode,

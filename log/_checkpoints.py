@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 import uuid
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,7 @@ from ._files import FileSystem, read_whole, write_whole
 from ._names import PARTITION_METADATA
 
 _VERSION = "0"
+_INT_AND_LONG = re.compile(r"(0|[1-9]\d*) (0|[1-9]\d*)", re.ASCII)
 _MAX_INT = 2**31 - 1
 _MAX_LONG = 2**63 - 1
 
@@ -22,12 +24,9 @@ def read_offsets(fs: FileSystem, path: str) -> dict[TopicPartition, int]:
     """A checkpoint file: an offset for each partition. Empty if there is none. Raises DataFolderError."""
     offsets: dict[TopicPartition, int] = {}
     for line in _read_entries(fs, path):
-        try:
-            topic, partition, offset = line.split(" ")
-            key = TopicPartition(topic, _number(partition, _MAX_INT))
-            offsets[key] = _number(offset, _MAX_LONG)
-        except ValueError:
-            raise _unreadable(path, f"the line {line!r} is not 'topic partition offset'") from None
+        topic, _, numbers = line.partition(" ")
+        partition, offset = _int_and_long(path, line, numbers, "topic partition offset")
+        offsets[TopicPartition(topic, partition)] = offset
     return offsets
 
 
@@ -39,11 +38,7 @@ def read_epochs(fs: FileSystem, path: str) -> list[tuple[int, int]]:
     """A leader-epoch-checkpoint: (epoch, its first offset), oldest first. Raises DataFolderError."""
     epochs: list[tuple[int, int]] = []
     for line in _read_entries(fs, path):
-        try:
-            epoch, start = line.split(" ")
-            epochs.append((_number(epoch, _MAX_INT), _number(start, _MAX_LONG)))
-        except ValueError:
-            raise _unreadable(path, f"the line {line!r} is not 'epoch offset'") from None
+        epochs.append(_int_and_long(path, line, line, "epoch offset"))
         if len(epochs) > 1 and (epochs[-1][0] <= epochs[-2][0] or epochs[-1][1] < epochs[-2][1]):
             raise _unreadable(path, f"the line {line!r} does not rise")
     return epochs
@@ -115,12 +110,12 @@ def write_properties(fs: FileSystem, path: str, properties: Mapping[str, str]) -
     write_whole(fs, path, text.encode())
 
 
-def _number(text: str, most: int) -> int:
-    """A number as Kafka writes it. Raises ValueError."""
-    number = int(text)
-    if text != str(number) or not 0 <= number <= most:
-        raise ValueError(text)
-    return number
+def _int_and_long(path: str, line: str, text: str, what: str) -> tuple[int, int]:
+    """Two numbers as Kafka writes them, none negative."""
+    found = _INT_AND_LONG.fullmatch(text)
+    if found is None or int(found[1]) > _MAX_INT or int(found[2]) > _MAX_LONG:
+        raise _unreadable(path, f"the line {line!r} is not {what!r}")
+    return int(found[1]), int(found[2])
 
 
 def _read_entries(fs: FileSystem, path: str) -> list[str]:

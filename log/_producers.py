@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ..protocol import BatchHeader, CorruptBatchError, ErrorCode, KafkaError
+from ..protocol import BatchHeader, CorruptBatchError, ErrorCode, KafkaError, crc32c_function
 from ._files import FileSystem, read_whole, write_whole
 from ._indexes import AbortedTransaction
 from ._names import SNAPSHOT, file_name
@@ -113,16 +113,21 @@ class Producers:
         """First offset of the oldest open transaction."""
         return next(iter(self._open.values()), None)
 
+    def get(self, producer_id: int) -> Producer | None:
+        """The state of a producer; None for one that is not known."""
+        return self._producers.get(producer_id)
+
     def duplicate_of(self, header: BatchHeader) -> AppendedBatch | None:
         """The batch that was appended already, if this one repeats it."""
         producer = self._producers.get(header.producer_id)
         return producer.find(header) if producer is not None and header.base_sequence >= 0 else None
 
-    def check(self, header: BatchHeader, *, sequence: bool) -> None:
+    def check(self, header: BatchHeader, *, sequence: bool, marker: Marker | None = None) -> None:
         """Refuse a batch with a producer id that may not be appended now; ``sequence`` asks for its numbers
-        too.
+        too. ``marker`` is what a control batch says.
 
-        Raises KafkaError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER or INVALID_TXN_STATE.
+        Raises KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED,
+        OUT_OF_ORDER_SEQUENCE_NUMBER or INVALID_TXN_STATE.
         """
         producer = self._producers.get(header.producer_id)
         if producer is None:
@@ -133,6 +138,12 @@ class Producers:
             raise KafkaError(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
                 f"producer {producer.producer_id} is at epoch {producer.epoch}, not {header.producer_epoch}",
+            )
+        if marker is not None and marker.coordinator_epoch < producer.coordinator_epoch:
+            raise KafkaError(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                f"a marker of coordinator epoch {marker.coordinator_epoch} behind one of "
+                f"{producer.coordinator_epoch}",
             )
         if sequence and not header.control:
             _check_sequence(producer, header)
@@ -192,7 +203,7 @@ class Producers:
 
     def _note_data(self, producer: Producer, header: BatchHeader) -> None:
         batch = (header.last_sequence, header.last_offset, header.last_offset_delta, header.max_timestamp_ms)
-        producer.batches.append(AppendedBatch(*batch))
+        producer.batches.append(AppendedBatch._make(batch))
         if header.transactional and producer.transaction_start == NONE:
             producer.transaction_start = header.base_offset
             self._open[producer.producer_id] = header.base_offset
@@ -227,7 +238,7 @@ _VERSION = 1
 def encode_snapshot(producers: Iterable[Producer]) -> bytes:
     entries = [_encode(producer) for producer in producers]
     body = struct.pack(">i", len(entries)) + b"".join(entries)
-    return _HEAD.pack(_VERSION, _crc32c(body), len(entries)) + body[4:]
+    return _HEAD.pack(_VERSION, crc32c_function()(body), len(entries)) + body[4:]
 
 
 def decode_snapshot(data: bytes) -> list[Producer]:
@@ -237,9 +248,9 @@ def decode_snapshot(data: bytes) -> list[Producer]:
     version, crc, count = _HEAD.unpack_from(data)
     if version != _VERSION:
         raise CorruptBatchError(f"producer snapshot of version {version}: only {_VERSION} is known")
-    if crc != _crc32c(data[_CRC_END:]) or len(data) != _HEAD.size + count * _ENTRY.size:
+    if crc != crc32c_function()(data[_CRC_END:]) or len(data) != _HEAD.size + count * _ENTRY.size:
         raise CorruptBatchError("producer snapshot that does not match its checksum")
-    return [_decode(*fields) for fields in _ENTRY.iter_unpack(data[_HEAD.size :])]
+    return [_decode(fields) for fields in _ENTRY.iter_unpack(data[_HEAD.size :])]
 
 
 def write_snapshot(fs: FileSystem, folder: str, offset: int, producers: Iterable[Producer]) -> None:
@@ -264,39 +275,16 @@ def stray_snapshots(offsets: Iterable[int], bases: Iterable[int]) -> list[int]:
     return sorted(set(offsets[:-1]).difference(bases))
 
 
-def _encode(producer: Producer) -> bytes:
-    last = producer.batches[-1] if producer.batches else AppendedBatch(-1, -1, 0, -1)
-    return _ENTRY.pack(
-        producer.producer_id,
-        producer.epoch,
-        last.last_sequence,
-        last.last_offset,
-        last.offset_delta,
-        producer.last_timestamp_ms,
-        producer.coordinator_epoch,
-        producer.transaction_start,
-    )
+def _encode(one: Producer) -> bytes:
+    last = one.batches[-1] if one.batches else AppendedBatch(-1, -1, 0, -1)
+    ids = (one.producer_id, one.epoch)
+    return _ENTRY.pack(*ids, *last[:3], one.last_timestamp_ms, one.coordinator_epoch, one.transaction_start)
 
 
-def _decode(
-    producer_id: int,
-    epoch: int,
-    last_sequence: int,
-    last_offset: int,
-    offset_delta: int,
-    timestamp_ms: int,
-    coordinator_epoch: int,
-    transaction_start: int,
-) -> Producer:
+def _decode(fields: tuple[int, ...]) -> Producer:
+    producer_id, epoch, sequence, offset, delta, timestamp_ms, coordinator_epoch, transaction_start = fields
     producer = Producer(producer_id, epoch, coordinator_epoch, timestamp_ms, transaction_start)
-    if last_offset >= 0:
-        last = AppendedBatch(last_sequence, last_offset, offset_delta, timestamp_ms)
-        producer.batches = deque([last], producer.batches.maxlen)
+    batch = AppendedBatch(sequence, offset, delta, timestamp_ms)
+    if batch.last_offset >= 0:
+        producer.batches.append(batch)
     return producer
-
-
-def _crc32c(data: bytes) -> int:
-    # on first use: the package reads its own metadata at import, a tenth of a broker's time to start
-    from crc32c import crc32c
-
-    return crc32c(data)

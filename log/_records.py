@@ -27,6 +27,9 @@ from ._steps import Steps
 #: Offset, timestamp in milliseconds, key, value; None is null.
 Record = tuple[int, int, bytes | None, bytes | None]
 
+#: Bit of a varint's byte that others follow.
+_MORE = 0x80
+
 
 def decode_records(data: bytes | bytearray, header: BatchHeader, position: int = 0) -> list[Record]:
     """The records of the batch at ``position``. Its checksum is not looked at.
@@ -46,15 +49,11 @@ def decode_records(data: bytes | bytearray, header: BatchHeader, position: int =
 
 def _walk(data: bytes, header: BatchHeader) -> list[Record]:
     records: list[Record] = []
-    base_offset, base_timestamp = header.base_offset, header.base_timestamp_ms
-    if header.log_append_time:
-        base_timestamp = header.max_timestamp_ms
-    follows_delta = not header.log_append_time
-    position, size = 0, len(data)
-    while position < size:
+    position = 0
+    while position < len(data):
         delta, later_ms, key, value, position = record_at(data, position)
-        timestamp = base_timestamp + later_ms if follows_delta else base_timestamp
-        records.append((base_offset + delta, timestamp, key, value))
+        time_ms = header.max_timestamp_ms if header.log_append_time else header.base_timestamp_ms + later_ms
+        records.append((header.base_offset + delta, time_ms, key, value))
     return records
 
 
@@ -74,24 +73,27 @@ def record_at(data: bytes, position: int) -> tuple[int, int, bytes | None, bytes
     else:
         later_ms, position = 0, position + 1
     delta, position = read_varint(data, position)
-    key, position = _nullable(data, position)
-    value, position = _nullable(data, position)
+    key = value = None
+    # lengths of one byte, as most are, are read in place
+    length = data[position]
+    if length < _MORE:
+        length, position = (length >> 1) ^ -(length & 1), position + 1
+    else:
+        length, position = read_varint(data, position)
+    if length >= 0:
+        key = data[position : position + length]
+        position += length
+    length = data[position]
+    if length < _MORE:
+        length, position = (length >> 1) ^ -(length & 1), position + 1
+    else:
+        length, position = read_varint(data, position)
+    if length >= 0:
+        value = data[position : position + length]
+        position += length
     if position >= end:
         raise ValueError("a record shorter than its fields")
     return delta, later_ms, key, value, end
-
-
-def _nullable(data: bytes, position: int) -> tuple[bytes | None, int]:
-    length = data[position]
-    if length >= 0x80:
-        length, position = read_varint(data, position)
-    else:
-        position += 1
-        length = (length >> 1) ^ -(length & 1)
-    if length < 0:
-        return None, position
-    end = position + length
-    return data[position:end], end
 
 
 _ABORT, _COMMIT = 0, 1

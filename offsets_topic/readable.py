@@ -6,8 +6,9 @@ from contextlib import suppress
 from typing import Any, Final
 
 from ..protocol import KohortError, decode_assignment, subscribed_topics
+from ._reader import CorruptRecordError
+from .consumer_groups import ConsumerGroupRecord, GroupRecordType
 from .records import (
-    CorruptRecordError,
     GroupDeleted,
     GroupStored,
     OffsetCommitted,
@@ -38,7 +39,25 @@ def readable(key: bytes | None, value: bytes | None) -> tuple[str, dict[str, Any
     if isinstance(record, GroupStored):
         members = [_member(member, record.protocol_type) for member in record.members]
         return "group", {**record._asdict(), "members": members}
+    if isinstance(record, ConsumerGroupRecord):
+        return _consumer_group(record)
     return "other", {"type": record.type, "tombstone": record.value is None}
+
+
+def _consumer_group(record: ConsumerGroupRecord) -> tuple[str, dict[str, Any]]:
+    kind = f"consumer group {record.type.name.lower().replace('_', ' ')}"
+    fields: dict[str, Any] = {"group": record.group}
+    if record.name:
+        fields["regex" if record.type is GroupRecordType.REGEX else "member"] = record.name
+    if record.value is None:
+        return f"{kind} tombstone", fields
+    told = record.value._asdict()
+    for name in ("partitions", "assigned", "revoking"):
+        if name in told:
+            told[name] = {str(topic): list(numbers) for topic, numbers in told[name].items()}
+    if told.get("classic") is not None:
+        told["classic"] = told["classic"]._asdict()
+    return kind, fields | told
 
 
 def _member(member: StoredMember, protocol_type: str) -> dict[str, Any]:

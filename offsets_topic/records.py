@@ -1,7 +1,8 @@
 """Records of ``__consumer_offsets``: typed values and their bytes, as Apache Kafka writes and reads them.
 
-A key begins with an int16 that says what the record is: 0 or 1 a committed offset, 2 a group, anything above
-something newer (KIP-848, share groups) that is kept as it is and stepped over. A value begins with its own
+A key begins with an int16 that says what the record is: 0 or 1 a committed offset, 2 a classic group, 3 to 8
+and 16 a part of a consumer group (KIP-848, see ``consumer_groups``), any other something newer (share groups)
+that is kept as it is and stepped over. A value begins with its own
 int16 version. No value is a tombstone. Everything is big-endian; strings are UTF-8 behind an int16 length.
 
 Read: OffsetCommitValue 0 to 4, GroupMetadataValue 0 to 4 (4 is flexible, KIP-482, and nobody writes it yet).
@@ -15,14 +16,15 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
-from ..protocol import KohortError
+from ._reader import CorruptRecordError, Reader
+from .consumer_groups import CONSUMER_GROUP_TYPES, ConsumerGroupRecord, decode_consumer_group
 
 #: Stands for "none" in numbers: no leader epoch, no expiry, no state timestamp.
 NONE = -1
 
 _OFFSET_KEY_TYPES = (0, 1)
 _GROUP_KEY_TYPE = 2
-_FLEXIBLE_VERSION = 4
+_LAST_VERSION = 4
 _MAX_STRING_BYTES = 0x7FFF
 
 _INT16 = struct.Struct(">h")
@@ -32,10 +34,6 @@ _OFFSET_HEAD = struct.Struct(">hqih")  # version 3, offset, leader epoch, length
 _BARE_OFFSET = struct.Struct(">hqihq")  # the same without metadata, and the commit's time
 _OFFSET_HEAD_V1 = struct.Struct(">hqh")
 _TWO_INT64 = struct.Struct(">qq")
-
-
-class CorruptRecordError(KohortError):
-    """A record of the offsets topic that cannot be read; the text says which part."""
 
 
 class OffsetCommitted(NamedTuple):
@@ -100,7 +98,9 @@ class UnknownRecord(NamedTuple):
     value: bytes | None
 
 
-Record: TypeAlias = OffsetCommitted | OffsetDeleted | GroupStored | GroupDeleted | UnknownRecord
+Record: TypeAlias = (
+    OffsetCommitted | OffsetDeleted | GroupStored | GroupDeleted | ConsumerGroupRecord | UnknownRecord
+)
 
 
 def encode(record: Record) -> tuple[bytes, bytes | None]:
@@ -113,6 +113,8 @@ def encode(record: Record) -> tuple[bytes, bytes | None]:
         return offset_key(*record), None
     if isinstance(record, GroupDeleted):
         return group_key(record.group), None
+    if isinstance(record, ConsumerGroupRecord):
+        return record.encoded()
     return record.key, record.value
 
 
@@ -232,23 +234,26 @@ def _read_plain_offset(key: bytes, value: bytes) -> OffsetCommitted | None:
 
 
 def _read(key: bytes, value: bytes | None) -> Record:
-    reader = _Reader(key, "key")
+    reader = Reader(key, "key")
     record_type = reader.int16()
     if record_type in _OFFSET_KEY_TYPES:
         group, topic, partition = reader.string(), reader.string(), reader.int32()
         if value is None:
             return OffsetDeleted(group, topic, partition)
-        return _read_offset(group, topic, partition, _Reader(value, "committed offset"))
+        return _read_offset(group, topic, partition, Reader(value, "committed offset"))
     if record_type == _GROUP_KEY_TYPE:
         group = reader.string()
-        return GroupDeleted(group) if value is None else _read_group(group, _Reader(value, "group"))
+        return GroupDeleted(group) if value is None else _read_group(group, Reader(value, "group"))
+    if record_type in CONSUMER_GROUP_TYPES:
+        record = decode_consumer_group(record_type, reader, value)
+        return UnknownRecord(record_type, key, value) if record is None else record
     if record_type < 0:
         raise CorruptRecordError(f"a key of type {record_type} in the offsets topic")
     return UnknownRecord(record_type, key, value)
 
 
-def _read_offset(group: str, topic: str, partition: int, reader: _Reader) -> OffsetCommitted:
-    version = reader.version()
+def _read_offset(group: str, topic: str, partition: int, reader: Reader) -> OffsetCommitted:
+    version = reader.version(_LAST_VERSION, flexible_from=_LAST_VERSION)
     offset = reader.int64()
     leader_epoch = reader.int32() if version >= 3 else NONE
     metadata = reader.string()
@@ -260,8 +265,8 @@ def _read_offset(group: str, topic: str, partition: int, reader: _Reader) -> Off
     )
 
 
-def _read_group(group: str, reader: _Reader) -> GroupStored:
-    version = reader.version()
+def _read_group(group: str, reader: Reader) -> GroupStored:
+    version = reader.version(_LAST_VERSION, flexible_from=_LAST_VERSION)
     protocol_type = reader.string()
     generation = reader.int32()
     protocol = reader.nullable_string()
@@ -272,7 +277,7 @@ def _read_group(group: str, reader: _Reader) -> GroupStored:
     return GroupStored(group, protocol_type, generation, protocol, leader, state_timestamp_ms, members)
 
 
-def _read_member(version: int, reader: _Reader) -> StoredMember:
+def _read_member(version: int, reader: Reader) -> StoredMember:
     member_id = reader.string()
     instance_id = reader.nullable_string() if version >= 3 else None
     client_id, client_host = reader.string(), reader.string()
@@ -292,83 +297,3 @@ def _read_member(version: int, reader: _Reader) -> StoredMember:
         subscription,
         assignment,
     )
-
-
-class _Reader:
-    """Reads one field after another; lengths are checked against what is there before they are believed."""
-
-    __slots__ = ("_data", "_flexible", "_position", "_what")
-
-    def __init__(self, data: bytes, what: str) -> None:
-        self._data = data
-        self._position = 0
-        self._flexible = False
-        self._what = what
-
-    def version(self) -> int:
-        version = self.int16()
-        if not 0 <= version <= _FLEXIBLE_VERSION:
-            raise CorruptRecordError(f"{self._what}: version {version} is not known here")
-        self._flexible = version == _FLEXIBLE_VERSION
-        return version
-
-    def int16(self) -> int:
-        return int.from_bytes(self._take(2), "big", signed=True)
-
-    def int32(self) -> int:
-        return int.from_bytes(self._take(4), "big", signed=True)
-
-    def int64(self) -> int:
-        return int.from_bytes(self._take(8), "big", signed=True)
-
-    def string(self) -> str:
-        text = self.nullable_string()
-        if text is None:
-            raise CorruptRecordError(f"{self._what}: null at byte {self._position} where a string must be")
-        return text
-
-    def nullable_string(self) -> str | None:
-        data = self._nullable(self._uvarint() - 1 if self._flexible else self.int16())
-        try:
-            return None if data is None else data.decode()
-        except UnicodeDecodeError as error:
-            raise CorruptRecordError(f"{self._what}: not UTF-8 before byte {self._position}") from error
-
-    def byte_string(self) -> bytes:
-        data = self._nullable(self._uvarint() - 1 if self._flexible else self.int32())
-        return b"" if data is None else data
-
-    def count(self) -> int:
-        count = self._uvarint() - 1 if self._flexible else self.int32()
-        if not 0 <= count <= len(self._data) - self._position:
-            raise CorruptRecordError(f"{self._what}: {count} elements before byte {self._position}")
-        return count
-
-    def tags(self) -> None:
-        """Step over the tagged fields of a flexible struct; no such field is defined so far."""
-        if self._flexible:
-            for _ in range(self._uvarint()):
-                self._uvarint()
-                self._take(self._uvarint())
-
-    def _nullable(self, length: int) -> bytes | None:
-        if length < -1:
-            raise CorruptRecordError(f"{self._what}: length {length} before byte {self._position}")
-        return None if length == -1 else self._take(length)
-
-    def _uvarint(self) -> int:
-        value = 0
-        for shift in range(0, 35, 7):
-            byte = self._take(1)[0]
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-        raise CorruptRecordError(f"{self._what}: a number of more than five bytes at byte {self._position}")
-
-    def _take(self, size: int) -> bytes:
-        end = self._position + size
-        if end > len(self._data):
-            raise CorruptRecordError(f"{self._what}: {len(self._data)} bytes end before byte {end}")
-        data = self._data[self._position : end]
-        self._position = end
-        return data

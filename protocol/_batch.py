@@ -128,7 +128,7 @@ def verify_batch(data: bytes | bytearray | memoryview, header: BatchHeader, posi
     end = position + header.size
     if end > len(data):
         raise CorruptBatchError(f"batch of {header.size} bytes cut short by {end - len(data)}", position)
-    crc = _crc32c()(memoryview(data)[position + _ATTRIBUTES_AT : end])
+    crc = crc32c_function()(memoryview(data)[position + _ATTRIBUTES_AT : end])
     if crc != header.crc:
         raise CorruptBatchError(f"checksum is {header.crc:#010x}, the bytes give {crc:#010x}", position)
 
@@ -234,13 +234,18 @@ def build_batch(
     return out
 
 
-def with_payload(batch: bytes | bytearray, codec: int, payload: bytes) -> bytearray:
-    """An uncompressed batch with its records replaced by what a codec made of them."""
-    out = bytearray(batch[:BATCH_OVERHEAD]) + payload
+def seal_batch(header: BatchHeader, records: bytes | bytearray) -> bytearray:
+    """The batch of a header and records, with its length and its checksum set."""
+    out = bytearray(_HEADER.pack(*header)) + records
     _LENGTH.pack_into(out, _LENGTH_AT, len(out) - _LOG_OVERHEAD)
-    out[_ATTRIBUTES_AT + 1] |= codec
     _write_crc(out, 0)
     return out
+
+
+def with_payload(batch: bytes | bytearray, codec: int, payload: bytes) -> bytearray:
+    """An uncompressed batch with its records replaced by what a codec made of them."""
+    header = parse_batch_header(batch)
+    return seal_batch(header._replace(attributes=header.attributes | codec), payload)
 
 
 def write_varint(out: bytearray, value: int) -> None:
@@ -314,12 +319,13 @@ def _varint(value: int) -> bytes:
 def _write_crc(data: bytearray, position: int) -> None:
     (length,) = _LENGTH.unpack_from(data, position + _LENGTH_AT)
     with memoryview(data) as view:
-        crc = _crc32c()(view[position + _ATTRIBUTES_AT : position + _LOG_OVERHEAD + length])
+        crc = crc32c_function()(view[position + _ATTRIBUTES_AT : position + _LOG_OVERHEAD + length])
     _CRC.pack_into(data, position + _CRC_AT, crc)
 
 
 @cache
-def _crc32c() -> Callable[[bytes | bytearray | memoryview], int]:
+def crc32c_function() -> Callable[[bytes | bytearray | memoryview], int]:
+    """The function that gives bytes their CRC-32C."""
     # on first use: the package reads its own metadata at import, a tenth of our time to start
     from crc32c import crc32c
 

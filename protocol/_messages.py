@@ -61,6 +61,8 @@ class MessageCodec(NamedTuple):
     version: int
     flexible: bool
     response_head: struct.Struct
+    #: ``(correlation_id, body)``: a whole response frame, length included.
+    response_frame: Callable[[int, Any], bytes | bytearray]
     read_request: _Read
     write_request: _Write
     read_response: _Read
@@ -86,13 +88,6 @@ class MessageCodec(NamedTuple):
             raise _cut_short(self, "Response", end - len(frame))
         return body
 
-    def response_frame(self, correlation_id: int, body: Any) -> bytearray:
-        """A whole response frame, length included."""
-        out = bytearray(self.response_head.pack(0, correlation_id))
-        self.write_response(out, body, self.version)
-        _LENGTH.pack_into(out, 0, len(out) - _LENGTH_BYTES)
-        return out
-
 
 @cache
 def codec_of(api_key: int, version: int) -> MessageCodec:
@@ -101,15 +96,26 @@ def codec_of(api_key: int, version: int) -> MessageCodec:
     api.require(version)
     module = messages_of(api_key)
     flexible = api.flexible(version)
+    head = _HEAD_WITH_TAGS if flexible and api.key is not ApiKey.API_VERSIONS else _HEAD
+    write_response = module.write_response(version)
+
+    def response_frame(correlation_id: int, body: Any) -> bytearray:
+        out = bytearray(head.pack(0, correlation_id))
+        write_response(out, body, version)
+        _LENGTH.pack_into(out, 0, len(out) - _LENGTH_BYTES)
+        return out
+
     return MessageCodec(
         api,
         version,
         flexible,
-        _HEAD_WITH_TAGS if flexible and api.key is not ApiKey.API_VERSIONS else _HEAD,
+        head,
+        # one of numbers alone has a shorter way
+        module.frame_response(version) if hasattr(module, "frame_response") else response_frame,
         module.read_request(version),
         module.write_request(version),
         module.read_response(version),
-        module.write_response(version),
+        write_response,
     )
 
 
@@ -170,7 +176,7 @@ def decode_request(frame: bytes, header: RequestHeader) -> Any:
     return codec_of(header.api_key, header.api_version).request(frame, header.size)
 
 
-def encode_response(api_key: int, version: int, correlation_id: int, body: Any) -> bytearray:
+def encode_response(api_key: int, version: int, correlation_id: int, body: Any) -> bytes | bytearray:
     """A whole response frame, length included."""
     return codec_of(api_key, version).response_frame(correlation_id, body)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -36,7 +37,7 @@ FIXED = {
 }
 _WRITTEN = "Written by scripts/generate_messages.py: do not edit."
 #: Letters of formats in the names of constants.
-_LETTERS = str.maketrans("?bhHiIqd", "TBHUIWQD")
+_LETTERS = str.maketrans("?bhHiIqdx", "TBHUIWQDX")
 PYTHON = {
     "string": "str",
     "bytes": "bytes",
@@ -261,12 +262,11 @@ class Module:
             yield "from collections.abc import Sequence"
         if self.formats:
             yield "from struct import Struct"
-        yield "from typing import Any, NamedTuple"
+        yield "from typing import Any"
         if "UUID" in every:
             yield "from uuid import UUID"
         yield ""
-        if self.helpers:
-            yield f"from ._wire import {', '.join(sorted(self.helpers, key=str.lower))}"
+        yield f"from ._wire import {', '.join(sorted(self.helpers | {'NamedTuple'}, key=str.lower))}"
 
     def _class(self, name: str, fields: list[Field], words: str, key: int | None = None) -> None:
         for each in fields:
@@ -300,6 +300,25 @@ class Module:
             writers.append((f"_write_{name}", versions))
         yield self._choice(f"read_{side}", readers)
         yield self._choice(f"write_{side}", writers)
+        if side == "response" and self.api in INLINE and all(each.fixed for each in message.fields):
+            yield self._frame(message)
+
+    def _frame(self, message: Message) -> str:
+        """Writes a whole response frame that is nothing but numbers at once."""
+        shapes: dict[str, int] = {}
+        for version in range(message.versions.low, message.versions.high + 1):
+            fields = [each for each in message.fields if version in each.versions]
+            tags = "x" * (version in message.flexible)
+            text = f"ii{tags}{''.join(FIXED[each.kind][0] for each in fields)}{tags}"
+            values = "".join(f", body.{each.name}" for each in fields)
+            size = struct.calcsize(f">{text}") - 4
+            made = f"lambda correlation_id, body: {self.format(text)}.pack({size}, correlation_id{values})"
+            shapes.setdefault(made, version)
+        code = Code()
+        for made, version in reversed(shapes.items()):
+            code.add(f"if version >= {version}:", f"    return {made}")
+        code.lines[-2:] = [f"    return {made}"]
+        return "\n".join(["", "def frame_response(version: int) -> Any:", *code.lines, ""])
 
     def _choice(self, name: str, functions: list[tuple[str, Range]]) -> str:
         """A public name for the function of a version."""
@@ -489,37 +508,26 @@ class Reader(Side):
             code.add("end = at + size", f"{target} = {value}", "at = end")
         self.null(each, target, within)
 
+    def null(self, each: Field, target: str, within: Range) -> None:
+        """What follows ``if size >= 0``: a null, for which any negative length stands, where that may be."""
+        code = self.code
+        nullable = each.nullable.cut(within)
+        condition = None if nullable.empty else nullable.condition(within)
+        refuse = f'raise {self.helper("null_in")}("{self.message.name}.{each.name}")'
+        if condition:
+            with code.block(f"elif {condition}:"):
+                code.add(f"{target} = None")
+        with code.block("else:"):
+            code.add(refuse if nullable.empty or condition else f"{target} = None")
+
     def refuse_null(self, each: Field, target: str, within: Range) -> None:
         """Where a value was read by a helper that lets nulls through."""
         nullable = each.nullable.cut(within)
         condition = None if nullable.empty else nullable.condition(within)
-        if not nullable.empty and condition is None:
-            return
-        words = f"{target} is None" + (f" and not {_parenthesised(condition)}" if condition else "")
-        with self.code.block(f"if {words}:"):
-            self.code.add(f'raise {self.helper("null_in")}("{self.message.name}.{each.name}")')
-
-    def null(self, each: Field, target: str, within: Range) -> None:
-        """What follows ``if size >= 0``: a null, where that may be."""
-        code = self.code
-        nullable = each.nullable.cut(within)
-        refuse = (
-            f'raise {self.helper("null_in")}("{self.message.name}.{each.name}")' if nullable != within else ""
-        )
-        condition = None if nullable.empty else nullable.condition(within)
-        if nullable.empty:
-            with code.block("else:"):
-                code.add(refuse)
-        elif condition is None:
-            with code.block("elif size == -1:"):
-                code.add(f"{target} = None")
-            with code.block("else:"):
-                code.add(f'raise {self.helper("malformed")}("a negative length")')
-        else:
-            with code.block(f"elif size == -1 and {condition}:"):
-                code.add(f"{target} = None")
-            with code.block("else:"):
-                code.add(refuse)
+        if nullable.empty or condition:
+            words = f"{target} is None" + (f" and not ({condition})" if condition else "")
+            with self.code.block(f"if {words}:"):
+                self.code.add(f'raise {self.helper("null_in")}("{self.message.name}.{each.name}")')
 
     def varint(self, name: str) -> None:
         self.code.add(f"{name} = data[at]", "at += 1")
@@ -567,8 +575,31 @@ class Reader(Side):
                 )
             return
         declared = any(f" {target}: Any" in line for line in code.lines)
+        name = target if declared else f"{target}: Any"
+        bare = None if null else self.bare(each, within)
+        if bare is not None:
+            text, width, checks, numbers = bare
+            values = [
+                f"{inner.name}_" if inner in numbers else inner.default for inner in _present(each.fields)
+            ]
+            items = "".join(f"{inner.name}_, " for inner in numbers)
+            code.add(f"end = at + {width} * size")
+            with code.block(f"if {' and '.join(['size > 1', *checks])}:"):
+                code.add(
+                    f"{name} = [_new({each.kind}, ({_tuple(values)})) "
+                    f"for {items} in {self.module.format(text)}.iter_unpack(data[at:end])]",
+                    "at = end",
+                )
+            with code.block("else:"):
+                code.add(f"{target} = []")
+                self.one_by_one(each, target, within)
+            return
         start = "None if size < 0 else []" if null else "[]"
-        code.add(f"{target} = {start}" if declared else f"{target}: Any = {start}")
+        code.add(f"{name} = {start}")
+        self.one_by_one(each, target, within)
+
+    def one_by_one(self, each: Field, target: str, within: Range) -> None:
+        code = self.code
         with code.block("for _ in range(size):"):
             item = code.name("item")
             inner = Field(
@@ -576,6 +607,31 @@ class Reader(Side):
             )
             self.one(inner, item, within)
             code.add(f"{target}.append({item})")
+
+    def bare(self, each: Field, within: Range) -> tuple[str, int, list[str], list[Field]] | None:
+        """How elements are read at once that have nothing but numbers, and defaults in their strings and tags:
+        format, bytes, what to look at first, and the numbers. None if there are none such.
+        """
+        text, width = "", 0
+        empty: dict[int, bytes] = {}
+        numbers = []
+        for inner in self.split(each.fields, within)[0]:
+            if inner.versions.cut(within) != within:
+                return None
+            if inner.fixed:
+                text += FIXED[inner.kind][0]
+                width += FIXED[inner.kind][1]
+                numbers.append(inner)
+            elif self.flexible and inner.kind == "string" and not inner.array and inner.may_be_none:
+                empty[width] = b"\0" if inner.default == "None" else b"\1"
+                text, width = text + "x", width + 1
+            else:
+                return None
+        if self.flexible:
+            empty[width] = b"\0"
+            text, width = text + "x", width + 1
+        checks = [f"data[at + {at} : end : {width}] == {byte!r} * size" for at, byte in empty.items()]
+        return (text, width, checks, numbers) if numbers else None
 
     def smallest(self, each: Field, within: Range) -> int:
         """The least bytes that an element takes, in every version of ``within``."""
@@ -667,21 +723,28 @@ class Writer(Side):
 
     def struct(self, item: str, fields: list[Field], within: Range) -> None:
         body, tagged = self.split(fields, within)
-        for run in self.runs(body, within):
+        runs = list(self.runs(body, within))
+        for run in runs:
             condition = run[0].versions.condition(within)
             if condition:
                 with self.code.block(f"if {condition}:"):
                     self.run(item, run, run[0].versions.cut(within))
+            elif run is runs[-1] and run[0].fixed and self.flexible and not tagged:
+                self.code.add(f"out += {self.packed(item, run)}")
+                return
             else:
                 self.run(item, run, within)
         if self.flexible:
             self.tags(item, tagged, within)
 
+    def packed(self, item: str, run: list[Field], *, last: bool = True) -> str:
+        """Numbers as bytes; with the empty tagged fields of a flexible struct if they are its last."""
+        text = "".join(FIXED[each.kind][0] for each in run) + "x" * (last and self.flexible)
+        return f"{self.module.format(text)}.pack({', '.join(f'{item}.{each.name}' for each in run)})"
+
     def run(self, item: str, run: list[Field], within: Range) -> None:
         if run[0].fixed:
-            text = "".join(FIXED[each.kind][0] for each in run)
-            values = ", ".join(f"{item}.{each.name}" for each in run)
-            self.code.add(f"out += {self.module.format(text)}.pack({values})")
+            self.code.add(f"out += {self.packed(item, run, last=False)}")
             return
         (each,) = run
         if each.array:
@@ -774,6 +837,16 @@ class Writer(Side):
             if each.kind in FIXED and not each.is_struct:
                 code.add(f'out += {self.helper("pack")}(f">{{len({items})}}{FIXED[each.kind][0]}", *{items})')
                 return
+            body, tagged = self.split(each.fields, within)
+            runs = list(self.runs(body, within))
+            if (
+                len(runs) == 1
+                and not tagged
+                and runs[0][0].fixed
+                and not runs[0][0].versions.condition(within)
+            ):
+                code.add(f'out += b"".join([{self.packed(item, runs[0])} for {item} in {items}])')
+                return
             with code.block(f"for {item} in {items}:"):
                 self.element(item, each, within)
 
@@ -796,7 +869,7 @@ class Writer(Side):
             value = code.name(f"{each.name}_")
             condition = each.tagged.cut(each.versions).condition(within)
             code.add(f"{value} = getattr({item}, {each.name!r}, {each.default})")
-            words = _differs(value, each) + (f" and {_parenthesised(condition)}" if condition else "")
+            words = _differs(value, each) + (f" and ({condition})" if condition else "")
             with code.block(f"if {words}:"):
                 whole = code.name("whole")
                 code.add(f"{whole}, out = out, bytearray()")
@@ -832,10 +905,6 @@ def _differs(value: str, each: Field) -> str:
     if each.default in ("()", "False"):
         return value
     return f"not {value}" if each.default == "True" else f"{value} != {each.default}"
-
-
-def _parenthesised(condition: str) -> str:
-    return f"({condition})"
 
 
 def _tuple(values: list[str]) -> str:

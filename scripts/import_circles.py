@@ -17,13 +17,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "kohort"
 
-#: Rooms that had circles when this check was written. A room leaves the list for good with its last circle.
-UNFINISHED = frozenset(
-    {
-        "testing",
-    }
-)
-
 #: Folders at the root that are no part of the package.
 _ELSEWHERE = {"benchmarks", "build", "dist", "docs", "examples", "scripts", "tests"}
 
@@ -93,40 +86,22 @@ def circles(graph: Mapping[str, Iterable[str]]) -> list[list[str]]:
     return sorted(found, key=lambda group: (-len(group), group))
 
 
-def room_of(name: str) -> str:
-    """The folder at the root that a module is in."""
-    return name.split(".")[1] if "." in name else name
-
-
-def report(graph: Mapping[str, Iterable[str]], unfinished: frozenset[str]) -> tuple[list[str], list[str]]:
-    """Lines about every circle, and what is wrong: circles in finished rooms, finished rooms on the list."""
-    lines, wrong = [], []
-    left: set[str] = set()
+def report(graph: Mapping[str, Iterable[str]]) -> list[str]:
+    """Lines about every circle, and who imports whom in it."""
+    lines = []
     for group in circles(graph):
-        rooms = {room_of(name) for name in group}
-        left |= rooms
-        lines.append(f"{', '.join(sorted(rooms))}: a circle of {len(group)} files")
+        lines.append(f"import circles: {len(group)} files import each other")
         members = set(group)
         lines += [
             f"    {name} imports {', '.join(sorted(members.intersection(graph[name])))}" for name in group
         ]
-        if not rooms <= unfinished:
-            wrong.append(
-                f"{len(group)} files of {', '.join(sorted(rooms))} import each other: {', '.join(group)}"
-            )
-    wrong += [
-        f"{room} has no circles any more: take it off UNFINISHED in scripts/import_circles.py"
-        for room in sorted(unfinished - left)
-    ]
-    return lines, wrong
+    return lines
 
 
 def main() -> int:
-    lines, wrong = report(graph_of(ROOT), UNFINISHED)
-    print("\n".join(lines))
-    for text in wrong:
-        print(f"import circles: {text}", file=sys.stderr)
-    return bool(wrong)
+    lines = report(graph_of(ROOT))
+    print("\n".join(lines), file=sys.stderr, end="\n" if lines else "")
+    return bool(lines)
 
 
 if __name__ == "__main__":

@@ -16,9 +16,18 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import KW_ONLY, MISSING, dataclass, fields, is_dataclass
 from enum import Enum
 from types import NoneType, UnionType
-from typing import Annotated, Any, Final, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
-
-from annotated_types import Ge, GroupedMetadata, Le, MaxLen, MinLen, Predicate
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Final,
+    Literal,
+    NamedTuple,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 #: Largest values of Kafka's types int and long.
 MAX_INT: Final = 2**31 - 1
@@ -67,7 +76,7 @@ SPARK_SINK: Final = Scope("spark sink", "option of the sink", "docs/spark.md", "
 
 
 @dataclass(frozen=True, slots=True)
-class Row(GroupedMetadata):
+class Row:
     """Metadata of a setting's annotation; pydantic takes the bounds from it.
 
     ``least``, ``most``: bounds of a number. ``shortest``, ``longest``: of a text. ``check``: a further test,
@@ -95,7 +104,13 @@ class Row(GroupedMetadata):
     commas: bool = False
     default_from: str = ""
 
+    #: What pydantic knows a group of bounds by.
+    __is_annotated_types_grouped_metadata__: ClassVar[Literal[True]] = True
+
     def __iter__(self) -> Iterator[object]:
+        # imported here: a broker starts without pydantic, and this is a twentieth of its start
+        from annotated_types import Ge, Le, MaxLen, MinLen, Predicate
+
         if self.least is not None:
             yield Ge(self.least)
         if self.most is not None:
@@ -145,6 +160,18 @@ class Setting(NamedTuple):
             most = "" if row.longest is None else f", at most {row.longest} characters"
             return f"{words}{', not empty' * bool(row.shortest)}{most}"
         return words if row.most is None else f"{words}, at most {row.most}"
+
+    def takes(self, value: Any) -> bool:
+        """Return whether a value is of the setting's type and within its bounds, as pydantic would."""
+        kinds = {int: int, float: (int, float)}.get(self.type, object)
+        row = self.row
+        return (
+            isinstance(value, kinds)
+            and (kinds is object or not isinstance(value, bool))
+            and (row.least is None or value >= row.least)
+            and (row.most is None or value <= row.most)
+            and (row.check is None or row.check(value))
+        )
 
     def shown_name(self, scope: Scope) -> str:
         """Name as users of a table of ``scope`` write it."""

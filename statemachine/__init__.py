@@ -1,30 +1,64 @@
-"""The two life cycles as data: the group on the broker's side, the member on the client's.
+"""The life cycles as data: groups and transactional ids on the broker's side, the member on the client's.
 
 What each state of a group answers is in ``statemachine.answers``, for documentation and tests.
 """
 
+from ._consumer_group import (
+    ASSIGNMENT_MOVES,
+    CONSUMER_GROUP_MOVES,
+    AssignmentMove,
+    AssignmentState,
+    ConsumerGroupMove,
+    ConsumerGroupState,
+    assignment_diagram,
+    consumer_group_diagram,
+    consumer_group_state,
+)
 from ._group import GROUP, GROUP_DURABLE_STATES, GROUP_TRANSITIONS, GroupState, GroupTrigger
 from ._machine import IllegalTransitionError, LifeCycle, Transition
 from ._member import MEMBER, MEMBER_TRANSITIONS, MemberState, MemberTrigger
+from ._transaction import (
+    TRANSACTION,
+    TRANSACTION_DURABLE_STATES,
+    TRANSACTION_TRANSITIONS,
+    TransactionState,
+    TransactionTrigger,
+)
 
 fire, legal_triggers, group_diagram = GROUP.fire, GROUP.legal, GROUP.diagram
+transaction_diagram = TRANSACTION.diagram
 fire_member, legal_member_triggers, member_diagram = MEMBER.fire, MEMBER.legal, MEMBER.diagram
 
 __all__ = [
+    "ASSIGNMENT_MOVES",
+    "CONSUMER_GROUP_MOVES",
     "GROUP_DURABLE_STATES",
     "GROUP_TRANSITIONS",
     "MEMBER_TRANSITIONS",
+    "TRANSACTION",
+    "TRANSACTION_DURABLE_STATES",
+    "TRANSACTION_TRANSITIONS",
+    "AssignmentMove",
+    "AssignmentState",
+    "ConsumerGroupMove",
+    "ConsumerGroupState",
     "GroupState",
     "GroupTrigger",
     "IllegalTransitionError",
     "LifeCycle",
     "MemberState",
     "MemberTrigger",
+    "TransactionState",
+    "TransactionTrigger",
     "Transition",
+    "assignment_diagram",
+    "consumer_group_diagram",
+    "consumer_group_state",
     "fire",
     "fire_member",
     "group_diagram",
     "legal_member_triggers",
     "legal_triggers",
     "member_diagram",
+    "transaction_diagram",
 ]

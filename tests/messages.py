@@ -96,17 +96,18 @@ def kafka_class(name: str) -> Any:
         module = kafka_module(f"kafka.protocol.{package}")
         if hasattr(module, name):
             return getattr(module, name)
-    if name.startswith("DescribeGroupHistory"):
+    if name.startswith(("DescribeGroupHistory", "ConsumerGroup")):
         base = kafka_module("kafka.protocol.api_message").ApiMessage
         return types.new_class(name, (base,), {"load_json": "kohort.protocol"})
     return None
 
 
 class Draw:
-    """Values by chance, of any message."""
+    """Values by chance, of any message; some messages have no text, as those that are read at once."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
+        self._plain = self.rng.random() < 0.3
 
     def struct(self, fields: list[Any], version: int) -> SimpleNamespace:
         return SimpleNamespace(
@@ -116,7 +117,7 @@ class Draw:
     def field(self, field: Any, version: int) -> Any:
         alone = field.is_struct and not field.array
         nullable = alone if field.tag is not None else version in field.nullable
-        if nullable and self.rng.random() < 0.3:
+        if nullable and (field.default == "None" if self._plain else self.rng.random() < 0.3):
             return None
         if field.array:
             return [
@@ -133,7 +134,8 @@ class Draw:
             bits = _BITS[field.kind]
             return rng.choice((0, -1, 1, 2**bits - 1, -(2**bits), rng.randrange(2**bits)))
         if field.kind == "string":
-            return "".join(rng.choices("aZ-ä漢\U0001f600\0", k=rng.choice((0, 1, 5, 126, 127, 128, 300))))
+            length = 0 if self._plain else rng.choice((0, 1, 5, 126, 127, 128, 300))
+            return "".join(rng.choices("aZ-ä漢\U0001f600\0", k=length))
         if field.kind in ("bytes", "records"):
             return rng.randbytes(rng.choice((0, 1, 126, 127, 128, 20_000)))
         if field.kind == "uuid":

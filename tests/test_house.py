@@ -118,7 +118,7 @@ def test_importing_a_room_loads_nothing_heavy(room: str) -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_no_files_of_a_finished_room_import_each_other() -> None:
+def test_no_files_import_each_other_in_a_circle() -> None:
     done = subprocess.run(
         [sys.executable, ROOT / "scripts/import_circles.py"], capture_output=True, text=True
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +20,7 @@ class TimeFigures:
     quantiles_ms: Mapping[float, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class ApiFigures:
+class ApiFigures(NamedTuple):
     """Requests of one API: how many, by the second, errors by name, and times by phase.
 
     The phases: ``queue`` until it is taken up, ``local`` while the broker works on it, ``remote`` while it
@@ -34,8 +34,7 @@ class ApiFigures:
     times: Mapping[str, TimeFigures]
 
 
-@dataclass(frozen=True, slots=True)
-class ClientFigures:
+class ClientFigures(NamedTuple):
     """Figures of one user and client id, closed connections included."""
 
     user: str
@@ -46,8 +45,7 @@ class ClientFigures:
     fetched_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class TopicFigures:
+class TopicFigures(NamedTuple):
     """Figures of a topic since the start."""
 
     messages_in: int
@@ -57,8 +55,7 @@ class TopicFigures:
     fetch_requests: int
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionFigures:
+class PartitionFigures(NamedTuple):
     """The log of a partition."""
 
     topic: str
@@ -68,8 +65,7 @@ class PartitionFigures:
     log_end_offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class GroupFigures:
+class GroupFigures(NamedTuple):
     """Groups: how many by state, and what happened to them since the start."""
 
     by_state: Mapping[str, int]
@@ -84,8 +80,7 @@ class GroupFigures:
     records_skipped: int
 
 
-@dataclass(frozen=True, slots=True)
-class QuotaFigures:
+class QuotaFigures(NamedTuple):
     """A client quota that is measured: who shares it (None: everybody), the limit and what is used of it, and
     the delays it has caused, in seconds. ``used`` of controller_mutation_rate is what is left, as in Kafka.
     """
@@ -98,8 +93,7 @@ class QuotaFigures:
     throttled_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerSnapshot:
+class BrokerSnapshot(NamedTuple):
     """All of it. ``timestamp_ms`` is the wall clock's."""
 
     timestamp_ms: int

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ...protocol import ANONYMOUS, RequestContext, decode_request_header
+from ..authorizer._authorizer import Readable
 from ..metrics import ApiMeter
 from ..metrics._traffic import Traffic
 from ..quotas import Gauge
-
-if TYPE_CHECKING:
-    from ..authorizer._authorizer import Readable
 
 #: Where a header's client id starts, behind the correlation id.
 _CLIENT_ID_AT = 8

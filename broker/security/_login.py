@@ -134,7 +134,7 @@ class Login:
         self._begun = now
         return True
 
-    def _handshake(self, header: RequestHeader, body: Any) -> bytearray:
+    def _handshake(self, header: RequestHeader, body: Any) -> bytes | bytearray:
         exchange = self._sasl.begin(body.mechanism)
         offered = self._sasl.mechanisms
         if self._principal and body.mechanism != self._mechanism:
@@ -148,7 +148,7 @@ class Login:
         self._raw = header.api_version == 0
         return _response(header, error_code=ErrorCode.NONE, mechanisms=offered)
 
-    async def _authenticate(self, header: RequestHeader, data: bytes) -> bytearray:
+    async def _authenticate(self, header: RequestHeader, data: bytes) -> bytes | bytearray:
         try:
             answer = await self._step(data)
         except AuthenticationError as error:
@@ -211,7 +211,7 @@ def _principal(exchange: Exchange) -> str:
     return f"User:{exchange.user}"
 
 
-def _response(header: RequestHeader, **fields: Any) -> bytearray:
+def _response(header: RequestHeader, **fields: Any) -> bytes | bytearray:
     api_for(header.api_key).require(header.api_version)
     return encode_response(
         header.api_key, header.api_version, header.correlation_id, SimpleNamespace(**fields)

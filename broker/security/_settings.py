@@ -1,7 +1,5 @@
 """The settings of listeners, TLS, SASL and connection limits, by Kafka's names with underscores for dots."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal

@@ -22,6 +22,10 @@ SESSION: Final = "session"
 JOIN: Final = "join"
 SYNC: Final = "sync"
 
+# an enum's members cost more to reach than a comparison
+_NONE: Final = ErrorCode.NONE
+_COMPLETING: Final = GroupState.COMPLETING_REBALANCE
+
 # a rebalance that keeps starting over keeps its first reasons
 _MAX_CAUSES = 5
 
@@ -167,9 +171,7 @@ class ClassicGroup:
             return error
         if generation != self.generation:
             return ErrorCode.ILLEGAL_GENERATION
-        if self.state is GroupState.COMPLETING_REBALANCE:
-            return ErrorCode.REBALANCE_IN_PROGRESS
-        return ErrorCode.NONE
+        return ErrorCode.REBALANCE_IN_PROGRESS if self.state is _COMPLETING else _NONE
 
     def why_refused(self, member_id: str, instance_id: str | None, generation: int, error: int) -> str:
         who = f"member {quoted(member_id)}" if member_id else "a sender without a member id"
@@ -225,7 +227,7 @@ class ClassicGroup:
                 return ErrorCode.UNKNOWN_MEMBER_ID
             if known_as != member_id:
                 return ErrorCode.FENCED_INSTANCE_ID
-        return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
+        return _NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 
     def supports(self, protocol_type: str, names: Iterable[str]) -> bool:
         """Return whether a member with these protocols can be in the group."""
@@ -390,7 +392,8 @@ def wake(group_id: str, record: GroupStored | None) -> ClassicGroup:
 
 def find(shard: GroupShard, group_id: str) -> ClassicGroup | None:
     """The classic group of this id, also if it is only in the log."""
-    group = shard.state.find(group_id)
+    # a group that lives is found by one look
+    group = shard.state.groups.get(group_id) or shard.state.find(group_id)
     return group if isinstance(group, ClassicGroup) else None
 
 

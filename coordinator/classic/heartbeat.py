@@ -7,6 +7,8 @@ Promises nothing about data, so it waits for no write. Heartbeats are good while
 
 from __future__ import annotations
 
+from typing import Final
+
 from ...protocol import ErrorCode
 from ...protocol.messages.heartbeat import HeartbeatResponse
 from ...statemachine import GroupState
@@ -19,10 +21,34 @@ from .group import SESSION, find, live
 from .members import about, fence, name_of, note_unused, remove_member
 from .rebalance import maybe_complete_join, rebalance_or_complete
 
+# the two answers that nearly all get
+_ALIVE: Final = HeartbeatResponse()
+_REJOIN: Final = HeartbeatResponse(0, ErrorCode.REBALANCE_IN_PROGRESS)
+# an enum's members cost more to reach than a comparison
+_PREPARING: Final = GroupState.PREPARING_REBALANCE
+
 
 def handle_heartbeat(shard: GroupShard, request: Request, now_ms: int) -> None:
     """Checks in Kafka's order; a valid one restarts the session."""
-    shard.reply(request, HeartbeatResponse(0, _heartbeat(shard, request, now_ms)))
+    body = request.body
+    group_id, member_id = body.group_id, body.member_id
+    if not group_id:
+        shard.reply(request, refusal(request, ErrorCode.INVALID_GROUP_ID))
+        return
+    group = find(shard, group_id)
+    if group is None:
+        error = ErrorCode.UNKNOWN_MEMBER_ID
+    else:
+        error = group.check_member(member_id, body.group_instance_id)
+        if not error and body.generation_id != group.generation:
+            error = ErrorCode.ILLEGAL_GENERATION
+    if group is None or error:
+        fence(shard, group, request, member_id, body.group_instance_id, error)
+        shard.reply(request, refusal(request, error))
+        return
+    timeout_ms = group.members[member_id].session_timeout_ms
+    shard.timers.start((SESSION, group_id, member_id), now_ms + timeout_ms)
+    shard.reply(request, _REJOIN if group.state is _PREPARING else _ALIVE)
 
 
 def refusal(_request: Request, error: int) -> HeartbeatResponse:
@@ -59,24 +85,3 @@ def on_session_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
     cause = about(member, kind, text)
     remove_member(shard, group, member, cause)
     rebalance_or_complete(shard, group, cause, now_ms)
-
-
-def _heartbeat(shard: GroupShard, request: Request, now_ms: int) -> ErrorCode:
-    body = request.body
-    if not body.group_id:
-        return ErrorCode.INVALID_GROUP_ID
-    group = find(shard, body.group_id)
-    if group is None:
-        error = ErrorCode.UNKNOWN_MEMBER_ID
-    else:
-        error = group.check_member(body.member_id, body.group_instance_id)
-        if not error and body.generation_id != group.generation:
-            error = ErrorCode.ILLEGAL_GENERATION
-    if group is None or error:
-        fence(shard, group, request, body.member_id, body.group_instance_id, error)
-        return error
-    timeout_ms = group.members[body.member_id].session_timeout_ms
-    shard.timers.start((SESSION, body.group_id, body.member_id), now_ms + timeout_ms)
-    if group.state is GroupState.PREPARING_REBALANCE:
-        return ErrorCode.REBALANCE_IN_PROGRESS
-    return ErrorCode.NONE

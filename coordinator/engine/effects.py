@@ -53,12 +53,18 @@ class Append:
     answers: tuple[tuple[Request, Any], ...] = ()
 
 
-@dataclass(slots=True)
-class Reply:
+class Reply(NamedTuple):
     """Send this body to the sender of a request."""
 
     handle: Any
     body: Any
 
 
-Effect: TypeAlias = Append | Reply | CoordinatorEvent
+@dataclass(slots=True)
+class Command:
+    """Something that has to be done outside of the shard, by the owner of its runtime, who tells the shard in
+    a step of his own what became of it. What it is, is the matter of what is coordinated.
+    """
+
+
+Effect: TypeAlias = Append | Reply | CoordinatorEvent | Command

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Final, Generic, TypeVar
 
 from ...offsets_topic import partition_for
-from .effects import Request
+from .effects import Command, Request
 from .events import CoordinatorEvent
 from .readiness import Unready
 from .runner import CoordinatorLog, ShardRunner
@@ -37,7 +37,8 @@ class ShardRuntime(Generic[S]):
     """The shards of a topic that are on this broker, for one event loop.
 
     ``new_state`` makes what a new shard knows. ``clock_ms`` must not go backwards. ``on_event`` is told what
-    happens, with the shard. ``fsync`` puts each batch on the disk before it is acknowledged.
+    happens, with the shard. ``fsync`` puts each batch on the disk before it is acknowledged. ``on_command``
+    carries out the commands of shards.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class ShardRuntime(Generic[S]):
         on_event: Callable[[S, CoordinatorEvent], None],
         fsync: bool,
         linger_ms: int,
+        on_command: Callable[[ShardRunner[S], Command], None] | None = None,
     ) -> None:
         self.started = False
         self._topic = topic
@@ -60,6 +62,7 @@ class ShardRuntime(Generic[S]):
         self._on_event = on_event
         self._fsync = fsync
         self._linger_ms = linger_ms
+        self._on_command = on_command
         self._runners: dict[int, ShardRunner[S]] = {}
         self._remembered = lru_cache(maxsize=_MAX_REMEMBERED)(partition_for)
 
@@ -133,10 +136,15 @@ class ShardRuntime(Generic[S]):
 
     def serving(self, key: str) -> Shard[S] | Unready:
         """The shard of a key, or why it does not serve."""
-        runner = self._runner_of(key)
+        runner = self.serving_partition(self.partition_of(key))
+        return runner if isinstance(runner, Unready) else runner.shard
+
+    def serving_partition(self, partition: int) -> ShardRunner[S] | Unready:
+        """The runner of a partition's shard, or why it does not serve."""
+        runner = self._runners.get(partition)
         if runner is None or runner.loading or not self.started:
             return self._unready(runner)
-        return runner.shard
+        return runner
 
     def steer(self, key: str, step: Callable[[Shard[S], int], T]) -> T:
         """Run a step on the shard of a key and carry out what follows, as for a request."""
@@ -178,6 +186,7 @@ class ShardRuntime(Generic[S]):
             lambda event: self._on_event(state, event),
             self._fsync,
             self._linger_ms,
+            self._on_command,
         )
 
 

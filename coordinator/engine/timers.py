@@ -53,15 +53,15 @@ class Timers:
 
     def start(self, key: TimerKey, deadline_ms: int) -> None:
         """Start a timer, or restart it if it runs."""
-        self._order += 1
+        self._order = order = self._order + 1
         timer = self._by_key.get(key)
         if timer is None:
-            timer = _Timer(key, deadline_ms, self._order, (deadline_ms, self._order))
+            timer = _Timer(key, deadline_ms, order, (deadline_ms, order))
             self._by_key[key] = timer
-            heapq.heappush(self._heap, (deadline_ms, self._order, timer))
+            heapq.heappush(self._heap, (deadline_ms, order, timer))
             return
         timer.deadline_ms = deadline_ms
-        timer.order = self._order
+        timer.order = order
         if deadline_ms < timer.queued[0]:
             self._queue(timer)
             self._sweep()

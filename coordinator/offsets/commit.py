@@ -1,4 +1,5 @@
-"""OffsetCommit (key 8), v2-10: a member, or anyone for a group without members, stores how far it is.
+"""OffsetCommit (key 8), v2-10, and TxnOffsetCommit (key 28), v0-5: a member, or anyone for a group without
+members, stores how far it is; in a producer's transaction it does so if that is committed.
 
 v2-4 may carry a retention of their own; v6 leader epoch, v7 instance id (KIP-345), v9 GROUP_ID_NOT_FOUND for
 a group that does not exist, v10 topic ids. Which topics and partitions exist is settled before the core is
@@ -13,11 +14,13 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from ...offsets_topic import NONE, OffsetCommitted
 from ...protocol import ErrorCode
 from ...protocol.messages.offset_commit import (
+    OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
@@ -39,23 +42,26 @@ _UNKNOWN_PARTITION: Final = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 _UNKNOWN_TOPIC_ID: Final = int(ErrorCode.UNKNOWN_TOPIC_ID)
 _INVALID_REQUEST: Final = int(ErrorCode.INVALID_REQUEST)
 
+_error_of: Final = itemgetter(1)
+_Outcome: Final = OffsetCommitResponsePartition
 # makes a named tuple in half the time of calling its class
 _new: Final = tuple.__new__
 
 
 class CommitTopic(NamedTuple):
-    """A topic of a commit; ``errors`` is what is wrong with each of its partitions, 0 for nothing."""
+    """A topic of a commit; ``outcomes`` are those of its partitions as far as they are known, 0 for good."""
 
     name: str
     topic_id: uuid.UUID
     partitions: Sequence[OffsetCommitRequestPartition]
-    errors: list[int]
+    outcomes: list[OffsetCommitResponsePartition]
 
 
 @dataclass(slots=True)
 class CommitRequest:
     """An OffsetCommit as the core takes it. ``retention_time_ms`` is -1 for the broker's own; ``refused`` if
-    no partition is left to commit.
+    no partition is left to commit. ``producer`` is the id and epoch of the producer in whose transaction it
+    is; None for none.
     """
 
     group_id: str
@@ -65,6 +71,7 @@ class CommitRequest:
     retention_time_ms: int
     topics: list[CommitTopic]
     refused: bool
+    producer: tuple[int, int] | None = None
 
 
 def resolve_commit(version: int, body: Any, directory: TopicDirectory, max_partitions: int) -> CommitRequest:
@@ -87,15 +94,18 @@ def resolve_commit(version: int, body: Any, directory: TopicDirectory, max_parti
             missing = _UNKNOWN_PARTITION
         count = None if name is None else directory.partition_count_of(name)
         if count is None:
-            errors = [missing] * len(partitions)
-            bad = True
+            count = 0
         else:
-            errors = [0 if 0 <= part.partition_index < count else _UNKNOWN_PARTITION for part in partitions]
-            bad = bad or any(errors)
-        topics.append(CommitTopic(name or "", topic_id, partitions, errors))
+            missing = _UNKNOWN_PARTITION
+        outcomes = [
+            _new(_Outcome, (number, 0 if 0 <= number < count else missing)) for number, _, _, _ in partitions
+        ]
+        bad = bad or any(map(_error_of, outcomes))
+        topics.append(_new(CommitTopic, (name or "", topic_id, partitions, outcomes)))
     if total > max_partitions:
         bad = True
-        topics = [topic._replace(errors=[_INVALID_REQUEST] * len(topic.partitions)) for topic in topics]
+        for topic in topics:
+            topic.outcomes[:] = [_Outcome(number, _INVALID_REQUEST) for number, _ in topic.outcomes]
     if bad:
         topics = _bad_first(topics)
     return CommitRequest(
@@ -105,8 +115,18 @@ def resolve_commit(version: int, body: Any, directory: TopicDirectory, max_parti
         body.group_instance_id,
         body.retention_time_ms,
         topics,
-        not topics or (bad and all(all(topic.errors) for topic in topics)),
+        not topics or (bad and _all_refused(topics)),
     )
+
+
+def resolve_transactional(body: Any, directory: TopicDirectory, max_partitions: int) -> CommitRequest:
+    """As ``resolve_commit``, of a TxnOffsetCommit body."""
+    plain = OffsetCommitRequest(
+        body.group_id, body.generation_id, body.member_id, body.group_instance_id, topics=body.topics
+    )
+    commit = resolve_commit(_GROUP_NOT_FOUND_VERSION, plain, directory, max_partitions)
+    commit.producer = body.producer_id, body.producer_epoch
+    return commit
 
 
 def refuse_topics(commit: CommitRequest, version: int, names: Collection[str]) -> None:
@@ -114,9 +134,9 @@ def refuse_topics(commit: CommitRequest, version: int, names: Collection[str]) -
     missing = _UNKNOWN_TOPIC_ID if version >= _TOPIC_ID_VERSION else _UNKNOWN_PARTITION
     for topic in commit.topics:
         if topic.name in names:
-            topic.errors[:] = [error or missing for error in topic.errors]
+            _refuse(topic, missing)
     commit.topics = _bad_first(commit.topics)
-    commit.refused = all(all(topic.errors) for topic in commit.topics)
+    commit.refused = _all_refused(commit.topics)
 
 
 def handle_commit(shard: GroupShard, request: Request, now_ms: int) -> None:
@@ -126,51 +146,61 @@ def handle_commit(shard: GroupShard, request: Request, now_ms: int) -> None:
         shard.reply(request, commit_reply(commit))
         return
     group = shard.state.find(commit.group_id)
-    error = _unacceptable(group, commit, request.version)
+    in_transaction = commit.producer is not None
+    if in_transaction:
+        error = _unacceptable_in_transaction(group, commit)
+    else:
+        error = _unacceptable(group, commit, request.version)
     if error:
         _tell_refused(shard, group, request, error)
         shard.reply(request, refusal(request, error))
         return
-    if group is not None:
+    if group is not None and not in_transaction:
         group.heard_from(commit.member_id, shard.timers, now_ms)
     records = _records(commit, shard.state.settings.offset_metadata_max_bytes, now_ms)
-    if records:
-        shard.append(commit.group_id, tuple(records), None, ((request, commit_reply(commit)),))
+    answers = ((request, commit_reply(commit)),)
+    if not records:
+        shard.reply(*answers[0])
+    elif commit.producer is None:
+        shard.append(commit.group_id, tuple(records), None, answers)
     else:
-        shard.reply(request, commit_reply(commit))
+        producer_id, epoch = commit.producer
+        shard.append(
+            commit.group_id, tuple(records), None, answers, producer_id=producer_id, producer_epoch=epoch
+        )
 
 
 def commit_reply(commit: CommitRequest) -> OffsetCommitResponse:
     """The outcome of every partition as it is marked."""
     topics = [
-        OffsetCommitResponseTopic(
-            topic.name,
-            topic.topic_id,
-            [
-                _new(OffsetCommitResponsePartition, (partition.partition_index, error))
-                for partition, error in zip(topic.partitions, topic.errors, strict=True)
-            ],
-        )
-        for topic in commit.topics
+        _new(OffsetCommitResponseTopic, (name, topic_id, outcomes))
+        for name, topic_id, _, outcomes in commit.topics
     ]
-    return OffsetCommitResponse(0, topics)
+    return _new(OffsetCommitResponse, (0, topics))
 
 
 def refusal(request: Request, error: int) -> OffsetCommitResponse:
     """The answer when the whole commit is refused: the error on each partition that had none."""
     for topic in request.body.topics:
-        topic.errors[:] = [marked or int(error) for marked in topic.errors]
+        _refuse(topic, int(error))
     return commit_reply(request.body)
 
 
+def _refuse(topic: CommitTopic, error: int) -> None:
+    """The error on each partition that had none."""
+    outcomes = topic.outcomes
+    outcomes[:] = [each if each.error_code else _Outcome(each.partition_index, error) for each in outcomes]
+
+
+def _all_refused(topics: Sequence[CommitTopic]) -> bool:
+    return all(all(map(_error_of, topic.outcomes)) for topic in topics)
+
+
 def _bad_first(topics: list[CommitTopic]) -> list[CommitTopic]:
-    pairs = [
-        ((topic.name, topic.topic_id), [*zip(topic.partitions, topic.errors, strict=True)])
-        for topic in topics
-    ]
+    pairs = [((name, topic_id), [*zip(*each, strict=True)]) for name, topic_id, *each in topics]
     return [
-        CommitTopic(name, topic_id, [partition for partition, _ in found], [error for _, error in found])
-        for (name, topic_id), found in bad_first(pairs, lambda pair: bool(pair[1]))
+        CommitTopic(name, topic_id, [partition for partition, _ in found], [outcome for _, outcome in found])
+        for (name, topic_id), found in bad_first(pairs, lambda pair: bool(pair[1].error_code))
     ]
 
 
@@ -202,6 +232,26 @@ def _unacceptable(group: Group | None, commit: CommitRequest, version: int) -> E
     return ErrorCode.ILLEGAL_GENERATION
 
 
+def _unacceptable_in_transaction(group: Group | None, commit: CommitRequest) -> ErrorCode:
+    """The producer's epoch fences zombies; a producer that says which member it works for is checked as one
+    (KIP-447).
+    """
+    if commit.generation < 0 and not commit.member_id and commit.instance_id is None:
+        return ErrorCode.NONE
+    if group is None:
+        return ErrorCode.NONE if commit.generation < 0 else ErrorCode.ILLEGAL_GENERATION
+    error = _unacceptable(group, commit, _GROUP_NOT_FOUND_VERSION)
+    return _IN_TRANSACTION.get(error, error)
+
+
+#: What is answered in a transaction instead: the end of a rebalance is not waited for, and old versions know
+#: no member epochs.
+_IN_TRANSACTION: Final = {
+    ErrorCode.REBALANCE_IN_PROGRESS: ErrorCode.NONE,
+    ErrorCode.STALE_MEMBER_EPOCH: ErrorCode.ILLEGAL_GENERATION,
+}
+
+
 def _records(commit: CommitRequest, metadata_limit: int, now_ms: int) -> list[OffsetCommitted]:
     expire_ms = NONE
     if commit.retention_time_ms != -1:
@@ -210,12 +260,12 @@ def _records(commit: CommitRequest, metadata_limit: int, now_ms: int) -> list[Of
     group_id = commit.group_id
     records = []
     for topic in commit.topics:
-        name, errors = topic.name, topic.errors
+        name, outcomes = topic.name, topic.outcomes
         for index, (number, offset, leader_epoch, metadata) in enumerate(topic.partitions):
-            if errors[index]:
+            if outcomes[index][1]:
                 continue
             if metadata and _utf16_length(metadata, metadata_limit) > metadata_limit:
-                errors[index] = int(ErrorCode.OFFSET_METADATA_TOO_LARGE)
+                outcomes[index] = _Outcome(number, int(ErrorCode.OFFSET_METADATA_TOO_LARGE))
                 continue
             fields = (group_id, name, number, offset, leader_epoch, metadata or "", now_ms, expire_ms)
             records.append(_new(OffsetCommitted, fields))

@@ -8,8 +8,7 @@ but for their timestamp deltas where a delete horizon takes the place of the bas
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Container
-from functools import cache
+from collections.abc import Container
 from typing import NamedTuple
 
 from ...protocol import (
@@ -20,8 +19,10 @@ from ...protocol import (
     compress,
     decompress,
     read_varint,
+    seal_batch,
     write_varint,
 )
+from .._records import record_at
 
 #: The fields of BatchHeader.
 HEADER = struct.Struct(">qiibIhiqqqhii")
@@ -29,41 +30,22 @@ HEADER = struct.Struct(">qiibIhiqqqhii")
 #: Bytes of a batch in front of what its length counts, and of what its checksum covers.
 LENGTH_END, CRC_END = 12, 21
 
-MAGIC = 2
-
 #: Behind every offset.
 NO_OFFSET = 2**63 - 1
 CODEC, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL, DELETE_HORIZON = 0x07, 0x08, 0x10, 0x20, 0x40
 
-_CRC = struct.Struct(">I")
-_CRC_AT = 17
 _NO_TIMESTAMP = -1
-
-#: A byte of a varint that others follow.
-_MORE = 0x80
 
 
 class RawRecord(NamedTuple):
-    """A record where it lies in the records of its batch: ``start`` at its length, ``body`` behind that,
-    ``rest`` behind its timestamp delta. The key is None for null.
-    """
+    """A record from ``start`` to ``end`` of the records of its batch. The key is None for null."""
 
     start: int
-    body: int
-    rest: int
     end: int
     offset: int
     timestamp_delta: int
     key: bytes | None
     has_value: bool
-
-
-@cache
-def crc32c_function() -> Callable[[bytes | bytearray | memoryview], int]:
-    # on first use: the package reads its own metadata at import, a tenth of a broker's time to start
-    from crc32c import crc32c
-
-    return crc32c
 
 
 def plain_records(data: bytes, position: int, end: int, attributes: int) -> bytes:
@@ -80,29 +62,14 @@ def raw_records(
     Raises CorruptBatchError if they are not ``count`` or do not fill the batch.
     """
     found: list[RawRecord] = []
-    position, seen, end_of_all = 0, 0, len(records)
+    seen = end = 0
     try:
-        while position < end_of_all:
-            start = position
-            length, body = read_varint(records, position)
-            end = body + length
-            if length < 0 or end > end_of_all:
-                raise ValueError(f"a record of {length} bytes where {end_of_all - body} are left")
-            rest = body + 2
-            while records[rest - 1] >= _MORE:  # the timestamp delta
-                rest += 1
-            delta, position = read_varint(records, rest)
+        while end < len(records):
+            start = end
+            delta, later_ms, key, value, end = record_at(records, start)
             seen += 1
             if wanted is None or base_offset + delta in wanted:
-                size, position = read_varint(records, position)
-                key = None if size < 0 else records[position : position + size]
-                value_size, position = read_varint(records, position + max(size, 0))
-                if position > end:
-                    raise ValueError("a record shorter than its fields")
-                time_delta, _ = read_varint(records, body + 1)
-                offset = base_offset + delta
-                found.append(RawRecord(start, body, rest, end, offset, time_delta, key, value_size >= 0))
-            position = end
+                found.append(RawRecord(start, end, base_offset + delta, later_ms, key, value is not None))
     except (IndexError, ValueError) as error:
         raise CorruptBatchError(f"records cannot be read: {error}") from error
     if seen != count:
@@ -126,40 +93,26 @@ def rebuild(header: BatchHeader, records: bytes, kept: list[RawRecord], horizon_
         base_ms = horizon_ms
     if header.codec != Codec.NONE:
         body = compress(header.codec, body)
-    return _sealed(
-        header._replace(
-            attributes=attributes,
-            base_timestamp_ms=base_ms,
-            max_timestamp_ms=newest_ms,
-            record_count=len(kept),
-        ),
-        body,
+    changed = header._replace(
+        attributes=attributes, base_timestamp_ms=base_ms, max_timestamp_ms=newest_ms, record_count=len(kept)
     )
+    return bytes(seal_batch(changed, body))
 
 
 def emptied(header: BatchHeader) -> bytes:
     """The batch without records: all that is left of it is its place, its producer and its newest time."""
     attributes = header.attributes & (LOG_APPEND_TIME | TRANSACTIONAL | CONTROL)
-    return _sealed(
-        header._replace(attributes=attributes, base_timestamp_ms=_NO_TIMESTAMP, record_count=0), b""
-    )
+    changed = header._replace(attributes=attributes, base_timestamp_ms=_NO_TIMESTAMP, record_count=0)
+    return bytes(seal_batch(changed, b""))
 
 
 def _shifted(records: bytes, record: RawRecord, by_ms: int) -> bytes:
     """The record with its timestamp counted from another base."""
+    _, body = read_varint(records, record.start)
+    _, rest = read_varint(records, body + 1)
     delta = bytearray()
     write_varint(delta, record.timestamp_delta + by_ms)
     out = bytearray()
-    write_varint(out, 1 + len(delta) + record.end - record.rest)
-    out += records[record.body : record.body + 1] + delta + records[record.rest : record.end]
-    return bytes(out)
-
-
-def _sealed(header: BatchHeader, body: bytes) -> bytes:
-    length = BATCH_OVERHEAD - LENGTH_END + len(body)
-    out = bytearray(HEADER.pack(*header._replace(length=length)))
-    out += body
-    with memoryview(out) as view:
-        crc = crc32c_function()(view[CRC_END:])
-    _CRC.pack_into(out, _CRC_AT, crc)
+    write_varint(out, 1 + len(delta) + record.end - rest)
+    out += records[body : body + 1] + delta + records[rest : record.end]
     return bytes(out)

@@ -1,25 +1,12 @@
-"""What a compaction reads first: the newest offset of each key, and which
-transactions were aborted.
-"""
+"""What a compaction reads first: the newest offset of each key, and which transactions were aborted."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...protocol import BATCH_OVERHEAD, CorruptBatchError, read_varint
+from ...protocol import BATCH_OVERHEAD, CorruptBatchError, crc32c_function, read_varint
 from .._indexes import AbortedTransaction
-from ._batch import (
-    CODEC,
-    CONTROL,
-    CRC_END,
-    HEADER,
-    LENGTH_END,
-    MAGIC,
-    NO_OFFSET,
-    TRANSACTIONAL,
-    crc32c_function,
-    plain_records,
-)
+from ._batch import CODEC, CONTROL, CRC_END, HEADER, LENGTH_END, NO_OFFSET, TRANSACTIONAL, plain_records
 
 
 class TransactionState:
@@ -72,6 +59,8 @@ class TransactionState:
             # a walk that began behind the last one's marker has not met it
             self._aborting[transaction.producer_id] = transaction
 
+
+_MAGIC = 2
 
 #: Bytes that a key takes beside its record's: two objects, and its share of a dict that is being made larger.
 KEY_OVERHEAD_BYTES = 165
@@ -135,7 +124,7 @@ class KeyMap:
                 fields = HEADER.unpack_from(data, position)
                 base, length, _, magic, crc, attributes, delta, _, _, producer_id, _, _, count = fields
                 end: int = position + LENGTH_END + length
-                if magic != MAGIC or length < BATCH_OVERHEAD - LENGTH_END or delta < 0:
+                if magic != _MAGIC or length < BATCH_OVERHEAD - LENGTH_END or delta < 0:
                     raise CorruptBatchError(f"no batch: magic {magic}, length {length}", position)
                 if end > size:
                     break

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import NoReturn
+from typing import Any
 
-from .._files import File, Lock, OsFileSystem
+from .._files import File, OsFileSystem
 
 
-def _refuse(path: str) -> NoReturn:
+def _refuse(changed: _ReadOnlyFile | ReadOnlyFiles, *arguments: Any, **_: Any) -> Any:
+    path = changed.path if isinstance(changed, _ReadOnlyFile) else arguments[0]
     raise OSError(errno.EROFS, "this is opened for reading alone", path)
 
 
@@ -36,14 +37,7 @@ class _ReadOnlyFile:
             self._descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         return os.pread(self._descriptor, max(min(size, self.size() - position), 0), position)
 
-    def write(self, _position: int, _data: bytes | bytearray | memoryview) -> None:
-        _refuse(self.path)
-
-    def truncate(self, _size: int) -> None:
-        _refuse(self.path)
-
-    def sync(self) -> None:
-        _refuse(self.path)
+    write = truncate = sync = _refuse
 
     def close(self) -> None:
         if self._descriptor >= 0:
@@ -62,23 +56,7 @@ class ReadOnlyFiles(OsFileSystem):
     def file(self, path: str) -> File:
         return _ReadOnlyFile(path)
 
-    def make_dirs(self, path: str) -> None:
-        _refuse(path)
-
-    def rename(self, old: str, new: str) -> None:  # noqa: ARG002
-        _refuse(old)
-
-    def remove(self, path: str) -> None:
-        _refuse(path)
-
-    def remove_tree(self, path: str) -> None:
-        _refuse(path)
-
-    def sync_dir(self, path: str) -> None:
-        _refuse(path)
-
-    def lock(self, path: str) -> Lock | None:
-        _refuse(path)
+    make_dirs = rename = remove = remove_tree = sync_dir = lock = _refuse
 
 
 READ_ONLY = ReadOnlyFiles()

@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from ...protocol import BatchHeader, Codec, CorruptBatchError, parse_batch_header
+from .. import _names
 from .._checkpoints import read_epochs, read_offsets, read_properties
 from .._errors import DataFolderError
 from .._indexes import OffsetIndex, TimeIndex, TxnIndex
-from .._names import (
-    CLEANED,
-    DELETED,
-    INDEX,
-    LEADER_EPOCHS,
-    LOG,
-    PARTITION_METADATA,
-    SNAPSHOT,
-    SWAP,
-    TIME_INDEX,
-    TXN_INDEX,
-    offset_of,
-)
+from .._names import offset_of
 from .._producers import decode_snapshot
 from .._records import decode_records, parse_marker
 from .._scan import salvage
 from .._segment import Segment
 from ._read_only import READ_ONLY
+
+#: Kind and fields of each entry of a file; what gives them of its path and its name.
+_Entries: TypeAlias = Iterator[tuple[str, dict[str, Any]]]
+_Reader: TypeAlias = Callable[[str, str], _Entries]
 
 
 class Dumped(NamedTuple):
@@ -46,23 +39,21 @@ def dump_file(path: str | os.PathLike[str], *, records: bool = False) -> Iterato
     """
     path = os.path.abspath(os.fspath(path))
     name = os.path.basename(path)
-    for suffix in (DELETED, CLEANED, SWAP):
+    for suffix in (_names.DELETED, _names.CLEANED, _names.SWAP):
         name = name.removesuffix(suffix)
     kind = os.path.splitext(name)[1]
     if not os.path.isfile(path):
         raise DataFolderError(f"{path} is no file: name files of a data folder, such as *.log or *.index")
-    if kind == LOG:
+    if kind == _names.LOG:
         return _batches(path, name, records=records)
     for suffix, read in _READERS.items():
         if name.endswith(suffix):
             return _guarded(read, path, name)
-    known = ", ".join((LOG, *_READERS))
+    known = ", ".join((_names.LOG, *_READERS))
     raise DataFolderError(f"{path} is of no kind that is known here: {known}")
 
 
-def _guarded(
-    read: Callable[[str, str], Iterator[tuple[str, dict[str, Any]]]], path: str, name: str
-) -> Iterator[Dumped]:
+def _guarded(read: _Reader, path: str, name: str) -> Iterator[Dumped]:
     try:
         for kind, fields in read(path, name):
             yield Dumped(kind, fields)
@@ -130,21 +121,19 @@ def _records(data: bytes, header: BatchHeader, position: int) -> Iterator[Dumped
         yield Dumped("damage", {"position": position, "what": str(error)})
 
 
-def _offset_index(path: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    index = OffsetIndex(READ_ONLY.file(path), offset_of(name) or 0)
-    yield from (
-        ("entry", {"offset": (offset_of(name) or 0) + relative, "position": position})
-        for relative, position in _entries(index)
-    )
+def _offset_index(path: str, name: str) -> _Entries:
+    base_offset = offset_of(name) or 0
+    index = OffsetIndex(READ_ONLY.file(path), base_offset)
+    for relative, position in _entries(index):
+        yield "entry", {"offset": base_offset + relative, "position": position}
     yield from _rest(index)
 
 
-def _time_index(path: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    index = TimeIndex(READ_ONLY.file(path), offset_of(name) or 0)
-    yield from (
-        ("entry", {"timestamp_ms": timestamp_ms, "offset": (offset_of(name) or 0) + relative})
-        for timestamp_ms, relative in _entries(index)
-    )
+def _time_index(path: str, name: str) -> _Entries:
+    base_offset = offset_of(name) or 0
+    index = TimeIndex(READ_ONLY.file(path), base_offset)
+    for timestamp_ms, relative in _entries(index):
+        yield "entry", {"timestamp_ms": timestamp_ms, "offset": base_offset + relative}
     yield from _rest(index)
 
 
@@ -153,7 +142,7 @@ def _entries(index: OffsetIndex | TimeIndex) -> Iterator[tuple[int, int]]:
     return (index.entry(number) for number in range(index.count))
 
 
-def _rest(index: OffsetIndex | TimeIndex) -> Iterator[tuple[str, dict[str, Any]]]:
+def _rest(index: OffsetIndex | TimeIndex) -> _Entries:
     size, used = index.file.size(), index.count * index.ENTRY.size
     if size % index.ENTRY.size:
         at = size - size % index.ENTRY.size
@@ -162,7 +151,7 @@ def _rest(index: OffsetIndex | TimeIndex) -> Iterator[tuple[str, dict[str, Any]]
         yield "preallocated", {"position": used, "bytes": size - used}
 
 
-def _txn_index(path: str, _name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _txn_index(path: str, _name: str) -> _Entries:
     index = TxnIndex(READ_ONLY.file(path))
     fits = index.open()
     yield from (("aborted", entry._asdict()) for entry in index.entries)
@@ -170,7 +159,7 @@ def _txn_index(path: str, _name: str) -> Iterator[tuple[str, dict[str, Any]]]:
         raise CorruptBatchError("not all of it are entries of version 0", 0)
 
 
-def _snapshot(path: str, _name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _snapshot(path: str, _name: str) -> _Entries:
     file = READ_ONLY.file(path)
     for producer in decode_snapshot(file.read(0, file.size())):
         last = producer.batches[-1] if producer.batches else None
@@ -189,36 +178,36 @@ def _snapshot(path: str, _name: str) -> Iterator[tuple[str, dict[str, Any]]]:
         )
 
 
-def _offsets(path: str, _name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _offsets(path: str, _name: str) -> _Entries:
     for key, offset in read_offsets(READ_ONLY, path).items():
         yield "checkpoint", {"topic": key.topic, "partition": key.partition, "offset": offset}
 
 
-def _epochs(path: str, _name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _epochs(path: str, _name: str) -> _Entries:
     for epoch, start_offset in read_epochs(READ_ONLY, path):
         yield "epoch", {"epoch": epoch, "start_offset": start_offset}
 
 
-def _properties(path: str, _name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _properties(path: str, _name: str) -> _Entries:
     for key, value in (read_properties(READ_ONLY, path) or {}).items():
         yield "property", {"key": key, "value": value}
 
 
-def _text(path: str, _name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _text(path: str, _name: str) -> _Entries:
     file = READ_ONLY.file(path)
     for line in file.read(0, file.size()).decode("utf-8", "replace").splitlines():
         yield "line", {"text": line}
 
 
 #: By the end of a file's name.
-_READERS: Final[dict[str, Callable[[str, str], Iterator[tuple[str, dict[str, Any]]]]]] = {
-    INDEX: _offset_index,
-    TIME_INDEX: _time_index,
-    TXN_INDEX: _txn_index,
-    SNAPSHOT: _snapshot,
-    LEADER_EPOCHS: _epochs,
+_READERS: Final[dict[str, _Reader]] = {
+    _names.INDEX: _offset_index,
+    _names.TIME_INDEX: _time_index,
+    _names.TXN_INDEX: _txn_index,
+    _names.SNAPSHOT: _snapshot,
+    _names.LEADER_EPOCHS: _epochs,
     "-checkpoint": _offsets,
     ".properties": _properties,
-    PARTITION_METADATA: _text,
+    _names.PARTITION_METADATA: _text,
     ".kafka_cleanshutdown": _text,
 }

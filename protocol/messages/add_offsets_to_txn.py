@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 
 from ._wire import (
+    NamedTuple,
     _new,
     null_in,
     read_compact_string,
@@ -16,6 +17,7 @@ from ._wire import (
 )
 
 _IH = Struct(">ih")
+_IHX = Struct(">ihx")
 _QH = Struct(">qh")
 
 
@@ -127,8 +129,7 @@ def _read_response_flexible(
 
 def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
     del version
-    out += _IH.pack(body.throttle_time_ms, body.error_code)
-    out.append(0)
+    out += _IHX.pack(body.throttle_time_ms, body.error_code)
 
 
 def read_response(version: int) -> Any:

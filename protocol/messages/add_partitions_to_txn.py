@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 
 from ._wire import (
+    NamedTuple,
     _new,
     null_in,
     pack,
@@ -25,6 +26,7 @@ from ._wire import (
 _H = Struct(">h")
 _I = Struct(">i")
 _IH = Struct(">ih")
+_IHX = Struct(">ihx")
 _QH = Struct(">qh")
 _QHT = Struct(">qh?")
 
@@ -433,8 +435,7 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
                 results_by_partition_5 = item4.results_by_partition
                 write_compact_count(out, results_by_partition_5)
                 for item6 in results_by_partition_5 or ():
-                    out += _IH.pack(item6.partition_index, item6.partition_error_code)
-                    out.append(0)
+                    out += _IHX.pack(item6.partition_index, item6.partition_error_code)
                 out.append(0)
             out.append(0)
     if version <= 3:
@@ -445,8 +446,7 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
             results_by_partition_9 = item8.results_by_partition
             write_compact_count(out, results_by_partition_9)
             for item10 in results_by_partition_9 or ():
-                out += _IH.pack(item10.partition_index, item10.partition_error_code)
-                out.append(0)
+                out += _IHX.pack(item10.partition_index, item10.partition_error_code)
             out.append(0)
     out.append(0)
 

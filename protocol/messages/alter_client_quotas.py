@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 
 from ._wire import (
+    NamedTuple,
     _new,
     null_in,
     read_compact_count,
@@ -21,7 +22,9 @@ from ._wire import (
 )
 
 _T = Struct(">?")
+_TX = Struct(">?x")
 _DT = Struct(">d?")
+_DTX = Struct(">d?x")
 _H = Struct(">h")
 _I = Struct(">i")
 
@@ -203,11 +206,9 @@ def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
         write_compact_count(out, ops_5)
         for item6 in ops_5 or ():
             write_compact_string(out, item6.key)
-            out += _DT.pack(item6.value, item6.remove)
-            out.append(0)
+            out += _DTX.pack(item6.value, item6.remove)
         out.append(0)
-    out += _T.pack(body.validate_only)
-    out.append(0)
+    out += _TX.pack(body.validate_only)
 
 
 def read_request(version: int) -> Any:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 
 from ._wire import (
+    NamedTuple,
     _new,
     null_in,
     read_compact_count,
@@ -21,6 +22,7 @@ from ._wire import (
 )
 
 _T = Struct(">?")
+_TX = Struct(">?x")
 _B = Struct(">b")
 _H = Struct(">h")
 _I = Struct(">i")
@@ -171,8 +173,7 @@ def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
             write_compact_string(out, item4.value)
             out.append(0)
         out.append(0)
-    out += _T.pack(body.validate_only)
-    out.append(0)
+    out += _TX.pack(body.validate_only)
 
 
 def read_request(version: int) -> Any:

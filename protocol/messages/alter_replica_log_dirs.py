@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 
 from ._wire import (
+    NamedTuple,
     _new,
     null_in,
     pack,
@@ -24,6 +25,7 @@ from ._wire import (
 
 _I = Struct(">i")
 _IH = Struct(">ih")
+_IHX = Struct(">ihx")
 
 
 class AlterReplicaLogDirTopic(NamedTuple):
@@ -281,8 +283,7 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
         partitions_3 = item2.partitions
         write_compact_count(out, partitions_3)
         for item4 in partitions_3 or ():
-            out += _IH.pack(item4.partition_index, item4.error_code)
-            out.append(0)
+            out += _IHX.pack(item4.partition_index, item4.error_code)
         out.append(0)
     out.append(0)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 
 from ._wire import (
+    NamedTuple,
     _new,
     null_in,
     read_compact_bytes,
@@ -20,6 +21,7 @@ from ._wire import (
 
 _B = Struct(">b")
 _BI = Struct(">bi")
+_BX = Struct(">bx")
 _H = Struct(">h")
 _I = Struct(">i")
 
@@ -126,8 +128,7 @@ def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
     write_compact_count(out, deletions_1)
     for item2 in deletions_1 or ():
         write_compact_string(out, item2.name)
-        out += _B.pack(item2.mechanism)
-        out.append(0)
+        out += _BX.pack(item2.mechanism)
     upsertions_3 = body.upsertions
     write_compact_count(out, upsertions_3)
     for item4 in upsertions_3 or ():

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 
 from ._wire import (
+    NamedTuple,
     _new,
     malformed,
     null_in,
@@ -25,6 +26,8 @@ _T = Struct(">?")
 _H = Struct(">h")
 _HH = Struct(">hh")
 _HHH = Struct(">hhh")
+_HHHX = Struct(">hhhx")
+_HHX = Struct(">hhx")
 _I = Struct(">i")
 _Q = Struct(">q")
 
@@ -246,8 +249,7 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
     api_keys_1 = body.api_keys
     write_compact_count(out, api_keys_1)
     for item2 in api_keys_1 or ():
-        out += _HHH.pack(item2.api_key, item2.min_version, item2.max_version)
-        out.append(0)
+        out += _HHHX.pack(item2.api_key, item2.min_version, item2.max_version)
     out += _I.pack(body.throttle_time_ms)
     tags3 = []
     supported_features_4 = getattr(body, "supported_features", ())
@@ -257,8 +259,7 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
         write_compact_count(out, supported_features_6)
         for item7 in supported_features_6 or ():
             write_compact_string(out, item7.name)
-            out += _HH.pack(item7.min_version, item7.max_version)
-            out.append(0)
+            out += _HHX.pack(item7.min_version, item7.max_version)
         tags3.append((0, out))
         out = whole5
     finalized_features_epoch_8 = getattr(body, "finalized_features_epoch", -1)
@@ -274,8 +275,7 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
         write_compact_count(out, finalized_features_12)
         for item13 in finalized_features_12 or ():
             write_compact_string(out, item13.name)
-            out += _HH.pack(item13.max_version_level, item13.min_version_level)
-            out.append(0)
+            out += _HHX.pack(item13.max_version_level, item13.min_version_level)
         tags3.append((2, out))
         out = whole11
     zk_migration_ready_14 = getattr(body, "zk_migration_ready", False)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 
 from ._wire import (
+    NamedTuple,
     _new,
     null_in,
     read_compact_count,
@@ -22,6 +23,7 @@ from ._wire import (
 
 _B = Struct(">b")
 _BB = Struct(">bb")
+_BBX = Struct(">bbx")
 _H = Struct(">h")
 _I = Struct(">i")
 
@@ -171,8 +173,7 @@ def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
         out += _B.pack(item2.resource_pattern_type)
         write_compact_string(out, item2.principal)
         write_compact_string(out, item2.host)
-        out += _BB.pack(item2.operation, item2.permission_type)
-        out.append(0)
+        out += _BBX.pack(item2.operation, item2.permission_type)
     out.append(0)
 
 

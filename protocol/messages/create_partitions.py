@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 
 from ._wire import (
+    NamedTuple,
     _new,
     null_in,
     pack,
@@ -25,6 +26,7 @@ from ._wire import (
 _H = Struct(">h")
 _I = Struct(">i")
 _IT = Struct(">i?")
+_ITX = Struct(">i?x")
 
 
 class CreatePartitionsAssignment(NamedTuple):
@@ -173,8 +175,7 @@ def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
             out += pack(f">{len(broker_ids_5 or ())}i", *(broker_ids_5 or ()))
             out.append(0)
         out.append(0)
-    out += _IT.pack(body.timeout_ms, body.validate_only)
-    out.append(0)
+    out += _ITX.pack(body.timeout_ms, body.validate_only)
 
 
 def read_request(version: int) -> Any:

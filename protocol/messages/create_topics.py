@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from ._wire import (
     NO_UUID,
+    NamedTuple,
     _new,
     malformed,
     null_in,
@@ -30,9 +31,11 @@ from ._wire import (
 )
 
 _TBT = Struct(">?b?")
+_TBTX = Struct(">?b?x")
 _H = Struct(">h")
 _I = Struct(">i")
 _IT = Struct(">i?")
+_ITX = Struct(">i?x")
 _IH = Struct(">ih")
 
 
@@ -256,8 +259,7 @@ def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
             write_compact_string(out, item8.value)
             out.append(0)
         out.append(0)
-    out += _IT.pack(body.timeout_ms, body.validate_only)
-    out.append(0)
+    out += _ITX.pack(body.timeout_ms, body.validate_only)
 
 
 def read_request(version: int) -> Any:
@@ -374,8 +376,7 @@ def _write_response_flexible_configs(out: bytearray, items: Any, version: int) -
     for item2 in configs_1 or ():
         write_compact_string(out, item2.name)
         write_compact_string(out, item2.value)
-        out += _TBT.pack(item2.read_only, item2.config_source, item2.is_sensitive)
-        out.append(0)
+        out += _TBTX.pack(item2.read_only, item2.config_source, item2.is_sensitive)
 
 
 def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:

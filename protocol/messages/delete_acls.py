@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 
 from ._wire import (
+    NamedTuple,
     _new,
     null_in,
     read_compact_count,
@@ -22,6 +23,7 @@ from ._wire import (
 
 _B = Struct(">b")
 _BB = Struct(">bb")
+_BBX = Struct(">bbx")
 _H = Struct(">h")
 _I = Struct(">i")
 
@@ -174,8 +176,7 @@ def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
         out += _B.pack(item2.pattern_type_filter)
         write_compact_string(out, item2.principal_filter)
         write_compact_string(out, item2.host_filter)
-        out += _BB.pack(item2.operation, item2.permission_type)
-        out.append(0)
+        out += _BBX.pack(item2.operation, item2.permission_type)
     out.append(0)
 
 
@@ -348,8 +349,7 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
             out += _B.pack(item4.pattern_type)
             write_compact_string(out, item4.principal)
             write_compact_string(out, item4.host)
-            out += _BB.pack(item4.operation, item4.permission_type)
-            out.append(0)
+            out += _BBX.pack(item4.operation, item4.permission_type)
         out.append(0)
     out.append(0)
 

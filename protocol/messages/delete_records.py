@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 
 from ._wire import (
+    NamedTuple,
     _new,
     null_in,
     read_compact_count,
@@ -23,6 +24,9 @@ from ._wire import (
 _I = Struct(">i")
 _IQ = Struct(">iq")
 _IQH = Struct(">iqh")
+_IQHX = Struct(">iqhx")
+_IQX = Struct(">iqx")
+_IX = Struct(">ix")
 
 
 class DeleteRecordsPartition(NamedTuple):
@@ -160,11 +164,9 @@ def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
         partitions_3 = item2.partitions
         write_compact_count(out, partitions_3)
         for item4 in partitions_3 or ():
-            out += _IQ.pack(item4.partition_index, item4.offset)
-            out.append(0)
+            out += _IQX.pack(item4.partition_index, item4.offset)
         out.append(0)
-    out += _I.pack(body.timeout_ms)
-    out.append(0)
+    out += _IX.pack(body.timeout_ms)
 
 
 def read_request(version: int) -> Any:
@@ -262,8 +264,7 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
         partitions_3 = item2.partitions
         write_compact_count(out, partitions_3)
         for item4 in partitions_3 or ():
-            out += _IQH.pack(item4.partition_index, item4.low_watermark, item4.error_code)
-            out.append(0)
+            out += _IQHX.pack(item4.partition_index, item4.low_watermark, item4.error_code)
         out.append(0)
     out.append(0)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from ._wire import (
     NO_UUID,
+    NamedTuple,
     _new,
     null_in,
     read_compact_count,
@@ -25,6 +26,7 @@ from ._wire import (
 
 _H = Struct(">h")
 _I = Struct(">i")
+_IX = Struct(">ix")
 
 
 class DeleteTopicState(NamedTuple):
@@ -140,8 +142,7 @@ def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
         write_compact_count(out, topic_names_3)
         for item4 in topic_names_3 or ():
             write_compact_string(out, item4)
-    out += _I.pack(body.timeout_ms)
-    out.append(0)
+    out += _IX.pack(body.timeout_ms)
 
 
 def read_request(version: int) -> Any:

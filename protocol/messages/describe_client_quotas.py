@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 
 from ._wire import (
+    NamedTuple,
     _new,
     null_in,
     read_compact_count,
@@ -21,8 +22,10 @@ from ._wire import (
 )
 
 _T = Struct(">?")
+_TX = Struct(">?x")
 _B = Struct(">b")
 _D = Struct(">d")
+_DX = Struct(">dx")
 _IH = Struct(">ih")
 
 
@@ -149,8 +152,7 @@ def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
         out += _B.pack(item2.match_type)
         write_compact_string(out, item2.match)
         out.append(0)
-    out += _T.pack(body.strict)
-    out.append(0)
+    out += _TX.pack(body.strict)
 
 
 def read_request(version: int) -> Any:
@@ -293,8 +295,7 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
         write_compact_count(out, values_5)
         for item6 in values_5 or ():
             write_compact_string(out, item6.key)
-            out += _D.pack(item6.value)
-            out.append(0)
+            out += _DX.pack(item6.value)
         out.append(0)
     out.append(0)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 
 from ._wire import (
+    NamedTuple,
     _new,
     null_in,
     read_compact_count,
@@ -20,6 +21,7 @@ _T = Struct(">?")
 _B = Struct(">b")
 _I = Struct(">i")
 _IH = Struct(">ih")
+_IX = Struct(">ix")
 
 
 class DescribeClusterRequest(NamedTuple):
@@ -174,8 +176,7 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
         if version >= 2:
             out += _T.pack(item2.is_fenced)
         out.append(0)
-    out += _I.pack(body.cluster_authorized_operations)
-    out.append(0)
+    out += _IX.pack(body.cluster_authorized_operations)
 
 
 def read_response(version: int) -> Any:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 
 from ._wire import (
+    NamedTuple,
     _new,
     null_in,
     read_compact_count,
@@ -23,8 +24,10 @@ from ._wire import (
 
 _T = Struct(">?")
 _TT = Struct(">??")
+_TTX = Struct(">??x")
 _TBT = Struct(">?b?")
 _B = Struct(">b")
+_BX = Struct(">bx")
 _H = Struct(">h")
 _I = Struct(">i")
 
@@ -179,8 +182,7 @@ def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
         for item4 in configuration_keys_3 or ():
             write_compact_string(out, item4)
         out.append(0)
-    out += _TT.pack(body.include_synonyms, body.include_documentation)
-    out.append(0)
+    out += _TTX.pack(body.include_synonyms, body.include_documentation)
 
 
 def read_request(version: int) -> Any:
@@ -390,8 +392,7 @@ def _write_response_flexible_configs(out: bytearray, items: Any, version: int) -
         for item4 in synonyms_3 or ():
             write_compact_string(out, item4.name)
             write_compact_string(out, item4.value)
-            out += _B.pack(item4.source)
-            out.append(0)
+            out += _BX.pack(item4.source)
         out += _B.pack(item2.config_type)
         write_compact_string(out, item2.documentation)
         out.append(0)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 
 from ._wire import (
+    NamedTuple,
     _new,
     null_in,
     read_compact_count,
@@ -19,6 +20,7 @@ from ._wire import (
 _I = Struct(">i")
 _IH = Struct(">ih")
 _IQ = Struct(">iq")
+_IQX = Struct(">iqx")
 _QQ = Struct(">qq")
 
 
@@ -79,8 +81,7 @@ def _read_request_flexible(
 def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
     del version
     write_compact_string(out, body.group_id)
-    out += _IQ.pack(body.limit, body.after)
-    out.append(0)
+    out += _IQX.pack(body.limit, body.after)
 
 
 def read_request(version: int) -> Any:

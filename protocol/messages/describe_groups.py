@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 
 from ._wire import (
+    NamedTuple,
     _new,
     null_in,
     read_bytes,
@@ -25,8 +26,10 @@ from ._wire import (
 )
 
 _T = Struct(">?")
+_TX = Struct(">?x")
 _H = Struct(">h")
 _I = Struct(">i")
+_IX = Struct(">ix")
 
 
 class DescribeGroupsRequest(NamedTuple):
@@ -125,8 +128,7 @@ def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
     write_compact_count(out, groups_1)
     for item2 in groups_1 or ():
         write_compact_string(out, item2)
-    out += _T.pack(body.include_authorized_operations)
-    out.append(0)
+    out += _TX.pack(body.include_authorized_operations)
 
 
 def read_request(version: int) -> Any:
@@ -355,8 +357,7 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
             write_compact_bytes(out, item4.member_metadata)
             write_compact_bytes(out, item4.member_assignment)
             out.append(0)
-        out += _I.pack(item2.authorized_operations)
-        out.append(0)
+        out += _IX.pack(item2.authorized_operations)
     out.append(0)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 
 from ._wire import (
+    NamedTuple,
     _new,
     null_in,
     pack,
@@ -26,6 +27,7 @@ _T = Struct(">?")
 _H = Struct(">h")
 _I = Struct(">i")
 _IQQT = Struct(">iqq?")
+_IQQTX = Struct(">iqq?x")
 _QQ = Struct(">qq")
 
 
@@ -316,10 +318,9 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
             partitions_5 = item4.partitions
             write_compact_count(out, partitions_5)
             for item6 in partitions_5 or ():
-                out += _IQQT.pack(
+                out += _IQQTX.pack(
                     item6.partition_index, item6.partition_size, item6.offset_lag, item6.is_future_key
                 )
-                out.append(0)
             out.append(0)
         if version >= 4:
             out += _QQ.pack(item2.total_bytes, item2.usable_bytes)

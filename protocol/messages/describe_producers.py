@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 
 from ._wire import (
+    NamedTuple,
     _new,
     null_in,
     pack,
@@ -21,6 +22,7 @@ from ._wire import (
 _I = Struct(">i")
 _IH = Struct(">ih")
 _QIIQIQ = Struct(">qiiqiq")
+_QIIQIQX = Struct(">qiiqiqx")
 
 
 class TopicRequest(NamedTuple):
@@ -217,7 +219,7 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
             active_producers_5 = item4.active_producers
             write_compact_count(out, active_producers_5)
             for item6 in active_producers_5 or ():
-                out += _QIIQIQ.pack(
+                out += _QIIQIQX.pack(
                     item6.producer_id,
                     item6.producer_epoch,
                     item6.last_sequence,
@@ -225,7 +227,6 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
                     item6.coordinator_epoch,
                     item6.current_txn_start_offset,
                 )
-                out.append(0)
             out.append(0)
         out.append(0)
     out.append(0)

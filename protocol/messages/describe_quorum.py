@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from ._wire import (
     NO_UUID,
+    NamedTuple,
     _new,
     null_in,
     read_compact_count,
@@ -20,10 +21,12 @@ from ._wire import (
 )
 
 _U = Struct(">H")
+_UX = Struct(">Hx")
 _H = Struct(">h")
 _I = Struct(">i")
 _IH = Struct(">ih")
 _IIQ = Struct(">iiq")
+_IX = Struct(">ix")
 _Q = Struct(">q")
 _QQ = Struct(">qq")
 
@@ -152,8 +155,7 @@ def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
         partitions_3 = item2.partitions
         write_compact_count(out, partitions_3)
         for item4 in partitions_3 or ():
-            out += _I.pack(item4.partition_index)
-            out.append(0)
+            out += _IX.pack(item4.partition_index)
         out.append(0)
     out.append(0)
 
@@ -374,8 +376,7 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
             for item12 in listeners_11 or ():
                 write_compact_string(out, item12.name)
                 write_compact_string(out, item12.host)
-                out += _U.pack(item12.port)
-                out.append(0)
+                out += _UX.pack(item12.port)
             out.append(0)
     out.append(0)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from ._wire import (
     NO_UUID,
+    NamedTuple,
     _new,
     null_in,
     pack,
@@ -25,6 +26,7 @@ _T = Struct(">?")
 _H = Struct(">h")
 _HIII = Struct(">hiii")
 _I = Struct(">i")
+_IX = Struct(">ix")
 
 
 class TopicRequest(NamedTuple):
@@ -143,8 +145,7 @@ def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
     else:
         out.append(1)
         write_compact_string(out, cursor_3.topic_name)
-        out += _I.pack(cursor_3.partition_index)
-        out.append(0)
+        out += _IX.pack(cursor_3.partition_index)
     out.append(0)
 
 
@@ -295,16 +296,14 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
             write_compact_count(out, offline_replicas_13)
             out += pack(f">{len(offline_replicas_13 or ())}i", *(offline_replicas_13 or ()))
             out.append(0)
-        out += _I.pack(item2.topic_authorized_operations)
-        out.append(0)
+        out += _IX.pack(item2.topic_authorized_operations)
     next_cursor_15 = body.next_cursor
     if next_cursor_15 is None:
         out.append(255)
     else:
         out.append(1)
         write_compact_string(out, next_cursor_15.topic_name)
-        out += _I.pack(next_cursor_15.partition_index)
-        out.append(0)
+        out += _IX.pack(next_cursor_15.partition_index)
     out.append(0)
 
 

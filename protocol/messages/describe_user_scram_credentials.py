@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 
 from ._wire import (
+    NamedTuple,
     _new,
     null_in,
     read_compact_count,
@@ -17,6 +18,7 @@ from ._wire import (
 )
 
 _BI = Struct(">bi")
+_BIX = Struct(">bix")
 _H = Struct(">h")
 _IH = Struct(">ih")
 
@@ -168,8 +170,7 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
         credential_infos_3 = item2.credential_infos
         write_compact_count(out, credential_infos_3)
         for item4 in credential_infos_3 or ():
-            out += _BI.pack(item4.mechanism, item4.iterations)
-            out.append(0)
+            out += _BIX.pack(item4.mechanism, item4.iterations)
         out.append(0)
     out.append(0)
 

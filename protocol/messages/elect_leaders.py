@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 
 from ._wire import (
+    NamedTuple,
     _new,
     null_in,
     pack,
@@ -26,6 +27,7 @@ _B = Struct(">b")
 _H = Struct(">h")
 _I = Struct(">i")
 _IH = Struct(">ih")
+_IX = Struct(">ix")
 
 
 class TopicPartitions(NamedTuple):
@@ -149,8 +151,7 @@ def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
         write_compact_count(out, partitions_3)
         out += pack(f">{len(partitions_3 or ())}i", *(partitions_3 or ()))
         out.append(0)
-    out += _I.pack(body.timeout_ms)
-    out.append(0)
+    out += _IX.pack(body.timeout_ms)
 
 
 def read_request(version: int) -> Any:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 
 from ._wire import (
+    NamedTuple,
     _new,
     null_in,
     read_compact_string,
@@ -18,6 +19,7 @@ from ._wire import (
 _IH = Struct(">ih")
 _QH = Struct(">qh")
 _QHT = Struct(">qh?")
+_QHTX = Struct(">qh?x")
 
 
 class EndTxnRequest(NamedTuple):
@@ -79,8 +81,7 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
 def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
     del version
     write_compact_string(out, body.transactional_id)
-    out += _QHT.pack(body.producer_id, body.producer_epoch, body.committed)
-    out.append(0)
+    out += _QHTX.pack(body.producer_id, body.producer_epoch, body.committed)
 
 
 def read_request(version: int) -> Any:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from ._wire import (
     BYTES,
     NO_UUID,
+    NamedTuple,
     _new,
     add_records,
     long_varint,
@@ -35,10 +36,15 @@ _II = Struct(">ii")
 _IIIBII = Struct(">iiibii")
 _IIIIB = Struct(">iiiib")
 _IIQIQI = Struct(">iiqiqi")
+_IIQIQIX = Struct(">iiqiqix")
+_IIX = Struct(">iix")
 _IQ = Struct(">iq")
+_IQX = Struct(">iqx")
 _Q = Struct(">q")
 _QI = Struct(">qi")
+_QIX = Struct(">qix")
 _QQ = Struct(">qq")
+_QQX = Struct(">qqx")
 
 
 class ReplicaState(NamedTuple):
@@ -408,36 +414,30 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
                 left -= size
                 if size > (len(data) - at) // 33 or left < 0:
                     raise too_many("FetchRequest.partitions", size, left)
-                partitions_12: Any = []
-                for _ in range(size):
-                    (
-                        partition_14,
-                        current_leader_epoch_15,
-                        fetch_offset_16,
-                        last_fetched_epoch_17,
-                        log_start_offset_18,
-                        partition_max_bytes_19,
-                    ) = _IIQIQI.unpack_from(data, at)
-                    at += 32
-                    replica_directory_id_20: Any = None
-                    high_watermark_21: Any = 9223372036854775807
-                    tags, at = read_tags(data, at)
-                    for tag22, start, stop in tags:
-                        if tag22 == 0 and version >= 17:
-                            at = start
-                            replica_directory_id_20 = read_uuid(data[at : at + 16])
-                            at += 16
-                            if at != stop:
-                                raise malformed("a tagged field of another length than it says")
-                        elif tag22 == 1 and version >= 18:
-                            at = start
-                            (high_watermark_21,) = _Q.unpack_from(data, at)
-                            at += 8
-                            if at != stop:
-                                raise malformed("a tagged field of another length than it says")
-                        at = stop
-                    item13 = _new(
-                        FetchPartition,
+                end = at + 33 * size
+                if size > 1 and data[at + 32 : end : 33] == b"\x00" * size:
+                    partitions_12: Any = [
+                        _new(
+                            FetchPartition,
+                            (
+                                partition_,
+                                current_leader_epoch_,
+                                fetch_offset_,
+                                last_fetched_epoch_,
+                                log_start_offset_,
+                                partition_max_bytes_,
+                                None,
+                                9223372036854775807,
+                            ),
+                        )
+                        for partition_, current_leader_epoch_, fetch_offset_, last_fetched_epoch_, log_start_offset_, partition_max_bytes_ in _IIQIQIX.iter_unpack(
+                            data[at:end]
+                        )
+                    ]
+                    at = end
+                else:
+                    partitions_12 = []
+                    for _ in range(size):
                         (
                             partition_14,
                             current_leader_epoch_15,
@@ -445,11 +445,39 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
                             last_fetched_epoch_17,
                             log_start_offset_18,
                             partition_max_bytes_19,
-                            replica_directory_id_20,
-                            high_watermark_21,
-                        ),
-                    )
-                    partitions_12.append(item13)
+                        ) = _IIQIQI.unpack_from(data, at)
+                        at += 32
+                        replica_directory_id_20: Any = None
+                        high_watermark_21: Any = 9223372036854775807
+                        tags, at = read_tags(data, at)
+                        for tag22, start, stop in tags:
+                            if tag22 == 0 and version >= 17:
+                                at = start
+                                replica_directory_id_20 = read_uuid(data[at : at + 16])
+                                at += 16
+                                if at != stop:
+                                    raise malformed("a tagged field of another length than it says")
+                            elif tag22 == 1 and version >= 18:
+                                at = start
+                                (high_watermark_21,) = _Q.unpack_from(data, at)
+                                at += 8
+                                if at != stop:
+                                    raise malformed("a tagged field of another length than it says")
+                            at = stop
+                        item13 = _new(
+                            FetchPartition,
+                            (
+                                partition_14,
+                                current_leader_epoch_15,
+                                fetch_offset_16,
+                                last_fetched_epoch_17,
+                                log_start_offset_18,
+                                partition_max_bytes_19,
+                                replica_directory_id_20,
+                                high_watermark_21,
+                            ),
+                        )
+                        partitions_12.append(item13)
             else:
                 raise null_in("FetchRequest.partitions")
             if data[at]:
@@ -541,10 +569,8 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
                 end = at + size
                 cluster_id_29 = str(data[at:end], "utf-8")
                 at = end
-            elif size == -1:
-                cluster_id_29 = None
             else:
-                raise malformed("a negative length")
+                cluster_id_29 = None
             if at != stop:
                 raise malformed("a tagged field of another length than it says")
         elif tag31 == 1 and version >= 15:
@@ -692,8 +718,7 @@ def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
     if replica_state_17 is not None and (version >= 15):
         whole18, out = out, bytearray()
         replica_state_19 = replica_state_17
-        out += _IQ.pack(replica_state_19.replica_id, replica_state_19.replica_epoch)
-        out.append(0)
+        out += _IQX.pack(replica_state_19.replica_id, replica_state_19.replica_epoch)
         tags14.append((1, out))
         out = whole18
     write_tags(out, tags14)
@@ -753,16 +778,22 @@ def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple
                         left -= size
                         if size > (len(data) - at) // 16 or left < 0:
                             raise too_many("FetchResponse.aborted_transactions", size, left)
-                        aborted_transactions_14: Any = []
-                        for _ in range(size):
-                            producer_id_16, first_offset_17 = _QQ.unpack_from(data, at)
-                            at += 16
-                            item15 = _new(AbortedTransaction, (producer_id_16, first_offset_17))
-                            aborted_transactions_14.append(item15)
-                    elif size == -1:
-                        aborted_transactions_14 = None
+                        end = at + 16 * size
+                        if size > 1:
+                            aborted_transactions_14: Any = [
+                                _new(AbortedTransaction, (producer_id_, first_offset_))
+                                for producer_id_, first_offset_ in _QQ.iter_unpack(data[at:end])
+                            ]
+                            at = end
+                        else:
+                            aborted_transactions_14 = []
+                            for _ in range(size):
+                                producer_id_16, first_offset_17 = _QQ.unpack_from(data, at)
+                                at += 16
+                                item15 = _new(AbortedTransaction, (producer_id_16, first_offset_17))
+                                aborted_transactions_14.append(item15)
                     else:
-                        raise malformed("a negative length")
+                        aborted_transactions_14 = None
                     preferred_read_replica_18: Any = -1
                     if version >= 11:
                         (preferred_read_replica_18,) = _I.unpack_from(data, at)
@@ -773,10 +804,8 @@ def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple
                         end = at + size
                         records_19 = data[at:end]
                         at = end
-                    elif size == -1:
-                        records_19 = None
                     else:
-                        raise malformed("a negative length")
+                        records_19 = None
                     item8 = _new(
                         PartitionData,
                         (
@@ -839,8 +868,12 @@ def _write_response_classic(out: bytearray, body: Any, version: int) -> None:
                         out += b"\xff\xff\xff\xff"
                     else:
                         out += _I.pack(len(aborted_transactions_5))
-                        for item6 in aborted_transactions_5:
-                            out += _QQ.pack(item6.producer_id, item6.first_offset)
+                        out += b"".join(
+                            [
+                                _QQ.pack(item6.producer_id, item6.first_offset)
+                                for item6 in aborted_transactions_5
+                            ]
+                        )
                     if version >= 11:
                         out += _I.pack(item4.preferred_read_replica)
                     value = item4.records
@@ -913,20 +946,26 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
                         left -= size
                         if size > (len(data) - at) // 17 or left < 0:
                             raise too_many("FetchResponse.aborted_transactions", size, left)
-                        aborted_transactions_15: Any = []
-                        for _ in range(size):
-                            producer_id_17, first_offset_18 = _QQ.unpack_from(data, at)
-                            at += 16
-                            if data[at]:
-                                at = skip_tags(data, at)
-                            else:
-                                at += 1
-                            item16 = _new(AbortedTransaction, (producer_id_17, first_offset_18))
-                            aborted_transactions_15.append(item16)
-                    elif size == -1:
-                        aborted_transactions_15 = None
+                        end = at + 17 * size
+                        if size > 1 and data[at + 16 : end : 17] == b"\x00" * size:
+                            aborted_transactions_15: Any = [
+                                _new(AbortedTransaction, (producer_id_, first_offset_))
+                                for producer_id_, first_offset_ in _QQX.iter_unpack(data[at:end])
+                            ]
+                            at = end
+                        else:
+                            aborted_transactions_15 = []
+                            for _ in range(size):
+                                producer_id_17, first_offset_18 = _QQ.unpack_from(data, at)
+                                at += 16
+                                if data[at]:
+                                    at = skip_tags(data, at)
+                                else:
+                                    at += 1
+                                item16 = _new(AbortedTransaction, (producer_id_17, first_offset_18))
+                                aborted_transactions_15.append(item16)
                     else:
-                        raise malformed("a negative length")
+                        aborted_transactions_15 = None
                     (preferred_read_replica_19,) = _I.unpack_from(data, at)
                     at += 4
                     size = data[at]
@@ -938,10 +977,8 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
                         end = at + size
                         records_20 = data[at:end]
                         at = end
-                    elif size == -1:
-                        records_20 = None
                     else:
-                        raise malformed("a negative length")
+                        records_20 = None
                     diverging_epoch_21: Any = None
                     current_leader_22: Any = None
                     snapshot_id_23: Any = None
@@ -1052,10 +1089,8 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
                         end = at + size
                         rack_37 = str(data[at:end], "utf-8")
                         at = end
-                    elif size == -1:
-                        rack_37 = None
                     else:
-                        raise malformed("a negative length")
+                        rack_37 = None
                     if data[at]:
                         at = skip_tags(data, at)
                     else:
@@ -1113,9 +1148,12 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
                     else:
                         size = len(aborted_transactions_5) + 1
                         out += varint(size) if size > 127 else BYTES[size]
-                        for item6 in aborted_transactions_5:
-                            out += _QQ.pack(item6.producer_id, item6.first_offset)
-                            out.append(0)
+                        out += b"".join(
+                            [
+                                _QQX.pack(item6.producer_id, item6.first_offset)
+                                for item6 in aborted_transactions_5
+                            ]
+                        )
                     out += _I.pack(item4.preferred_read_replica)
                     value = item4.records
                     if value is None:
@@ -1130,24 +1168,21 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
                     if diverging_epoch_8 is not None:
                         whole9, out = out, bytearray()
                         diverging_epoch_10 = diverging_epoch_8
-                        out += _IQ.pack(diverging_epoch_10.epoch, diverging_epoch_10.end_offset)
-                        out.append(0)
+                        out += _IQX.pack(diverging_epoch_10.epoch, diverging_epoch_10.end_offset)
                         tags7.append((0, out))
                         out = whole9
                     current_leader_11 = getattr(item4, "current_leader", None)
                     if current_leader_11 is not None:
                         whole12, out = out, bytearray()
                         current_leader_13 = current_leader_11
-                        out += _II.pack(current_leader_13.leader_id, current_leader_13.leader_epoch)
-                        out.append(0)
+                        out += _IIX.pack(current_leader_13.leader_id, current_leader_13.leader_epoch)
                         tags7.append((1, out))
                         out = whole12
                     snapshot_id_14 = getattr(item4, "snapshot_id", None)
                     if snapshot_id_14 is not None:
                         whole15, out = out, bytearray()
                         snapshot_id_16 = snapshot_id_14
-                        out += _QI.pack(snapshot_id_16.end_offset, snapshot_id_16.epoch)
-                        out.append(0)
+                        out += _QIX.pack(snapshot_id_16.end_offset, snapshot_id_16.epoch)
                         tags7.append((2, out))
                         out = whole15
                     write_tags(out, tags7)

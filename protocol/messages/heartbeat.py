@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 
-from ._wire import BYTES, _new, long_varint, malformed, null_in, skip_tags, varint
+from ._wire import BYTES, NamedTuple, _new, long_varint, malformed, null_in, skip_tags, varint
 
 _H = Struct(">h")
 _I = Struct(">i")
 _IH = Struct(">ih")
+_IHX = Struct(">ihx")
+_IIH = Struct(">iih")
+_IIIH = Struct(">iiih")
+_IIXIHX = Struct(">iixihx")
 
 
 class HeartbeatRequest(NamedTuple):
@@ -62,10 +66,8 @@ def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[
             end = at + size
             group_instance_id_4 = str(data[at:end], "utf-8")
             at = end
-        elif size == -1:
-            group_instance_id_4 = None
         else:
-            raise malformed("a negative length")
+            group_instance_id_4 = None
     return _new(HeartbeatRequest, (group_id_1, generation_id_2, member_id_3, group_instance_id_4)), at
 
 
@@ -137,10 +139,8 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
         end = at + size
         group_instance_id_4 = str(data[at:end], "utf-8")
         at = end
-    elif size == -1:
-        group_instance_id_4 = None
     else:
-        raise malformed("a negative length")
+        group_instance_id_4 = None
     if data[at]:
         at = skip_tags(data, at)
     else:
@@ -217,8 +217,7 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
 
 def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
     del version
-    out += _IH.pack(body.throttle_time_ms, body.error_code)
-    out.append(0)
+    out += _IHX.pack(body.throttle_time_ms, body.error_code)
 
 
 def read_response(version: int) -> Any:
@@ -227,3 +226,15 @@ def read_response(version: int) -> Any:
 
 def write_response(version: int) -> Any:
     return _write_response_flexible if version >= 4 else _write_response_classic
+
+
+def frame_response(version: int) -> Any:
+    if version >= 4:
+        return lambda correlation_id, body: _IIXIHX.pack(
+            12, correlation_id, body.throttle_time_ms, body.error_code
+        )
+    if version >= 1:
+        return lambda correlation_id, body: _IIIH.pack(
+            10, correlation_id, body.throttle_time_ms, body.error_code
+        )
+    return lambda correlation_id, body: _IIH.pack(6, correlation_id, body.error_code)

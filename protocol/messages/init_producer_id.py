@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 
-from ._wire import _new, read_compact_string, read_string, skip_tags, write_compact_string, write_string
+from ._wire import (
+    NamedTuple,
+    _new,
+    read_compact_string,
+    read_string,
+    skip_tags,
+    write_compact_string,
+    write_string,
+)
 
 _TT = Struct(">??")
 _I = Struct(">i")

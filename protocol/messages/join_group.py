@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 
-from ._wire import BYTES, _new, long_varint, malformed, null_in, skip_tags, too_many, varint
+from ._wire import BYTES, NamedTuple, _new, long_varint, malformed, null_in, skip_tags, too_many, varint
 
 _T = Struct(">?")
 _H = Struct(">h")
@@ -95,10 +95,8 @@ def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[
             end = at + size
             group_instance_id_5 = str(data[at:end], "utf-8")
             at = end
-        elif size == -1:
-            group_instance_id_5 = None
         else:
-            raise malformed("a negative length")
+            group_instance_id_5 = None
     (size,) = _H.unpack_from(data, at)
     at += 2
     if size >= 0:
@@ -245,10 +243,8 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
         end = at + size
         group_instance_id_5 = str(data[at:end], "utf-8")
         at = end
-    elif size == -1:
-        group_instance_id_5 = None
     else:
-        raise malformed("a negative length")
+        group_instance_id_5 = None
     size = data[at]
     at += 1
     if size > 127:
@@ -318,10 +314,8 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
             end = at + size
             reason_11 = str(data[at:end], "utf-8")
             at = end
-        elif size == -1:
-            reason_11 = None
         else:
-            raise malformed("a negative length")
+            reason_11 = None
     if data[at]:
         at = skip_tags(data, at)
     else:
@@ -474,10 +468,8 @@ def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple
                     end = at + size
                     group_instance_id_10 = str(data[at:end], "utf-8")
                     at = end
-                elif size == -1:
-                    group_instance_id_10 = None
                 else:
-                    raise malformed("a negative length")
+                    group_instance_id_10 = None
             (size,) = _I.unpack_from(data, at)
             at += 4
             if size >= 0:
@@ -577,10 +569,8 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
             end = at + size
             protocol_type_4 = str(data[at:end], "utf-8")
             at = end
-        elif size == -1:
-            protocol_type_4 = None
         else:
-            raise malformed("a negative length")
+            protocol_type_4 = None
     size = data[at]
     at += 1
     if size > 127:
@@ -592,7 +582,7 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
         end = at + size
         protocol_name_5 = str(data[at:end], "utf-8")
         at = end
-    elif size == -1 and version >= 7:
+    elif version >= 7:
         protocol_name_5 = None
     else:
         raise null_in("JoinGroupResponse.protocol_name")
@@ -661,10 +651,8 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
                 end = at + size
                 group_instance_id_12 = str(data[at:end], "utf-8")
                 at = end
-            elif size == -1:
-                group_instance_id_12 = None
             else:
-                raise malformed("a negative length")
+                group_instance_id_12 = None
             size = data[at]
             at += 1
             if size > 127:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 
 from ._wire import (
+    NamedTuple,
     _new,
     null_in,
     read_compact_count,
@@ -21,6 +22,7 @@ from ._wire import (
 )
 
 _H = Struct(">h")
+_HX = Struct(">hx")
 _I = Struct(">i")
 _IH = Struct(">ih")
 
@@ -224,8 +226,7 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
     for item2 in members_1 or ():
         write_compact_string(out, item2.member_id)
         write_compact_string(out, item2.group_instance_id)
-        out += _H.pack(item2.error_code)
-        out.append(0)
+        out += _HX.pack(item2.error_code)
     out.append(0)
 
 

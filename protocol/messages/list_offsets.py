@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 
 from ._wire import (
+    NamedTuple,
     _new,
     null_in,
     read_compact_count,
@@ -25,7 +26,9 @@ _I = Struct(">i")
 _IB = Struct(">ib")
 _IHQQ = Struct(">ihqq")
 _IHQQI = Struct(">ihqqi")
+_IHQQIX = Struct(">ihqqix")
 _IIQ = Struct(">iiq")
+_IIQX = Struct(">iiqx")
 _Q = Struct(">q")
 
 
@@ -185,8 +188,7 @@ def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
         partitions_3 = item2.partitions
         write_compact_count(out, partitions_3)
         for item4 in partitions_3 or ():
-            out += _IIQ.pack(item4.partition_index, item4.current_leader_epoch, item4.timestamp)
-            out.append(0)
+            out += _IIQX.pack(item4.partition_index, item4.current_leader_epoch, item4.timestamp)
         out.append(0)
     if version >= 10:
         out += _I.pack(body.timeout_ms)
@@ -303,10 +305,9 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
         partitions_3 = item2.partitions
         write_compact_count(out, partitions_3)
         for item4 in partitions_3 or ():
-            out += _IHQQI.pack(
+            out += _IHQQIX.pack(
                 item4.partition_index, item4.error_code, item4.timestamp, item4.offset, item4.leader_epoch
             )
-            out.append(0)
         out.append(0)
     out.append(0)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from ._wire import (
     NO_UUID,
+    NamedTuple,
     _new,
     null_in,
     pack,
@@ -28,10 +29,12 @@ from ._wire import (
 
 _T = Struct(">?")
 _TT = Struct(">??")
+_TX = Struct(">?x")
 _H = Struct(">h")
 _HII = Struct(">hii")
 _HIII = Struct(">hiii")
 _I = Struct(">i")
+_IX = Struct(">ix")
 
 
 class MetadataRequestTopic(NamedTuple):
@@ -196,8 +199,7 @@ def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
     out += _T.pack(body.allow_auto_topic_creation)
     if version <= 10:
         out += _T.pack(body.include_cluster_authorized_operations)
-    out += _T.pack(body.include_topic_authorized_operations)
-    out.append(0)
+    out += _TX.pack(body.include_topic_authorized_operations)
 
 
 def read_request(version: int) -> Any:
@@ -531,8 +533,7 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
             out += NO_UUID if uuid is None else uuid.bytes
         out += _T.pack(item4.is_internal)
         write_array(out, item4.partitions, version, _write_response_flexible_partitions)
-        out += _I.pack(item4.topic_authorized_operations)
-        out.append(0)
+        out += _IX.pack(item4.topic_authorized_operations)
     if version <= 10:
         out += _I.pack(body.cluster_authorized_operations)
     if version >= 13:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from ._wire import (
     BYTES,
     NO_UUID,
+    NamedTuple,
     _new,
     long_varint,
     malformed,
@@ -23,8 +24,10 @@ from ._wire import (
 _H = Struct(">h")
 _I = Struct(">i")
 _IH = Struct(">ih")
+_IHX = Struct(">ihx")
 _IQ = Struct(">iq")
 _IQI = Struct(">iqi")
+_IQIXX = Struct(">iqixx")
 _Q = Struct(">q")
 
 
@@ -111,10 +114,8 @@ def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[
             end = at + size
             group_instance_id_4 = str(data[at:end], "utf-8")
             at = end
-        elif size == -1:
-            group_instance_id_4 = None
         else:
-            raise malformed("a negative length")
+            group_instance_id_4 = None
     retention_time_ms_5: Any = -1
     if version <= 4:
         (retention_time_ms_5,) = _Q.unpack_from(data, at)
@@ -155,10 +156,8 @@ def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[
                         end = at + size
                         committed_metadata_14 = str(data[at:end], "utf-8")
                         at = end
-                    elif size == -1:
-                        committed_metadata_14 = None
                     else:
-                        raise malformed("a negative length")
+                        committed_metadata_14 = None
                     item10 = _new(
                         OffsetCommitRequestPartition,
                         (
@@ -285,10 +284,8 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
         end = at + size
         group_instance_id_4 = str(data[at:end], "utf-8")
         at = end
-    elif size == -1:
-        group_instance_id_4 = None
     else:
-        raise malformed("a negative length")
+        group_instance_id_4 = None
     size = data[at]
     at += 1
     if size > 127:
@@ -328,41 +325,56 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
                 left -= size
                 if size > (len(data) - at) // 18 or left < 0:
                     raise too_many("OffsetCommitRequest.partitions", size, left)
-                partitions_9: Any = []
-                for _ in range(size):
-                    partition_index_11, committed_offset_12, committed_leader_epoch_13 = _IQI.unpack_from(
-                        data, at
-                    )
-                    at += 16
-                    size = data[at]
-                    at += 1
-                    if size > 127:
-                        size, at = long_varint(data, at - 1)
-                    size -= 1
-                    if size >= 0:
-                        if size > 32767:
-                            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                        end = at + size
-                        committed_metadata_14 = str(data[at:end], "utf-8")
-                        at = end
-                    elif size == -1:
-                        committed_metadata_14 = None
-                    else:
-                        raise malformed("a negative length")
-                    if data[at]:
-                        at = skip_tags(data, at)
-                    else:
+                end = at + 18 * size
+                if (
+                    size > 1
+                    and data[at + 16 : end : 18] == b"\x01" * size
+                    and data[at + 17 : end : 18] == b"\x00" * size
+                ):
+                    partitions_9: Any = [
+                        _new(
+                            OffsetCommitRequestPartition,
+                            (partition_index_, committed_offset_, committed_leader_epoch_, ""),
+                        )
+                        for partition_index_, committed_offset_, committed_leader_epoch_ in _IQIXX.iter_unpack(
+                            data[at:end]
+                        )
+                    ]
+                    at = end
+                else:
+                    partitions_9 = []
+                    for _ in range(size):
+                        partition_index_11, committed_offset_12, committed_leader_epoch_13 = _IQI.unpack_from(
+                            data, at
+                        )
+                        at += 16
+                        size = data[at]
                         at += 1
-                    item10 = _new(
-                        OffsetCommitRequestPartition,
-                        (
-                            partition_index_11,
-                            committed_offset_12,
-                            committed_leader_epoch_13,
-                            committed_metadata_14,
-                        ),
-                    )
-                    partitions_9.append(item10)
+                        if size > 127:
+                            size, at = long_varint(data, at - 1)
+                        size -= 1
+                        if size >= 0:
+                            if size > 32767:
+                                raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+                            end = at + size
+                            committed_metadata_14 = str(data[at:end], "utf-8")
+                            at = end
+                        else:
+                            committed_metadata_14 = None
+                        if data[at]:
+                            at = skip_tags(data, at)
+                        else:
+                            at += 1
+                        item10 = _new(
+                            OffsetCommitRequestPartition,
+                            (
+                                partition_index_11,
+                                committed_offset_12,
+                                committed_leader_epoch_13,
+                                committed_metadata_14,
+                            ),
+                        )
+                        partitions_9.append(item10)
             else:
                 raise null_in("OffsetCommitRequest.partitions")
             if data[at]:
@@ -486,12 +498,20 @@ def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple
                 left -= size
                 if size > (len(data) - at) // 6 or left < 0:
                     raise too_many("OffsetCommitResponse.partitions", size, left)
-                partitions_5: Any = []
-                for _ in range(size):
-                    partition_index_7, error_code_8 = _IH.unpack_from(data, at)
-                    at += 6
-                    item6 = _new(OffsetCommitResponsePartition, (partition_index_7, error_code_8))
-                    partitions_5.append(item6)
+                end = at + 6 * size
+                if size > 1:
+                    partitions_5: Any = [
+                        _new(OffsetCommitResponsePartition, (partition_index_, error_code_))
+                        for partition_index_, error_code_ in _IH.iter_unpack(data[at:end])
+                    ]
+                    at = end
+                else:
+                    partitions_5 = []
+                    for _ in range(size):
+                        partition_index_7, error_code_8 = _IH.unpack_from(data, at)
+                        at += 6
+                        item6 = _new(OffsetCommitResponsePartition, (partition_index_7, error_code_8))
+                        partitions_5.append(item6)
             else:
                 raise null_in("OffsetCommitResponse.partitions")
             item3 = _new(OffsetCommitResponseTopic, (name_4, None, partitions_5))
@@ -522,8 +542,7 @@ def _write_response_classic(out: bytearray, body: Any, version: int) -> None:
                 out += b"\xff\xff\xff\xff"
             else:
                 out += _I.pack(len(partitions_3))
-                for item4 in partitions_3:
-                    out += _IH.pack(item4.partition_index, item4.error_code)
+                out += b"".join([_IH.pack(item4.partition_index, item4.error_code) for item4 in partitions_3])
 
 
 def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tuple[OffsetCommitResponse, int]:
@@ -568,16 +587,24 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
                 left -= size
                 if size > (len(data) - at) // 7 or left < 0:
                     raise too_many("OffsetCommitResponse.partitions", size, left)
-                partitions_6: Any = []
-                for _ in range(size):
-                    partition_index_8, error_code_9 = _IH.unpack_from(data, at)
-                    at += 6
-                    if data[at]:
-                        at = skip_tags(data, at)
-                    else:
-                        at += 1
-                    item7 = _new(OffsetCommitResponsePartition, (partition_index_8, error_code_9))
-                    partitions_6.append(item7)
+                end = at + 7 * size
+                if size > 1 and data[at + 6 : end : 7] == b"\x00" * size:
+                    partitions_6: Any = [
+                        _new(OffsetCommitResponsePartition, (partition_index_, error_code_))
+                        for partition_index_, error_code_ in _IHX.iter_unpack(data[at:end])
+                    ]
+                    at = end
+                else:
+                    partitions_6 = []
+                    for _ in range(size):
+                        partition_index_8, error_code_9 = _IH.unpack_from(data, at)
+                        at += 6
+                        if data[at]:
+                            at = skip_tags(data, at)
+                        else:
+                            at += 1
+                        item7 = _new(OffsetCommitResponsePartition, (partition_index_8, error_code_9))
+                        partitions_6.append(item7)
             else:
                 raise null_in("OffsetCommitResponse.partitions")
             if data[at]:
@@ -622,9 +649,9 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
             else:
                 size = len(partitions_3) + 1
                 out += varint(size) if size > 127 else BYTES[size]
-                for item4 in partitions_3:
-                    out += _IH.pack(item4.partition_index, item4.error_code)
-                    out.append(0)
+                out += b"".join(
+                    [_IHX.pack(item4.partition_index, item4.error_code) for item4 in partitions_3]
+                )
             out.append(0)
     out.append(0)
 

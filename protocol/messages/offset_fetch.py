@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from ._wire import (
     BYTES,
     NO_UUID,
+    NamedTuple,
     _new,
     long_varint,
     malformed,
@@ -24,9 +25,11 @@ from ._wire import (
 
 _T = Struct(">?")
 _H = Struct(">h")
+_HX = Struct(">hx")
 _I = Struct(">i")
 _IQ = Struct(">iq")
 _IQI = Struct(">iqi")
+_IQIXHX = Struct(">iqixhx")
 
 
 class OffsetFetchRequestTopic(NamedTuple):
@@ -157,7 +160,7 @@ def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[
                 raise null_in("OffsetFetchRequest.partition_indexes")
             item3 = _new(OffsetFetchRequestTopic, (name_4, partition_indexes_5))
             topics_2.append(item3)
-    elif size == -1 and version >= 2:
+    elif version >= 2:
         topics_2 = None
     else:
         raise null_in("OffsetFetchRequest.topics")
@@ -255,10 +258,8 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
                     at += 1
                 item3 = _new(OffsetFetchRequestTopic, (name_4, partition_indexes_5))
                 topics_2.append(item3)
-        elif size == -1:
-            topics_2 = None
         else:
-            raise malformed("a negative length")
+            topics_2 = None
     groups_6: Any = ()
     if version >= 8:
         size = data[at]
@@ -298,10 +299,8 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
                         end = at + size
                         member_id_9 = str(data[at:end], "utf-8")
                         at = end
-                    elif size == -1:
-                        member_id_9 = None
                     else:
-                        raise malformed("a negative length")
+                        member_id_9 = None
                 member_epoch_10: Any = -1
                 if version >= 9:
                     (member_epoch_10,) = _I.unpack_from(data, at)
@@ -355,10 +354,8 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
                             at += 1
                         item12 = _new(OffsetFetchRequestTopics, (name_13, topic_id_14, partition_indexes_15))
                         topics_11.append(item12)
-                elif size == -1:
-                    topics_11 = None
                 else:
-                    raise malformed("a negative length")
+                    topics_11 = None
                 if data[at]:
                     at = skip_tags(data, at)
                 else:
@@ -521,10 +518,8 @@ def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple
                         end = at + size
                         metadata_10 = str(data[at:end], "utf-8")
                         at = end
-                    elif size == -1:
-                        metadata_10 = None
                     else:
-                        raise malformed("a negative length")
+                        metadata_10 = None
                     (error_code_11,) = _H.unpack_from(data, at)
                     at += 2
                     item6 = _new(
@@ -626,44 +621,65 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
                     left -= size
                     if size > (len(data) - at) // 20 or left < 0:
                         raise too_many("OffsetFetchResponse.partitions", size, left)
-                    partitions_5: Any = []
-                    for _ in range(size):
-                        partition_index_7, committed_offset_8, committed_leader_epoch_9 = _IQI.unpack_from(
-                            data, at
-                        )
-                        at += 16
-                        size = data[at]
-                        at += 1
-                        if size > 127:
-                            size, at = long_varint(data, at - 1)
-                        size -= 1
-                        if size >= 0:
-                            if size > 32767:
-                                raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                            end = at + size
-                            metadata_10 = str(data[at:end], "utf-8")
-                            at = end
-                        elif size == -1:
-                            metadata_10 = None
-                        else:
-                            raise malformed("a negative length")
-                        (error_code_11,) = _H.unpack_from(data, at)
-                        at += 2
-                        if data[at]:
-                            at = skip_tags(data, at)
-                        else:
+                    end = at + 20 * size
+                    if (
+                        size > 1
+                        and data[at + 16 : end : 20] == b"\x01" * size
+                        and data[at + 19 : end : 20] == b"\x00" * size
+                    ):
+                        partitions_5: Any = [
+                            _new(
+                                OffsetFetchResponsePartition,
+                                (
+                                    partition_index_,
+                                    committed_offset_,
+                                    committed_leader_epoch_,
+                                    "",
+                                    error_code_,
+                                ),
+                            )
+                            for partition_index_, committed_offset_, committed_leader_epoch_, error_code_ in _IQIXHX.iter_unpack(
+                                data[at:end]
+                            )
+                        ]
+                        at = end
+                    else:
+                        partitions_5 = []
+                        for _ in range(size):
+                            partition_index_7, committed_offset_8, committed_leader_epoch_9 = (
+                                _IQI.unpack_from(data, at)
+                            )
+                            at += 16
+                            size = data[at]
                             at += 1
-                        item6 = _new(
-                            OffsetFetchResponsePartition,
-                            (
-                                partition_index_7,
-                                committed_offset_8,
-                                committed_leader_epoch_9,
-                                metadata_10,
-                                error_code_11,
-                            ),
-                        )
-                        partitions_5.append(item6)
+                            if size > 127:
+                                size, at = long_varint(data, at - 1)
+                            size -= 1
+                            if size >= 0:
+                                if size > 32767:
+                                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+                                end = at + size
+                                metadata_10 = str(data[at:end], "utf-8")
+                                at = end
+                            else:
+                                metadata_10 = None
+                            (error_code_11,) = _H.unpack_from(data, at)
+                            at += 2
+                            if data[at]:
+                                at = skip_tags(data, at)
+                            else:
+                                at += 1
+                            item6 = _new(
+                                OffsetFetchResponsePartition,
+                                (
+                                    partition_index_7,
+                                    committed_offset_8,
+                                    committed_leader_epoch_9,
+                                    metadata_10,
+                                    error_code_11,
+                                ),
+                            )
+                            partitions_5.append(item6)
                 else:
                     raise null_in("OffsetFetchResponse.partitions")
                 if data[at]:
@@ -743,46 +759,67 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
                             left -= size
                             if size > (len(data) - at) // 20 or left < 0:
                                 raise too_many("OffsetFetchResponse.partitions", size, left)
-                            partitions_20: Any = []
-                            for _ in range(size):
-                                partition_index_22, committed_offset_23, committed_leader_epoch_24 = (
-                                    _IQI.unpack_from(data, at)
-                                )
-                                at += 16
-                                size = data[at]
-                                at += 1
-                                if size > 127:
-                                    size, at = long_varint(data, at - 1)
-                                size -= 1
-                                if size >= 0:
-                                    if size > 32767:
-                                        raise malformed(
-                                            "a string of " + str(size) + " bytes, 32767 is the most"
-                                        )
-                                    end = at + size
-                                    metadata_25 = str(data[at:end], "utf-8")
-                                    at = end
-                                elif size == -1:
-                                    metadata_25 = None
-                                else:
-                                    raise malformed("a negative length")
-                                (error_code_26,) = _H.unpack_from(data, at)
-                                at += 2
-                                if data[at]:
-                                    at = skip_tags(data, at)
-                                else:
+                            end = at + 20 * size
+                            if (
+                                size > 1
+                                and data[at + 16 : end : 20] == b"\x01" * size
+                                and data[at + 19 : end : 20] == b"\x00" * size
+                            ):
+                                partitions_20: Any = [
+                                    _new(
+                                        OffsetFetchResponsePartitions,
+                                        (
+                                            partition_index_,
+                                            committed_offset_,
+                                            committed_leader_epoch_,
+                                            "",
+                                            error_code_,
+                                        ),
+                                    )
+                                    for partition_index_, committed_offset_, committed_leader_epoch_, error_code_ in _IQIXHX.iter_unpack(
+                                        data[at:end]
+                                    )
+                                ]
+                                at = end
+                            else:
+                                partitions_20 = []
+                                for _ in range(size):
+                                    partition_index_22, committed_offset_23, committed_leader_epoch_24 = (
+                                        _IQI.unpack_from(data, at)
+                                    )
+                                    at += 16
+                                    size = data[at]
                                     at += 1
-                                item21 = _new(
-                                    OffsetFetchResponsePartitions,
-                                    (
-                                        partition_index_22,
-                                        committed_offset_23,
-                                        committed_leader_epoch_24,
-                                        metadata_25,
-                                        error_code_26,
-                                    ),
-                                )
-                                partitions_20.append(item21)
+                                    if size > 127:
+                                        size, at = long_varint(data, at - 1)
+                                    size -= 1
+                                    if size >= 0:
+                                        if size > 32767:
+                                            raise malformed(
+                                                "a string of " + str(size) + " bytes, 32767 is the most"
+                                            )
+                                        end = at + size
+                                        metadata_25 = str(data[at:end], "utf-8")
+                                        at = end
+                                    else:
+                                        metadata_25 = None
+                                    (error_code_26,) = _H.unpack_from(data, at)
+                                    at += 2
+                                    if data[at]:
+                                        at = skip_tags(data, at)
+                                    else:
+                                        at += 1
+                                    item21 = _new(
+                                        OffsetFetchResponsePartitions,
+                                        (
+                                            partition_index_22,
+                                            committed_offset_23,
+                                            committed_leader_epoch_24,
+                                            metadata_25,
+                                            error_code_26,
+                                        ),
+                                    )
+                                    partitions_20.append(item21)
                         else:
                             raise null_in("OffsetFetchResponse.partitions")
                         if data[at]:
@@ -846,8 +883,7 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
                             size = len(data) + 1
                             out += varint(size) if size > 127 else BYTES[size]
                             out += data
-                        out += _H.pack(item4.error_code)
-                        out.append(0)
+                        out += _HX.pack(item4.error_code)
                 out.append(0)
     if version <= 7:
         out += _H.pack(body.error_code)
@@ -906,11 +942,9 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
                                     size = len(data) + 1
                                     out += varint(size) if size > 127 else BYTES[size]
                                     out += data
-                                out += _H.pack(item10.error_code)
-                                out.append(0)
+                                out += _HX.pack(item10.error_code)
                         out.append(0)
-                out += _H.pack(item6.error_code)
-                out.append(0)
+                out += _HX.pack(item6.error_code)
     out.append(0)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 
 from ._wire import (
+    NamedTuple,
     _new,
     null_in,
     read_compact_count,
@@ -21,8 +22,10 @@ from ._wire import (
 )
 
 _HIIQ = Struct(">hiiq")
+_HIIQX = Struct(">hiiqx")
 _I = Struct(">i")
 _III = Struct(">iii")
+_IIIX = Struct(">iiix")
 
 
 class OffsetForLeaderPartition(NamedTuple):
@@ -168,8 +171,7 @@ def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
         partitions_3 = item2.partitions
         write_compact_count(out, partitions_3)
         for item4 in partitions_3 or ():
-            out += _III.pack(item4.partition, item4.current_leader_epoch, item4.leader_epoch)
-            out.append(0)
+            out += _IIIX.pack(item4.partition, item4.current_leader_epoch, item4.leader_epoch)
         out.append(0)
     out.append(0)
 
@@ -273,8 +275,7 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
         partitions_3 = item2.partitions
         write_compact_count(out, partitions_3)
         for item4 in partitions_3 or ():
-            out += _HIIQ.pack(item4.error_code, item4.partition, item4.leader_epoch, item4.end_offset)
-            out.append(0)
+            out += _HIIQX.pack(item4.error_code, item4.partition, item4.leader_epoch, item4.end_offset)
         out.append(0)
     out.append(0)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from ._wire import (
     BYTES,
     NO_UUID,
+    NamedTuple,
     _new,
     add_records,
     long_varint,
@@ -29,6 +30,8 @@ _I = Struct(">i")
 _IHQQ = Struct(">ihqq")
 _IHQQQ = Struct(">ihqqq")
 _II = Struct(">ii")
+_IIX = Struct(">iix")
+_IXX = Struct(">ixx")
 _Q = Struct(">q")
 
 
@@ -122,10 +125,8 @@ def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[
         end = at + size
         transactional_id_1 = str(data[at:end], "utf-8")
         at = end
-    elif size == -1:
-        transactional_id_1 = None
     else:
-        raise malformed("a negative length")
+        transactional_id_1 = None
     acks_2, timeout_ms_3 = _HI.unpack_from(data, at)
     at += 6
     (size,) = _I.unpack_from(data, at)
@@ -160,10 +161,8 @@ def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[
                         end = at + size
                         records_10 = data[at:end]
                         at = end
-                    elif size == -1:
-                        records_10 = None
                     else:
-                        raise malformed("a negative length")
+                        records_10 = None
                     item8 = _new(PartitionProduceData, (index_9, records_10))
                     partition_data_7.append(item8)
             else:
@@ -226,10 +225,8 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
         end = at + size
         transactional_id_1 = str(data[at:end], "utf-8")
         at = end
-    elif size == -1:
-        transactional_id_1 = None
     else:
-        raise malformed("a negative length")
+        transactional_id_1 = None
     acks_2, timeout_ms_3 = _HI.unpack_from(data, at)
     at += 6
     size = data[at]
@@ -284,10 +281,8 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
                         end = at + size
                         records_11 = data[at:end]
                         at = end
-                    elif size == -1:
-                        records_11 = None
                     else:
-                        raise malformed("a negative length")
+                        records_11 = None
                     if data[at]:
                         at = skip_tags(data, at)
                     else:
@@ -418,10 +413,8 @@ def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple
                                     end = at + size
                                     batch_index_error_message_14 = str(data[at:end], "utf-8")
                                     at = end
-                                elif size == -1:
-                                    batch_index_error_message_14 = None
                                 else:
-                                    raise malformed("a negative length")
+                                    batch_index_error_message_14 = None
                                 item12 = _new(
                                     BatchIndexAndErrorMessage, (batch_index_13, batch_index_error_message_14)
                                 )
@@ -436,10 +429,8 @@ def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple
                             end = at + size
                             error_message_15 = str(data[at:end], "utf-8")
                             at = end
-                        elif size == -1:
-                            error_message_15 = None
                         else:
-                            raise malformed("a negative length")
+                            error_message_15 = None
                     item5 = _new(
                         PartitionProduceResponse,
                         (
@@ -571,33 +562,45 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
                         left -= size
                         if size > (len(data) - at) // 6 or left < 0:
                             raise too_many("ProduceResponse.record_errors", size, left)
-                        record_errors_12: Any = []
-                        for _ in range(size):
-                            (batch_index_14,) = _I.unpack_from(data, at)
-                            at += 4
-                            size = data[at]
-                            at += 1
-                            if size > 127:
-                                size, at = long_varint(data, at - 1)
-                            size -= 1
-                            if size >= 0:
-                                if size > 32767:
-                                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                                end = at + size
-                                batch_index_error_message_15 = str(data[at:end], "utf-8")
-                                at = end
-                            elif size == -1:
-                                batch_index_error_message_15 = None
-                            else:
-                                raise malformed("a negative length")
-                            if data[at]:
-                                at = skip_tags(data, at)
-                            else:
+                        end = at + 6 * size
+                        if (
+                            size > 1
+                            and data[at + 4 : end : 6] == b"\x00" * size
+                            and data[at + 5 : end : 6] == b"\x00" * size
+                        ):
+                            record_errors_12: Any = [
+                                _new(BatchIndexAndErrorMessage, (batch_index_, None))
+                                for (batch_index_,) in _IXX.iter_unpack(data[at:end])
+                            ]
+                            at = end
+                        else:
+                            record_errors_12 = []
+                            for _ in range(size):
+                                (batch_index_14,) = _I.unpack_from(data, at)
+                                at += 4
+                                size = data[at]
                                 at += 1
-                            item13 = _new(
-                                BatchIndexAndErrorMessage, (batch_index_14, batch_index_error_message_15)
-                            )
-                            record_errors_12.append(item13)
+                                if size > 127:
+                                    size, at = long_varint(data, at - 1)
+                                size -= 1
+                                if size >= 0:
+                                    if size > 32767:
+                                        raise malformed(
+                                            "a string of " + str(size) + " bytes, 32767 is the most"
+                                        )
+                                    end = at + size
+                                    batch_index_error_message_15 = str(data[at:end], "utf-8")
+                                    at = end
+                                else:
+                                    batch_index_error_message_15 = None
+                                if data[at]:
+                                    at = skip_tags(data, at)
+                                else:
+                                    at += 1
+                                item13 = _new(
+                                    BatchIndexAndErrorMessage, (batch_index_14, batch_index_error_message_15)
+                                )
+                                record_errors_12.append(item13)
                     else:
                         raise null_in("ProduceResponse.record_errors")
                     size = data[at]
@@ -611,10 +614,8 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
                         end = at + size
                         error_message_16 = str(data[at:end], "utf-8")
                         at = end
-                    elif size == -1:
-                        error_message_16 = None
                     else:
-                        raise malformed("a negative length")
+                        error_message_16 = None
                     current_leader_17: Any = None
                     tags, at = read_tags(data, at)
                     for tag18, start, stop in tags:
@@ -700,10 +701,8 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
                         end = at + size
                         rack_28 = str(data[at:end], "utf-8")
                         at = end
-                    elif size == -1:
-                        rack_28 = None
                     else:
-                        raise malformed("a negative length")
+                        rack_28 = None
                     if data[at]:
                         at = skip_tags(data, at)
                     else:
@@ -782,8 +781,7 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
                     if current_leader_8 is not None and (version >= 10):
                         whole9, out = out, bytearray()
                         current_leader_10 = current_leader_8
-                        out += _II.pack(current_leader_10.leader_id, current_leader_10.leader_epoch)
-                        out.append(0)
+                        out += _IIX.pack(current_leader_10.leader_id, current_leader_10.leader_epoch)
                         tags7.append((0, out))
                         out = whole9
                     write_tags(out, tags7)

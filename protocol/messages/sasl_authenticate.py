@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 
 from ._wire import (
+    NamedTuple,
     _new,
     null_in,
     read_bytes,
@@ -21,6 +22,7 @@ from ._wire import (
 
 _H = Struct(">h")
 _Q = Struct(">q")
+_QX = Struct(">qx")
 
 
 class SaslAuthenticateRequest(NamedTuple):
@@ -141,8 +143,7 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
     out += _H.pack(body.error_code)
     write_compact_string(out, body.error_message)
     write_compact_bytes(out, body.auth_bytes)
-    out += _Q.pack(body.session_lifetime_ms)
-    out.append(0)
+    out += _QX.pack(body.session_lifetime_ms)
 
 
 def read_response(version: int) -> Any:

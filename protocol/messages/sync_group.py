@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 
-from ._wire import BYTES, _new, long_varint, malformed, null_in, skip_tags, too_many, varint
+from ._wire import BYTES, NamedTuple, _new, long_varint, malformed, null_in, skip_tags, too_many, varint
 
 _H = Struct(">h")
 _I = Struct(">i")
@@ -75,10 +75,8 @@ def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[
             end = at + size
             group_instance_id_4 = str(data[at:end], "utf-8")
             at = end
-        elif size == -1:
-            group_instance_id_4 = None
         else:
-            raise malformed("a negative length")
+            group_instance_id_4 = None
     (size,) = _I.unpack_from(data, at)
     at += 4
     if size >= 0:
@@ -199,10 +197,8 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
         end = at + size
         group_instance_id_4 = str(data[at:end], "utf-8")
         at = end
-    elif size == -1:
-        group_instance_id_4 = None
     else:
-        raise malformed("a negative length")
+        group_instance_id_4 = None
     protocol_type_5: Any = None
     if version >= 5:
         size = data[at]
@@ -216,10 +212,8 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
             end = at + size
             protocol_type_5 = str(data[at:end], "utf-8")
             at = end
-        elif size == -1:
-            protocol_type_5 = None
         else:
-            raise malformed("a negative length")
+            protocol_type_5 = None
     protocol_name_6: Any = None
     if version >= 5:
         size = data[at]
@@ -233,10 +227,8 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
             end = at + size
             protocol_name_6 = str(data[at:end], "utf-8")
             at = end
-        elif size == -1:
-            protocol_name_6 = None
         else:
-            raise malformed("a negative length")
+            protocol_name_6 = None
     size = data[at]
     at += 1
     if size > 127:
@@ -426,10 +418,8 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
             end = at + size
             protocol_type_3 = str(data[at:end], "utf-8")
             at = end
-        elif size == -1:
-            protocol_type_3 = None
         else:
-            raise malformed("a negative length")
+            protocol_type_3 = None
     protocol_name_4: Any = None
     if version >= 5:
         size = data[at]
@@ -443,10 +433,8 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
             end = at + size
             protocol_name_4 = str(data[at:end], "utf-8")
             at = end
-        elif size == -1:
-            protocol_name_4 = None
         else:
-            raise malformed("a negative length")
+            protocol_name_4 = None
     size = data[at]
     at += 1
     if size > 127:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 
 from ._wire import (
+    NamedTuple,
     _new,
     null_in,
     pack,
@@ -21,6 +22,7 @@ from ._wire import (
 _B = Struct(">b")
 _I = Struct(">i")
 _IH = Struct(">ih")
+_IHX = Struct(">ihx")
 _Q = Struct(">q")
 _QHT = Struct(">qh?")
 
@@ -230,8 +232,7 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
             partitions_5 = item4.partitions
             write_compact_count(out, partitions_5)
             for item6 in partitions_5 or ():
-                out += _IH.pack(item6.partition_index, item6.error_code)
-                out.append(0)
+                out += _IHX.pack(item6.partition_index, item6.error_code)
             out.append(0)
         out.append(0)
     out.append(0)

@@ -6,9 +6,9 @@ See docs/simulation.md.
 
 from ._consumers import Application, MakeApplication
 from ._plan import MakeAssignors, faults_table
+from ._schedule import Stats
 from ._simulate import SimulationFailed, SimulationReport, replay_command, simulate, trace
 from ._violation import INVARIANTS, Violation, invariants_table
-from ._world import Stats
 
 __all__ = [
     "INVARIANTS",

@@ -5,31 +5,27 @@ from __future__ import annotations
 import asyncio
 import errno
 from collections.abc import Coroutine, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from uuid import UUID, uuid5
 
-from ...coordinator import CoordinatorEvent, GroupCoordinator, GroupSettings, group_shard
+from ...coordinator import GroupCoordinator, GroupSettings, group_shard
 from ...coordinator.durable import Durable
 from ...coordinator.engine.loader import Loader
-from ...coordinator.engine.runner import ShardRunner
 from ...coordinator.group_coordinator import FAN_OUT
-from ...coordinator.groups import Groups, GroupShard
 from ...log import Cleaning, CorruptLogError, LogConfig, PartitionLog
 from ...offsets_topic import OffsetsStore
 from ...protocol import KafkaError
 from ..faults import FaultyFileSystem
+from ._checks import Checks
 from ._heap import Loop
-
-if TYPE_CHECKING:
-    from ._network import Call
-    from ._world import World
+from ._network import Call
+from ._plan import Plan
+from ._schedule import Schedule
 
 _FOLDER: Final = "/data/__consumer_offsets-0"
 _TOPIC_ID: Final = uuid5(UUID(int=0), "__consumer_offsets")
 _PAGE_BYTES: Final = 512
 _HOUR_MS: Final = 3_600_000
-#: The wall clock when a schedule begins.
-START_MS: Final = 1_700_000_000_000
 
 
 class _Settings(GroupSettings):
@@ -45,7 +41,7 @@ class _Settings(GroupSettings):
 class _Store(OffsetsStore):
     """Tells the checks what is removed."""
 
-    world: World
+    checks: Checks
     log: PartitionLog
 
     def append(
@@ -53,32 +49,27 @@ class _Store(OffsetsStore):
     ) -> int:
         for key, value in records:
             if value is None:
-                self.world.checks.removing(key, now_ms)
+                self.checks.removing(key, now_ms)
         base_offset = super().append(partition, records, now_ms, **options)
         self.log.advance_high_watermark(self.log.log_end_offset)
         return base_offset
 
 
 class Broker:
-    """One broker through all its runs. ``shard`` and ``log`` are those of the present one."""
+    """One broker through all its runs."""
 
-    def __init__(self, world: World) -> None:
-        plan = world.plan
+    def __init__(self, schedule: Schedule[Plan], checks: Checks) -> None:
+        plan = schedule.plan
         self.reachable = False
-        self.shard: GroupShard | None = None
-        self.log: PartitionLog | None = None
-        self.crashes = 0
-        self.reloads = 0
-        self.writes = 0
-        self._world = world
+        self._schedule = schedule
+        self._checks = checks
         self._fs = FaultyFileSystem(page_bytes=_PAGE_BYTES)
         self._fs.make_dirs("/data")
         self._fs.sync_dir("/")
         self._checkpoint = 0
         self._clean = False
-        self._clock_off_ms = START_MS
-        self._next_clock_off_ms = START_MS
-        self._loop = Loop(world.heap)
+        self._next_clock_off_ms = schedule.clock_off_ms
+        self._loop = Loop(schedule.heap)
         self._coordinator: GroupCoordinator | None = None
         self._settings = _Settings(
             group_min_session_timeout_ms=1,
@@ -103,16 +94,13 @@ class Broker:
 
     # --- what others ask ----------------------------------------------------------------------------------
 
-    def clock_ms(self) -> int:
-        """The coordinator's clock."""
-        return self._world.heap.now + self._clock_off_ms
-
     def receive(self, call: Call) -> None:
         """Take in a request that has arrived."""
         coordinator = self._coordinator
         assert coordinator is not None
-        self._world.stats.requests += 1
-        self._world.checks.asked(call)
+        self._schedule.stats.requests += 1
+        self._checks.asked(call)
+        call.on_set = self._checks.answered
         if call.api_key in FAN_OUT:
             answer = coordinator.handle(call.api_key, call.version, call.body, call.client.context)
             self._fanned_out.add(answer)
@@ -124,15 +112,15 @@ class Broker:
         """After each event: what the machine's owner would notice."""
         if self._loop.errors:
             raise self._loop.errors.pop()
-        if self.log is not None and self.log.offline and self.reachable:
-            self._world.say("the log is offline: the coordinator is stopped")
+        if self._schedule.log is not None and self._schedule.log.offline and self.reachable:
+            self._schedule.say("the log is offline: the coordinator is stopped")
             self.crash(power=False)
 
-    def read_back(self) -> Durable:
+    def _read_back(self) -> Durable:
         """What a coordinator that starts now would know."""
-        assert self.log is not None
-        shard = group_shard(self._settings, self._world.new_id)
-        for _ in Loader(shard, 0, lambda _: None).run(OffsetsStore({0: self.log}).load(0)):
+        assert self._schedule.log is not None
+        shard = group_shard(self._settings, self._schedule.new_id)
+        for _ in Loader(shard, 0, lambda _: None).run(OffsetsStore({0: self._schedule.log}).load(0)):
             pass
         return shard.state.durable
 
@@ -140,98 +128,100 @@ class Broker:
 
     def start(self) -> None:
         """Open the log, take requests, and read the log back a little later."""
-        world = self._world
-        self._clock_off_ms = self._next_clock_off_ms
+        schedule = self._schedule
+        self._schedule.clock_off_ms = self._next_clock_off_ms
         try:
-            self.log = PartitionLog.open(
+            log = PartitionLog.open(
                 _FOLDER,
                 self._config,
-                now_ms=self.clock_ms(),
+                now_ms=self._schedule.clock_ms(),
                 clean=self._clean,
                 recovery_point=self._checkpoint,
                 topic_id=_TOPIC_ID,
                 keep_damage=True,
                 fs=self._fs,
             )
-            self.log.advance_high_watermark(self.log.log_end_offset)
+            log.advance_high_watermark(log.log_end_offset)
+            schedule.log = log
         except (KafkaError, CorruptLogError) as error:
             # the disk fails still: whoever runs the broker starts it again
             if not self._fs.failed:
                 raise
-            world.say(f"the log cannot be opened: {error}")
+            schedule.say(f"the log cannot be opened: {error}")
             self._clean = False
-            world.heap.at(world.heap.now + 200, self.start)
+            schedule.heap.at(schedule.heap.now + 200, self.start)
             return
         self._clean = False
-        loop = self._loop = Loop(world.heap)
+        loop = self._loop = Loop(schedule.heap)
         loop.enter()
-        store = _Store({0: self.log})
-        store.world, store.log = world, self.log
+        store = _Store({0: log})
+        store.checks, store.log = self._checks, log
         self._coordinator = GroupCoordinator(
             settings=self._settings,
             store=store,
-            partition_count_of=world.partition_count,
-            topic_of_id=world.topic_of_id,
+            partition_count_of=schedule.partition_count,
+            topic_of_id=schedule.topic_of_id,
             id_of_topic=lambda _: None,
-            clock_ms=self.clock_ms,
-            new_id=world.new_id,
-            on_event=self._on_event,
-            fsync=world.plan.fsync,
+            clock_ms=schedule.clock_ms,
+            new_id=schedule.new_id,
+            on_event=self._checks.noted,
+            fsync=schedule.plan.fsync,
         )
         self._coordinator.open()
         self.reachable = True
-        loading_ms = (0, 0, 5) if world.plan.crashes else (0, 0, 5, 100)
-        loop.call_later(world.rng.choice(loading_ms) / 1_000, self._load)
+        loading_ms = (0, 0, 5) if schedule.plan.crashes else (0, 0, 5, 100)
+        loop.call_later(schedule.rng.choice(loading_ms) / 1_000, self._load)
 
     def crash(self, *, power: bool) -> None:
         """The process, or with ``power`` its machine, stops here; it starts again a little later."""
-        world = self._world
         if not self.reachable:
             return
-        self.crashes += 1
-        at_risk = self.log is None or self.log.offline or (power and self._cut_not_synced())
+        self._schedule.stats.crashes += 1
+        at_risk = (
+            self._schedule.log is None or self._schedule.log.offline or (power and self._cut_not_synced())
+        )
         self._go_down()
         self._fs = self._what_is_left(power=power)
-        world.checks.crashed(torn=at_risk)
+        self._checks.crashed(torn=at_risk)
         self._start_again()
 
     def crashed(self) -> None:
         """The file system has stopped the process in the middle of an operation."""
-        world = self._world
-        self.crashes += 1
-        world.say("everything stops in the middle of a write")
+        schedule = self._schedule
+        self._schedule.stats.crashes += 1
+        schedule.say("everything stops in the middle of a write")
         self._go_down()
-        self._fs = self._what_is_left(power=world.plan.fsync)
-        world.checks.crashed(torn=True)
+        self._fs = self._what_is_left(power=schedule.plan.fsync)
+        self._checks.crashed(torn=True)
         self._start_again()
 
     def stop(self) -> None:
         """Stop in good order, and start again."""
-        coordinator, log = self._coordinator, self.log
+        coordinator, log = self._coordinator, self._schedule.log
         if not self.reachable or coordinator is None or log is None or log.offline:
             return
-        world = self._world
+        schedule = self._schedule
         _run(coordinator.stop())
         try:
             log.close()
             self._clean = True
             self._checkpoint = log.recovery_point
         except KafkaError as error:
-            world.say(f"the stop is not clean: {error}")
+            schedule.say(f"the stop is not clean: {error}")
         self._go_down()
-        world.checks.crashed(torn=not self._clean)
+        self._checks.crashed(torn=not self._clean)
         self._start_again()
 
     def move(self) -> None:
         """Give the partition up, and take it on again."""
         coordinator = self._coordinator
-        if not self.reachable or coordinator is None or self.shard is None:
+        if not self.reachable or coordinator is None or self._schedule.shard is None:
             return
-        world = self._world
-        self.shard = None
+        schedule = self._schedule
+        self._schedule.shard = None
         coordinator.unload(0)
-        world.checks.crashed(torn=True)
-        self._loop.call_later(world.rng.choice((1, 50, 500)) / 1_000, self._take_on)
+        self._checks.crashed(torn=True)
+        self._loop.call_later(schedule.rng.choice((1, 50, 500)) / 1_000, self._take_on)
 
     def close(self) -> None:
         """Let go of everything."""
@@ -247,7 +237,7 @@ class Broker:
 
     def clock_jump(self, draw: float) -> None:
         """The wall clock is found elsewhere at the next start."""
-        self._next_clock_off_ms = self._clock_off_ms + int((2 * draw - 1) * _HOUR_MS)
+        self._next_clock_off_ms = self._schedule.clock_off_ms + int((2 * draw - 1) * _HOUR_MS)
 
     def torn_write(self, draw: float) -> None:
         """The process dies in the next write to the log."""
@@ -264,44 +254,46 @@ class Broker:
     def disk_full(self, draw: float, length_ms: int) -> None:
         self._fs.capacity_bytes = self._fs.used_bytes + int(draw * 600)
         fs = self._fs
-        self._world.heap.at(self._world.heap.now + length_ms, lambda: setattr(fs, "capacity_bytes", None))
+        self._schedule.heap.at(
+            self._schedule.heap.now + length_ms, lambda: setattr(fs, "capacity_bytes", None)
+        )
 
     def checkpoint(self) -> None:
         """Note how far the log is on the disk."""
-        if self.log is not None and not self.log.offline:
-            self._checkpoint = self.log.recovery_point
+        if self._schedule.log is not None and not self._schedule.log.offline:
+            self._checkpoint = self._schedule.log.recovery_point
 
     def compact(self) -> None:
         """Begin a compaction; its steps follow one by one."""
-        log = self.log
+        log = self._schedule.log
         if log is None or log.offline or self._cleaning is not None:
             return
         try:
-            log.roll_for_cleaning(self.clock_ms(), 1)
-            self._cleaning = log.begin_cleaning(self.clock_ms(), memory_bytes=1 << 20)
+            log.roll_for_cleaning(self._schedule.clock_ms(), 1)
+            self._cleaning = log.begin_cleaning(self._schedule.clock_ms(), memory_bytes=1 << 20)
         except (KafkaError, OSError, CorruptLogError) as error:
-            self._world.say(f"no compaction: {error}")
+            self._schedule.say(f"no compaction: {error}")
             return
         self._loop.call_soon(self._clean_on, log, self._cleaning.stages())
 
     def delete_topic(self, topic: str) -> None:
         """The topic is gone, and with it its offsets in every group."""
         if self._coordinator is not None:
-            if self.shard is None:
-                self._world.checks.changed_while_loading()
+            if self._schedule.shard is None:
+                self._checks.changed_while_loading()
             self._coordinator.topics_deleted({topic})
 
     # --- inside -------------------------------------------------------------------------------------------
 
     def _start_again(self) -> None:
-        world = self._world
-        down_ms = (1, 5, 20) if world.plan.crashes else (1, 10, 300)
-        world.heap.at(world.heap.now + world.rng.choice(down_ms), self.start)
+        schedule = self._schedule
+        down_ms = (1, 5, 20) if schedule.plan.crashes else (1, 10, 300)
+        schedule.heap.at(schedule.heap.now + schedule.rng.choice(down_ms), self.start)
 
     def _what_is_left(self, *, power: bool) -> FaultyFileSystem:
         if not power:
             return self._fs.after_kill()
-        return self._fs.after_crash(self._world.rng.getrandbits(32), flips=self._world.plan.flips)
+        return self._fs.after_crash(self._schedule.rng.getrandbits(32), flips=self._schedule.plan.flips)
 
     def _cut_not_synced(self) -> bool:
         """Whether what an append had written, and took back when it failed, may outlive a loss of power.
@@ -314,10 +306,11 @@ class Broker:
     def _go_down(self) -> None:
         self.reachable = False
         self._loop.alive = False
-        self._world.checks.gone()
+        self._checks.gone()
         self._forget()
-        self.shard = self.log = self._coordinator = self._cleaning = None
-        self._world.connections_broke()
+        self._coordinator = self._cleaning = None
+        self._schedule.shard = self._schedule.log = None
+        self._schedule.connections_broke()
 
     def _forget(self) -> None:
         for answer in self._fanned_out:
@@ -338,22 +331,16 @@ class Broker:
         self._loaded()
 
     def _loaded(self) -> None:
-        if self.log is None or self.log.offline:
+        if self._schedule.log is None or self._schedule.log.offline:
             # what cannot be read is not served; the broker is started again
-            self._world.say("the log is offline: nothing is loaded")
-            self._world.heap.at(self._world.heap.now, self.look)
+            self._schedule.say("the log is offline: nothing is loaded")
+            self._schedule.heap.at(self._schedule.heap.now, self.look)
             return
-        runner = self._runner()
-        self.shard = runner.shard
-        self.reloads += 1
-        self._world.checks.loaded(runner.skipped)
-
-    def _runner(self) -> ShardRunner[Groups]:
         assert self._coordinator is not None
-        return next(iter(self._coordinator._shards))
-
-    def _on_event(self, note: CoordinatorEvent) -> None:
-        self._world.checks.noted(note)
+        runner = next(iter(self._coordinator._shards))
+        self._schedule.shard = runner.shard
+        self._schedule.stats.reloads += 1
+        self._checks.loaded(runner.skipped)
 
     def _fan_out(self, call: Call, answer: Coroutine[Any, Any, Any]) -> None:
         """Go on with a request about many groups until it waits, and then when it need not."""
@@ -376,14 +363,14 @@ class Broker:
             stage = next(stages, None)
             if stage is not None:
                 stage.run()
-                self._loop.call_later(self._world.rng.randint(0, 30) / 1_000, self._clean_on, log, stages)
+                self._loop.call_later(self._schedule.rng.randint(0, 30) / 1_000, self._clean_on, log, stages)
                 return
         except (KafkaError, OSError, CorruptLogError) as error:
-            self._world.say(f"the compaction ends: {error}")
+            self._schedule.say(f"the compaction ends: {error}")
         self._cleaning = None
         if log.end_cleaning(cleaning):
-            self._world.stats.compactions += 1
-            self._world.checks.compacted()
+            self._schedule.stats.compactions += 1
+            self._checks.compacted(self._read_back)
 
 
 def _run(coroutine: Coroutine[Any, Any, None]) -> None:

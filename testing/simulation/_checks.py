@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, cast
+from collections.abc import Callable
+from typing import Any, Final, cast
 
 from ...coordinator import CauseKind, CoordinatorEvent, MemberGone, RebalanceCompleted
 from ...coordinator.classic.group import SESSION, ClassicGroup, Member, live
@@ -10,13 +11,10 @@ from ...coordinator.durable import Durable
 from ...coordinator.groups import GroupShard
 from ...protocol import ApiKey, ErrorCode, TopicPartition, decode_assignment, subscribed_topics
 from ...statemachine import GROUP_TRANSITIONS, GroupState
-from . import _bodies
-from ._offsets import Book, removed_key, same_state, values_of
-from ._violation import Violation
-
-if TYPE_CHECKING:
-    from ._network import Call
-    from ._world import World
+from ._network import Call
+from ._offsets import Book, fetched, removed_key, same_state, values_of
+from ._plan import Plan
+from ._schedule import Schedule
 
 _ROWS: Final = frozenset((row.source, row.target) for row in GROUP_TRANSITIONS)
 _ALIVE: Final = frozenset({ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS})
@@ -32,13 +30,11 @@ def classic_groups(shard: GroupShard) -> dict[str, ClassicGroup]:
 
 
 class Checks:
-    """``enabled`` False: nothing is compared, so that nothing is found."""
+    """What the coordinator of a schedule was asked, answered and wrote; compared with what it knows."""
 
-    def __init__(self, world: World, *, enabled: bool) -> None:
-        self.enabled = enabled
+    def __init__(self, schedule: Schedule[Plan]) -> None:
         self.book = Book()
-        self.touched = False
-        self._world = world
+        self._schedule = schedule
         self._seen: dict[str, tuple[Any, ...]] = {}
         self._states: dict[str, tuple[ClassicGroup, GroupState]] = {}
         self._generations: dict[str, int] = {}
@@ -56,17 +52,17 @@ class Checks:
 
     def asked(self, call: Call) -> None:
         """A request is about to be taken in."""
-        self.touched = True
+        self._schedule.touched = True
         self._open.add(call)
         key = call.api_key
         if key == _HEARTBEAT:
             return
-        body, now_ms = call.body, self._world.broker.clock_ms()
+        body, now_ms = call.body, self._schedule.clock_ms()
         if key == ApiKey.OFFSET_COMMIT:
             self.book.asked(call, body.group_id, values_of(body), now_ms)
             call.note = self._may_commit(body)
         elif key == ApiKey.OFFSET_FETCH:
-            call.note = self._world.heap.events
+            call.note = self._schedule.heap.events
         elif key in (ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP):
             call.note = (body.group_id, self._round(call))
         elif key == ApiKey.DELETE_GROUPS:
@@ -78,14 +74,14 @@ class Checks:
 
     def answered(self, call: Call, reply: Any) -> None:
         """A request is answered."""
-        self.touched = True
+        self._schedule.touched = True
         self._open.discard(call)
         key = call.api_key
-        if self._world.trace is not None:
-            self._world.say(f"{call}: {_told(reply)}")
+        if self._schedule.trace is not None:
+            self._schedule.say(f"{call}: {_told(reply)}")
         if key == _HEARTBEAT:
             if reply.error_code in _ALIVE:
-                self._heard[call.body.group_id, call.body.member_id] = self._world.heap.now
+                self._heard[call.body.group_id, call.body.member_id] = self._schedule.heap.now
             return
         if key == ApiKey.OFFSET_COMMIT:
             self._commit_answered(call, reply)
@@ -106,7 +102,7 @@ class Checks:
                     self._removal_answered(call, call.body.group_id, partition, error)
         if key in _HEARD_BY and self._restarts_session(call, reply):
             who = getattr(reply, "member_id", "") or call.body.member_id
-            self._heard[call.body.group_id, who] = self._world.heap.now
+            self._heard[call.body.group_id, who] = self._schedule.heap.now
 
     def _restarts_session(self, call: Call, reply: Any) -> bool:
         """Whether an answer says that the member was heard of now."""
@@ -122,7 +118,7 @@ class Checks:
         return bool(call.note != (call.body.group_id, self._round(call)))
 
     def _round(self, call: Call) -> object:
-        shard = self._world.broker.shard
+        shard = self._schedule.shard
         group = None if shard is None else live(shard, call.body.group_id)
         return None if group is None else (group.generation, group.state)
 
@@ -132,31 +128,31 @@ class Checks:
             for index, error in topic.partitions:
                 partition = TopicPartition(topic.name, index)
                 if not error:
-                    self.book.confirmed(call, group, partition, self._world.heap.events)
+                    self.book.confirmed(call, group, partition, self._schedule.heap.events)
                     taken = 1
                     self._require_durable()
                     if call.note is False:
-                        self.fail("S2", f"{call} is acknowledged: {call.body}")
+                        self._schedule.fail("S2", f"{call} is acknowledged: {call.body}")
                 elif error in _NEVER_WRITTEN:
                     self.book.refused(call, group, partition)
-        self._world.stats.commits += taken
+        self._schedule.stats.commits += taken
 
     def _fetch_answered(self, call: Call, reply: Any) -> None:
-        if not self.enabled:
+        if not self._schedule.checked:
             return
-        for partition, found in _bodies.fetched(reply).items():
+        for partition, found in fetched(reply).items():
             value = None if found is None else (found.offset, found.metadata)
             self.book.check_read(call.body.group_id, partition, value, call.note)
 
     def _removal_answered(self, call: Call, group: str, partition: TopicPartition, error: int) -> None:
         if not error:
-            self.book.confirmed(call, group, partition, self._world.heap.events)
+            self.book.confirmed(call, group, partition, self._schedule.heap.events)
         elif error in _NEVER_WRITTEN:
             self.book.refused(call, group, partition)
 
     def _may_commit(self, body: Any) -> bool | None:
         """Whether a commit may be taken by the group as it is; None where that is seen later."""
-        shard = self._world.broker.shard
+        shard = self._schedule.shard
         if shard is None or shard.is_busy(body.group_id):
             return None
         group = live(shard, body.group_id)
@@ -171,9 +167,9 @@ class Checks:
         )
 
     def _require_durable(self) -> None:
-        log = self._world.broker.log
-        if self._world.plan.fsync and log is not None and log.recovery_point < log.log_end_offset:
-            self.fail("S6", "a commit is acknowledged that is not on the disk")
+        log = self._schedule.log
+        if self._schedule.plan.fsync and log is not None and log.recovery_point < log.log_end_offset:
+            self._schedule.fail("S6", "a commit is acknowledged that is not on the disk")
 
     # --- the log ------------------------------------------------------------------------------------------
 
@@ -188,13 +184,15 @@ class Checks:
             self._handed_out.pop(group_id, None)
             self._settled.pop(group_id, None)
         elif not self.book.may_be_gone(group_id, partition):
-            if self.enabled and not self._is_expired(group_id, partition, now_ms):
-                self.fail("S1", f"{partition} of {group_id} is removed, which nobody asked for, at {now_ms}")
+            if self._schedule.checked and not self._is_expired(group_id, partition, now_ms):
+                self._schedule.fail(
+                    "S1", f"{partition} of {group_id} is removed, which nobody asked for, at {now_ms}"
+                )
             self.book.gone(group_id, partition.topic)
-        self._world.stats.removals += 1
+        self._schedule.stats.removals += 1
 
     def _is_expired(self, group_id: str, partition: TopicPartition, now_ms: int) -> bool:
-        shard, retention_ms = self._world.broker.shard, self._world.plan.retention_ms
+        shard, retention_ms = self._schedule.shard, self._schedule.plan.retention_ms
         if shard is None or self.book.age_ms(shard.state.durable, group_id, partition, now_ms) < retention_ms:
             return False
         group = live(shard, group_id)
@@ -223,64 +221,66 @@ class Checks:
 
     def loaded(self, skipped: int) -> None:
         """The log was read back."""
-        shard = self._world.broker.shard
+        shard = self._schedule.shard
         assert shard is not None
         durable = shard.state.durable
-        self._world.say(f"loaded: {len(shard.state.group_ids())} groups")
-        now = self._world.heap.now
+        self._schedule.say(f"loaded: {len(shard.state.group_ids())} groups")
+        now = self._schedule.heap.now
         for group in classic_groups(shard).values():
             for member_id in group.members:
                 self._heard[group.group_id, member_id] = now
-        if self.enabled:
-            if skipped and not self._world.plan.flips:
-                self.fail("S7", f"{skipped} pieces of the log could not be read back")
+        if self._schedule.checked:
+            if skipped and not self._schedule.plan.flips:
+                self._schedule.fail("S7", f"{skipped} pieces of the log could not be read back")
             self.book.check(durable, "the log read back has")
             for group_id, generation in self._handed_out.items():
                 stored = durable.stored.get(group_id)
                 if stored is None or stored.generation < generation:
-                    self.fail("S3", f"generation {generation} of {group_id} is read back as {stored}")
+                    self._schedule.fail(
+                        "S3", f"generation {generation} of {group_id} is read back as {stored}"
+                    )
             if self._before is not None:
                 same_state(self._before, durable, "the log read back")
         self._before = None
-        self.touched = True
+        self._schedule.touched = True
 
     def changed_while_loading(self) -> None:
         """When the log was read back, it will say more than before."""
         self._before = None
 
-    def compacted(self) -> None:
-        """A compaction is over: what the log says now must be what the coordinator knows."""
-        shard = self._world.broker.shard
-        if self.enabled and shard is not None:
-            same_state(shard.state.durable, self._world.broker.read_back(), "the compacted log")
+    def compacted(self, read_back: Callable[[], Durable]) -> None:
+        """A compaction is over: what is read back from the log must be what the coordinator knows."""
+        shard = self._schedule.shard
+        if self._schedule.checked and shard is not None:
+            same_state(shard.state.durable, read_back(), "the compacted log")
 
     def noted(self, note: CoordinatorEvent) -> None:
         """The coordinator tells of something."""
-        if self._world.trace is not None:
-            self._world.say(f"{note.name}: {note}")
+        if self._schedule.trace is not None:
+            self._schedule.say(f"{note.name}: {note}")
         kind = type(note)
         if kind is RebalanceCompleted:
-            self._world.stats.rebalances += 1
+            self._schedule.stats.rebalances += 1
         elif isinstance(note, MemberGone) and note.cause_kind is CauseKind.SESSION_EXPIRED:
             self._expired(note)
 
     def _expired(self, note: Any) -> None:
         heard = self._heard.get((note.group, note.member))
-        silent_ms = self._world.heap.now - (0 if heard is None else heard)
-        if silent_ms < self._world.plan.session_ms:
-            self.fail("S8", f"{note.member} of {note.group} expires {silent_ms} ms after it was heard")
+        silent_ms = self._schedule.heap.now - (0 if heard is None else heard)
+        if silent_ms < self._schedule.plan.session_ms:
+            self._schedule.fail(
+                "S8", f"{note.member} of {note.group} expires {silent_ms} ms after it was heard"
+            )
 
     # --- the live state -----------------------------------------------------------------------------------
 
     def look(self) -> None:
         """After an event that reached the coordinator."""
-        self.touched = False
-        broker = self._world.broker
-        shard = broker.shard
-        if self.enabled and shard is not None:
+        shard = self._schedule.shard
+        if self._schedule.checked and shard is not None:
             self._known = durable = shard.state.durable
             self.book.check(durable, "the coordinator has")
-            seen, now_ms = self._seen, broker.clock_ms()
+            seen, now_ms = self._seen, self._schedule.clock_ms()
             for group_id, group in classic_groups(shard).items():
                 members = group.members
                 if members:
@@ -295,7 +295,6 @@ class Checks:
                 if seen.get(group_id) != sign:
                     seen[group_id] = sign
                     self._group(shard, group)
-        broker.look()
 
     def _group(self, shard: GroupShard, group: ClassicGroup) -> None:
         group_id, state = group.group_id, group.state
@@ -304,13 +303,13 @@ class Checks:
             self._states[group_id] = group, state
             row = (group.previous_state, state)
             if known is group and row not in _ROWS:
-                self.fail("S5", f"{group_id} went from {row[0].value} to {row[1].value}")
+                self._schedule.fail("S5", f"{group_id} went from {row[0].value} to {row[1].value}")
         if known is group and group.generation < self._generations.get(group_id, 0):
-            self.fail("S3", f"{group_id} fell back to generation {group.generation}")
+            self._schedule.fail("S3", f"{group_id} fell back to generation {group.generation}")
         self._generations[group_id] = group.generation
         instances = [m.instance_id for m in group.members.values() if m.instance_id is not None]
         if len(set(instances)) < len(instances):
-            self.fail("S9", f"{group_id} has members {list(group.members)} for {instances}")
+            self._schedule.fail("S9", f"{group_id} has members {list(group.members)} for {instances}")
         self._limits(group)
         self._parked(shard, group)
         self._timers(shard, group)
@@ -318,13 +317,13 @@ class Checks:
             self._shares(group)
 
     def _limits(self, group: ClassicGroup) -> None:
-        most = self._world.plan.max_size
+        most = self._schedule.plan.max_size
         settled = group.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
         parked = [member for member in group.members.values() if member.parked_join is not None]
         if len(parked) > most or (settled and len(group.members) > most and not group.static_members):
-            self.fail("S10", f"{len(group.members)} members, {len(parked)} parked, {most} allowed")
+            self._schedule.fail("S10", f"{len(group.members)} members, {len(parked)} parked, {most} allowed")
         if len(parked) != group.awaiting_join_count:
-            self.fail("S10", f"{len(parked)} joins are parked, counted {group.awaiting_join_count}")
+            self._schedule.fail("S10", f"{len(parked)} joins are parked, counted {group.awaiting_join_count}")
 
     def _parked(self, shard: GroupShard, group: ClassicGroup) -> None:
         if not self._open or shard.is_busy(group.group_id):
@@ -333,7 +332,7 @@ class Checks:
         held = {slot.handle for slot in slots if slot is not None}
         for call in self._open:
             if call.api_key in _HELD and call.body.group_id == group.group_id and call not in held:
-                self.fail("S6", f"{call} is neither answered nor held for an answer")
+                self._schedule.fail("S6", f"{call} is neither answered nor held for an answer")
 
     def unanswered(self) -> list[Call]:
         """Requests that wait in the coordinator."""
@@ -343,15 +342,15 @@ class Checks:
         group_id, timers = group.group_id, shard.timers
         for member in group.members.values():
             if (SESSION, group_id, member.member_id) not in timers and not member.waits:
-                self.fail("S8", f"{member.member_id} of {group_id} has no session")
+                self._schedule.fail("S8", f"{member.member_id} of {group_id} has no session")
         for key in timers._by_key:
             if key[0] != SESSION or key[1] != group_id:
                 continue
             if key[2] not in group.members and key[2] not in group.pending_join:
-                self.fail("S8", f"a session is left of {key[2]}, who is gone from {group_id}")
+                self._schedule.fail("S8", f"a session is left of {key[2]}, who is gone from {group_id}")
 
     def _shares(self, group: ClassicGroup) -> None:
-        plan = self._world.plan.groups.get(group.group_id)
+        plan = self._schedule.plan.groups.get(group.group_id)
         if plan is None:
             return
         owner: dict[TopicPartition, str] = {}
@@ -359,22 +358,19 @@ class Checks:
             for partition in decode_assignment(member.assignment).partitions if member.assignment else ():
                 if partition in owner:
                     both = f"{owner[partition]} and {member.member_id}"
-                    self.fail("S4", f"{partition} belongs to {both} in generation {group.generation}")
+                    self._schedule.fail(
+                        "S4", f"{partition} belongs to {both} in generation {group.generation}"
+                    )
                 owner[partition] = member.instance_id or member.member_id
         generation, owned = self._settled.get(group.group_id, (-1, owner))
         if generation == group.generation and owned != owner:
-            self.fail("S4", f"generation {generation} was handed out twice: {owned}, then {owner}")
+            self._schedule.fail("S4", f"generation {generation} was handed out twice: {owned}, then {owner}")
         self._settled[group.group_id] = group.generation, owner
         if plan.eager and group.subscribed_topics is not None:
-            topics = self._world.plan.topics
+            topics = self._schedule.plan.topics
             every = {TopicPartition(t, n) for t in group.subscribed_topics for n in range(topics[t])}
             if every - owner.keys():
-                self.fail("S4", f"nobody has {sorted(every - owner.keys())}")
-
-    def fail(self, name: str, text: str) -> None:
-        """Something does not hold. Raises Violation, unless nothing is to be found."""
-        if self.enabled:
-            raise Violation(name, text)
+                self._schedule.fail("S4", f"nobody has {sorted(every - owner.keys())}")
 
 
 #: Errors of requests that were refused before anything was written.

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from ...client.offsets import CommittedOffset
 from ...consumer import done_ahead
+from ...consumer.membership import Membership
+from ...consumer.partition_session import PartitionSession
 from ...consumer.record import Record
 from ...coordinator.classic.group import live
 from ...protocol import TopicPartition
-from ._member import Member
-
-if TYPE_CHECKING:
-    from ._world import World
+from ._plan import MemberPlan, Plan
+from ._schedule import Schedule
 
 
 class Application(Protocol):
@@ -31,19 +32,63 @@ class Application(Protocol):
 MakeApplication = Callable[[], Application]
 
 
+class Member(Protocol):
+    """A member as far as it is looked at.
+
+    ``stale``: what it read when it learned that it had missed a generation.
+    """
+
+    alive: bool
+    stale: set[TopicPartition]
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def plan(self) -> MemberPlan: ...
+    @property
+    def membership(self) -> Membership: ...
+    @property
+    def reading(self) -> Mapping[TopicPartition, PartitionSession]: ...
+
+
+class Progress:
+    """Offsets of a partition at which a record was done; before ``prefix`` all were."""
+
+    __slots__ = ("ahead", "prefix")
+
+    def __init__(self) -> None:
+        self.prefix = 0
+        self.ahead: set[int] = set()
+
+    def done(self, offset: int) -> None:
+        if offset >= self.prefix:
+            self.ahead.add(offset)
+            while self.prefix in self.ahead:
+                self.ahead.remove(self.prefix)
+                self.prefix += 1
+
+    def has(self, first: int, end: int) -> bool:
+        return all(n < self.prefix or n in self.ahead for n in range(first, end))
+
+
 class Consumers:
     """``application`` may be None: then records are done, and that is all."""
 
-    def __init__(self, world: World, application: Application | None) -> None:
-        self._world = world
+    def __init__(
+        self, schedule: Schedule[Plan], members: Mapping[str, Member], application: Application | None
+    ) -> None:
+        self._schedule = schedule
+        self._members = members
         self._application = application
-        #: Everything before this offset is done.
-        self._prefix: dict[tuple[str, TopicPartition], int] = {}
-        self._ahead: dict[tuple[str, TopicPartition], set[int]] = {}
+        #: The offset behind the last record of each partition.
+        self.ends = {
+            TopicPartition(t, n): 3 for t, count in schedule.plan.topics.items() for n in range(count)
+        }
+        self._progress: defaultdict[tuple[str, TopicPartition], Progress] = defaultdict(Progress)
 
     def done_before(self, group: str, partition: TopicPartition) -> int:
         """Everything before this offset has been done by some member of the group."""
-        return self._prefix.get((group, partition), 0)
+        return self._progress[group, partition].prefix
 
     def handled(self, member: Member, record: Record) -> bool:
         """The application is given a record; whether it is done."""
@@ -51,42 +96,31 @@ class Consumers:
             try:
                 self._application.handle(record)
             except Exception as error:
-                self._world.say(f"{member.name}: the application raises {error!r}")
+                self._schedule.say(f"{member.name}: the application raises {error!r}")
                 return False
-        self._done((member.plan.group, record.topic_partition), record.offset)
+        self._schedule.stats.records += 1
+        self._progress[member.plan.group, record.topic_partition].done(record.offset)
         return True
-
-    def _done(self, key: tuple[str, TopicPartition], offset: int) -> None:
-        self._world.stats.records += 1
-        prefix = self._prefix.get(key, 0)
-        if offset < prefix:
-            return
-        ahead = self._ahead.setdefault(key, set())
-        ahead.add(offset)
-        while prefix in ahead:
-            ahead.remove(prefix)
-            prefix += 1
-        self._prefix[key] = prefix
 
     def settled(self) -> None:
         """All is done: the application may look at what it has."""
         if self._application is not None:
             try:
-                self._application.settled(dict(self._world.ends))
+                self._application.settled(dict(self.ends))
             except Exception as error:
-                self._world.checks.fail("A", f"the application: {error!r}")
+                self._schedule.fail("A", f"the application: {error!r}")
 
     # --- checks -------------------------------------------------------------------------------------------
 
     def started(self, member: Member, partition: TopicPartition, position: int) -> None:
         """A member begins to read."""
-        if self._world.trace is not None:
-            self._world.say(f"{member.name} reads {partition} from {position}")
+        if self._schedule.trace is not None:
+            self._schedule.say(f"{member.name} reads {partition} from {position}")
         done = self.done_before(member.plan.group, partition)
         if position > done:
             self._fail(member, f"begins {partition} at {position}, done is what is before {done}")
 
-    def delivering(self, member: Member, partition: TopicPartition, _position: int) -> None:
+    def delivering(self, member: Member, partition: TopicPartition) -> None:
         """A member delivers records."""
         membership = member.membership
         if membership.generation < 0 or partition not in membership.owned:
@@ -95,15 +129,13 @@ class Consumers:
     def committing(self, member: Member, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
         """A member commits."""
         for partition, offset in offsets.items():
-            key = member.plan.group, partition
-            prefix = self._prefix.get(key, 0)
-            if offset.offset > prefix:
-                self._fail(member, f"commits {offset.offset} of {partition}, done is what is before {prefix}")
-            if offset.metadata:
-                ahead = self._ahead.get(key, set())
-                for start, end in done_ahead.decode(offset.offset, offset.metadata):
-                    if any(n >= prefix and n not in ahead for n in range(start, end)):
-                        self._fail(member, f"commits {start} to {end} of {partition} as done, which is not")
+            progress = self._progress[member.plan.group, partition]
+            if offset.offset > progress.prefix:
+                text = f"commits {offset.offset} of {partition}, done is what is before {progress.prefix}"
+                self._fail(member, text)
+            for start, end in done_ahead.decode(offset.offset, offset.metadata):
+                if not progress.has(start, end):
+                    self._fail(member, f"commits {start} to {end} of {partition} as done, which is not")
 
     def joined(self, member: Member) -> None:
         """A member was told of a generation: nobody else in it reads what this one reads."""
@@ -111,27 +143,24 @@ class Consumers:
             # others may have what it still reads: it was told nothing yet, and can commit nothing
             member.stale = set(member.reading)
         else:
-            self._one_owner(member)
-
-    def adopted(self, member: Member) -> None:
-        """A member was given its share."""
-        self._one_owner(member)
+            self.assigned(member)
 
     def _is_behind(self, member: Member) -> bool:
         """Whether it was left out of the generation before, as a static member may be."""
         membership = member.membership
         return membership._owned_generation < membership.generation - 1
 
-    def _one_owner(self, member: Member) -> None:
+    def assigned(self, member: Member) -> None:
+        """A member was given its assignment: nobody else in its generation has what it has."""
         generation = member.membership.generation
         if generation < 0:
             return
-        shard = self._world.broker.shard
+        shard = self._schedule.shard
         group = None if shard is None else live(shard, member.plan.group)
         if group is None or group.generation != generation:
             return
         mine = _has(member)
-        for other in self._world.members.values():
+        for other in self._members.values():
             # after a crash a number that was never durable is used again, for other members
             if other is member or not other.alive or other.membership.member_id not in group.members:
                 continue
@@ -140,10 +169,10 @@ class Consumers:
                 if both:
                     names = f"{member.name} and {other.name}"
                     text = f"{names} have {sorted(both)} in generation {generation}"
-                    self._world.checks.fail("S4", text)
+                    self._schedule.fail("S4", text)
 
     def _fail(self, member: Member, text: str) -> None:
-        self._world.checks.fail("S11", f"{member.name} {text}")
+        self._schedule.fail("S11", f"{member.name} {text}")
 
 
 def _has(member: Member) -> frozenset[TopicPartition]:

@@ -1,88 +1,67 @@
-"""What happens at the moments that the plan has drawn, and the tool that asks for this and that."""
+"""What happens at the moments that the plan has drawn."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TypeVar
 
-from ...client.errors import BrokerConnectionError
 from ...client.offsets import CommittedOffset
-from ...protocol import ApiKey, RequestContext, TopicPartition
-from . import _bodies
-from ._network import Call, Connection
-from ._plan import ASIDE, SIMPLE_GROUP, Incident
+from ...protocol import TopicPartition
+from ...protocol.messages.delete_groups import DeleteGroupsRequest
+from ...protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from ._offsets import commit_request, fetch_request
+from ._plan import ASIDE, SIMPLE_GROUP, Incident, Plan
+from ._world import MemberWorld, World
 
-if TYPE_CHECKING:
-    from ._world import World
-
-_TIMEOUT_MS = 1_000
+P = TypeVar("P", bound=Plan)
 
 
-class Tool:
-    """Somebody who is no member; it sends and does not care for the answers, the checks do."""
-
-    name = "tool"
-    context = RequestContext("tool")
-    versions: dict[int, int] = {
-        ApiKey.OFFSET_COMMIT: 9,
-        ApiKey.OFFSET_FETCH: 9,
-        ApiKey.DELETE_GROUPS: 2,
-        ApiKey.OFFSET_DELETE: 0,
-    }
-
-    def __init__(self, world: World) -> None:
-        self.connection = Connection(world)
-        self._world = world
-
-    def send(self, api_key: int, body: Any) -> None:
-        self.connection.send(Call(self._world, self, self.connection, api_key, body), _TIMEOUT_MS)
-
-    def on_answer(self, _call: Call, _body: Any) -> None:
-        """All that is to be known of it was seen where it was answered."""
-
-    def on_failure(self, _call: Call, _error: BrokerConnectionError) -> None:
-        """It may have been carried out, or not."""
+def happen_to_broker(world: World[P], incident: Incident) -> bool:
+    """Carry out an incident of the coordinator; False for one of another kind."""
+    broker = world.broker
+    match incident.kind:
+        case "kill":
+            broker.crash(power=False)
+        case "power-loss":
+            broker.crash(power=True)
+        case "stop":
+            broker.stop()
+        case "move":
+            broker.move()
+        case "clock-jump":
+            broker.clock_jump(incident.draw)
+        case "torn-write":
+            broker.torn_write(incident.draw)
+        case "fsync-error":
+            broker.fsync_error()
+        case "disk-full":
+            broker.disk_full(incident.draw, incident.length_ms)
+        case "short-write":
+            broker.short_write(incident.draw)
+        case "compaction":
+            broker.compact()
+        case "checkpoint":
+            broker.checkpoint()
+        case _:
+            return False
+    return True
 
 
 class Incidents:
-    """Carries incidents out."""
+    """Carries out the incidents of a schedule of light members."""
 
-    def __init__(self, world: World) -> None:
-        self.tool = Tool(world)
+    def __init__(self, world: MemberWorld) -> None:
         self._world = world
         self._simple_offset = 0
-
-    def plan(self) -> None:
-        """Put all of them in their places."""
-        for incident in self._world.plan.incidents:
-            self._world.heap.at(incident.at_ms, self._happen, incident)
+        world.happen = self._happen
 
     def _happen(self, incident: Incident) -> None:
-        world, broker = self._world, self._world.broker
-        world.say(f"{incident.name}: {incident.kind}")
-        world.stats.incidents += 1
+        if happen_to_broker(self._world, incident):
+            return
         match incident.kind:
-            case "kill":
-                broker.crash(power=False)
-            case "power-loss":
-                broker.crash(power=True)
-            case "stop":
-                broker.stop()
-            case "move":
-                broker.move()
-            case "clock-jump":
-                broker.clock_jump(incident.draw)
-            case "torn-write":
-                broker.torn_write(incident.draw)
-            case "fsync-error":
-                broker.fsync_error()
-            case "disk-full":
-                broker.disk_full(incident.draw, incident.length_ms)
-            case "short-write":
-                broker.short_write(incident.draw)
-            case "compaction":
-                broker.compact()
-            case "checkpoint":
-                broker.checkpoint()
             case "arrive":
                 self._arrive(incident)
             case "simple-commit" | "read" | "delete-group" | "delete-offsets" | "delete-topic":
@@ -129,22 +108,21 @@ class Incidents:
     # --- tools --------------------------------------------------------------------------------------------
 
     def _use_tool(self, incident: Incident) -> None:
-        world, tool = self._world, self.tool
+        world, tool = self._world, self._world.tool
         groups = [*world.plan.groups, SIMPLE_GROUP]
         group = groups[incident.who % len(groups)]
         match incident.kind:
             case "simple-commit":
                 self._simple_offset += 1
                 offset = CommittedOffset(self._simple_offset, -1, "by hand")
-                commit = _bodies.commit(SIMPLE_GROUP, {TopicPartition(ASIDE, 0): offset})
-                tool.send(ApiKey.OFFSET_COMMIT, commit)
+                tool.send(commit_request(SIMPLE_GROUP, {TopicPartition(ASIDE, 0): offset}))
             case "read":
-                tool.send(ApiKey.OFFSET_FETCH, _bodies.fetch(group, None))
+                tool.send(fetch_request(group, None))
             case "delete-group":
-                tool.send(ApiKey.DELETE_GROUPS, _bodies.DeleteGroups([group]))
+                tool.send(DeleteGroupsRequest([group]))
             case "delete-offsets":
-                topic = _bodies.DeleteTopic(ASIDE, [_bodies.DeletePartition(0)])
-                tool.send(ApiKey.OFFSET_DELETE, _bodies.OffsetDelete(SIMPLE_GROUP, [topic]))
+                topic = OffsetDeleteRequestTopic(ASIDE, [OffsetDeleteRequestPartition(0)])
+                tool.send(OffsetDeleteRequest(SIMPLE_GROUP, [topic]))
             case _:
                 for name in groups:
                     world.checks.book.gone(name, ASIDE)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...assignors import TopicInfo
 from ...client.errors import BrokerConnectionError
@@ -20,13 +22,11 @@ from ...consumer.record import Record
 from ...consumer.tracker import Tracker
 from ...protocol import ApiKey, ErrorCode, RequestContext, TopicPartition
 from ...statemachine import MemberState
-from . import _bodies
-from ._handover import Giving, Handover
-from ._network import Call, Connection
-from ._plan import ASIDE, MemberPlan
-
-if TYPE_CHECKING:
-    from ._world import World
+from ._consumers import Consumers
+from ._network import Call, Connection, Receiver
+from ._offsets import commit_request, fetch_request, fetched
+from ._plan import ASIDE, MemberPlan, Plan
+from ._schedule import Schedule
 
 _REQUEST_TIMEOUT_MS = 1_000
 _BATCH = 4
@@ -34,13 +34,17 @@ _BATCH = 4
 _HEALED_BATCH = 1_000
 _MAX_UNDONE = 12
 _RETRY_MS = 100
+#: How often a member that leaves looks whether it may.
+_LOOK_MS = 5
 
 
 class Member:
     """One process of a member, from its start to its end; a restart is another one."""
 
-    def __init__(self, world: World, plan: MemberPlan) -> None:
-        group = world.plan.groups[plan.group]
+    def __init__(
+        self, schedule: Schedule[Plan], broker: Receiver, consumers: Consumers, plan: MemberPlan
+    ) -> None:
+        group = schedule.plan.groups[plan.group]
         self.plan = plan
         self.name = plan.name
         self.context = RequestContext(plan.name, "/10.0.0.1")
@@ -58,26 +62,28 @@ class Member:
             bootstrap="localhost:9092",
             group=plan.group,
             group_instance_id=plan.instance_id,
-            session_timeout_ms=world.plan.session_ms,
-            heartbeat_interval_ms=world.plan.heartbeat_ms,
-            rebalance_timeout_ms=world.plan.rebalance_ms,
+            session_timeout_ms=schedule.plan.session_ms,
+            heartbeat_interval_ms=schedule.plan.heartbeat_ms,
+            rebalance_timeout_ms=schedule.plan.rebalance_ms,
             request_timeout_ms=_REQUEST_TIMEOUT_MS,
             retry_backoff_ms=50,
             retry_backoff_max_ms=300,
         )
-        self.membership = Membership(settings, group.make_assignors(), world.rng)
-        self._world = world
-        self._heap = world.heap
+        self.membership = Membership(settings, group.make_assignors(), schedule.rng)
+        self._schedule = schedule
+        self._consumers = consumers
+        self._heap = schedule.heap
         self._halted = False
         self._wake_ms = -1
         self._seeking: dict[TopicPartition, int] = {}
-        self._adoptions = 0
+        self._assignments = 0
         self._committing = False
-        self._handover = Handover(self, world.plan.rebalance_ms // 2)
-        self._connections = {
-            channel: Connection(world) for channel in (Channel.GROUP, Channel.HEARTBEAT, Channel.CONTROL)
+        self._handover = Handover(self, schedule.plan.rebalance_ms // 2)
+        self.connections = {
+            channel: Connection(schedule, broker)
+            for channel in (Channel.GROUP, Channel.HEARTBEAT, Channel.CONTROL)
         }
-        self.membership.subscribe(group.topics, world.heap.now)
+        self.membership.subscribe(group.topics, schedule.heap.now)
         self.later(plan.poll_ms, self._poll)
         self._commit_due_ms = self.now + plan.commit_ms
         self.carry_out()
@@ -90,10 +96,6 @@ class Member:
         return self._heap.now
 
     @property
-    def connections(self) -> Iterable[Connection]:
-        return self._connections.values()
-
-    @property
     def idle(self) -> bool:
         """Whether it waits for no answer, gives nothing up and knows of no round to come."""
         waits = self._handover.steps or self._seeking or self._committing
@@ -104,7 +106,7 @@ class Member:
     def kill(self) -> None:
         """The process ends here."""
         self.alive = False
-        for connection in self.connections:
+        for connection in self.connections.values():
             connection.close()
 
     def close(self) -> None:
@@ -120,7 +122,7 @@ class Member:
         """Tell the group, give all up when the others are ready for it, leave and end."""
         if not self.leaving:
             self.leaving = True
-            self._handover.leave(self._world.plan.heartbeat_ms)
+            self._handover.leave(self._schedule.plan.heartbeat_ms)
 
     def everything(self) -> tuple[TopicPartition, ...]:
         """What it reads, or is about to."""
@@ -156,7 +158,7 @@ class Member:
         self.alive = False
         for channel in (Channel.GROUP, Channel.CONTROL):
             # what says goodbye goes by the other one
-            self._connections[channel].close()
+            self.connections[channel].close()
 
     # --- time ---------------------------------------------------------------------------------------------
 
@@ -195,9 +197,9 @@ class Member:
             self.send(effect.channel, effect.api_key, effect.body, effect, int(effect.timeout_ms))
         elif isinstance(effect, Report):
             if isinstance(effect.event, AssignorFailed):
-                self._world.checks.fail("A", f"{self.name}: {effect.event}")
+                self._schedule.fail("A", f"{self.name}: {effect.event}")
         elif isinstance(effect, Assign):
-            self._adopt(effect)
+            self._assign(effect)
         elif isinstance(effect, Revoke):
             for partition in effect.partitions:
                 self._seeking.pop(partition, None)
@@ -205,9 +207,9 @@ class Member:
         elif isinstance(effect, SessionAtRisk):
             self._halted = effect.at_risk
         elif isinstance(effect, NeedTopics):
-            self.later(self._world.rng.randint(1, 8), self._learn_topics)
+            self.later(self._schedule.rng.randint(1, 8), self._learn_topics)
         elif isinstance(effect, Fail):
-            self._world.say(f"{self.name} gives up: {effect.error}")
+            self._schedule.say(f"{self.name} gives up: {effect.error}")
             self.error = effect.error
 
     def _wake(self, wake_ms: int) -> None:
@@ -217,26 +219,26 @@ class Member:
             self.carry_out()
 
     def _learn_topics(self) -> None:
-        infos = {name: TopicInfo(count) for name, count in self._world.plan.topics.items()}
+        infos = {name: TopicInfo(count) for name, count in self._schedule.plan.topics.items()}
         self.membership.topics(infos, self.now)
         self.carry_out()
 
-    def _adopt(self, effect: Assign) -> None:
-        self._world.consumers.adopted(self)
-        self._adoptions += 1
-        added = dict.fromkeys(effect.added, self._adoptions)
+    def _assign(self, effect: Assign) -> None:
+        self._consumers.assigned(self)
+        self._assignments += 1
+        added = dict.fromkeys(effect.added, self._assignments)
         self._seeking.update(added)
         if added:
             self._seek(added)
 
     # --- requests -----------------------------------------------------------------------------------------
 
-    def send(self, channel: Channel, api_key: int, body: Any, memo: Any, timeout_ms: int) -> None:
+    def send(
+        self, channel: Channel, api_key: int, body: Any, memo: Any, timeout_ms: int = _REQUEST_TIMEOUT_MS
+    ) -> None:
         """Send a request; ``memo`` comes back with its outcome."""
-        connection = self._connections[channel]
-        call = Call(self._world, self, connection, api_key, body)
-        call.memo = memo
-        connection.send(call, timeout_ms)
+        connection = self.connections[channel]
+        connection.send(Call(self, connection, api_key, body, memo), timeout_ms)
 
     def on_answer(self, call: Call, body: Any) -> None:
         self.do(self._answered, call, body)
@@ -249,12 +251,12 @@ class Member:
         if type(memo) is Send:
             self.membership.answered(memo, body, self.now)
             if call.api_key == ApiKey.JOIN_GROUP:
-                self._world.consumers.joined(self)
-                if "early-commit" in self._world.plan.network and not self._world.healed:
+                self._consumers.joined(self)
+                if "early-commit" in self._schedule.plan.network and not self._schedule.healed:
                     self._commit_early()
             self.carry_out()
         elif call.api_key == ApiKey.OFFSET_COMMIT:
-            self._committed(memo, call.body, body)
+            self._committed(call, body)
         else:
             self._found(memo, body)
 
@@ -264,7 +266,7 @@ class Member:
             self.membership.failed(memo, error, self.now)
             self.carry_out()
         elif call.api_key == ApiKey.OFFSET_COMMIT:
-            self._committed(memo, call.body, None)
+            self._committed(call, None)
         else:
             self.later(_RETRY_MS, self._seek, memo)
 
@@ -273,20 +275,20 @@ class Member:
     def _seek(self, asked: dict[TopicPartition, int]) -> None:
         wanted = {p: token for p, token in asked.items() if self._seeking.get(p) == token}
         if wanted:
-            body = _bodies.fetch(self.plan.group, wanted)
-            self.send(Channel.CONTROL, ApiKey.OFFSET_FETCH, body, wanted, _REQUEST_TIMEOUT_MS)
+            body = fetch_request(self.plan.group, wanted)
+            self.send(Channel.CONTROL, ApiKey.OFFSET_FETCH, body, wanted)
 
     def _found(self, asked: dict[TopicPartition, int], body: Any) -> None:
-        found = _bodies.fetched(body)
+        found = fetched(body)
         for partition, token in asked.items():
             if self._seeking.get(partition) != token or partition not in found:
                 continue
             del self._seeking[partition]
             committed = found[partition]
             position = 0 if committed is None else committed.offset
-            self._world.consumers.started(self, partition, position)
+            self._consumers.started(self, partition, position)
             self.reading[partition] = self.tracker.begin(partition, position, committed=committed)
-        if self._world.healed:
+        if self._schedule.healed:
             self.deliver()
         if any(self._seeking.get(p) == token for p, token in asked.items()):
             self.later(_RETRY_MS, self._seek, asked)
@@ -303,24 +305,21 @@ class Member:
         """Give the application what there is."""
         if self._halted or self.paused:
             return
-        world = self._world
-        batch = _HEALED_BATCH if world.healed else _BATCH
+        batch = _HEALED_BATCH if self._schedule.healed else _BATCH
         for partition, stay in self.reading.items():
-            end = world.ends[partition]
+            end = self._consumers.ends[partition]
             if stay.position >= end or partition in self._handover.held or stay.undone >= _MAX_UNDONE:
                 continue
-            world.consumers.delivering(self, partition, stay.position)
+            self._consumers.delivering(self, partition)
             offsets = list(range(stay.position, min(end, stay.position + batch)))
             records = [self._record(partition, stay, offsets[place]) for place in stay.fresh(offsets)]
-            if not records:
-                stay.passed(offsets[-1] + 1)
-                continue
-            stay.delivered_all([record.offset for record in records])
+            if records:
+                stay.delivered_all([record.offset for record in records])
             stay.passed(offsets[-1] + 1)
-            if self.plan.in_order:
+            if records and self.plan.in_order:
                 self.later(1 + self.plan.work_ms, self._work, records)
                 continue
-            self._world.rng.shuffle(records)
+            self._schedule.rng.shuffle(records)
             for number, record in enumerate(records):
                 self.later(1 + self.plan.work_ms * (number + 1) // len(records), self._work, [record])
 
@@ -330,7 +329,7 @@ class Member:
         return Record(topic, number, offset, 0, None, None, (), generation, stay.session_id)
 
     def _work(self, records: list[Record]) -> None:
-        handled, tracker = self._world.consumers.handled, self.tracker
+        handled, tracker = self._consumers.handled, self.tracker
         for number, record in enumerate(records):
             if not handled(self, record):
                 self.later(self.plan.poll_ms, self._work, records[number:])
@@ -341,7 +340,7 @@ class Member:
                 continue
         if self._handover.steps:
             self._handover.work_off()
-        elif self._world.healed and not self._committing and not tracker.undone(self.reading):
+        elif self._schedule.healed and not self._committing and not tracker.undone(self.reading):
             self.commit(None, None)
 
     # --- commits ------------------------------------------------------------------------------------------
@@ -353,47 +352,125 @@ class Member:
         offsets = self.tracker.committable(partitions)
         if not offsets:
             return False
-        membership = self.membership
-        self._world.consumers.committing(self, offsets)
-        body = _bodies.commit(
-            self.plan.group,
-            offsets,
-            generation=membership.generation,
-            member_id=membership.member_id,
-            instance_id=self.plan.instance_id,
-        )
+        self._consumers.committing(self, offsets)
         self._committing = True
-        self.send(Channel.CONTROL, ApiKey.OFFSET_COMMIT, body, (offsets, giving), _REQUEST_TIMEOUT_MS)
+        self._send_commit(offsets, giving)
         return True
+
+    def _send_commit(self, offsets: dict[TopicPartition, CommittedOffset], giving: Giving | None) -> None:
+        generation, member_id = self.membership.generation, self.membership.member_id
+        body = commit_request(self.plan.group, offsets, generation, member_id, self.plan.instance_id)
+        self.send(Channel.CONTROL, ApiKey.OFFSET_COMMIT, body, (offsets, giving))
 
     def _commit_early(self) -> None:
         """As no client of ours does it: with the new generation, before the share is known."""
-        membership = self.membership
-        if membership.state is not MemberState.COMPLETING:
-            return
-        offsets = {TopicPartition(ASIDE, 0): CommittedOffset(membership.generation)}
-        body = _bodies.commit(
-            self.plan.group,
-            offsets,
-            generation=membership.generation,
-            member_id=membership.member_id,
-            instance_id=self.plan.instance_id,
-        )
-        self.send(Channel.CONTROL, ApiKey.OFFSET_COMMIT, body, (offsets, None), _REQUEST_TIMEOUT_MS)
+        if self.membership.state is MemberState.COMPLETING:
+            self._send_commit({TopicPartition(ASIDE, 0): CommittedOffset(self.membership.generation)}, None)
 
-    def _committed(
-        self,
-        memo: tuple[dict[TopicPartition, CommittedOffset], Giving | None],
-        asked: _bodies.Commit,
-        reply: Any,
-    ) -> None:
-        offsets, giving = memo
+    def _committed(self, call: Call, reply: Any | None) -> None:
+        offsets, giving = call.memo
         self._committing = False
-        good, refused = _bodies.committed(reply)
-        self.tracker.committed({partition: offsets[partition] for partition in good})
+        errors = {
+            TopicPartition(topic.name, index): error
+            for topic in (reply.topics if reply is not None else ())
+            for index, error in topic.partitions
+        }
+        self.tracker.committed({p: offsets[p] for p, error in errors.items() if not error})
+        refused = next(filter(None, errors.values()), 0)
         if refused:
-            generation = asked.generation_id_or_member_epoch
+            generation = call.body.generation_id_or_member_epoch
             self.membership.commit_refused(ErrorCode(refused), generation, self.now)
             self.carry_out()
         if giving is not None:
             self._handover.committed(giving)
+
+
+@dataclass(slots=True, eq=False)
+class Giving:
+    """A step of a handover. Membership waits for one that it ``asked`` for; the ``last`` ends the process."""
+
+    partitions: tuple[TopicPartition, ...]
+    deadline_ms: int
+    asked: bool = True
+    last: bool = False
+    lost: bool = False
+    waits: bool = False
+    commits: bool = False
+
+
+class Handover:
+    """Gives partitions up: stops delivery, waits for what is delivered, commits what is done; step by step.
+
+    Nothing of the partitions ``held`` is delivered.
+    """
+
+    def __init__(self, member: Member, drain_ms: int) -> None:
+        self.held: set[TopicPartition] = set()
+        self.steps: deque[Giving] = deque()
+        self._member = member
+        self._drain_ms = drain_ms
+
+    def revoke(self, effect: Revoke) -> None:
+        """Membership gives partitions up; a loss also ends the steps that still wait."""
+        if effect.lost:
+            for step in self.steps:
+                step.lost = True
+        self.give(Giving(effect.partitions, self._member.now + self._drain_ms, lost=effect.lost))
+
+    def leave(self, heartbeat_ms: int) -> None:
+        """Give all up when the others can take over, or the time of notice is up."""
+        member = self._member
+        # within the shorter time not everybody hears of it
+        notice_ms = heartbeat_ms // 2 if member.plan.in_order else 2 * heartbeat_ms
+        told = member.membership.announce_leave("it stops", member.now)
+        member.carry_out()
+        self._leave_when_ready(member.now + notice_ms if told else member.now, heartbeat_ms)
+
+    def _leave_when_ready(self, at_ms: int, drain_ms: int) -> None:
+        member = self._member
+        if member.now < at_ms and not member.membership.may_leave:
+            member.later(_LOOK_MS, self._leave_when_ready, at_ms, drain_ms)
+            return
+        self.give(Giving(member.everything(), member.now + drain_ms, asked=False, last=True))
+
+    def give(self, giving: Giving) -> None:
+        self.held |= set(giving.partitions)
+        self.steps.append(giving)
+        self._member.later(0, self.work_off)
+
+    def work_off(self) -> None:
+        """Go on as far as that is possible now."""
+        member = self._member
+        while self.steps:
+            giving = self.steps[0]
+            if giving.commits and not giving.lost:
+                return
+            if giving.partitions and not giving.lost:
+                if member.tracker.undone(giving.partitions) and member.now < giving.deadline_ms:
+                    if not giving.waits:
+                        giving.waits = True
+                        member.later(giving.deadline_ms - member.now, self.work_off)
+                    return
+                if member.commit(giving.partitions, giving):
+                    giving.commits = True
+                    return
+            self._end(giving)
+
+    def committed(self, giving: Giving) -> None:
+        """The commit of a step has an outcome, whichever."""
+        if giving in self.steps:
+            self._end(giving)
+            self.work_off()
+
+    def _end(self, giving: Giving) -> None:
+        member = self._member
+        self.steps.remove(giving)
+        for partition in giving.partitions:
+            member.tracker.end(partition)
+            member.reading.pop(partition, None)
+        self.held = {partition for step in self.steps for partition in step.partitions}
+        if giving.last:
+            member.left()
+        elif giving.asked:
+            member.membership.revocation_done(member.now)
+            member.carry_out()

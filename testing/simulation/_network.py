@@ -7,13 +7,13 @@ at a time. Whatever is lost on a connection breaks it, as TCP does; only then is
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from ...client.errors import BrokerConnectionError
 from ...protocol import ApiKey, RequestContext
-
-if TYPE_CHECKING:
-    from ._world import World
+from ._plan import Plan
+from ._schedule import Schedule
 
 _PARKED = (ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP)
 
@@ -29,7 +29,7 @@ class Client(Protocol):
     def on_failure(self, call: Call, error: BrokerConnectionError, /) -> None: ...
 
 
-class Node(Protocol):
+class Receiver(Protocol):
     """Who takes requests in, while it can be reached."""
 
     @property
@@ -38,10 +38,12 @@ class Node(Protocol):
 
 
 class Call:
-    """A request on its way, and the coordinator's handle to answer it by."""
+    """A request on its way, and the coordinator's handle to answer it by.
+
+    ``memo`` is the sender's own, ``note`` the checks'. If ``cut``, the connection breaks before the answer.
+    """
 
     __slots__ = (
-        "answered",
         "api_key",
         "body",
         "client",
@@ -50,70 +52,71 @@ class Call:
         "epoch",
         "memo",
         "note",
+        "on_set",
         "version",
-        "world",
     )
 
-    def __init__(self, world: World, client: Client, connection: Connection, api_key: int, body: Any) -> None:
-        self.world = world
+    def __init__(
+        self, client: Client, connection: Connection, api_key: int, body: Any, memo: Any = None
+    ) -> None:
         self.client = client
         self.connection = connection
         self.epoch = connection.epoch
         self.api_key = api_key
         self.version = client.versions[api_key]
         self.body = body
-        self.answered = False
-        #: The connection breaks before its answer is there.
         self.cut = False
-        #: The sender's own, and the checks' own.
-        self.memo: Any = None
+        self.memo = memo
         self.note: Any = None
+        #: Called with the coordinator's answer.
+        self.on_set: Callable[[Call, Any], None] | None = None
 
     def __repr__(self) -> str:
         return f"{ApiKey(self.api_key).name} v{self.version} of {self.client.name}"
 
     def again(self) -> Call:
         """The same request once more, on a connection that nobody listens to."""
-        return Call(self.world, self.client, Connection(self.world), self.api_key, self.body)
+        connection = Connection(self.connection.schedule, self.connection.node)
+        return Call(self.client, connection, self.api_key, self.body)
 
     def set(self, body: Any) -> None:
-        """The coordinator's answer."""
-        if self.answered:
-            self.world.checks.fail("S6", f"{self} is answered a second time, with {body}")
+        """Take the coordinator's answer."""
+        if self.on_set is None:
+            self.connection.schedule.fail("S6", f"{self} is answered a second time, with {body}")
             return
-        self.answered = True
-        self.world.checks.answered(self, body)
+        on_set, self.on_set = self.on_set, None
+        on_set(self, body)
         self.connection.answered(self, body)
 
 
 class Connection:
     """One connection; each time it breaks a new epoch of it begins."""
 
-    __slots__ = ("_busy", "_in_ms", "_node", "_out_ms", "_queue", "_world", "epoch", "under_way")
+    __slots__ = ("_busy", "_in_ms", "_out_ms", "_queue", "epoch", "node", "schedule", "under_way")
 
-    def __init__(self, world: World, node: Node | None = None) -> None:
+    def __init__(self, schedule: Schedule[Plan], node: Receiver) -> None:
         self.epoch = 0
         #: Requests whose sender waits for an answer.
         self.under_way: list[Call] = []
-        self._world = world
-        self._node: Node = world.broker if node is None else node
+        self.schedule = schedule
+        self.node = node
         self._busy: Call | None = None
         self._queue: deque[Call] = deque()
         self._in_ms = self._out_ms = 0
 
     def send(self, call: Call, timeout_ms: int) -> None:
         """Send a request; its sender hears of an answer or of a failure."""
-        world = self._world
-        heap, rng = world.heap, world.rng
+        schedule = self.schedule
+        heap, rng = schedule.heap, schedule.rng
         self.under_way.append(call)
-        if not self._node.reachable:
+        if not self.node.reachable:
             heap.at(heap.now + 1 + int(rng.random() * 20), self._break, self.epoch, "connection refused")
             return
         delay_ms = 1 + int(rng.random() * 4)
-        fault = None if world.healed else world.network_fault()
+        fault = None if schedule.healed else schedule.network_fault()
         if fault is not None:
-            if world.trace is not None:
-                world.say(f"{call} meets {fault}")
+            if schedule.trace is not None:
+                schedule.say(f"{call} meets {fault}")
             delay_ms = self._meet(fault, call, delay_ms, timeout_ms)
             if delay_ms < 0:
                 return
@@ -136,27 +139,27 @@ class Connection:
         if call is not self._busy:
             return
         self._busy = None
-        world = self._world
-        heap = world.heap
+        schedule = self.schedule
+        heap = schedule.heap
         if self._queue:
             heap.at(heap.now, self._take, self.epoch)
         if call.cut:
             self._break(self.epoch, "the connection broke")
             return
-        self._out_ms = max(heap.now + 1 + int(world.rng.random() * 4), self._out_ms + 1)
+        self._out_ms = max(heap.now + 1 + int(schedule.rng.random() * 4), self._out_ms + 1)
         heap.at(self._out_ms, self._deliver, call, body)
 
     def _meet(self, fault: str, call: Call, delay_ms: int, timeout_ms: int) -> int:
         """What a fault does to a request: how long it takes to arrive, -1 if it does not."""
-        world = self._world
-        heap, rng = world.heap, world.rng
+        schedule = self.schedule
+        heap, rng = schedule.heap, schedule.rng
         if fault == "drop":
             heap.at(heap.now + rng.randint(1, timeout_ms), self._break, self.epoch, "the request was lost")
             return -1
         if fault == "delay":
-            return rng.randint(1, min(world.plan.session_ms, timeout_ms - 1))
+            return rng.randint(1, min(schedule.plan.session_ms, timeout_ms - 1))
         if fault == "duplicate":
-            late_ms = rng.randint(1, 3 * world.plan.session_ms)
+            late_ms = rng.randint(1, 3 * schedule.plan.session_ms)
             heap.at(heap.now + delay_ms + late_ms, self._arrive_again, call.again())
         elif fault == "reset":
             heap.at(heap.now + rng.randint(1, 10), self._break, self.epoch, "reset by peer")
@@ -165,22 +168,22 @@ class Connection:
         return delay_ms
 
     def _arrive(self, call: Call) -> None:
-        if call.epoch != self.epoch or not self._node.reachable:
+        if call.epoch != self.epoch or not self.node.reachable:
             return
         if self._busy is None and not self._queue:
             self._busy = call
-            self._node.receive(call)
+            self.node.receive(call)
         else:
             self._queue.append(call)
 
     def _arrive_again(self, call: Call) -> None:
-        if not self._world.healed:
+        if not self.schedule.healed:
             call.connection._arrive(call)
 
     def _take(self, epoch: int) -> None:
-        if epoch == self.epoch and self._busy is None and self._queue and self._node.reachable:
+        if epoch == self.epoch and self._busy is None and self._queue and self.node.reachable:
             self._busy = self._queue.popleft()
-            self._node.receive(self._busy)
+            self.node.receive(self._busy)
 
     def _deliver(self, call: Call, body: Any) -> None:
         if call.epoch == self.epoch and call in self.under_way:

@@ -1,13 +1,25 @@
-"""What committed offsets must be: a book kept from requests and answers alone, beside the coordinator's."""
+"""Requests about offsets, and what committed offsets must be: a book kept from requests and answers alone."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
+from ...client.offsets import CommittedOffset
 from ...coordinator.durable import Durable, OffsetEntry
 from ...offsets_topic import GroupDeleted, OffsetDeleted, decode
 from ...protocol import TopicPartition
+from ...protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from ...protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
 from ._violation import Violation
 
 #: Offset and metadata; None for nothing.
@@ -136,6 +148,48 @@ def removed_key(key: bytes) -> tuple[str, TopicPartition | None] | None:
     if isinstance(record, OffsetDeleted):
         return record.group, TopicPartition(record.topic, record.partition)
     return (record.group, None) if isinstance(record, GroupDeleted) else None
+
+
+def commit_request(
+    group: str,
+    offsets: Mapping[TopicPartition, CommittedOffset],
+    generation: int = -1,
+    member_id: str = "",
+    instance_id: str | None = None,
+) -> OffsetCommitRequest:
+    topics: dict[str, list[OffsetCommitRequestPartition]] = {}
+    for (topic, number), value in offsets.items():
+        row = OffsetCommitRequestPartition(number, value.offset, value.leader_epoch, value.metadata)
+        topics.setdefault(topic, []).append(row)
+    rows = [OffsetCommitRequestTopic(topic, None, partitions) for topic, partitions in topics.items()]
+    return OffsetCommitRequest(group, generation, member_id, instance_id, topics=rows)
+
+
+def fetch_request(group: str, partitions: Iterable[TopicPartition] | None) -> OffsetFetchRequest:
+    """An OffsetFetch of these partitions, or (None) of all."""
+    topics: dict[str, list[int]] = {}
+    for topic, number in partitions or ():
+        topics.setdefault(topic, []).append(number)
+    rows: Any = [OffsetFetchRequestTopics(topic, None, numbers) for topic, numbers in topics.items()]
+    if partitions is None:
+        rows = None
+    return OffsetFetchRequest(group, rows, [OffsetFetchRequestGroup(group, topics=rows)], require_stable=True)
+
+
+def fetched(body: Any) -> dict[TopicPartition, CommittedOffset | None]:
+    """The offsets of an answered OffsetFetch; None where nothing is committed. Empty for a refusal."""
+    return {
+        TopicPartition(topic.name, row.partition_index): (
+            CommittedOffset(row.committed_offset, row.committed_leader_epoch, row.metadata or "")
+            if row.committed_offset >= 0
+            else None
+        )
+        for group in body.groups or [body]
+        if not group.error_code
+        for topic in group.topics
+        for row in topic.partitions
+        if not row.error_code
+    }
 
 
 def values_of(commit: Any) -> dict[TopicPartition, Value]:

@@ -13,9 +13,11 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from ._consumers import MakeApplication
+from ._incidents import Incidents
 from ._plan import MakeAssignors, Plan, draw_plan
+from ._schedule import Stats
 from ._violation import Violation
-from ._world import Stats, World
+from ._world import MemberWorld, World
 
 #: Lines of a failed schedule that are shown.
 _SHOWN_LINES = 60
@@ -129,10 +131,12 @@ class Run:
         """What is to happen, without what is left out."""
 
     @abstractmethod
-    def world(self, plan: Any, *, traced: bool) -> World:
+    def world(self, plan: Any, *, traced: bool) -> World[Any]:
         """A schedule that is about to run."""
 
-    def schedule(self, left_out: Collection[str], *, traced: bool = False) -> tuple[World, Violation | None]:
+    def schedule(
+        self, left_out: Collection[str], *, traced: bool = False
+    ) -> tuple[World[Any], Violation | None]:
         """Run it."""
         world = self.world(self.plan(left_out), traced=traced)
         for name, what in world.describe().items() if traced else ():
@@ -177,9 +181,11 @@ class _GroupRun(Run):
     def plan(self, left_out: Collection[str]) -> Plan:
         return draw_plan(self.seed, self.assignors, self.crashes).leave_out(left_out)
 
-    def world(self, plan: Plan, *, traced: bool) -> World:
+    def world(self, plan: Plan, *, traced: bool) -> MemberWorld:
         application = None if self.application is None else self.application()
-        return World(plan, checked=self.checked, application=application, traced=traced)
+        world = MemberWorld(plan, checked=self.checked, application=application, traced=traced)
+        Incidents(world)
+        return world
 
 
 @contextmanager

@@ -14,11 +14,15 @@ from kohort.coordinator.durable import Durable
 from kohort.coordinator.shards import OFFSETS_TOPIC, new_groups
 from kohort.offsets_topic import (
     NONE,
+    ConsumerGroupRecord,
     GroupDeleted,
+    GroupEpoch,
+    GroupRecordType,
     GroupStored,
     OffsetCommitted,
     OffsetDeleted,
     Record,
+    TargetAssignment,
     UnknownRecord,
     encode,
 )
@@ -53,6 +57,24 @@ def test_the_last_word_on_a_partition_wins() -> None:
     apply(durable, OffsetDeleted("g", "t", 0), 2)
     assert committed(durable) is None
     assert not durable.knows("g")
+
+
+def test_of_a_consumer_group_the_last_word_on_each_key_is_kept() -> None:
+    durable, types = Durable(), GroupRecordType
+    first = [
+        ConsumerGroupRecord(types.EPOCH, "g", "", GroupEpoch(1)),
+        ConsumerGroupRecord(types.TARGET, "g", "m", TargetAssignment({})),
+        ConsumerGroupRecord(types.EPOCH, "g", "", GroupEpoch(2)),
+        ConsumerGroupRecord(types.EPOCH, "h", "", GroupEpoch(7)),
+    ]
+    apply(durable, list(first), 0)
+    assert durable.consumer_groups == {
+        "g": {(types.EPOCH, ""): GroupEpoch(2), (types.TARGET, "m"): TargetAssignment({})},
+        "h": {(types.EPOCH, ""): GroupEpoch(7)},
+    }
+    gone = [record._replace(value=None) for record in (*first, *first)]
+    apply(durable, list(gone), 4)
+    assert durable.consumer_groups == {}
 
 
 @pytest.mark.row("5.7/any-order", "5.7/replace")

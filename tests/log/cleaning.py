@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from kohort.log import DEDUPE_BUFFER_BYTES, CleanReport, LogConfig, PartitionLog, decode_records
-from kohort.protocol import BATCH_OVERHEAD, build_batch, compress, iter_batches, parse_batch_header
+from kohort.protocol import BATCH_OVERHEAD, build_batch, compress, iter_batches
+from kohort.protocol._batch import with_payload
 from tests.log.batches import NOW_MS, committed
 
 COMPACT = LogConfig(cleanup_policy="compact", segment_bytes=400)
@@ -43,13 +44,7 @@ def keyed(
 
 def packed(plain: bytes, codec: int) -> bytes:
     """The batch with its records compressed."""
-    from kohort.log.cleaner._batch import HEADER, _sealed
-
-    header = parse_batch_header(plain)
-    assert HEADER.size == BATCH_OVERHEAD
-    return _sealed(
-        header._replace(attributes=header.attributes | codec), compress(codec, plain[BATCH_OVERHEAD:])
-    )
+    return bytes(with_payload(plain, codec, compress(codec, plain[BATCH_OVERHEAD:])))
 
 
 def write(log: PartitionLog, *batches: bytes) -> None:

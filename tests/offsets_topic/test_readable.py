@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from kohort.offsets_topic import (
+    ConsumerGroupRecord,
+    CurrentAssignment,
     GroupDeleted,
+    GroupRecordType,
     GroupStored,
     OffsetCommitted,
     OffsetDeleted,
     Record,
+    ResolvedRegex,
     StoredMember,
+    TargetEpoch,
     UnknownRecord,
     encode,
 )
@@ -85,8 +91,38 @@ def shown(type_: str, subscription: Any, assignment: Any) -> dict[str, Any]:
             "group",
             shown("connect", SUBSCRIPTION, ASSIGNMENT),
         ),
-        (UnknownRecord(5, b"\x00\x05key", b"v"), "other", {"type": 5, "tombstone": False}),
-        (UnknownRecord(5, b"\x00\x05key", None), "other", {"type": 5, "tombstone": True}),
+        (UnknownRecord(9, b"\x00\x09key", b"v"), "other", {"type": 9, "tombstone": False}),
+        (UnknownRecord(9, b"\x00\x09key", None), "other", {"type": 9, "tombstone": True}),
+        (
+            ConsumerGroupRecord(GroupRecordType.MEMBER, "g", "m"),
+            "consumer group member tombstone",
+            {"group": "g", "member": "m"},
+        ),
+        (
+            ConsumerGroupRecord(GroupRecordType.TARGET_EPOCH, "g", "", TargetEpoch(2, 1_000)),
+            "consumer group target epoch",
+            {"group": "g", "epoch": 2, "timestamp_ms": 1_000},
+        ),
+        (
+            ConsumerGroupRecord(
+                GroupRecordType.CURRENT, "g", "m", CurrentAssignment(3, 2, 0, {UUID(int=7): {4: 2}}, {})
+            ),
+            "consumer group current",
+            {
+                "group": "g",
+                "member": "m",
+                "epoch": 3,
+                "previous_epoch": 2,
+                "state": 0,
+                "assigned": {"00000000-0000-0000-0000-000000000007": [4]},
+                "revoking": {},
+            },
+        ),
+        (
+            ConsumerGroupRecord(GroupRecordType.REGEX, "g", "t.*", ResolvedRegex(("t1",), 5, 1_000)),
+            "consumer group regex",
+            {"group": "g", "regex": "t.*", "topics": ("t1",), "metadata_version": 5, "timestamp_ms": 1_000},
+        ),
     ],
 )
 def test_each_kind_is_shown_with_its_fields(record: Record, kind: str, fields: dict[str, Any]) -> None:

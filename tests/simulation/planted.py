@@ -188,8 +188,8 @@ BUGS = (
     ),
     Bug(
         "a heartbeat does not restart the session",
-        "coordinator.classic.heartbeat:_heartbeat",
-        "shard.timers.start((SESSION, body.group_id, body.member_id), now_ms + timeout_ms)",
+        "coordinator.classic.heartbeat:handle_heartbeat",
+        "shard.timers.start((SESSION, group_id, member_id), now_ms + timeout_ms)",
         "pass",
     ),
     Bug(

@@ -6,22 +6,25 @@ Nothing here looks into a consumer. Handlers tell what they are given, the netwo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from random import Random
+from typing import Any, Final, Protocol, TypeAlias
 
-from ....consumer import done_ahead
+from ....consumer import Record, done_ahead
 from ....consumer.decode import ChunkReader
 from ....protocol import ApiKey, TopicPartition
-
-if TYPE_CHECKING:
-    from ....consumer import Record
-    from ._process import Process
-    from ._topics import Log
-    from ._world import ServiceWorld
+from .._consumers import Progress
+from .._network import Call
+from .._schedule import Schedule
+from ._plan import ServicePlan
+from ._topics import Log, Topics
 
 #: Key and value.
 Row: TypeAlias = tuple[bytes | None, bytes | None]
+#: From a topic and a source of chance to key and value.
+MakeRecord = Callable[[str, Random], Row]
 
 _ID: Final = re.compile(rb"#(\d+)#")
 _KEYS: Final = 3
@@ -38,6 +41,15 @@ BIG_BYTES: Final = 1 << 20
 _GZIP: Final = 1
 _FLOOD: Final = 1_500
 _FLOOD_BATCH: Final = 50
+
+
+class Process(Protocol):
+    """Who handles records."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def alive(self) -> bool: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -74,39 +86,27 @@ class Entry:
         return f"record {self.number} ({self.partition.topic}-{self.partition.partition} at {self.offset})"
 
 
-@dataclass(slots=True)
-class _Progress:
-    """Of a partition: offsets at which some record was done, ``prefix`` before which all were."""
-
-    prefix: int = 0
-    ahead: set[int] = field(default_factory=set)
-
-    def done(self, offset: int) -> None:
-        if offset >= self.prefix:
-            self.ahead.add(offset)
-            while self.prefix in self.ahead:
-                self.ahead.remove(self.prefix)
-                self.prefix += 1
-
-    def has(self, first: int, end: int) -> bool:
-        return all(n < self.prefix or n in self.ahead for n in range(first, end))
-
-
 class Ledger:
-    """All records of a schedule."""
+    """All records of a schedule. ``make_record`` makes those of a user's own service."""
 
-    def __init__(self, world: ServiceWorld) -> None:
+    def __init__(
+        self, schedule: Schedule[ServicePlan], topics: Topics, make_record: MakeRecord | None
+    ) -> None:
         self.entries: list[Entry] = []
-        self._world = world
+        self._schedule = schedule
+        self._topics = topics
+        self._make_record = make_record
         self._live: dict[TopicPartition, dict[int, Entry]] = {}
         #: The records of users, whose values are theirs: by place, key and value.
         self._of_users: dict[tuple[TopicPartition, int, Row], Entry] = {}
-        self._progress: dict[TopicPartition, _Progress] = {}
+        self._progress: defaultdict[TopicPartition, Progress] = defaultdict(Progress)
+        #: Offsets that OffsetCommits ask for.
+        self._asked: dict[Call, dict[TopicPartition, int]] = {}
         #: Acknowledged.
         self._committed: dict[TopicPartition, int] = {}
         self._remade: set[str] = set()
         #: Of the topics of that name that were before.
-        self._before: dict[TopicPartition, _Progress] = {}
+        self._before: defaultdict[TopicPartition, Progress] = defaultdict(Progress)
         self._late_until: dict[str, int] = {}
         self._passed_over: dict[TopicPartition, int] = {}
         self._first: dict[TopicPartition, int] = {}
@@ -121,31 +121,31 @@ class Ledger:
         self, partition: TopicPartition, log: Log, count: int, *, hangs: bool = False, big: bool = False
     ) -> None:
         """So many records more, with what they ask for drawn; ``big`` ones are long, and compressed."""
-        world = self._world
-        rng, work = world.rng, world.plan.work
+        schedule = self._schedule
+        rng, work = schedule.rng, schedule.plan.work
         rows, live = [], self._live.setdefault(partition, {})
         for offset in range(log.end, log.end + count):
-            entry = Entry(len(self.entries), partition, offset, world.heap.now)
+            entry = Entry(len(self.entries), partition, offset, schedule.heap.now)
             self.entries.append(entry)
             live[offset] = entry
-            if not world.healed and count < _FLOOD_BATCH:
+            if not schedule.healed and count < _FLOOD_BATCH:
                 entry.work_ms = work.slow_ms if rng.random() < work.slow else rng.choice((0, 1, 1, 5, 20))
                 entry.fails = rng.choice((1, 2)) if rng.random() < work.fails else 0
                 entry.poison = rng.random() < work.poison
                 entry.cancels = rng.random() < work.cancels
                 entry.hangs = hangs and offset == log.end
-            entry.row = self._row(entry, BIG_BYTES if big else world.plan.padding.get(partition.topic, 0))
+            entry.row = self._row(entry, BIG_BYTES if big else schedule.plan.padding.get(partition.topic, 0))
             entry.gone = offset < self._passed_over.get(partition, 0)
-            if world.users is not None:
+            if self._make_record is not None:
                 self._of_users[partition, offset, entry.row] = entry
             rows.append(entry.row)
         log.append(rows, _GZIP if big else 0)
 
     def _row(self, entry: Entry, padding: int) -> Row:
-        world = self._world
-        if world.users is not None:
-            return world.users.record(entry.partition.topic, world.rng)
-        key = b"k%d" % world.rng.randrange(_KEYS) if world.rng.random() < 0.8 else None
+        rng = self._schedule.rng
+        if self._make_record is not None:
+            return self._make_record(entry.partition.topic, rng)
+        key = b"k%d" % rng.randrange(_KEYS) if rng.random() < 0.8 else None
         return key, b"#%d#%s" % (entry.number, bytes(padding))
 
     def flood(self, partition: TopicPartition, log: Log) -> None:
@@ -167,14 +167,14 @@ class Ledger:
                 entry.deleted = True
             self.cut(partition, 0)
             self._committed.pop(partition, None)
-            self._before[partition] = self._progress.pop(partition, _Progress())
+            self._before[partition] = self._progress.pop(partition, Progress())
         self._remade.add(topic)
 
     def made(self, topic: str) -> None:
         """A topic was made."""
-        plan = self._world.plan
+        plan = self._schedule.plan
         late_ms = plan.rebalance_ms + plan.config["metadata_max_age_ms"] + _LATE_MS
-        self._late_until[topic] = self._world.heap.now + late_ms
+        self._late_until[topic] = self._schedule.heap.now + late_ms
 
     def healed(self) -> None:
         """Nothing takes long or fails any more."""
@@ -190,7 +190,7 @@ class Ledger:
 
     def all_of(self, records: Iterable[Record]) -> list[Entry]:
         """The records of these. Their places may be gone, and others may be there."""
-        if self._world.users is None:
+        if self._make_record is None:
             return [self.of(record.value) for record in records]
         return [self._of_users[r.topic_partition, r.offset, (r.key, r.value)] for r in records]
 
@@ -202,12 +202,12 @@ class Ledger:
 
     def begins(self, process: Process, entries: Iterable[Entry]) -> None:
         """A handler is given these."""
-        now = self._world.heap.now
+        now = self._schedule.heap.now
         for entry in entries:
-            if self._world.trace is not None:
-                self._world.say(f"{process.name} begins {entry}, which takes {entry.work_ms} ms")
-            if entry.finished and self._world.plan.calm and not entry.gone:
-                self._world.found("S14", f"{process.name} is given {entry}, which was finished before")
+            if self._schedule.trace is not None:
+                self._schedule.say(f"{process.name} begins {entry}, which takes {entry.work_ms} ms")
+            if entry.finished and self._schedule.plan.calm and not entry.gone:
+                self._schedule.found("S14", f"{process.name} is given {entry}, which was finished before")
             entry.running[process] = now
             entry.begun.setdefault(process, now)
             self.at_work[entry] = None
@@ -216,29 +216,36 @@ class Ledger:
         """A handler has returned, or failed."""
         for entry in entries:
             self._rests(process, entry)
-            if self._world.trace is not None:
-                self._world.say(f"{process.name} {'has finished' if finished else 'fails with'} {entry}")
+            if self._schedule.trace is not None:
+                self._schedule.say(f"{process.name} {'has finished' if finished else 'fails with'} {entry}")
             if finished:
                 entry.begun.pop(process, None)
             if finished and process.alive:
                 entry.finished += 1
-                self._world.stats.records += 1
+                self._schedule.stats.records += 1
                 self._done(entry)
 
     def cancelled(self, process: Process, entries: Iterable[Entry]) -> None:
         """A handler was cancelled."""
-        world = self._world
+        schedule = self._schedule
         for entry in entries:
             since = self._rests(process, entry)
-            if world.trace is not None and process.alive:
-                world.say(f"{process.name} is cancelled while it is at {entry}")
-            had_ms = world.heap.now - entry.begun.pop(process, since)
-            short = entry.work_ms <= world.plan.drain_ms * 6 // 10 and not entry.hangs
-            if process.alive and world.sound and short and had_ms < world.plan.drain_ms - _ROUNDING_MS:
+            if schedule.trace is not None and process.alive:
+                schedule.say(f"{process.name} is cancelled while it is at {entry}")
+            had_ms = schedule.heap.now - entry.begun.pop(process, since)
+            short = entry.work_ms <= schedule.plan.drain_ms * 6 // 10 and not entry.hangs
+            if (
+                process.alive
+                and schedule.plan.sound
+                and short
+                and had_ms < schedule.plan.drain_ms - _ROUNDING_MS
+            ):
                 if any(e.hangs for e in self.running(process)):
                     continue
                 text = f"{process.name} is cancelled {had_ms} ms after it began with {entry}"
-                world.found("S13", f"{text}; it takes {entry.work_ms} ms, the drain is {world.plan.drain_ms}")
+                schedule.found(
+                    "S13", f"{text}; it takes {entry.work_ms} ms, the drain is {schedule.plan.drain_ms}"
+                )
 
     def set_aside(self, topic: str, data: bytes) -> None:
         """A dead letter is in its topic."""
@@ -246,12 +253,12 @@ class Ledger:
             entry = self._origin(letter)
             entry.aside += 1
             self._done(entry)
-            if not entry.poison and self._world.plan.calm and topic:
-                self._world.found("S14", f"{entry} is set aside, which would have been handled")
+            if not entry.poison and self._schedule.plan.calm and topic:
+                self._schedule.found("S14", f"{entry} is set aside, which would have been handled")
 
     def _origin(self, letter: Record) -> Entry:
         """The record that a dead letter was."""
-        if self._world.users is None:
+        if self._make_record is None:
             return self.of(letter.value)
         said = {name: (value or b"").decode() for name, value in letter.headers}
         topic, number, offset = (said[_ORIGIN + name] for name in ("topic", "partition", "offset"))
@@ -272,66 +279,85 @@ class Ledger:
             self._rests(process, entry)
 
     def _rests(self, process: Process, entry: Entry) -> int:
-        since = entry.running.pop(process, self._world.heap.now)
+        since = entry.running.pop(process, self._schedule.heap.now)
         if not entry.running:
             self.at_work.pop(entry, None)
         return since
 
     def _done(self, entry: Entry) -> None:
         progress = self._before if entry.deleted else self._progress
-        progress.setdefault(entry.partition, _Progress()).done(entry.offset)
-        self.moved_ms[entry.partition] = self._world.heap.now
+        progress[entry.partition].done(entry.offset)
+        self.moved_ms[entry.partition] = self._schedule.heap.now
 
     # --- what is committed --------------------------------------------------------------------------------
 
-    def committing(self, process: Process, partition: TopicPartition, row: Any) -> None:
-        """A consumer asks for an offset to be committed."""
-        progress = self._progress.get(partition) or _Progress()
+    def sending(self, process: Process, call: Call) -> None:
+        """A consumer sends an OffsetCommit."""
+        asked = self._asked[call] = {}
+        for topic in call.body.topics:
+            for row in topic.partitions:
+                partition = TopicPartition(topic.name, row.partition_index)
+                asked[partition] = row.committed_offset
+                if self._schedule.trace is not None:
+                    more = f", {row.committed_metadata}" if row.committed_metadata else ""
+                    self._schedule.say(f"{process.name} commits {partition}: {row.committed_offset}{more}")
+                self._committing(process, partition, row)
+
+    def answered(self, call: Call, reply: Any) -> None:
+        """The coordinator has answered an OffsetCommit."""
+        asked = self._asked.get(call, {})
+        for topic in reply.topics:
+            for index, error in topic.partitions:
+                partition = TopicPartition(topic.name, index)
+                if not error and partition in asked:
+                    self._acknowledged(partition, asked[partition])
+
+    def _committing(self, process: Process, partition: TopicPartition, row: Any) -> None:
+        progress = self._progress[partition]
         offset, name = row.committed_offset, f"{partition.topic}-{partition.partition}"
         if offset > progress.prefix:
             if self._is_late(partition, offset):
                 return
             text = f"{process.name} commits {offset} of {name}, done is what is before {progress.prefix}"
-            self._world.found("S11", text)
+            self._schedule.found("S11", text)
         for first, end in done_ahead.decode(offset, row.committed_metadata or ""):
             if not progress.has(first, end) and not self._is_late(partition, offset):
                 text = f"{process.name} commits {first} to {end} of {name} as done, which is not"
-                self._world.found("S11", text)
+                self._schedule.found("S11", text)
 
     def _is_late(self, partition: TopicPartition, offset: int) -> bool:
         """Whether it may be a commit for the topic that was."""
         before = self._before.get(partition)
-        now, until = self._world.heap.now, self._late_until.get(partition.topic, 0)
+        now, until = self._schedule.heap.now, self._late_until.get(partition.topic, 0)
         return (
             before is not None
             and offset <= before.prefix
-            and (now < until or partition.topic not in self._world.topics.topics)
+            and (now < until or partition.topic not in self._topics.topics)
         )
 
-    def acknowledged(self, partition: TopicPartition, offset: int) -> None:
-        """A commit was taken."""
-        log = self._world.topics.log(partition)
+    def _acknowledged(self, partition: TopicPartition, offset: int) -> None:
+        log = self._topics.log(partition)
         if log is None:
             return
         if partition.topic in self._remade:
-            progress = self._progress.get(partition) or _Progress()
+            progress = self._progress[partition]
             if offset > progress.prefix and self._is_late(partition, offset):
-                if self._world.plan.versions[ApiKey.OFFSET_COMMIT] >= _TOPIC_ID_VERSION:
+                if self._schedule.plan.versions[ApiKey.OFFSET_COMMIT] >= _TOPIC_ID_VERSION:
                     text = f"{offset} is committed for {partition.topic}, and was of the one before it"
-                    self._world.found("S11", text)
+                    self._schedule.found("S11", text)
                 self._pass_over(partition, offset)
             return
         before = self._committed.get(partition, -1)
         # who has not heard of a cut yet may commit what was there before
         if offset < before and (log.cut_at is None or before <= log.cut_at):
             name = f"{partition.topic}-{partition.partition}"
-            self._world.found("S12", f"{name} is committed at {offset}, and was at {before}")
+            self._schedule.found("S12", f"{name} is committed at {offset}, and was at {before}")
         self._committed[partition] = offset
 
     def _pass_over(self, partition: TopicPartition, offset: int) -> None:
         """What is before this offset may never be read: so it was committed, for the topic that was."""
         self._passed_over[partition] = offset
-        progress = self._progress.setdefault(partition, _Progress())
+        progress = self._progress[partition]
         for before in range(offset):
             progress.done(before)
         for entry in self._live.get(partition, {}).values():

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sized
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator, Mapping, Sized
+from typing import Any, Final
 
+from ....consumer import AsyncGroupConsumer
 from ....consumer.decode import RUN_BYTES
 from ....coordinator.classic.group import live
 from ....protocol import ApiKey, TopicPartition
@@ -13,11 +14,7 @@ from ....statemachine import GroupState
 from .._network import Call
 from ._ledger import BIG_BYTES
 from ._plan import NODES
-
-if TYPE_CHECKING:
-    from ....consumer import AsyncGroupConsumer
-    from ._process import Process
-    from ._world import ServiceWorld
+from ._process import Home, Process
 
 #: So many requests of a kind may a process send in so many milliseconds.
 _MOST_REQUESTS: Final = 40
@@ -51,7 +48,9 @@ _HELD_EVERY: Final = 4
 class Limits:
     """``sent`` hears of every request, ``look`` is called ten times a second."""
 
-    def __init__(self, world: ServiceWorld) -> None:
+    def __init__(self, world: Home) -> None:
+        #: When something last happened that may hold partitions up.
+        self.disturbed_ms = 0
         self._world = world
         self._sent: dict[tuple[str, int], deque[int]] = {}
         self._rebalances = self._looks = 0
@@ -68,9 +67,13 @@ class Limits:
             self._world.found("S17", text)
         times.append(now)
 
+    def disturbed(self) -> None:
+        """Something happens that may hold partitions up for a while."""
+        self.disturbed_ms = self._world.heap.now
+
     def look(self) -> None:
         """Now and then."""
-        if not self._world.checks.enabled:
+        if not self._world.checked:
             return
         self._waiting()
         self._looks += 1
@@ -85,11 +88,11 @@ class Limits:
         world = self._world
         if world.stats.rebalances != self._rebalances or not self._settled():
             self._rebalances = world.stats.rebalances
-            world.disturbed()
+            self.disturbed()
             return
-        if not world.sound or world.plan.kind == "app" or world.healed:
+        if not world.plan.sound or world.plan.kind == "app" or world.healed:
             return
-        calm_since = world.disturbed_ms
+        calm_since = self.disturbed_ms
         now = world.heap.now
         if now - calm_since < _PATIENCE_MS:
             return
@@ -99,9 +102,9 @@ class Limits:
             at_work |= {entry.partition for entry in in_threads}
             busy = max(busy, len(in_threads) + len(world.ledger.running(process)))
         if busy >= world.plan.concurrency - 1:
-            world.disturbed()
+            self.disturbed()
             return
-        for partition in world.topics.ends():
+        for partition in world.cluster.topics.ends():
             entry = world.ledger.oldest(partition)
             if entry is None or partition in at_work or not self._good(partition, now):
                 continue
@@ -113,13 +116,13 @@ class Limits:
 
     def _settled(self) -> bool:
         world = self._world
-        shard = world.broker.shard
+        shard = world.shard
         group = None if shard is None else live(shard, world.plan.group)
         return group is not None and group.state is GroupState.STABLE
 
     def _good(self, partition: TopicPartition, now: int) -> bool:
         """Whether it could be read for long enough."""
-        topics = self._world.topics
+        topics = self._world.cluster.topics
         topic, log = topics.topics.get(partition.topic), topics.log(partition)
         if topic is None or log is None or partition.topic not in self._world.plan.topics:
             return False
@@ -182,7 +185,17 @@ class Limits:
 
 def bytes_in(root: object) -> int:
     """How long the bytes are that an object of ours keeps, those around a part that is looked at included."""
-    count, left, seen = 0, [root], set()
+    return sum(len(each) for each in _kept_by(root) if isinstance(each, (bytes, bytearray)))
+
+
+def weight(root: object) -> int:
+    """How much is kept in the containers that an object of ours is made of."""
+    return sum(len(each) for each in _kept_by(root) if not isinstance(each, (bytes, bytearray, memoryview)))
+
+
+def _kept_by(root: object) -> Iterator[Sized]:
+    """Containers and bytes that an object of ours is made of, each once; numbers and text do not count."""
+    left, seen = [root], set()
     while left:
         each: Any = left.pop()
         if isinstance(each, memoryview):
@@ -190,36 +203,15 @@ def bytes_in(root: object) -> int:
         if isinstance(each, (int, str)) or id(each) in seen:
             continue
         seen.add(id(each))
-        if isinstance(each, (bytes, bytearray)):
-            count += len(each)
-        elif isinstance(each, Mapping):
+        if isinstance(each, Mapping):
             left += each.values()
         elif isinstance(each, (list, tuple, set, frozenset, deque)):
             left += each
         elif type(each).__module__.startswith("kohort."):
             left += [getattr(each, name) for name in _fields(each) if hasattr(each, name)]
-    return count
-
-
-def weight(root: object) -> int:
-    """How much is kept in the containers that an object of ours is made of."""
-    count, left, seen = 0, [root], set()
-    while left:
-        each: Any = left.pop()
-        if id(each) in seen:
             continue
-        seen.add(id(each))
-        if isinstance(each, Mapping):
-            count += len(each)
-            left += [value for value in each.values() if not isinstance(value, int)]
-        elif isinstance(each, (list, tuple, set, frozenset, deque)):
-            count += len(each)
-            left += [value for value in each if not isinstance(value, (int, str))]
-        elif type(each).__module__.startswith("kohort."):
-            left += [getattr(each, name) for name in _fields(each) if hasattr(each, name)]
-        elif isinstance(each, Sized) and not isinstance(each, (str, bytes)):
-            count += len(each)
-    return count
+        if isinstance(each, Sized):
+            yield each
 
 
 def _fields(each: object) -> list[str]:

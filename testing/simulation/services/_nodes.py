@@ -3,45 +3,86 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from ....broker.apis import served_apis
+from ....client.metadata import Address
 from ....protocol import ApiKey, ErrorCode, TopicPartition
 from ....protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
-from .._network import Call
-from ._topics import Log, Topic
-
-if TYPE_CHECKING:
-    from ._world import ServiceWorld
+from ....protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
+from ....protocol.messages.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from ....protocol.messages.metadata import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from ....protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderTopicResult,
+)
+from ....protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
+from .._network import Call, Receiver
+from .._schedule import Schedule
+from ._ledger import Ledger
+from ._plan import NODES, ServicePlan
+from ._topics import Log, Topic, Topics
 
 HOST: Final = "simulated"
 #: The port of node 0; the others follow.
 PORT: Final = 9092
 COORDINATOR: Final = 0
-_GROUP_APIS: Final = frozenset(
-    {
-        ApiKey.JOIN_GROUP,
-        ApiKey.SYNC_GROUP,
-        ApiKey.HEARTBEAT,
-        ApiKey.LEAVE_GROUP,
-        ApiKey.OFFSET_COMMIT,
-        ApiKey.OFFSET_FETCH,
-        ApiKey.DELETE_GROUPS,
-        ApiKey.OFFSET_DELETE,
-    }
-)
 _EARLIEST: Final = -2
 _BY_ID: Final = 13
 _NO_RECORDS: Final = b""
 
 
+class Cluster:
+    """All nodes. The group may be used while it is ``group_allowed``; OffsetCommits get ``commit_error``."""
+
+    def __init__(
+        self, schedule: Schedule[ServicePlan], broker: Receiver, topics: Topics, ledger: Ledger
+    ) -> None:
+        self.schedule = schedule
+        self.broker = broker
+        self.topics = topics
+        self.ledger = ledger
+        self.group_allowed = True
+        self.commit_error: ErrorCode | None = None
+        self.nodes = {number: Node(self, number) for number in range(NODES)}
+        topics.changed = self._topics_changed
+
+    def node_at(self, address: Address) -> Node | None:
+        """The node of an address; any that can be reached for one that is not in the metadata."""
+        node = self.nodes.get(address.port - PORT)
+        if node is not None:
+            return node
+        return next((node for node in self.nodes.values() if node.reachable), None)
+
+    def _topics_changed(self) -> None:
+        for node in self.nodes.values():
+            if node.reachable:
+                node.look()
+
+    def close(self) -> None:
+        """Let go of everything."""
+        for node in self.nodes.values():
+            vars(node).clear()
+        vars(self).clear()
+
+
 class Node:
     """One broker. Node 0 coordinates the groups: it is there when the coordinator's process is."""
 
-    def __init__(self, world: ServiceWorld, number: int) -> None:
+    def __init__(self, cluster: Cluster, number: int) -> None:
         self.number = number
         self.down = False
-        self._world = world
+        self._cluster = cluster
         #: Fetches that wait for records.
         self._polls: dict[Call, None] = {}
         self._serves: dict[int, Callable[[Call], Any]] = {
@@ -54,109 +95,82 @@ class Node:
 
     @property
     def reachable(self) -> bool:
-        return not self.down and (self.number != COORDINATOR or self._world.broker.reachable)
+        return not self.down and (self.number != COORDINATOR or self._cluster.broker.reachable)
 
     def receive(self, call: Call) -> None:
         """Take in a request that has arrived."""
-        world = self._world
-        key = call.api_key
-        if key in _GROUP_APIS:
-            refused = world.group_refusal(call)
-            if refused is not None:
-                call.connection.answered(call, refused)
-            elif self.number == COORDINATOR:
-                world.broker.receive(call)
+        cluster, key = self._cluster, call.api_key
+        serve = self._serves.get(key)
+        if key == ApiKey.FETCH or serve is not None:
+            cluster.schedule.stats.requests += 1
+            if serve is None:
+                self._fetch(call)
             else:
-                raise AssertionError(f"{call} came to node {self.number}, which coordinates nothing")
+                call.connection.answered(call, serve(call))
             return
-        world.stats.requests += 1
-        if key == ApiKey.FETCH:
-            self._fetch(call)
+        error = cluster.commit_error if key == ApiKey.OFFSET_COMMIT else None
+        if not cluster.group_allowed:
+            error = ErrorCode.GROUP_AUTHORIZATION_FAILED
+        if error is not None:
+            refused = served_apis()[key].errors.answer(key, call.version, call.body, error)
+            call.connection.answered(call, refused)
         else:
-            call.connection.answered(call, self._serves[key](call))
+            assert self.number == COORDINATOR, f"{call} came to node {self.number}, which coordinates nothing"
+            cluster.broker.receive(call)
 
     def look(self) -> None:
         """Something was appended, or has another leader: answer those who wait."""
         for call in list(self._polls):
             self._answer_fetch(call, last=False)
 
-    def close(self) -> None:
-        """Let go of everything."""
-        vars(self).clear()
-
     # --- requests -----------------------------------------------------------------------------------------
 
-    def _metadata(self, call: Call) -> Any:
-        topics = self._world.topics.topics
+    def _metadata(self, call: Call) -> MetadataResponse:
+        topics = self._cluster.topics.topics
         asked = [row.name for row in call.body.topics] if call.body.topics is not None else list(topics)
-        rows = []
-        for name in asked:
-            topic = topics.get(name)
-            if topic is None:
-                rows.append(_missing(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-            else:
-                rows.append(_described(topic))
-        nodes = [node for node in self._world.nodes.values() if node.reachable]
-        brokers = [
-            SimpleNamespace(node_id=n.number, host=HOST, port=PORT + n.number, rack=None) for n in nodes
-        ]
-        return SimpleNamespace(
-            error_code=0, brokers=brokers, topics=rows, cluster_id="simulated", controller_id=COORDINATOR
+        nodes = [node.number for node in self._cluster.nodes.values() if node.reachable]
+        return MetadataResponse(
+            brokers=[MetadataResponseBroker(number, HOST, PORT + number) for number in nodes],
+            cluster_id="simulated",
+            controller_id=COORDINATOR,
+            topics=[_described(name, topics.get(name)) for name in asked],
         )
 
-    def _find_coordinator(self, call: Call) -> Any:
-        world, (group,) = self._world, call.body.coordinator_keys
-        code = int(ErrorCode.NONE)
-        if not world.group_allowed:
+    def _find_coordinator(self, call: Call) -> FindCoordinatorResponse:
+        (group,) = call.body.coordinator_keys
+        code = ErrorCode.NONE
+        if not self._cluster.group_allowed:
             code = ErrorCode.GROUP_AUTHORIZATION_FAILED
-        elif not world.nodes[COORDINATOR].reachable:
+        elif not self._cluster.nodes[COORDINATOR].reachable:
             code = ErrorCode.COORDINATOR_NOT_AVAILABLE
-        row = SimpleNamespace(
-            key=group,
-            node_id=COORDINATOR,
-            host=HOST,
-            port=PORT + COORDINATOR,
-            error_code=code,
-            error_message=None,
-        )
-        return SimpleNamespace(coordinators=[row])
+        row = Coordinator(group, COORDINATOR, HOST, PORT + COORDINATOR, code, None)
+        return FindCoordinatorResponse(coordinators=[row])
 
-    def _list_offsets(self, call: Call) -> Any:
+    def _list_offsets(self, call: Call) -> ListOffsetsResponse:
         topics = []
         for topic in call.body.topics:
             rows = []
             for asked in topic.partitions:
                 log, error = self._led(TopicPartition(topic.name, asked.partition_index), -1)
                 offset = -1 if log is None else 0 if asked.timestamp == _EARLIEST else log.end
-                rows.append(
-                    SimpleNamespace(
-                        partition_index=asked.partition_index,
-                        error_code=error,
-                        offset=offset,
-                        timestamp=-1,
-                        leader_epoch=-1 if log is None else log.epoch,
-                    )
-                )
-            topics.append(SimpleNamespace(name=topic.name, partitions=rows))
-        return SimpleNamespace(topics=topics)
+                epoch = -1 if log is None else log.epoch
+                rows.append(ListOffsetsPartitionResponse(asked.partition_index, error, -1, offset, epoch))
+            topics.append(ListOffsetsTopicResponse(topic.name, rows))
+        return ListOffsetsResponse(topics=topics)
 
-    def _epoch_ends(self, call: Call) -> Any:
+    def _epoch_ends(self, call: Call) -> OffsetForLeaderEpochResponse:
         topics = []
         for topic in call.body.topics:
             rows = []
             for asked in topic.partitions:
                 partition = TopicPartition(topic.topic, asked.partition)
                 log, error = self._led(partition, asked.current_leader_epoch)
-                epoch, end = (-1, -1) if log is None else log.epoch_end(asked.leader_epoch)
-                rows.append(
-                    SimpleNamespace(
-                        partition=asked.partition, error_code=error, leader_epoch=epoch, end_offset=end
-                    )
-                )
-            topics.append(SimpleNamespace(topic=topic.topic, partitions=rows))
-        return SimpleNamespace(topics=topics)
+                end = (-1, -1) if log is None else log.epoch_end(asked.leader_epoch)
+                rows.append(EpochEndOffset(error, asked.partition, *end))
+            topics.append(OffsetForLeaderTopicResult(topic.topic, rows))
+        return OffsetForLeaderEpochResponse(topics=topics)
 
-    def _produce(self, call: Call) -> Any:
+    def _produce(self, call: Call) -> ProduceResponse:
         (topic,) = call.body.topic_data
         (data,) = topic.partition_data
         log, error = self._led(TopicPartition(topic.name, data.index), -1)
@@ -164,16 +178,16 @@ class Node:
         if log is not None:
             base = log.end
             log.end += 1
-            self._world.ledger.set_aside(topic.name, bytes(data.records))
-        row = SimpleNamespace(index=data.index, error_code=error, error_message=None, base_offset=base)
-        return SimpleNamespace(responses=[SimpleNamespace(name=topic.name, partition_responses=[row])])
+            self._cluster.ledger.set_aside(topic.name, bytes(data.records))
+        row = PartitionProduceResponse(data.index, error, base)
+        return ProduceResponse([TopicProduceResponse(topic.name, None, [row])])
 
     # --- records ------------------------------------------------------------------------------------------
 
     def _fetch(self, call: Call) -> None:
         if not self._answer_fetch(call, last=False):
             self._polls[call] = None
-            heap = self._world.heap
+            heap = self._cluster.schedule.heap
             heap.at(heap.now + max(call.body.max_wait_ms, 1), self._poll_over, call)
 
     def _poll_over(self, call: Call) -> None:
@@ -187,12 +201,8 @@ class Node:
         body, topics, size = call.body, [], 0
         worth = last
         for topic in body.topics:
-            by_id = call.version >= _BY_ID
-            found = (
-                self._world.topics.by_id(topic.topic_id)
-                if by_id
-                else self._world.topics.topics.get(topic.topic)
-            )
+            by_id, known = call.version >= _BY_ID, self._cluster.topics
+            found = known.by_id(topic.topic_id) if by_id else known.topics.get(topic.topic)
             rows = []
             for asked in topic.partitions:
                 row = self._read(found, asked, max(body.max_bytes - size, 1), by_id=by_id)
@@ -223,7 +233,7 @@ class Node:
 
     def _led(self, partition: TopicPartition, epoch: int) -> tuple[Log | None, int]:
         """The log, if this node leads it in that epoch; or the error."""
-        log = self._world.topics.log(partition)
+        log = self._cluster.topics.log(partition)
         if log is None:
             return None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if log.leader != self.number:
@@ -256,25 +266,11 @@ def _failed(asked: Any, error: int) -> PartitionData:
     return PartitionData(asked.partition, int(error), -1, records=_NO_RECORDS)
 
 
-def _missing(name: str, error: int) -> Any:
-    return SimpleNamespace(name=name, error_code=int(error), topic_id=None, is_internal=False, partitions=())
-
-
-def _described(topic: Topic) -> Any:
-    partitions = [
-        SimpleNamespace(
-            error_code=0 if log.leader >= 0 else int(ErrorCode.LEADER_NOT_AVAILABLE),
-            partition_index=number,
-            leader_id=log.leader,
-            leader_epoch=log.epoch,
-            replica_nodes=[0, 1],
-        )
-        for number, log in enumerate(topic.logs)
-    ]
-    return SimpleNamespace(
-        name=topic.name,
-        error_code=0,
-        topic_id=topic.topic_id,
-        is_internal=False,
-        partitions=partitions,
-    )
+def _described(name: str, topic: Topic | None) -> MetadataResponseTopic:
+    if topic is None:
+        return MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
+    rows = []
+    for number, log in enumerate(topic.logs):
+        error = ErrorCode.NONE if log.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE
+        rows.append(MetadataResponsePartition(error, number, log.leader, log.epoch, [0, 1]))
+    return MetadataResponseTopic(0, name, topic.topic_id, partitions=rows)

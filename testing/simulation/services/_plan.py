@@ -53,6 +53,12 @@ _OF_TOPICS: Final = (
     "hang",
 )
 
+#: With these a member may lose its session, its partitions, or its commits.
+_UNSOUND: Final = frozenset(
+    {"process-pause", "process-kill", "kill", "power-loss", "stop", "move"}
+    | {"refuse-commits", "lose-group-rights", "node-down"}
+)
+
 #: What a schedule is about: processes that come and go, topics, everything; a gap in what is done before a
 #: log is cut; a topic that is gone before what is done of it is committed; much data and little memory.
 _FLAVOURS: Final = (*["calm"] * 3, *["topics"] * 3, "faults", "gap", "gone", "crowd")
@@ -123,6 +129,8 @@ class ServicePlan(Plan):
     work: Work = field(default_factory=lambda: Work(0.0, 0, 0.0, 0.0, 0.0))
     processes: list[ProcessPlan] = field(default_factory=list)
     dead_letter_topics: list[str] = field(default_factory=lambda: [DEAD_LETTERS])
+    #: No member may lose its session, its partitions or its commits.
+    sound: bool = False
 
     @property
     def group(self) -> str:
@@ -139,6 +147,7 @@ class ServicePlan(Plan):
         """The same without these faults, incidents and processes."""
         Plan.leave_out(self, names)
         self.processes = [process for process in self.processes if process.name not in names]
+        self.sound = not self.network and not any(i.kind in _UNSOUND for i in self.incidents)
         return self
 
 

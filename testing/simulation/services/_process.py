@@ -1,4 +1,7 @@
-"""One process: its loop, its chance, its connections; started, stopped, frozen, killed."""
+"""One process: its loop, its chance, its connections; started, stopped, frozen, killed.
+
+Its programs find it, and what of its schedule they need, by :class:`Process` and :class:`Home`.
+"""
 
 from __future__ import annotations
 
@@ -6,33 +9,138 @@ import asyncio
 import functools
 import sqlite3
 import traceback
+from abc import abstractmethod
 from collections.abc import Callable, Collection
 from contextvars import copy_context
 from random import Random
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
+from ....client.errors import BrokerConnectionError, BrokerTimeoutError
 from ....client.metadata import Address
 from ....client.pool import SURROUNDINGS, Surroundings
 from ....consumer import AsyncGroupConsumer, ConsumerError, Record
-from ....protocol import KohortError
+from ....protocol import KohortError, RequestContext, UnsupportedVersionError, api_for
+from .._network import Call, Connection
+from .._schedule import Schedule
 from .._violation import Violation
-from ._connection import SimulatedConnection, open_connection
+from ._ledger import Entry, Ledger
 from ._loop import Caught, ProcessLoop
-from ._plan import ProcessPlan
-from ._work import MakeProgram, Program, Refused
-
-if TYPE_CHECKING:
-    from ._ledger import Entry
-    from ._world import ServiceWorld
+from ._nodes import Cluster, Node
+from ._plan import ProcessPlan, ServicePlan
 
 #: A function in a thread hangs until everything is healed.
 _FOR_EVER_MS: Final = 10_000_000
 
 
+class Refused(Exception):  # noqa: N818
+    """What a handler raises that fails."""
+
+
+class Program(Protocol):
+    """What a process runs until it is stopped."""
+
+    async def run(self) -> None: ...
+    def stop(self) -> None: ...
+    def consumer(self) -> AsyncGroupConsumer | None: ...
+    def queues(self) -> object: ...
+
+
+class Home(Schedule[ServicePlan]):
+    """A schedule as its processes know it. ``database`` is the URI of the one that all of them share."""
+
+    cluster: Cluster
+    ledger: Ledger
+    processes: dict[str, Process]
+    database: str
+
+    @abstractmethod
+    def sending(self, process: Process, call: Call) -> None:
+        """Called when a consumer sends a request."""
+
+    @abstractmethod
+    def process_ended(self, process: Process, error: BaseException | None) -> None:
+        """Called when a process is over."""
+
+
+class SimulatedConnection:
+    """Takes the place of ``kohort.client.connection.Connection``: whole messages, no frames."""
+
+    retired = False
+
+    def __init__(self, process: Process, address: Address, node: Node) -> None:
+        self.address = address
+        self.name = process.name
+        self.context = RequestContext(process.name, "/10.0.0.1")
+        self.versions = process.versions
+        self.node = node
+        self.line = Connection(process.world, node)
+        self._process = process
+        self._waiting: dict[Call, asyncio.Future[Any]] = {}
+        self._closed_because: str | None = None
+
+    def __repr__(self) -> str:
+        state = f"closed: {self._closed_because}" if self.closed else f"{len(self._waiting)} under way"
+        return f"SimulatedConnection({self.address}, {state})"
+
+    @property
+    def closed(self) -> bool:
+        return self._closed_because is not None
+
+    @property
+    def idle(self) -> bool:
+        return not self._waiting
+
+    def version_for(self, api_key: int, max_version: int | None = None) -> int:
+        version = self.versions.get(api_key)
+        if version is None:
+            raise UnsupportedVersionError(f"{self.address} does not offer {api_for(api_key).name}")
+        return version if max_version is None else min(version, max_version)
+
+    async def request(self, body: Any, *, timeout_ms: float, max_version: int | None = None) -> Any:
+        """The answer's body. Raises as the real one does."""
+        if self._closed_because is not None:
+            raise BrokerConnectionError(str(self.address), f"connection closed: {self._closed_because}")
+        version = self.version_for(body.API_KEY, max_version)
+        call = Call(self, self.line, body.API_KEY, body)
+        call.version = version
+        self._process.world.sending(self._process, call)
+        answer = self._waiting[call] = asyncio.get_running_loop().create_future()
+        self.line.send(call, int(timeout_ms))
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                return await answer
+        except TimeoutError:
+            why = f"{api_for(body.API_KEY).name} was not answered within {timeout_ms:.0f} ms"
+            self.close(why)
+            raise BrokerTimeoutError(str(self.address), why) from None
+
+    def close(self, because: str = "closed by this client") -> None:
+        if self._closed_because is None:
+            self._closed_because = because
+            self.line.close()
+            self._process.connections.pop(self, None)
+        waiting, self._waiting = self._waiting, {}
+        for answer in waiting.values():
+            if not answer.done():
+                answer.set_exception(BrokerConnectionError(str(self.address), self._closed_because))
+                # whoever asked may have gone
+                answer.exception()
+
+    # --- from the network ---------------------------------------------------------------------------------
+
+    def on_answer(self, call: Call, body: Any) -> None:
+        answer = self._waiting.pop(call, None)
+        if answer is not None and not answer.done():
+            answer.set_result(body)
+
+    def on_failure(self, _call: Call, error: BrokerConnectionError) -> None:
+        self.close(str(error))
+
+
 class Process:
     """From its start to its end; a restart is another one."""
 
-    def __init__(self, world: ServiceWorld, plan: ProcessPlan, make: MakeProgram) -> None:
+    def __init__(self, world: Home, plan: ProcessPlan, make: Callable[[Process], Program]) -> None:
         self.world = world
         self.plan = plan
         self.name = plan.name
@@ -60,7 +168,7 @@ class Process:
         before = asyncio._get_running_loop()
         asyncio._set_running_loop(self.loop)
         try:
-            self.program: Program = context.run(make, self)
+            self.program = context.run(make, self)
             coroutine = self.program.run()
             self._main = context.run(self.loop.create_task, coroutine, name="main")
         finally:
@@ -150,7 +258,14 @@ class Process:
     # --- inside -------------------------------------------------------------------------------------------
 
     async def _open(self, address: Address, **_: Any) -> SimulatedConnection:
-        return await open_connection(self, address)
+        """Connect, in a few milliseconds. Raises BrokerConnectionError."""
+        await asyncio.sleep((1 + int(self.world.rng.random() * 4)) / 1000)
+        node = self.world.cluster.node_at(address)
+        if node is None or not node.reachable:
+            raise BrokerConnectionError(str(address), "cannot connect: connection refused")
+        connection = SimulatedConnection(self, address, node)
+        self.connections[connection] = None
+        return connection
 
     def in_threads(self) -> list[Entry]:
         """The records that functions in threads are at."""

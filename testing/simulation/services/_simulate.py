@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from .._simulate import Run, SimulationReport, run_all, traced
 from .._violation import Violation
+from ._incidents import ServiceIncidents
+from ._ledger import MakeRecord
 from ._plan import ServicePlan, draw_service_plan
-from ._users import MakeRecord, MakeService, Settled, UsersService
-from ._work import MakeProgram, make_program
+from ._users import MakeService, Settled, UsersService
 from ._world import ServiceWorld
 
 
@@ -65,5 +66,6 @@ class _ServiceRun(Run):
         return plan.leave_out(left_out)
 
     def world(self, plan: ServicePlan, *, traced: bool) -> ServiceWorld:
-        make: MakeProgram = make_program if self.users is None else self.users.program
-        return ServiceWorld(plan, checked=self.checked, traced=traced, make=make, users=self.users)
+        world = ServiceWorld(plan, self.users, checked=self.checked, traced=traced)
+        ServiceIncidents(world)
+        return world

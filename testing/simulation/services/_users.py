@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from random import Random
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 from ....consumer import Record
 from ....consumer.service import ConsumerService
 from ....protocol import TopicPartition
 from .._plan import GroupPlan
+from ._ledger import MakeRecord, Row
+from ._plan import ServicePlan
+from ._process import Process
 from ._work import BOOTSTRAP, ServiceProgram
 
-if TYPE_CHECKING:
-    from ._ledger import Entry, Row
-    from ._plan import ServicePlan
-    from ._process import Process
-
 MakeService = Callable[[], ConsumerService]
-#: From a topic and a source of chance to key and value.
-MakeRecord = Callable[[str, Random], "Row"]
 #: Takes keys and values by partition.
-Settled = Callable[[Mapping[TopicPartition, Sequence["Row"]]], None]
+Settled = Callable[[Mapping[TopicPartition, Sequence[Row]]], None]
 
 
 class UsersService:
@@ -61,34 +57,31 @@ def _told(process: Process, function: Callable[..., Any]) -> Callable[..., Any]:
     """The same function, and the ledger is told of what it does."""
     ledger = process.world.ledger
 
-    def entries(given: tuple[Any, ...]) -> list[Entry]:
+    @contextmanager
+    def seen(given: tuple[Any, ...]) -> Iterator[None]:
         records: list[Record] = []
         for each in given:
             records += [r for r in (each if isinstance(each, list) else [each]) if isinstance(r, Record)]
-        return ledger.all_of(records)
+        found, finished = ledger.all_of(records), False
+        ledger.begins(process, found)
+        try:
+            yield
+            finished = True
+        finally:
+            ledger.ends(process, found, finished=finished)
 
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
 
         @functools.wraps(function)
         async def called(*given: Any, **values: Any) -> None:
-            found, finished = entries(given), False
-            ledger.begins(process, found)
-            try:
+            with seen(given):
                 await function(*given, **values)
-                finished = True
-            finally:
-                ledger.ends(process, found, finished=finished)
 
         return called
 
     @functools.wraps(function)
     def done(*given: Any, **values: Any) -> None:
-        found, finished = entries(given), False
-        ledger.begins(process, found)
-        try:
+        with seen(given):
             function(*given, **values)
-            finished = True
-        finally:
-            ledger.ends(process, found, finished=finished)
 
     return done

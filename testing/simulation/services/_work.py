@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final
 
 from ....client import ConsumerClosedError
 from ....consumer import AsyncGroupConsumer, Record, StaleRecordError
 from ....consumer.service import ConsumerService, DbApiSink, Retry
+from ._ledger import Entry
 from ._plan import DEAD_LETTERS
-
-if TYPE_CHECKING:
-    from ._ledger import Entry
-    from ._process import Process
+from ._process import Process, Program, Refused
 
 BOOTSTRAP: Final = "simulated:9092"
 #: Tries of a record before it is set aside; none fails more often unless it is poison.
@@ -27,19 +24,6 @@ _COMMITS: Final = 0.15
 _PAUSE_S: Final = 0.1
 #: An impatient program waits so long for its consumer to close.
 _IMPATIENT_S: Final = 0.2
-
-
-class Refused(Exception):  # noqa: N818
-    """What a handler raises that fails."""
-
-
-class Program(Protocol):
-    """What a process runs until it is stopped."""
-
-    async def run(self) -> None: ...
-    def stop(self) -> None: ...
-    def consumer(self) -> AsyncGroupConsumer | None: ...
-    def queues(self) -> object: ...
 
 
 class ServiceProgram:
@@ -95,6 +79,14 @@ def make_service(process: Process) -> ConsumerService:
     return service
 
 
+async def _take_time(process: Process, entries: list[Entry]) -> None:
+    for entry in entries:
+        if entry.hangs:
+            await process.hang()
+        elif entry.work_ms:
+            await asyncio.sleep(entry.work_ms / 1_000)
+
+
 class Handlers:
     """Handlers of one process; each does what its records ask for."""
 
@@ -112,11 +104,7 @@ class Handlers:
         process, ledger = self._process, self._ledger
         ledger.begins(process, entries)
         try:
-            for entry in entries:
-                if entry.hangs:
-                    await process.hang()
-                elif entry.work_ms:
-                    await asyncio.sleep(entry.work_ms / 1_000)
+            await _take_time(process, entries)
         except asyncio.CancelledError:
             ledger.cancelled(process, entries)
             raise
@@ -248,11 +236,7 @@ class App:
         entries = [ledger.of(record.value) for record in records]
         ledger.begins(process, entries)
         try:
-            for entry in entries:
-                if entry.hangs:
-                    await process.hang()
-                elif entry.work_ms:
-                    await asyncio.sleep(entry.work_ms / 1_000)
+            await _take_time(process, entries)
         except asyncio.CancelledError:
             ledger.gives_up(process, entries)
             raise
@@ -288,9 +272,6 @@ def _done_elsewhere(process: Process, consumer: AsyncGroupConsumer, records: lis
         return
     text = f"{process.name} takes it that {len(records)} records are done which another consumer delivered"
     process.world.found("S11", text)
-
-
-MakeProgram = Callable[["Process"], Program]
 
 
 def make_program(process: Process) -> Program:

@@ -4,31 +4,27 @@ from __future__ import annotations
 
 import random
 import sqlite3
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
 from uuid import UUID
 
-from ....client.metadata import Address
-from ....protocol import ApiKey, TopicPartition
+from ....coordinator.classic.group import live
+from ....protocol import ApiKey
+from ....statemachine import GroupState, MemberState
 from .._checks import Checks
-from .._network import Call
-from .._network import Connection as Line
+from .._network import Call, Connection
 from .._plan import ASIDE
-from .._violation import Violation
-from .._world import World
-from ._incidents import ServiceIncidents
+from .._world import LOOK_MS, PRODUCE_MS, World
 from ._ledger import Ledger
 from ._limits import Limits
-from ._nodes import PORT, Node
+from ._nodes import COORDINATOR, Cluster
 from ._plan import NODES, ProcessPlan, ServicePlan
-from ._process import Process
-from ._settled import look_at_the_end, still_waited_for
+from ._process import Home, Process
 from ._topics import Topics
 from ._users import UsersService
-from ._work import MakeProgram, make_program
+from ._work import make_program
 
-_PRODUCE_MS: Final = 250
-_LOOK_MS: Final = 100
 #: Whoever ended by an error is started again.
 _RESTART_MS: Final = 200
 #: What a stop may take beside notice and drain, when all else is well.
@@ -36,95 +32,49 @@ _STOP_SLACK_MS: Final = 1_000
 #: How long until all is settled and done, beside the group's own times.
 _SETTLE_MS: Final = 8_000
 
-#: With these a member may lose its session, its partitions, or its commits.
-_UNSOUND: Final = frozenset(
-    {
-        "process-pause",
-        "process-kill",
-        "kill",
-        "power-loss",
-        "stop",
-        "move",
-        "refuse-commits",
-        "lose-group-rights",
-        "node-down",
-    }
-)
-
 
 class ServiceChecks(Checks):
-    """What was found where nobody could raise it comes out here."""
+    """Tells the ledger of OffsetCommits as well."""
 
-    def look(self) -> None:
-        pending = self._world.pending  # type: ignore[attr-defined]
-        if pending is not None:
-            raise pending
-        super().look()
+    ledger: Ledger
 
     def answered(self, call: Call, reply: Any) -> None:
         super().answered(call, reply)
         if call.api_key == ApiKey.OFFSET_COMMIT:
-            for topic in reply.topics:
-                for index, error in topic.partitions:
-                    if not error:
-                        self._world.acknowledged(call, TopicPartition(topic.name, index))  # type: ignore[attr-defined]
+            self.ledger.answered(call, reply)
 
 
-class ServiceWorld(World):
-    """A schedule that is about to run; ``make`` makes what a process runs."""
+class ServiceWorld(World[ServicePlan], Home):
+    """A schedule that is about to run; with ``users`` their service runs in the place of planned ones."""
 
-    plan: ServicePlan
+    checks: ServiceChecks
 
     def __init__(
         self,
         plan: ServicePlan,
+        users: UsersService | None = None,
         *,
         checked: bool = True,
         traced: bool = False,
-        make: MakeProgram = make_program,
-        users: UsersService | None = None,
     ) -> None:
-        super().__init__(plan, checked=checked, traced=traced)
-        self.checks = ServiceChecks(self, enabled=checked)
-        self.pending: Violation | None = None
-        self.group_allowed = True
+        super().__init__(plan, ServiceChecks, checked=checked, traced=traced)
         self.processes: dict[str, Process] = {}
         self.restarting = 0
         self.topics = Topics(NODES)
-        self.nodes = {number: Node(self, number) for number in range(NODES)}
-        self.topics.changed = self._look_at_topics
-        self.ledger = Ledger(self)
+        self.ledger = self.checks.ledger = Ledger(self, self.topics, None if users is None else users.record)
+        self.cluster = Cluster(self, self.broker, self.topics, self.ledger)
         self.limits = Limits(self)
-        self.incidents = self._incidents = ServiceIncidents(self)
-        #: When something last happened that may hold partitions up.
-        self.disturbed_ms = 0
-        self.sound = not plan.network and not any(i.kind in _UNSOUND for i in plan.incidents)
-        self.users = users
-        self._make = make
+        self._users = users
         #: What is to be put right when the faults are over, if not before.
         self.to_undo: list[Callable[[], None]] = []
         self._all: list[Process] = []
-        self._asked: dict[Call, dict[TopicPartition, int]] = {}
         self.database = f"file:kohort-simulation-{id(self)}?mode=memory&cache=shared"
         #: What handlers have done under exactly once.
-        self.effects = sqlite3.connect(self.database, uri=True)
-        self.effects.execute("CREATE TABLE effects (number INTEGER NOT NULL)")
-        self.effects.commit()
+        self._effects = sqlite3.connect(self.database, uri=True)
+        self._effects.execute("CREATE TABLE effects (number INTEGER NOT NULL)")
+        self._effects.commit()
 
     # --- what others ask ----------------------------------------------------------------------------------
-
-    def found(self, name: str, text: str) -> None:
-        """Something does not hold; the schedule ends with the event."""
-        if self.checks.enabled and self.pending is None:
-            self.pending = Violation(name, text)
-            self.checks.touched = True
-
-    def node_at(self, address: Address) -> Node | None:
-        """The node of an address; any that can be reached for one that is not in the metadata."""
-        node = self.nodes.get(address.port - PORT)
-        if node is not None:
-            return node
-        return next((node for node in self.nodes.values() if node.reachable), None)
 
     def topic_of_id(self, topic_id: UUID) -> str | None:
         found = self.topics.by_id(topic_id)
@@ -136,27 +86,18 @@ class ServiceWorld(World):
         found = self.topics.topics.get(topic)
         return None if found is None else len(found.logs)
 
-    def connections(self) -> list[Line]:
-        lines = [c.line for p in self.processes.values() if p.alive for c in p.connections]
-        return [*lines, self._incidents.tool.connection]
+    def _living(self) -> list[Process]:
+        return [process for process in self.processes.values() if process.alive]
 
     def connections_broke(self) -> None:
-        self.disturbed()
-        for process in self.processes.values():
-            if process.alive:
-                late_ms = int(self.rng.random() * 20)
-                self.heap.at(self.heap.now + late_ms, self._lost, process)
+        self.limits.disturbed()
+        for process in self._living():
+            self.heap.at(self.heap.now + int(self.rng.random() * 20), self.lost, process, COORDINATOR)
 
-    def _lost(self, process: Process) -> None:
+    def lost(self, process: Process, number: int) -> None:
+        """A process finds its connections to a node broken."""
         if process.alive:
-            process.connection_lost(self.nodes[0])
-
-    def group_refusal(self, call: Call) -> Any | None:
-        return self.incidents.group_refusal(call)
-
-    def disturbed(self) -> None:
-        """Something happens that may hold partitions up for a while."""
-        self.disturbed_ms = self.heap.now
+            process.connection_lost(self.cluster.nodes[number])
 
     def until_healed(self, length_ms: int, undo: Callable[[], None]) -> None:
         """Call ``undo`` in a while, or when the faults are over."""
@@ -164,7 +105,7 @@ class ServiceWorld(World):
         def once() -> None:
             if undo in self.to_undo:
                 self.to_undo.remove(undo)
-                self.disturbed()
+                self.limits.disturbed()
                 undo()
                 self.topics.changed()
 
@@ -174,23 +115,9 @@ class ServiceWorld(World):
     # --- what consumers do --------------------------------------------------------------------------------
 
     def sending(self, process: Process, call: Call) -> None:
-        """A consumer sends a request."""
         self.limits.sent(process, call)
         if call.api_key == ApiKey.OFFSET_COMMIT:
-            asked = self._asked[call] = {}
-            for topic in call.body.topics:
-                for row in topic.partitions:
-                    partition = TopicPartition(topic.name, row.partition_index)
-                    asked[partition] = row.committed_offset
-                    if self.trace is not None:
-                        more = f", {row.committed_metadata}" if row.committed_metadata else ""
-                        self.say(f"{process.name} commits {partition}: {row.committed_offset}{more}")
-                    self.ledger.committing(process, partition, row)
-
-    def acknowledged(self, call: Call, partition: TopicPartition) -> None:
-        """A commit was taken by the coordinator."""
-        if partition in self._asked.get(call, ()):
-            self.ledger.acknowledged(partition, self._asked[call][partition])
+            self.ledger.sending(process, call)
 
     # --- processes ----------------------------------------------------------------------------------------
 
@@ -199,8 +126,9 @@ class ServiceWorld(World):
         there = self.processes.get(plan.name)
         if there is None or not there.alive:
             self.say(f"{plan.name} starts")
-            self.disturbed()
-            process = self.processes[plan.name] = Process(self, plan, self._make)
+            self.limits.disturbed()
+            make = make_program if self._users is None else self._users.program
+            process = self.processes[plan.name] = Process(self, plan, make)
             self._all.append(process)
 
     def start_later(self, plan: ProcessPlan, delay_ms: int) -> None:
@@ -222,10 +150,10 @@ class ServiceWorld(World):
         """Ask a process to end in good order; it is started again later, unless that is None."""
         if process.stopping_ms is not None:
             return
-        self.disturbed()
+        self.limits.disturbed()
         process.restart_ms = restart_ms
         process.stop()
-        if self.sound:
+        if self.plan.sound:
             bound_ms = 2 * self.plan.heartbeat_ms + self.plan.drain_ms + _STOP_SLACK_MS
             self.heap.at(self.heap.now + bound_ms, self._must_have_ended, process)
 
@@ -237,9 +165,8 @@ class ServiceWorld(World):
         self.found("S13", f"{text}; the drain is {self.plan.drain_ms} ms")
 
     def process_ended(self, process: Process, error: BaseException | None) -> None:
-        """A process is over."""
         self.say(f"{process.name} ends{'' if error is None else f': {error!r}'}")
-        self.disturbed()
+        self.limits.disturbed()
         if process.stopping_ms is None:
             if error is None:
                 self.found("S0", f"{process.name} has ended, and nobody asked it to")
@@ -262,11 +189,6 @@ class ServiceWorld(World):
         self.checks.book.gone(self.plan.group, name)
         self.broker.delete_topic(name)
 
-    def _look_at_topics(self) -> None:
-        for node in self.nodes.values():
-            if node.reachable:
-                node.look()
-
     def _produce(self) -> None:
         if not self.healed:
             for name in self.plan.topics:
@@ -276,7 +198,7 @@ class ServiceWorld(World):
                     if log is not None and log.leader >= 0 and self.rng.random() < self.plan.busy:
                         self.ledger.produce(partition, log, self.rng.randint(1, 3))
             self.topics.changed()
-            self.heap.at(self.heap.now + _PRODUCE_MS, self._produce)
+            self.heap.at(self.heap.now + PRODUCE_MS, self._produce)
 
     # --- the run ------------------------------------------------------------------------------------------
 
@@ -292,9 +214,9 @@ class ServiceWorld(World):
             self.broker.start()
             for process in plan.processes:
                 self.heap.at(process.starts_ms, self.start_process, process)
-            self._incidents.plan()
+            self._plan_incidents()
             self._produce()
-            self._look()
+            self._watch()
             self._let_pass(plan.faults_ms)
             self._heal()
             self._settle()
@@ -302,13 +224,13 @@ class ServiceWorld(World):
         finally:
             random.setstate(state)
 
-    def _look(self) -> None:
+    def _watch(self) -> None:
         self.limits.look()
-        self.heap.at(self.heap.now + _LOOK_MS, self._look)
+        self.heap.at(self.heap.now + LOOK_MS, self._watch)
 
     def _heal(self) -> None:
         self.say("the faults are over")
-        self.disturbed()
+        self.limits.disturbed()
         self.healed = True
         self.ledger.healed()
         undo, self.to_undo = self.to_undo, []
@@ -317,49 +239,85 @@ class ServiceWorld(World):
         self.broker.heal()
         for topic in self.plan.topics:
             self.make_topic(topic)
-        for process in self.processes.values():
-            if process.alive:
-                process.heal()
-        for connection in self.connections() if self.plan.network else ():
-            connection.reset("the network was mended")
+        for process in self._living():
+            process.heal()
+        if self.plan.network:
+            lines: list[Connection] = [c.line for process in self._living() for c in process.connections]
+            for line in [*lines, self.tool.connection]:
+                line.reset("the network was mended")
         self.topics.changed()
 
     def _settle(self) -> None:
         plan, start = self.plan, self.heap.now
         bound_ms = plan.session_ms + 2 * plan.rebalance_ms + plan.drain_ms + _SETTLE_MS
-        while (left := still_waited_for(self)) is not None:
+        while (left := self._still_waited_for()) is not None:
             if self.heap.now - start > bound_ms:
-                name, text = left
-                self.checks.fail(name, f"{text}, {self.heap.now - start} ms after the last fault")
+                self.fail(left[0], f"{left[1]}, {self.heap.now - start} ms after the last fault")
                 return
-            self._let_pass(self.heap.now + _LOOK_MS)
+            self._let_pass(self.heap.now + LOOK_MS)
+
+    def _still_waited_for(self) -> tuple[str, str] | None:
+        """What is not as it should be yet: the name of the invariant, and what is amiss."""
+        shard, living = self.shard, self._living()
+        if shard is None:
+            return "L1", "the coordinator does not serve"
+        stopping = [process.name for process in living if process.stopping_ms is not None]
+        if stopping or self.to_undo:
+            return "L1", f"{stopping} are about to end, {self.restarting} to start"
+        for process in living:
+            consumer = process.consumer
+            if consumer is None or consumer.state.state is not MemberState.STABLE:
+                return "L1", f"{process.name} is {consumer}"
+        if not living:
+            return None
+        group = live(shard, self.plan.group)
+        if group is None or group.state is not GroupState.STABLE or len(group.members) != len(living):
+            return "L1", f"{self.plan.group} is {group}, alive are {living}"
+        if left := self.ledger.left():
+            return "L3", f"{left[0]} is not done, and in {len(left) - 1} other partitions is one"
+        for partition, end in self.topics.ends().items():
+            entry = shard.state.durable.offset(self.plan.group, partition)
+            committed = None if entry is None else entry.offset
+            if partition.topic in self.plan.topics and end and committed != end:
+                name = f"{partition.topic}-{partition.partition}"
+                return "L3", f"{name} ends at {end}, committed is {committed}"
+        return None
 
     def _end(self) -> None:
         """All processes are stopped, one after the other."""
-        for process in list(self.processes.values()):
-            if process.alive:
-                self.say(f"{process.name} is to end")
-                self.sound = True  # whatever was before
-                self.stop(process)
-                while process.alive and self.pending is None:
-                    self._let_pass(self.heap.now + _LOOK_MS)
-                self._let_pass(self.heap.now + 50)
-        look_at_the_end(self)
-        if self.users is not None:
+        for process in self._living():
+            self.say(f"{process.name} is to end")
+            self.plan.sound = True  # whatever was before
+            self.stop(process)
+            while process.alive and self.pending is None:
+                self._let_pass(self.heap.now + LOOK_MS)
+            self._let_pass(self.heap.now + 50)
+        group = None if self.shard is None else live(self.shard, self.plan.group)
+        left = [] if group is None else [m for m in group.members.values() if m.instance_id is None]
+        if left:
+            self.fail("L5", f"all processes have ended, and in {self.plan.group} are still {left}")
+        if self.plan.kind == "once":
+            self._look_at_effects()
+        if self._users is not None:
             try:
-                self.users.settled(self.ledger.rows())
+                self._users.settled(self.ledger.rows())
             except Exception as error:
-                self.checks.fail("A", f"the application: {error!r}")
+                self.fail("A", f"the application: {error!r}")
+
+    def _look_at_effects(self) -> None:
+        counts = Counter(number for (number,) in self._effects.execute("SELECT number FROM effects"))
+        for entry in self.ledger.entries:
+            done = counts[entry.number]
+            if done > 1 or (done == 0 and not entry.gone and not entry.aside):
+                self.fail("S18", f"{entry} took effect {done} times")
 
     def close(self) -> None:
         for process in self._all:
             process.close()
         self._all.clear()
         self.processes.clear()
-        for node in self.nodes.values():
-            node.close()
-        self.effects.close()
-        self._asked.clear()
+        self.cluster.close()
+        self._effects.close()
         super().close()
 
     def describe(self) -> dict[str, Any]:

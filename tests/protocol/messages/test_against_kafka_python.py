@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kohort.protocol import ApiKey, codec_of, response_type
 from tests.messages import MESSAGES, Draw, codec_of_message, kafka_class
 
 CASES = [
@@ -74,3 +76,13 @@ def test_both_write_the_same_bytes_and_read_what_was_written(name: str, version:
     again = bytearray()
     write(again, body, version)
     assert again == out
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_an_answer_of_numbers_alone_is_framed_as_any_other(version: int) -> None:
+    body = response_type(ApiKey.HEARTBEAT)(throttle_time_ms=7, error_code=27)
+    codec = codec_of(ApiKey.HEARTBEAT, version)
+    frame = codec.response_frame(-3, body)
+    expected = bytearray(codec.response_head.pack(0, -3))
+    codec.write_response(expected, body, version)
+    assert frame == struct.pack(">i", len(expected) - 4) + expected[4:]

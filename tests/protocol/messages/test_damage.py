@@ -64,7 +64,6 @@ def test_damaged_bytes_are_read_or_refused_and_cost_what_they_weigh(name: str, v
         ("HeartbeatRequest", 4, b"\x80\x80\x80\x80\x80\x01", "a varint of more than five bytes"),
         ("HeartbeatRequest", 4, b"\xff\xff\xff\x7f", "32767 is the most"),
         ("DeleteGroupsRequest", 0, struct.pack(">i", 5), "says that it has 5 elements"),
-        ("DeleteGroupsRequest", 0, struct.pack(">i", -2), "a negative length"),
         ("DeleteGroupsRequest", 0, struct.pack(">i", -1), "DeleteGroupsRequest.groups_names is null"),
         ("DeleteGroupsRequest", 0, struct.pack(">i", 11) + bytes(40), "more in all than a request may have"),
     ],
@@ -73,6 +72,40 @@ def test_what_is_wrong_is_said(name: str, version: int, data: bytes, words: str)
     read, _, _, _ = codec_of_message(name, version)
     with pytest.raises(MalformedMessageError, match=words):
         read(data, 0, version, 10)
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "field", "data"),
+    [
+        *(("MetadataRequest", 1, "topics", struct.pack(">i", size)) for size in (-1, -2, -(2**31))),
+        *(
+            ("MetadataRequest", 9, "topics", varint + bytes(4))
+            for varint in (b"\0", b"\xff\xff\xff\xff\x0f", b"\x81\x80\x80\x80\x08", b"\xff\xff\xff\xff\x7f")
+        ),
+        *(
+            ("HeartbeatRequest", 3, "group_instance_id", b"\0\1g\0\0\0\1\0\1m" + struct.pack(">h", size))
+            for size in (-1, -2, -(2**15))
+        ),
+        *(
+            ("HeartbeatRequest", 4, "group_instance_id", b"\2g\0\0\0\1\2m" + varint + b"\0")
+            for varint in (b"\0", b"\xff\xff\xff\xff\x0f", b"\x81\x80\x80\x80\x08")
+        ),
+    ],
+)
+def test_a_length_below_minus_one_is_null_as_for_apache_kafka(
+    name: str, version: int, field: str, data: bytes
+) -> None:
+    read, _, _, _ = codec_of_message(name, version)
+    body, at = read(data, 0, version, 10)
+    assert getattr(body, field) is None
+    assert at == len(data)
+
+
+@pytest.mark.parametrize("varint", [b"\x80\x80\x80\x80\x08", b"\x80\x80\x80\x80\x80\x01"])
+def test_a_length_of_two_billion_and_one_of_six_bytes_are_refused(varint: bytes) -> None:
+    read, _, _, _ = codec_of_message("MetadataRequest", 9)
+    with pytest.raises(MalformedMessageError):
+        read(varint + bytes(4), 0, 9, 10)
 
 
 def test_the_elements_of_arrays_inside_of_arrays_count() -> None:

@@ -1,4 +1,4 @@
-"""Covers: spark/_status.py."""
+"""Covers: spark/status.py, admin/spark_commands.py."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from kohort.cli import main
 from kohort.protocol import TopicPartition
 from kohort.spark._offsets import Committed
-from kohort.spark._status import CheckpointError, described, read_checkpoint
+from kohort.spark.status import CheckpointError, described, read_checkpoint
 from tests.spark.conftest import Side
 from tests.spark.loops import Driver, Named, NewTopic, next_of
 

@@ -1,0 +1,106 @@
+"""One step of a member of a consumer group towards its target (KIP-848). Pure.
+
+A member first proves that it has given up what the target takes away, and stays at its epoch until then. Then
+it is at the target's epoch and has what is free of it; the rest it gets as others give it up. So a partition
+never has two members that may read it, and nobody waits for more than it needs itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from uuid import UUID
+
+from ...offsets_topic import CurrentAssignment, PartitionEpochs, Partitions
+from ...statemachine import AssignmentState
+
+#: Partitions that a member says it owns; None if it says nothing of them.
+Owned = Mapping[UUID, Collection[int]] | None
+
+_STABLE = AssignmentState.STABLE.value
+_UNREVOKED = AssignmentState.UNREVOKED_PARTITIONS.value
+_UNRELEASED = AssignmentState.UNRELEASED_PARTITIONS.value
+
+#: A member that has nothing yet.
+NEW_MEMBER = CurrentAssignment(0, 0, _STABLE, {}, {})
+
+
+def is_settled(current: CurrentAssignment, target_epoch: int) -> bool:
+    """Return whether a member has all of its target."""
+    return current.state == _STABLE and current.epoch == target_epoch
+
+
+def reconcile(
+    current: CurrentAssignment,
+    target_epoch: int,
+    target: Partitions,
+    owned: Owned,
+    is_taken: Callable[[UUID, int], bool],
+    subscribed: Collection[UUID] | None = None,
+) -> CurrentAssignment:
+    """What a member may have after a heartbeat in which it says that it owns ``owned``.
+
+    ``is_taken`` tells of a partition whether it is assigned to somebody, or to be given up by him still.
+    ``subscribed`` are the member's topics if this heartbeat has changed them: what is of others goes at once.
+    """
+    if current.state == _UNREVOKED and not _given_up(current.revoking, owned):
+        return current if subscribed is None else _unsubscribe(current, subscribed, owned)
+    if is_settled(current, target_epoch):
+        return current if subscribed is None else _unsubscribe(current, subscribed, owned)
+    return _step(current, target_epoch, target, owned, is_taken, subscribed)
+
+
+def _step(
+    current: CurrentAssignment,
+    target_epoch: int,
+    target: Partitions,
+    owned: Owned,
+    is_taken: Callable[[UUID, int], bool],
+    subscribed: Collection[UUID] | None,
+) -> CurrentAssignment:
+    assigned: dict[UUID, dict[int, int]] = {}
+    revoking: dict[UUID, dict[int, int]] = {}
+    free: dict[UUID, dict[int, int]] = {}
+    waits = False
+    for topic_id in dict.fromkeys((*current.assigned, *target)):
+        wanted = target.get(topic_id, ())
+        if subscribed is not None and topic_id not in subscribed:
+            wanted = ()
+        has, wants = current.assigned.get(topic_id, {}), frozenset(wanted)
+        for number, epoch in has.items():
+            (assigned if number in wants else revoking).setdefault(topic_id, {})[number] = epoch
+        for number in wanted:
+            if number in has:
+                continue
+            if is_taken(topic_id, number):
+                waits = True
+            else:
+                free.setdefault(topic_id, {})[number] = target_epoch
+    if revoking and not _given_up(revoking, owned):
+        return CurrentAssignment(current.epoch, current.epoch, _UNREVOKED, assigned, revoking)
+    for topic_id, numbers in free.items():
+        both = {**assigned.get(topic_id, {}), **numbers}
+        assigned[topic_id] = {number: both[number] for number in sorted(both)}
+    state = _UNRELEASED if waits else _STABLE
+    return CurrentAssignment(target_epoch, current.epoch, state, assigned, {})
+
+
+def _unsubscribe(current: CurrentAssignment, subscribed: Collection[UUID], owned: Owned) -> CurrentAssignment:
+    """The member without the partitions of topics that it does not read any more."""
+    assigned = {topic_id: has for topic_id, has in current.assigned.items() if topic_id in subscribed}
+    gone = {topic_id: has for topic_id, has in current.assigned.items() if topic_id not in subscribed}
+    if not gone:
+        return current
+    revoking = dict(current.revoking)
+    for topic_id, has in gone.items():
+        revoking[topic_id] = {**revoking.get(topic_id, {}), **has}
+    if _given_up(revoking, owned):
+        return current._replace(assigned=assigned)
+    return current._replace(state=_UNREVOKED, assigned=assigned, revoking=revoking)
+
+
+def _given_up(revoking: PartitionEpochs, owned: Owned) -> bool:
+    if owned is None:
+        return False
+    return not any(
+        number in revoking.get(topic_id, ()) for topic_id, numbers in owned.items() for number in numbers
+    )

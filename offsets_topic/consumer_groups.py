@@ -1,0 +1,344 @@
+"""Records of consumer groups (KIP-848) in ``__consumer_offsets``: key types 3 to 8 and 16.
+
+A group is many small records, each the last word on its key: its epoch, each member, what each is to have and
+has, and the topics that regular expressions stand for. Values have version 0, which is flexible (KIP-482).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Mapping
+from enum import IntEnum
+from typing import Final, NamedTuple, TypeAlias
+from uuid import UUID
+
+from ._reader import CorruptRecordError, Reader
+
+#: Partitions by topic id.
+Partitions: TypeAlias = Mapping[UUID, tuple[int, ...]]
+#: Partitions by topic id, each with the epoch at which its member got it.
+PartitionEpochs: TypeAlias = Mapping[UUID, Mapping[int, int]]
+
+_VERSION: Final = b"\x00\x00"
+_INT32, _INT64, _TWO_INT64 = struct.Struct(">i"), struct.Struct(">q"), struct.Struct(">qq")
+_EPOCHS = struct.Struct(">iib")
+_NO_TAGS: Final = b"\x00"
+_MAX_STRING_BYTES: Final = 0x7FFF
+
+
+class GroupRecordType(IntEnum):
+    """Types of keys, and what their records say."""
+
+    EPOCH = 3
+    PARTITION_METADATA = 4
+    MEMBER = 5
+    TARGET_EPOCH = 6
+    TARGET = 7
+    CURRENT = 8
+    REGEX = 16
+
+
+class GroupEpoch(NamedTuple):
+    """Epoch of a group, and a hash of the topics that it subscribes to as they were then; 0 for none."""
+
+    epoch: int
+    metadata_hash: int = 0
+
+
+class ClassicMetadata(NamedTuple):
+    """What a member that speaks the classic protocol has said: session timeout, and protocols by name."""
+
+    session_timeout_ms: int
+    protocols: tuple[tuple[str, bytes], ...]
+
+
+class MemberMetadata(NamedTuple):
+    """A member as it describes itself; ``classic`` is None for one that speaks the consumer protocol."""
+
+    instance_id: str | None
+    rack_id: str | None
+    client_id: str
+    client_host: str
+    topics: tuple[str, ...]
+    regex: str
+    rebalance_timeout_ms: int
+    assignor: str | None = None
+    classic: ClassicMetadata | None = None
+
+
+class TargetEpoch(NamedTuple):
+    """The group epoch that the target assignment was computed for, and when."""
+
+    epoch: int
+    timestamp_ms: int = 0
+
+
+class TargetAssignment(NamedTuple):
+    """What a member is to have."""
+
+    partitions: Partitions
+
+
+class CurrentAssignment(NamedTuple):
+    """What a member has; ``state`` is a number of Kafka's, ``revoking`` are partitions to be given up."""
+
+    epoch: int
+    previous_epoch: int
+    state: int
+    assigned: PartitionEpochs
+    revoking: PartitionEpochs
+
+
+class ResolvedRegex(NamedTuple):
+    """The topics that a regular expression stands for, by the version of the metadata, and since when."""
+
+    topics: tuple[str, ...]
+    metadata_version: int
+    timestamp_ms: int
+
+
+GroupRecordValue: TypeAlias = (
+    GroupEpoch | MemberMetadata | TargetEpoch | TargetAssignment | CurrentAssignment | ResolvedRegex
+)
+
+
+class ConsumerGroupRecord(NamedTuple):
+    """A record of a consumer group. ``name`` is the member's id or the regular expression, "" where the
+    record is about the group. Without a value it is a tombstone.
+    """
+
+    type: GroupRecordType
+    group: str
+    name: str = ""
+    value: GroupRecordValue | None = None
+
+    def encoded(self) -> tuple[bytes, bytes | None]:
+        """Key and value. Raises ValueError for a string over 32,767 bytes, struct.error for a number that
+        has no room.
+        """
+        key = self.type.to_bytes(2, "big") + _key_string(self.group)
+        if self.type in _NAMED:
+            key += _key_string(self.name)
+        return key, None if self.value is None else _VERSION + _WRITERS[type(self.value)](self.value)
+
+
+#: The types of keys that are a consumer group's.
+CONSUMER_GROUP_TYPES: Final = frozenset(GroupRecordType)
+_NAMED: Final = frozenset(
+    {GroupRecordType.MEMBER, GroupRecordType.TARGET, GroupRecordType.CURRENT, GroupRecordType.REGEX}
+)
+
+
+def decode_consumer_group(key_type: int, key: Reader, value: bytes | None) -> ConsumerGroupRecord | None:
+    """The record with this key, of which the type is read, and value; None for one that is not used any
+    more. Raises CorruptRecordError.
+    """
+    kind = GroupRecordType(key_type)
+    group, name = key.string(), key.string() if kind in _NAMED else ""
+    if value is None:
+        return ConsumerGroupRecord(kind, group, name)
+    read = _READERS.get(kind)
+    if read is None:
+        return None
+    reader = Reader(value, f"consumer group's {kind.name.lower().replace('_', ' ')}")
+    reader.version(0, flexible_from=0)
+    return ConsumerGroupRecord(kind, group, name, read(reader))
+
+
+# --- values -------------------------------------------------------------------------------------------------
+
+
+def _write_epoch(value: GroupEpoch) -> bytes:
+    tags = _tagged(_INT64.pack(value.metadata_hash)) if value.metadata_hash else _NO_TAGS
+    return _INT32.pack(value.epoch) + tags
+
+
+def _read_epoch(reader: Reader) -> GroupEpoch:
+    epoch = reader.int32()
+    return GroupEpoch(epoch, reader.tags({0: reader.int64}).get(0, 0))
+
+
+def _write_target_epoch(value: TargetEpoch) -> bytes:
+    tags = _tagged(_INT64.pack(value.timestamp_ms)) if value.timestamp_ms else _NO_TAGS
+    return _INT32.pack(value.epoch) + tags
+
+
+def _read_target_epoch(reader: Reader) -> TargetEpoch:
+    epoch = reader.int32()
+    return TargetEpoch(epoch, reader.tags({0: reader.int64}).get(0, 0))
+
+
+def _write_member(value: MemberMetadata) -> bytes:
+    return b"".join(
+        (
+            _nullable_string(value.instance_id),
+            _nullable_string(value.rack_id),
+            _string(value.client_id),
+            _string(value.client_host),
+            _array(map(_string, value.topics)),
+            _string(value.regex),
+            _INT32.pack(value.rebalance_timeout_ms),
+            _nullable_string(value.assignor),
+            # there for null, too
+            _tagged(_NO_TAGS if value.classic is None else b"\x01" + _write_classic(value.classic)),
+        )
+    )
+
+
+def _read_member(reader: Reader) -> MemberMetadata:
+    return MemberMetadata(
+        reader.nullable_string(),
+        reader.nullable_string(),
+        reader.string(),
+        reader.string(),
+        tuple(reader.string() for _ in range(reader.count())),
+        reader.nullable_string() or "",
+        reader.int32(),
+        reader.nullable_string(),
+        reader.tags({0: lambda: _read_classic(reader)}).get(0),
+    )
+
+
+def _write_classic(value: ClassicMetadata) -> bytes:
+    protocols = _array(_string(name) + _bytes(data) + _NO_TAGS for name, data in value.protocols)
+    return _INT32.pack(value.session_timeout_ms) + protocols + _NO_TAGS
+
+
+def _read_classic(reader: Reader) -> ClassicMetadata | None:
+    if not reader.uvarint():
+        return None
+    session_timeout_ms, protocols = reader.int32(), []
+    for _ in range(reader.count()):
+        protocols.append((reader.string(), reader.byte_string()))
+        reader.tags()
+    reader.tags()
+    return ClassicMetadata(session_timeout_ms, tuple(protocols))
+
+
+def _write_target(value: TargetAssignment) -> bytes:
+    topics = (
+        topic_id.bytes + _numbers(partitions) + _NO_TAGS for topic_id, partitions in value.partitions.items()
+    )
+    return _array(topics) + _NO_TAGS
+
+
+def _read_target(reader: Reader) -> TargetAssignment:
+    partitions: dict[UUID, tuple[int, ...]] = {}
+    for _ in range(reader.count()):
+        topic_id = reader.uuid()
+        partitions[topic_id] = reader.int32s()
+        reader.tags()
+    reader.tags()
+    return TargetAssignment(partitions)
+
+
+def _write_current(value: CurrentAssignment) -> bytes:
+    head = _EPOCHS.pack(value.epoch, value.previous_epoch, value.state)
+    return head + _write_epochs(value.assigned) + _write_epochs(value.revoking) + _NO_TAGS
+
+
+def _read_current(reader: Reader) -> CurrentAssignment:
+    epoch, previous_epoch, state = reader.int32(), reader.int32(), reader.int8()
+    # those of older brokers have no epochs by partition
+    current = CurrentAssignment(
+        epoch, previous_epoch, state, _read_epochs(reader, epoch), _read_epochs(reader, epoch)
+    )
+    reader.tags()
+    return current
+
+
+def _write_epochs(topics: PartitionEpochs) -> bytes:
+    return _array(
+        topic_id.bytes + _numbers(partitions) + _tagged(_numbers(partitions.values()))
+        for topic_id, partitions in topics.items()
+    )
+
+
+def _read_epochs(reader: Reader, default: int) -> PartitionEpochs:
+    found: dict[UUID, dict[int, int]] = {}
+    for _ in range(reader.count()):
+        topic_id, partitions = reader.uuid(), reader.int32s()
+        epochs = reader.tags({0: reader.int32s}).get(0) or (default,) * len(partitions)
+        if len(epochs) != len(partitions):
+            raise CorruptRecordError(f"{len(partitions)} partitions of a topic with {len(epochs)} epochs")
+        found[topic_id] = dict(zip(partitions, epochs, strict=True))
+    return found
+
+
+def _write_regex(value: ResolvedRegex) -> bytes:
+    times = _TWO_INT64.pack(value.metadata_version, value.timestamp_ms)
+    return _array(map(_string, value.topics)) + times + _NO_TAGS
+
+
+def _read_regex(reader: Reader) -> ResolvedRegex:
+    topics = tuple(reader.string() for _ in range(reader.count()))
+    value = ResolvedRegex(topics, reader.int64(), reader.int64())
+    reader.tags()
+    return value
+
+
+_WRITERS: Final[dict[type, Callable[..., bytes]]] = {
+    GroupEpoch: _write_epoch,
+    MemberMetadata: _write_member,
+    TargetEpoch: _write_target_epoch,
+    TargetAssignment: _write_target,
+    CurrentAssignment: _write_current,
+    ResolvedRegex: _write_regex,
+}
+_READERS: Final[dict[GroupRecordType, Callable[[Reader], GroupRecordValue]]] = {
+    GroupRecordType.EPOCH: _read_epoch,
+    GroupRecordType.MEMBER: _read_member,
+    GroupRecordType.TARGET_EPOCH: _read_target_epoch,
+    GroupRecordType.TARGET: _read_target,
+    GroupRecordType.CURRENT: _read_current,
+    GroupRecordType.REGEX: _read_regex,
+}
+
+
+# --- fields -------------------------------------------------------------------------------------------------
+
+
+def _key_string(text: str) -> bytes:
+    data = text.encode()
+    if len(data) > _MAX_STRING_BYTES:
+        raise ValueError(f"a string of {len(data)} bytes: shorten it below {_MAX_STRING_BYTES}")
+    return len(data).to_bytes(2, "big") + data
+
+
+def _string(text: str) -> bytes:
+    data = text.encode()
+    if len(data) > _MAX_STRING_BYTES:
+        raise ValueError(f"a string of {len(data)} bytes: shorten it below {_MAX_STRING_BYTES}")
+    return _bytes(data)
+
+
+def _nullable_string(text: str | None) -> bytes:
+    return b"\x00" if text is None else _string(text)
+
+
+def _bytes(data: bytes) -> bytes:
+    return _uvarint(len(data) + 1) + data
+
+
+def _array(elements: Iterable[bytes]) -> bytes:
+    encoded = list(elements)
+    return _uvarint(len(encoded) + 1) + b"".join(encoded)
+
+
+def _numbers(numbers: Iterable[int]) -> bytes:
+    listed = tuple(numbers)
+    return _uvarint(len(listed) + 1) + struct.pack(f">{len(listed)}i", *listed)
+
+
+def _tagged(data: bytes) -> bytes:
+    """Tagged fields of which only the first, with tag 0, is there."""
+    return b"\x01\x00" + _uvarint(len(data)) + data
+
+
+def _uvarint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)

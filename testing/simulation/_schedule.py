@@ -1,0 +1,124 @@
+"""One schedule: virtual time, chance, the trace and what is found wrong. All who take part are given it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from random import Random
+from typing import Final, Generic, TypeVar
+from uuid import UUID
+
+from ...coordinator.groups import GroupShard
+from ...log import PartitionLog
+from ._heap import Heap
+from ._plan import Plan
+from ._violation import Violation
+
+#: The wall clock when a schedule begins.
+START_MS: Final = 1_700_000_000_000
+_TRACE_LINES: Final = 100_000
+
+P = TypeVar("P", bound=Plan, covariant=True)
+
+
+@dataclass(slots=True)
+class Stats:
+    """What one schedule contained, or several together."""
+
+    schedules: int = 0
+    events: int = 0
+    requests: int = 0
+    crashes: int = 0
+    reloads: int = 0
+    commits: int = 0
+    rebalances: int = 0
+    records: int = 0
+    compactions: int = 0
+    removals: int = 0
+    network_faults: int = 0
+    incidents: int = 0
+    virtual_ms: int = 0
+
+    def add(self, other: Stats) -> None:
+        """Count another one's in."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+
+
+class Schedule(ABC, Generic[P]):
+    """With ``checked`` False nothing is compared, so nothing is found. ``traced`` keeps a line an event."""
+
+    def __init__(self, plan: P, *, checked: bool, traced: bool) -> None:
+        self.plan = plan
+        self.checked = checked
+        self.rng = Random(plan.run_seed)
+        self.heap = Heap(self.rng)
+        self.trace: list[str] | None = [] if traced else None
+        self.stats = Stats(schedules=1)
+        self.healed = False
+        #: An event reached the coordinator, or something was found: ``look`` is called after it.
+        self.touched = False
+        #: The coordinator's present state and log; None while it does not serve.
+        self.shard: GroupShard | None = None
+        self.log: PartitionLog | None = None
+        #: What the coordinator's clock shows beyond virtual time.
+        self.clock_off_ms = START_MS
+        self.pending: Violation | None = None
+        self._faults = sorted(plan.network.items())
+        self._faulty = sum(plan.network.values())
+        self._ids = 0
+
+    def clock_ms(self) -> int:
+        """The coordinator's clock."""
+        return self.heap.now + self.clock_off_ms
+
+    def say(self, text: str) -> None:
+        """Add a line to the trace."""
+        if self.trace is not None and len(self.trace) < _TRACE_LINES:
+            self.trace.append(f"{self.heap.now / 1000:9.3f}  {text}")
+
+    def fail(self, name: str, text: str) -> None:
+        """An invariant does not hold. Raises Violation, unless nothing is checked."""
+        if self.checked:
+            raise Violation(name, text)
+
+    def found(self, name: str, text: str) -> None:
+        """``fail`` for code whose exceptions a simulated program would catch: raises after the event."""
+        if self.checked and self.pending is None:
+            self.pending = Violation(name, text)
+            self.touched = True
+
+    def look(self) -> None:
+        """Called after an event that set ``touched``."""
+        self.touched = False
+        if self.pending is not None:
+            raise self.pending
+
+    def new_id(self) -> str:
+        """The unique part of a member id."""
+        self._ids += 1
+        return f"{self._ids:08x}-0000-4000-8000-000000000000"
+
+    def network_fault(self) -> str | None:
+        """Draw the fault that the next message meets, if any."""
+        drawn = self.rng.random()
+        if drawn >= self._faulty:
+            return None
+        self.stats.network_faults += 1
+        for name, chance in self._faults:
+            if drawn < chance:
+                return name
+            drawn -= chance
+        return None
+
+    @abstractmethod
+    def topic_of_id(self, topic_id: UUID) -> str | None:
+        """The name of a topic; None if no topic has this id."""
+
+    @abstractmethod
+    def partition_count(self, topic: str) -> int | None:
+        """How many partitions a topic has; None if it does not exist."""
+
+    @abstractmethod
+    def connections_broke(self) -> None:
+        """Called when the coordinator's process is gone: each connection is found broken a little later."""
