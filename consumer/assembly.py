@@ -57,18 +57,7 @@ def assemble(
     rng = SURROUNDINGS.get().make_random()
     backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, rng=rng)
     settled = Signal()
-    cluster = Cluster(
-        config.bootstrap,
-        config.client_id,
-        request_timeout_ms=config.request_timeout_ms,
-        default_api_timeout_ms=config.default_api_timeout_ms,
-        retry_backoff_ms=config.retry_backoff_ms,
-        retry_backoff_max_ms=config.retry_backoff_max_ms,
-        reconnect_backoff_ms=config.reconnect_backoff_ms,
-        reconnect_backoff_max_ms=config.reconnect_backoff_max_ms,
-        ssl_context=config.ssl_context(),
-        sasl=config.sasl(),
-    )
+    cluster = make_cluster(config)
     kind = ManualAssignment if manual else Membership
     membership = kind(config, _assignors(config.assignor), rng)
     positions = Positions(config.auto_offset_reset)
@@ -135,6 +124,22 @@ def assemble(
         driver,
         watch,
         loop_watch,
+    )
+
+
+def make_cluster(config: ConsumerConfig) -> Cluster:
+    """A cluster client with a consumer's settings, which has not connected."""
+    return Cluster(
+        config.bootstrap,
+        config.client_id,
+        request_timeout_ms=config.request_timeout_ms,
+        default_api_timeout_ms=config.default_api_timeout_ms,
+        retry_backoff_ms=config.retry_backoff_ms,
+        retry_backoff_max_ms=config.retry_backoff_max_ms,
+        reconnect_backoff_ms=config.reconnect_backoff_ms,
+        reconnect_backoff_max_ms=config.reconnect_backoff_max_ms,
+        ssl_context=config.ssl_context(),
+        sasl=config.sasl(),
     )
 
 

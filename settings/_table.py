@@ -163,7 +163,7 @@ class Setting(NamedTuple):
 
     def takes(self, value: Any) -> bool:
         """Return whether a value is of the setting's type and within its bounds, as pydantic would."""
-        kinds = {int: int, float: (int, float)}.get(self.type, object)
+        kinds: Any = {int: int, float: (int, float)}.get(self.type, object)
         row = self.row
         return (
             isinstance(value, kinds)

@@ -46,8 +46,8 @@ SERVICE_BUGS = (
     _Bug(
         "a partition that is behind pauses the others as well",
         "consumer.service._running:RunningHandler.hand_over",
-        "self._pause(partition)",
-        "[self._pause(each) for each in self.queues._partitions]",
+        "self.pause(partition)",
+        "[self.pause(each) for each in self.queues._partitions]",
     ),
     _Bug(
         "a commit that is tried again says what it said before",
