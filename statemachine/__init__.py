@@ -1,7 +1,4 @@
-"""The life cycles as data: both types of groups on the broker's side, the classic member on the client's.
-
-What each state of a group answers is in ``statemachine.answers``, for documentation and tests.
-"""
+"""The life cycles as data: both types of groups on the broker's side, the classic member on the client's."""
 
 from ._consumer_group import (
     ASSIGNMENT_MOVES,
