@@ -41,7 +41,7 @@ INCIDENTS: Final[dict[str, tuple[str, int]]] = {
     "short-write": ("a write leaves half of its bytes and fails; of an index, what it is about is there", 2),
     "compaction": ("the log is compacted, step by step beside everything else", 1),
     "checkpoint": ("how far the log is on the disk is noted, for the next start", 1),
-    "member-crash": ("a member's process is killed; it may start again, a static one as the same", 2),
+    "member-crash": ("a member's process is killed; it may start again (static: under its instance id)", 2),
     "pause": ("a member's process stands still, shorter or longer than its session", 2),
     "leave": ("a member gives up what it has, leaves and may come back", 1),
     "arrive": ("another member joins", 2),
