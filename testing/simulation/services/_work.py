@@ -62,7 +62,9 @@ def _settings(process: Process) -> dict[str, Any]:
 def make_service(process: Process) -> ConsumerService:
     """The service of the plan."""
     plan = process.world.plan
-    own = {} if plan.backlog_max_bytes is None else {"backlog_max_bytes": plan.backlog_max_bytes}
+    own: dict[str, Any] = (
+        {} if plan.backlog_max_bytes is None else {"backlog_max_bytes": plan.backlog_max_bytes}
+    )
     service = ConsumerService(**own, **_settings(process))
     options: dict[str, Any] = {
         "concurrency": plan.concurrency,
