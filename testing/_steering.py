@@ -97,7 +97,7 @@ class RequestFaults:
             api,
             times,
             client_id,
-            error=_named(ErrorCode, error, "error of Kafka; say, for example, 'NOT_COORDINATOR'"),
+            error=_named(ErrorCode, error),
         )
 
     def clear(self) -> None:

@@ -62,10 +62,10 @@ def _settings(process: Process) -> dict[str, Any]:
 def make_service(process: Process) -> ConsumerService:
     """The service of the plan."""
     plan = process.world.plan
-    own: dict[str, Any] = (
-        {} if plan.backlog_max_bytes is None else {"backlog_max_bytes": plan.backlog_max_bytes}
-    )
-    service = ConsumerService(**own, **_settings(process))
+    settings = _settings(process)
+    if plan.backlog_max_bytes is not None:
+        settings["backlog_max_bytes"] = plan.backlog_max_bytes
+    service = ConsumerService(**settings)
     options: dict[str, Any] = {
         "concurrency": plan.concurrency,
         "retry": Retry(attempts=ATTEMPTS, backoff_ms=20, max_backoff_ms=100),
