@@ -37,8 +37,8 @@ from ..settings import SettingsError, read_settings
 from ._local_logs import LocalLogs
 from ._names import INTERNAL, OFFSETS_TOPIC, check_name, folded
 from ._partition import Partition
-from ._settings import BrokerSettings, topic_defaults
-from ._topic_config import TopicConfig
+from ._settings import BrokerSettings
+from ._topic_config import TopicConfig, topic_defaults
 from .metrics import Histogram
 
 #: The id that stands for none.

@@ -24,8 +24,7 @@ from ..protocol import (
 )
 
 if TYPE_CHECKING:
-    from ..broker._pending_response import PendingResponse
-    from ..broker.network._connection import Connection
+    from ..broker._pending_response import Caller, PendingResponse
     from ..broker.network._peer import Peer
 
 E = TypeVar("E", bound=IntEnum)
@@ -166,7 +165,7 @@ class FaultyRouter(Router):
         super().__init__(*parts)
         self._faults = faults
 
-    def take(self, frame: bytes, peer: Peer, connection: Connection, calls: deque[PendingResponse]) -> bool:
+    def take(self, frame: bytes, peer: Peer, connection: Caller, calls: deque[PendingResponse]) -> bool:
         if self._faults.active():
             return False
         return super().take(frame, peer, connection, calls)

@@ -23,7 +23,7 @@ from enum import Enum
 from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from ...protocol import ErrorCode
-from .effects import NO_PRODUCER, Append, Effect, Marker, Reply, Request
+from .effects import NO_PRODUCER, Append, Command, Effect, Marker, Reply, Request
 from .events import CoordinatorEvent
 from .readiness import LOADING, Unready, append_error, unready_error
 from .timers import TimerKey, Timers
@@ -261,7 +261,7 @@ class Shard(Generic[S]):
             kind.unload(self, now_ms)
         self.timers.clear()
         # nothing is written any more
-        self._effects = [effect for effect in self._effects if not isinstance(effect, Append)]
+        self._effects = [effect for effect in self._effects if not isinstance(effect, (Append, Command))]
 
     # --- for the handlers ---------------------------------------------------------------------------------
 
@@ -303,6 +303,10 @@ class Shard(Generic[S]):
     def tell(self, event: CoordinatorEvent) -> None:
         """Tell that something happened."""
         self._effects.append(event)
+
+    def command(self, command: Command) -> None:
+        """Have something done outside of the shard."""
+        self._effects.append(command)
 
     def is_busy(self, key: str) -> bool:
         """Return whether a write of the key is under way."""
