@@ -8,7 +8,8 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NoReturn
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from . import __version__
 
@@ -28,6 +29,52 @@ class _Parser(argparse.ArgumentParser):
         self.exit(WRONG_USE, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
+#: Commands with a module of their own: help, description, the module, and its functions that add arguments
+#: and run the command. A module is imported only where the words name its command.
+_COMMANDS: Final = {
+    "serve-check": (
+        "what a broker's settings open to whom, what they limit, and what to think about again",
+        "Read the settings of a broker and say what they mean. Nothing is started or changed.",
+        ("broker._commands", "add_check_arguments", "run_check"),
+    ),
+    "users": (
+        "SCRAM users of a data folder: make the first ones before a broker starts",
+        "Look at the SCRAM users of a data folder and change them, while no broker uses it.",
+        ("broker._commands", "add_users_arguments", "run_users"),
+    ),
+    "groups": (
+        "look at groups, reset their offsets, delete them: on any broker of Kafka's protocol",
+        "Look at consumer groups and change them. Works on any broker of Kafka's protocol.",
+        ("admin.commands", "add_arguments", "run"),
+    ),
+    "log": (
+        "look into the files of a data folder: verify it, or show what is in a file",
+        "Look into the files of a data folder, kohort's or Apache Kafka's. Nothing is changed.",
+        ("admin.log_commands", "add_arguments", "run"),
+    ),
+    "run": (
+        "run a ConsumerService, in one process or in several",
+        "Run a ConsumerService. SIGTERM: drain, commit, leave. SIGHUP, with --workers: restart one by one.",
+        ("consumer.service._command", "add_arguments", "run"),
+    ),
+    "assignors": (
+        "what a group would get from an assignor, what would move, and how assignors compare",
+        "Try assignors on a live group of any broker, or on one in a file. Nothing is changed.",
+        ("admin.assignor_commands", "add_arguments", "run"),
+    ),
+    "spark": (
+        "batches and lag of a group's Spark job; a checkpoint's offsets for a group",
+        "Look at the Spark job of a group. Works on any broker of Kafka's protocol.",
+        ("admin.spark_commands", "add_arguments", "run"),
+    ),
+    "top": (
+        "a live look at a broker: rates, groups, the busiest clients and topics",
+        "Look at the metrics of a broker that was started with --metrics-port.",
+        ("admin.top", "add_arguments", "run"),
+    ),
+}
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; gives the exit code."""
     words = sys.argv[1:] if argv is None else argv
@@ -36,22 +83,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.command is None:
         parser.print_help()
         return OK
-    run = {
-        "assignors": _assignors,
-        "broker": _broker,
-        "groups": _groups,
-        "log": _log,
-        "run": _run,
-        "serve-check": _serve_check,
-        "spark": _spark,
-        "users": _users,
-        "top": _top,
-    }
-    return run[options.command](options)
+    if options.command == "broker":
+        return _broker(options)
+    module, _, run = _COMMANDS[options.command][2]
+    code: int = getattr(import_module(f".{module}", __package__), run)(options)
+    return code
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
-    """The arguments; those of a command's own actions are only there where the words name it."""
     parser = _Parser(prog="kohort", description="Kafka's consumer-group coordinator in Python.")
     parser.add_argument("--version", action="version", version=f"kohort {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
@@ -74,77 +113,12 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         default="text",
         help="lines of text with keys and values, or JSON objects (default: %(default)s)",
     )
-    check = commands.add_parser(
-        "serve-check",
-        help="what a broker's settings open to whom, what they limit, and what to think about again",
-        description="Read the settings of a broker and say what they mean. Nothing is started or changed.",
-    )
-    _add_broker_arguments(check)
-    users = commands.add_parser(
-        "users",
-        help="SCRAM users of a data folder: make the first ones before a broker starts",
-        description="Look at the SCRAM users of a data folder and change them, while no broker uses it.",
-    )
-    if "serve-check" in words or "users" in words:
-        from .broker import _commands
-
-        _commands.add_check_arguments(check)
-        _commands.add_users_arguments(users)
-    groups = commands.add_parser(
-        "groups",
-        help="look at groups, reset their offsets, delete them: on any broker of Kafka's protocol",
-        description="Look at consumer groups and change them. Works on any broker of Kafka's protocol.",
-    )
-    log = commands.add_parser(
-        "log",
-        help="look into the files of a data folder: verify it, or show what is in a file",
-        description="Look into the files of a data folder, kohort's or Apache Kafka's. Nothing is changed.",
-    )
-    run = commands.add_parser(
-        "run",
-        help="run a ConsumerService, in one process or in several",
-        description="Run a ConsumerService. SIGTERM: drain, commit, leave. SIGHUP, with --workers: restart "
-        "them one after the other.",
-    )
-    if "run" in words:
-        from .consumer.service import _command
-
-        _command.add_arguments(run)
-    assignors = commands.add_parser(
-        "assignors",
-        help="what a group would get from an assignor, what would move, and how assignors compare",
-        description="Try assignors on a live group of any broker, or on one in a file. Nothing is changed.",
-    )
-    if "assignors" in words:
-        from .admin import assignor_commands
-
-        assignor_commands.add_arguments(assignors)
-    spark = commands.add_parser(
-        "spark",
-        help="batches and lag of a group's Spark job; a checkpoint's offsets for a group",
-        description="Look at the Spark job of a group. Works on any broker of Kafka's protocol.",
-    )
-    if "spark" in words:
-        from .admin import spark_commands
-
-        spark_commands.add_arguments(spark)
-    top = commands.add_parser(
-        "top",
-        help="a live look at a broker: rates, groups, the busiest clients and topics",
-        description="Look at the metrics of a broker that was started with --metrics-port.",
-    )
-    if "top" in words:
-        from .admin import top as top_commands
-
-        top_commands.add_arguments(top)
-    if "groups" in words:
-        from .admin.commands import add_arguments
-
-        add_arguments(groups)
-    if "log" in words:
-        from .admin import log_commands
-
-        log_commands.add_arguments(log)
+    for name, (told, description, (module, add_arguments, _)) in _COMMANDS.items():
+        command = commands.add_parser(name, help=told, description=description)
+        if name == "serve-check":
+            _add_broker_arguments(command)
+        if name in words:
+            getattr(import_module(f".{module}", __package__), add_arguments)(command)
     return parser
 
 
@@ -238,54 +212,6 @@ def _broker(options: argparse.Namespace) -> int:
         handler.flush()
         logging.getLogger().removeHandler(handler)
     return OK
-
-
-def _serve_check(options: argparse.Namespace) -> int:
-    from .broker._commands import run_check
-
-    return run_check(options)
-
-
-def _users(options: argparse.Namespace) -> int:
-    from .broker._commands import run_users
-
-    return run_users(options)
-
-
-def _assignors(options: argparse.Namespace) -> int:
-    from .admin.assignor_commands import run
-
-    return run(options)
-
-
-def _groups(options: argparse.Namespace) -> int:
-    from .admin.commands import run
-
-    return run(options)
-
-
-def _log(options: argparse.Namespace) -> int:
-    from .admin.log_commands import run
-
-    return run(options)
-
-
-def _run(options: argparse.Namespace) -> int:
-    from .consumer.service._command import run
-
-    return run(options)
-
-
-def _spark(options: argparse.Namespace) -> int:
-    from .admin.spark_commands import run
-
-    return run(options)
-
-
-def _top(options: argparse.Namespace) -> int:
-    from .admin.top import run
-
-    return run(options)
 
 
 async def _serve(broker: Broker, handler: LogHandler) -> None:

@@ -14,7 +14,7 @@ from ._screen import OK, REFUSED, Screen, plain
 from ._watch import watch
 from .group_admin import GroupAdmin
 from .reset import ResetTo
-from .results import Outcome
+from .results import GroupDescription, Outcome
 
 Action = Callable[[GroupAdmin, argparse.Namespace, Screen], Awaitable[int]]
 
@@ -42,10 +42,14 @@ async def _describe(admin: GroupAdmin, options: argparse.Namespace, screen: Scre
     if not found.exists:
         raise advised(ErrorCode.GROUP_ID_NOT_FOUND, f"group {options.group!r} does not exist")
     if screen.as_json:
-        screen.document({**plain(found), "total_lag": found.total_lag})
-        return OK
-    screen.show(*tables.described(found))
+        screen.document(_with_lag(found))
+    else:
+        screen.show(*tables.described(found))
     return OK
+
+
+def _with_lag(found: GroupDescription) -> dict[str, object]:
+    return {**plain(found), "total_lag": found.total_lag}
 
 
 async def _timeline(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
@@ -56,7 +60,7 @@ async def _timeline(admin: GroupAdmin, options: argparse.Namespace, screen: Scre
     if not (now.exists or history.generations or history.entries):
         raise advised(ErrorCode.GROUP_ID_NOT_FOUND, f"group {options.group!r} does not exist")
     if screen.as_json:
-        screen.document({**plain(history), "now": {**plain(now), "total_lag": now.total_lag}})
+        screen.document({**plain(history), "now": _with_lag(now)})
         return OK
     screen.show(*(tables.events(history.entries) if options.events else tables.timeline(history)))
     screen.show(*tables.members_now(now))
@@ -119,10 +123,7 @@ async def _delete_offsets(admin: GroupAdmin, options: argparse.Namespace, screen
         rows = [{**plain(partition), **plain(done)} for partition, done in outcomes.items()]
         screen.document({"group": options.group, "partitions": rows})
     else:
-        named: dict[tuple[str, ...], Outcome] = {
-            (topic, str(number)): done for (topic, number), done in outcomes.items()
-        }
-        screen.show(tables.outcomes(["TOPIC", "PARTITION"], named))
+        screen.show(tables.outcomes(["TOPIC", "PARTITION"], outcomes))
     return _code(outcomes.values())
 
 

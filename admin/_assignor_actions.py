@@ -11,15 +11,13 @@ from pathlib import Path
 from typing import Final
 
 from ..assignors import Measure, MeasuringAssignor, available_assignors, load_assignor
-from ..client import Cluster
 from . import _assignor_report as tables
 from ._errors import with_advice
+from ._requests import connected
 from ._screen import OK, REFUSED, Screen, plain
 from .group_file import read_group
 from .group_snapshot import read_topics, take_snapshot, weights_of
 from .workbench import GroupSnapshot, Trial, Weights, WhatIf, WorkbenchError, named_limits, try_assignor
-
-_CONNECT_WITHIN_MS: Final = 1_000
 
 
 @dataclass(slots=True)
@@ -81,16 +79,14 @@ async def _compare(options: argparse.Namespace, screen: Screen) -> int:
     scene = await _scene(options, options.assignors)
     trials = scene.try_all(options.assignors)
     if options.html is not None:
-        from ._assignor_report import page
-
         try:
-            Path(options.html).write_text(page(scene.now, scene.then, trials), encoding="utf-8")
+            Path(options.html).write_text(tables.page(scene.now, scene.then, trials), encoding="utf-8")
         except OSError as error:
             raise WorkbenchError(f"{options.html} cannot be written: {error.strerror or error}") from error
     if screen.as_json:
         screen.document(_document(scene, trials))
     else:
-        screen.show(*tables.compared(scene.now, scene.then, trials))
+        screen.show(*tables.compared(scene.now, trials))
         if options.html is not None:
             screen.remark(f"the page is in {options.html}")
     return OK if all(trial.usable for trial in trials) else REFUSED
@@ -124,26 +120,13 @@ async def _scene(options: argparse.Namespace, specs: Sequence[str]) -> Scene:
 
 @with_advice
 async def _live_scene(options: argparse.Namespace, change: WhatIf, measures: set[Measure]) -> Scene:
-    timeout_ms = max(1, round(options.timeout * 1_000))
-    cluster = Cluster(
-        options.bootstrap,
-        "kohort-workbench",
-        request_timeout_ms=timeout_ms,
-        default_api_timeout_ms=timeout_ms,
-        connect_timeout_ms=timeout_ms,
-    )
-    try:
-        await cluster.connect(min(_CONNECT_WITHIN_MS, timeout_ms))
+    async with connected(options, "kohort-workbench") as cluster:
         now = await take_snapshot(cluster, options.group, wait_s=options.timeout)
         more = set(change.join_topics) - now.topics.keys()
         now = replace(now, topics={**now.topics, **await read_topics(cluster, more)})
         shown = Measure(options.weights) if options.weights else next(iter(sorted(measures, key=repr)), None)
         asked = measures | ({shown} if shown else set())
-        measured: dict[Measure, Weights] = {
-            measure: await weights_of(cluster, now, measure) for measure in asked
-        }
-    finally:
-        await cluster.close()
+        measured: dict[Measure, Weights] = {each: await weights_of(cluster, now, each) for each in asked}
     if shown is not None:
         now = replace(now, weights=measured[shown])
     return Scene(now, change.apply(now), measured)

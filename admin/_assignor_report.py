@@ -34,13 +34,11 @@ class Listed(NamedTuple):
 
 
 def listed(rows: Iterable[Listed]) -> Table:
-    return table(
-        ["NAME", "FROM", "VERSION", "PROTOCOLS", "WHAT IT DOES"],
-        (
-            (row.name, row.origin, row.version, ", ".join(row.protocols), row.error or row.description)
-            for row in rows
-        ),
+    cells = (
+        (row.name, row.origin, row.version, ", ".join(row.protocols), row.error or row.description)
+        for row in rows
     )
+    return table(["NAME", "FROM", "VERSION", "PROTOCOLS", "WHAT IT DOES"], cells)
 
 
 def tried(now: GroupSnapshot, then: GroupSnapshot, trial: Trial, *, every_move: bool) -> list[Any]:
@@ -67,9 +65,8 @@ def _moves(now: GroupSnapshot, then: GroupSnapshot, trial: Trial, every_move: bo
     return table(["FROM", "TO", "PARTITIONS"], ((*pair, assignment(pairs[pair])) for pair in sorted(pairs)))
 
 
-def compared(now: GroupSnapshot, then: GroupSnapshot, trials: Sequence[Trial]) -> list[Any]:
+def compared(now: GroupSnapshot, trials: Sequence[Trial]) -> list[Any]:
     """A row for each assignor, and what went wrong."""
-    del then
     return [_summary(now, trials), *_failures(trials)]
 
 
@@ -158,13 +155,13 @@ def page(now: GroupSnapshot, then: GroupSnapshot, trials: Sequence[Trial]) -> st
     except ImportError as error:
         raise WorkbenchError("a page needs altair: pip install 'kohort[workbench]'") from error
     usable = [trial for trial in trials if trial.usable]
-    parts = [_head(now, then, trials)]
-    if usable and then.members:
-        with altair.data_transformers.enable("default", max_rows=None):
-            chart = altair.vconcat(*(_charts(altair, now, trial) for trial in usable))
-            document: str = chart.to_html(inline=True, fullhtml=True)
-        return document.replace("<body>", "<body>\n" + parts[0], 1)
-    return f"<!DOCTYPE html>\n<html><head><meta charset='UTF-8'></head><body>\n{parts[0]}</body></html>\n"
+    head = _head(now, then, trials)
+    if not usable or not then.members:
+        return f"<!DOCTYPE html>\n<html><head><meta charset='UTF-8'></head><body>\n{head}</body></html>\n"
+    with altair.data_transformers.enable("default", max_rows=None):
+        chart = altair.vconcat(*(_charts(altair, now, trial) for trial in usable))
+        document: str = chart.to_html(inline=True, fullhtml=True)
+    return document.replace("<body>", "<body>\n" + head, 1)
 
 
 def _head(now: GroupSnapshot, then: GroupSnapshot, trials: Sequence[Trial]) -> str:
@@ -179,19 +176,15 @@ def _head(now: GroupSnapshot, then: GroupSnapshot, trials: Sequence[Trial]) -> s
     changed = f" (now {len(now.members)})" if len(now.members) != len(then.members) else ""
     partitions = sum(info.partition_count for info in then.topics.values())
     told = f"{len(then.members)} members{changed}, {len(then.topics)} topics, {partitions} partitions"
-    body = "".join(f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    body = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
     return (
-        f"<style>{_STYLE}</style><h1>{_text(now.group)}</h1><p>{_text(told)}</p>"
+        f"<style>{_STYLE}</style><h1>{html.escape(now.group)}</h1><p>{html.escape(told)}</p>"
         f"<table><tr>{''.join(f'<th>{heading}</th>' for heading in headings)}</tr>{body}</table>\n"
     )
 
 
 def _cells(found: Any) -> list[str]:
     return [str(found.members), str(found.least), str(found.most), f"{found.deviation:.2f}"]
-
-
-def _text(words: str) -> str:
-    return html.escape(words)
 
 
 def _label(words: str) -> str:

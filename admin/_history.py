@@ -8,7 +8,6 @@ decoded.
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
@@ -29,7 +28,6 @@ from ..protocol import (
     TopicPartition,
     decode_assignment,
 )
-from ..protocol.messages.describe_group_history import DescribeGroupHistoryRequest
 from ._requests import CONSUMER
 from .results import Generation, GroupHistory, HistoryEntry, PartitionMove
 
@@ -45,21 +43,6 @@ FROM_COORDINATOR, FROM_RECORDS = "coordinator", "offsets topic"
 UNKNOWABLE: Final = (
     "this broker keeps no history of groups: why a generation began, and how long it took, cannot be known",
 )
-
-
-async def ask_history(cluster: Cluster, group: str, limit: int, after: int) -> list[HistoryEntry]:
-    """The coordinator's events. UnsupportedVersionError where the broker keeps none."""
-    body = DescribeGroupHistoryRequest(group_id=group, limit=limit, after=after)
-
-    async def attempt() -> Any:
-        response = await cluster.request_coordinator(group, body)
-        if response.error_code:
-            message = response.error_message or f"the history of group {group!r}"
-            raise KafkaError(response.error_code, message)
-        return response
-
-    response = await cluster.at_coordinator(group, attempt)
-    return [_entry(row) for row in response.entries]
 
 
 def whole(told: GroupHistory, limit: int) -> bool:
@@ -84,21 +67,6 @@ def _before(row: Generation, told: Generation) -> bool:
     """Return whether a record is of an earlier generation; its own is written just before the event."""
     began_ms = told.timestamp_ms - (told.duration_ms or 0)
     return row.timestamp_ms <= began_ms and row.generation != told.generation
-
-
-def _entry(row: Any) -> HistoryEntry:
-    details = json.loads(row.details) if row.details else {}
-    return HistoryEntry(
-        row.sequence,
-        row.timestamp_ms,
-        row.kind,
-        row.generation,
-        row.cause,
-        row.member,
-        row.client_id,
-        row.client_host,
-        details,
-    )
 
 
 def from_events(group: str, entries: Iterable[HistoryEntry], limit: int) -> GroupHistory:
@@ -180,14 +148,8 @@ def _compared(row: StoredGeneration, before: Owned | None, after: Owned, last: i
         generation=last,
         timestamp_ms=row.timestamp_ms,
         state=state,
-        cause=None,
-        member=None,
-        client_id=None,
-        client_host=None,
-        duration_ms=None,
-        join_ms=None,
-        protocol=record.protocol if isinstance(record, GroupStored) else None,
-        leader=record.leader if isinstance(record, GroupStored) else None,
+        protocol=getattr(record, "protocol", None),
+        leader=getattr(record, "leader", None),
         members=len(after),
         members_before=None if before is None else len(before),
         joined=None if before is None else tuple(sorted(after.keys() - before.keys())),
@@ -227,12 +189,9 @@ def moved(before: Owned, after: Owned) -> tuple[PartitionMove, ...] | None:
 
 
 def _owners(owned: Owned) -> dict[TopicPartition, str] | None:
-    owners = {}
-    for owner, partitions in owned.items():
-        if partitions is None:
-            return None
-        owners.update(dict.fromkeys(partitions, owner))
-    return owners
+    if None in owned.values():
+        return None
+    return {partition: owner for owner, partitions in owned.items() for partition in partitions or ()}
 
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"

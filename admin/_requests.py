@@ -6,9 +6,14 @@ coordinates. Errors 14, 15, 16 and lost connections are tried again until the cl
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import json
+import ssl
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any, Final
 
 from ..client import LATEST, BrokerConnectionError, Cluster, CommittedOffset
@@ -21,6 +26,7 @@ from ..protocol import (
     decode_assignment,
 )
 from ..protocol.messages.delete_groups import DeleteGroupsRequest
+from ..protocol.messages.describe_group_history import DescribeGroupHistoryRequest
 from ..protocol.messages.describe_groups import DescribeGroupsRequest
 from ..protocol.messages.list_groups import ListGroupsRequest
 from ..protocol.messages.offset_delete import (
@@ -29,13 +35,92 @@ from ..protocol.messages.offset_delete import (
     OffsetDeleteRequestTopic,
 )
 from ._errors import advised
-from .results import Coordinator, GroupDescription, ListedGroup, MemberDescription, Outcome, PartitionOffsets
+from .results import (
+    Coordinator,
+    GroupDescription,
+    HistoryEntry,
+    ListedGroup,
+    MemberDescription,
+    Outcome,
+    PartitionOffsets,
+)
 
 #: The only protocol type whose assignments are read (KIP-62).
 CONSUMER: Final = "consumer"
 
 _DEAD: Final = "Dead"
 _CLASSIC: Final = "classic"
+#: A broker that is there takes a connection at once; one that refuses is asked again for so long.
+_CONNECT_WITHIN_MS: Final = 1_000
+
+
+def cluster_for(
+    bootstrap: str | Iterable[str],
+    client_id: str,
+    timeout_ms: int,
+    ssl_context: ssl.SSLContext | None = None,
+) -> Cluster:
+    """A cluster whose every call ends within ``timeout_ms``, retries included."""
+    return Cluster(
+        bootstrap,
+        client_id,
+        request_timeout_ms=timeout_ms,
+        default_api_timeout_ms=timeout_ms,
+        connect_timeout_ms=timeout_ms,
+        ssl_context=ssl_context,
+    )
+
+
+async def connect_soon(cluster: Cluster) -> None:
+    """Connect, or close and raise BrokerConnectionError soon: a later call would try for the whole time."""
+    try:
+        await cluster.connect(min(_CONNECT_WITHIN_MS, cluster.default_api_timeout_ms))
+    except BaseException:
+        await cluster.close()
+        raise
+
+
+@asynccontextmanager
+async def connected(options: argparse.Namespace, client_id: str) -> AsyncIterator[Cluster]:
+    """The cluster of a command's ``--bootstrap`` and ``--timeout``, connected."""
+    cluster = cluster_for(options.bootstrap, client_id, max(1, round(options.timeout * 1_000)))
+    await connect_soon(cluster)
+    try:
+        yield cluster
+    finally:
+        await cluster.close()
+
+
+async def _ask(cluster: Cluster, group: str, body: Any, doing: str) -> Any:
+    """The coordinator's answer. KafkaError where the whole request is refused."""
+
+    async def attempt() -> Any:
+        response = await cluster.request_coordinator(group, body)
+        if response.error_code:
+            raise KafkaError(response.error_code, getattr(response, "error_message", None) or doing)
+        return response
+
+    return await cluster.at_coordinator(group, attempt)
+
+
+async def ask_history(cluster: Cluster, group: str, limit: int, after: int) -> list[HistoryEntry]:
+    """The coordinator's events. UnsupportedVersionError where the broker keeps none."""
+    body = DescribeGroupHistoryRequest(group_id=group, limit=limit, after=after)
+    response = await _ask(cluster, group, body, f"the history of group {group!r}")
+    return [
+        HistoryEntry(
+            row.sequence,
+            row.timestamp_ms,
+            row.kind,
+            row.generation,
+            row.cause,
+            row.member,
+            row.client_id,
+            row.client_host,
+            json.loads(row.details) if row.details else {},
+        )
+        for row in response.entries
+    ]
 
 
 async def list_groups(
@@ -66,23 +151,27 @@ async def _list_of(cluster: Cluster, node: int, states: list[str], types: list[s
     ]
 
 
-async def describe_group(cluster: Cluster, group: str) -> GroupDescription:
-    """State and members; no offsets. A group the broker does not know is "Dead" (KIP-1043)."""
+async def classic_group(cluster: Cluster, group: str) -> tuple[Any, Coordinator]:
+    """The row of a DescribeGroups, and who gave it. One of error 69 is there too: there is no such group."""
     body = DescribeGroupsRequest(groups=[group], include_authorized_operations=False)
 
-    async def attempt() -> GroupDescription:
+    async def attempt() -> tuple[Any, Coordinator]:
         node = await cluster.coordinator(group)
-        response = await cluster.request_coordinator(group, body)
-        (row,) = response.groups
-        missing = row.error_code == ErrorCode.GROUP_ID_NOT_FOUND
-        if row.error_code and not missing:
+        (row,) = (await cluster.request_coordinator(group, body)).groups
+        if row.error_code not in (ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND):
             raise KafkaError(row.error_code, row.error_message or f"describing group {group!r}")
-        where = Coordinator(node.node_id, node.address.host, node.address.port)
-        if missing:
-            return GroupDescription(group, _DEAD, "", "", None, where, ())
-        return _described(row, where)
+        return row, Coordinator(node.node_id, node.address.host, node.address.port)
 
-    found = await cluster.at_coordinator(group, attempt)
+    return await cluster.at_coordinator(group, attempt)
+
+
+async def describe_group(cluster: Cluster, group: str) -> GroupDescription:
+    """State and members; no offsets. A group the broker does not know is "Dead" (KIP-1043)."""
+    row, where = await classic_group(cluster, group)
+    if row.error_code:
+        found = GroupDescription(group, _DEAD, "", "", None, where, ())
+    else:
+        found = _described(row, where)
     return found if found.exists else await _of_another_type(cluster, found)
 
 
@@ -94,14 +183,11 @@ async def _of_another_type(cluster: Cluster, found: GroupDescription) -> GroupDe
     for row in await _list_of(cluster, node, [], []):
         if row.group == found.group and row.group_type not in (None, _CLASSIC):
             note = f"a group of type {row.group_type!r}: members are described for classic groups only"
-            return GroupDescription(
-                row.group,
-                row.state or "",
-                row.protocol_type,
-                "",
-                row.group_type,
-                found.coordinator,
-                (),
+            return replace(
+                found,
+                state=row.state or "",
+                protocol_type=row.protocol_type,
+                group_type=row.group_type,
                 notes=(note,),
             )
     return found
@@ -164,18 +250,10 @@ async def delete_offsets(
     """Delete committed offsets (KIP-496). KafkaError when the whole request is refused."""
     by_topic: dict[str, list[OffsetDeleteRequestPartition]] = {}
     for topic, number in sorted(set(partitions)):
-        row = OffsetDeleteRequestPartition(partition_index=number)
-        by_topic.setdefault(topic, []).append(row)
+        by_topic.setdefault(topic, []).append(OffsetDeleteRequestPartition(number))
     rows = [OffsetDeleteRequestTopic(name=topic, partitions=numbers) for topic, numbers in by_topic.items()]
     body = OffsetDeleteRequest(group_id=group, topics=rows)
-
-    async def attempt() -> Any:
-        response = await cluster.request_coordinator(group, body)
-        if response.error_code:
-            raise KafkaError(response.error_code, f"deleting offsets of group {group!r}")
-        return response
-
-    response = await cluster.at_coordinator(group, attempt)
+    response = await _ask(cluster, group, body, f"deleting offsets of group {group!r}")
     return {
         TopicPartition(topic.name, row.partition_index): outcome(row.error_code)
         for topic in response.topics

@@ -48,23 +48,17 @@ class Watcher:
     async def look(self, admin: GroupAdmin) -> tuple[GroupDescription, list[News]]:
         """The group now, and what is new since the last look."""
         now = (await admin.describe([self.group]))[self.group]
-        first = self.before is None
-        entries = await self._events(admin)
+        entries = await admin.events(self.group, self.sequence)
         if entries is None:
             news = [News(_now_ms(), text) for text in differences(self.before, now)]
         else:
-            news = [News(entry.timestamp_ms, told(entry)) for entry in entries]
+            self.sequence = entries[-1].sequence if entries else self.sequence
             # the past is for `timeline`; the last few events say how the group came to be as it is
-            news = news[-3:] if first else news
+            shown = entries[-3:] if self.before is None else entries
+            news = [News(entry.timestamp_ms, told(entry)) for entry in shown]
         self.before = now
         self.news.extend(news)
         return now, news
-
-    async def _events(self, admin: GroupAdmin) -> list[HistoryEntry] | None:
-        entries = await admin.events(self.group, self.sequence)
-        if entries:
-            self.sequence = entries[-1].sequence
-        return entries
 
 
 def told(entry: HistoryEntry) -> str:
@@ -172,7 +166,8 @@ class Lines(View):
     def show(self, now: GroupDescription, news: list[News]) -> None:
         for piece in news:
             self.screen.write(f"{_words.utc(piece.timestamp_ms)}  {tables.clean(piece.text)}\n")
-        line = f"{now.state}, members {len(now.members)}, lag {_shown(now.total_lag)}"
+        lag = "-" if now.total_lag is None else now.total_lag
+        line = f"{now.state}, members {len(now.members)}, lag {lag}"
         if line != self._last:
             self._last = line
             self.screen.write(f"{_words.utc(_now_ms())}  {line}\n")
@@ -217,10 +212,6 @@ class Picture(View):
         ]
         spaced = [piece for part in parts for piece in (part, Text(""))]
         self._live.update(Group(*spaced), refresh=True)
-
-
-def _shown(number: int | None) -> str:
-    return "-" if number is None else str(number)
 
 
 def _now_ms() -> int:

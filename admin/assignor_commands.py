@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Coroutine
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from .commands import TIMEOUT_S, add_common, names, reader, run_program, whole
+from .commands import add_commands, names, reader, run_program, whole
 
 #: What a test broker and a laptop bear; a typing mistake should not fill the memory.
 _MOST_MEMBERS, _MOST_PARTITIONS = 10_000, 1_000_000
@@ -21,14 +20,7 @@ class Joining(NamedTuple):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Give ``kohort assignors`` its commands."""
-    add_common(parser, "localhost:9092", TIMEOUT_S, False)
-    commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-
-    def command(name: str, words: str) -> argparse.ArgumentParser:
-        made = commands.add_parser(name, help=words, description=f"{words[0].upper()}{words[1:]}.")
-        add_common(made, argparse.SUPPRESS, argparse.SUPPRESS, argparse.SUPPRESS)
-        return made
-
+    command = add_commands(parser)
     command("list", "assignors that consumers here can name, and where each comes from")
     trying = command("try", "what a group would get from an assignor, and what would move")
     trying.add_argument(
@@ -43,8 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     compare.add_argument("assignors", metavar="NAME", nargs="+", help="as of try --assignor")
     _add_group(compare)
     compare.add_argument("--html", metavar="FILE", help="also a page with load bars and matrices of moves")
-    explain = command("explain", "why a group's balance cannot be better than it is")
-    _add_group(explain)
+    _add_group(command("explain", "why a group's balance cannot be better than it is"))
 
 
 def _add_group(parser: argparse.ArgumentParser) -> None:
@@ -100,10 +91,12 @@ def _at_most(number: int, most: int, text: str) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Run a command that ``add_arguments`` has read; the exit code."""
-    return run_program("kohort assignors", _perform, options)
 
+    def perform() -> int:
+        import asyncio
 
-def _perform(options: argparse.Namespace) -> Coroutine[Any, Any, int]:
-    from ._assignor_actions import perform
+        from ._assignor_actions import perform
 
-    return perform(options)
+        return asyncio.run(perform(options))
+
+    return run_program("kohort assignors", perform)

@@ -1,11 +1,12 @@
-"""``kohort groups``: its arguments, and what becomes of errors."""
+"""``kohort groups``: its arguments; and what all commands about a cluster share, errors included."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 from . import _words
@@ -27,30 +28,40 @@ _STATES: Final = (
 )
 _TYPES: Final = ("classic", "consumer", "share", "streams")
 
-Perform = Callable[[argparse.Namespace], Coroutine[Any, Any, int]]
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Give ``kohort groups`` its commands."""
+    command = add_commands(parser)
+    _add_list(command("list", "all groups of all brokers"))
+    command("describe", "a group's state, members, and lag by partition", "group")
+    _add_timeline(command("timeline", "a group's last generations: when, why, how long, who moved", "group"))
+    watch = command("watch", "a group as it changes, until Ctrl-C", "group")
+    watch.add_argument(
+        "--interval", metavar="SECONDS", type=_positive, default=1.0, help="(default: %(default)s)"
+    )
+    watch.add_argument("--count", metavar="N", type=_count, help="end after so many looks")
+    words = "what a reset of committed offsets would do; --execute does it"
+    _add_reset(command("reset-offsets", words, "group"))
+    delete = command("delete", "delete groups that have no members, with their offsets")
+    delete.add_argument("groups", metavar="GROUP", nargs="+")
+    words = "delete committed offsets of topics that no member reads"
+    _add_topics(command("delete-offsets", words, "group"), required=True)
+
+
+def add_commands(parser: argparse.ArgumentParser) -> Callable[..., argparse.ArgumentParser]:
+    """Give ``parser`` actions: the result makes one of a name, a description and names of arguments."""
     add_common(parser, "localhost:9092", TIMEOUT_S, False)
     commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
 
-    def command(name: str, words: str) -> argparse.ArgumentParser:
+    def command(name: str, words: str, *arguments: str) -> argparse.ArgumentParser:
         made = commands.add_parser(name, help=words, description=f"{words[0].upper()}{words[1:]}.")
         # also behind the action; what is not said there is left to what was said before it
         add_common(made, argparse.SUPPRESS, argparse.SUPPRESS, argparse.SUPPRESS)
+        for argument in arguments:
+            made.add_argument(argument, metavar=argument.upper())
         return made
 
-    _add_list(command("list", "all groups of all brokers"))
-    _add_group(command("describe", "a group's state, members, and lag by partition"))
-    _add_timeline(command("timeline", "a group's last generations: when, why, how long, who moved"))
-    _add_watch(command("watch", "a group as it changes, until Ctrl-C"))
-    _add_reset(command("reset-offsets", "what a reset of committed offsets would do; --execute does it"))
-    delete = command("delete", "delete groups that have no members, with their offsets")
-    delete.add_argument("groups", metavar="GROUP", nargs="+")
-    offsets = command("delete-offsets", "delete committed offsets of topics that no member reads")
-    _add_group(offsets)
-    _add_topics(offsets, required=True)
+    return command
 
 
 def add_common(parser: argparse.ArgumentParser, bootstrap: Any, timeout: Any, as_json: Any) -> None:
@@ -73,31 +84,19 @@ def add_common(parser: argparse.ArgumentParser, bootstrap: Any, timeout: Any, as
     )
 
 
-def _add_group(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("group", metavar="GROUP")
-
-
 def _add_list(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--state",
-        dest="states",
-        metavar="STATE,...",
-        type=reader(_states),
-        default=[],
-        help=f"of {', '.join(_STATES)}",
-    )
-    parser.add_argument(
-        "--type",
-        dest="types",
-        metavar="TYPE,...",
-        type=reader(_types),
-        default=[],
-        help=f"of {', '.join(_TYPES)}",
-    )
+    for what, known in (("state", _STATES), ("type", _TYPES)):
+        parser.add_argument(
+            f"--{what}",
+            dest=f"{what}s",
+            metavar=f"{what.upper()},...",
+            type=reader(partial(_known, known=known, what=what)),
+            default=[],
+            help=f"of {', '.join(known)}",
+        )
 
 
 def _add_timeline(parser: argparse.ArgumentParser) -> None:
-    _add_group(parser)
     parser.add_argument(
         "--limit", metavar="N", type=_count, default=20, help="generations to show (default: %(default)s)"
     )
@@ -114,16 +113,7 @@ def _add_timeline(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_watch(parser: argparse.ArgumentParser) -> None:
-    _add_group(parser)
-    parser.add_argument(
-        "--interval", metavar="SECONDS", type=_positive, default=1.0, help="(default: %(default)s)"
-    )
-    parser.add_argument("--count", metavar="N", type=_count, help="end after so many looks")
-
-
 def _add_reset(parser: argparse.ArgumentParser) -> None:
-    _add_group(parser)
     to = parser.add_argument_group("where to (one of these)").add_mutually_exclusive_group(required=True)
     add: Callable[..., Any] = to.add_argument
     add("--to-earliest", action="store_true", help="the first record there is")
@@ -187,14 +177,6 @@ def _known(text: str, known: Sequence[str], what: str) -> list[str]:
     return [spelled[name.lower()] for name in wanted]
 
 
-def _states(text: str) -> list[str]:
-    return _known(text, _STATES, "state")
-
-
-def _types(text: str) -> list[str]:
-    return _known(text, _TYPES, "type")
-
-
 def whole(text: str, least: int) -> int:
     if not (text.isascii() and text.isdigit() and least <= int(text) < 2**63):
         raise argparse.ArgumentTypeError(f"{text!r}: give a whole number from {least} on")
@@ -221,13 +203,25 @@ def _positive(text: str) -> float:
 
 def run(options: argparse.Namespace) -> int:
     """Run a command that ``add_arguments`` has read; the exit code."""
-    return run_program("kohort groups", _perform, options)
+
+    def perform() -> int:
+        import asyncio
+
+        from ._actions import perform
+
+        return asyncio.run(perform(options))
+
+    return run_program("kohort groups", perform, interrupted=OK if options.action == "watch" else INTERRUPTED)
 
 
-def run_program(program: str, perform: Perform, options: argparse.Namespace) -> int:
+def run_program(
+    program: str, perform: Callable[[], int], *, refused: int = REFUSED, interrupted: int = INTERRUPTED
+) -> int:
     """Run ``perform``; the exit code. Errors are one line on standard error, behind the program's name."""
     try:
-        code = _perform_or_say(program, perform, options)
+        code, words = _perform(perform, refused)
+        if words:
+            print(f"{program}:", " ".join(words.split()), file=sys.stderr)
         sys.stdout.flush()
         return code
     except BrokenPipeError:
@@ -235,30 +229,23 @@ def run_program(program: str, perform: Perform, options: argparse.Namespace) -> 
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
     except KeyboardInterrupt:
-        return OK if options.action == "watch" else INTERRUPTED
+        return interrupted
 
 
-def _perform(options: argparse.Namespace) -> Coroutine[Any, Any, int]:
-    from ._actions import perform
-
-    return perform(options)
-
-
-def _perform_or_say(program: str, perform: Perform, options: argparse.Namespace) -> int:
-    import asyncio
-
+def _perform(perform: Callable[[], int], refused: int) -> tuple[int, str]:
+    """The exit code, and what is to be said."""
     from ..client import BrokerConnectionError, ConfigError
     from ..protocol import KohortError
 
-    def say(words: str, code: int) -> int:
-        print(f"{program}:", " ".join(words.split()), file=sys.stderr)
-        return code
-
     try:
-        return asyncio.run(perform(options))
+        return perform(), ""
+    except BrokenPipeError:
+        raise
     except ConfigError as error:
-        return say(str(error), WRONG_USE)
+        return WRONG_USE, str(error)
     except BrokerConnectionError as error:
-        return say(f"cannot reach the cluster: {error}; is --bootstrap right?", UNREACHABLE)
+        return UNREACHABLE, f"cannot reach the cluster: {error}; is --bootstrap right?"
     except KohortError as error:
-        return say(str(error), REFUSED)
+        return refused, str(error)
+    except OSError as error:
+        return WRONG_USE, f"{error.filename or ''}: {error.strerror or error}"

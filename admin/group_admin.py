@@ -6,9 +6,10 @@ import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Final, Self, TypeVar
 
-from ..client import Cluster, CommittedOffset
+from ..client import CommittedOffset
 from ..protocol import ErrorCode, KafkaError, TopicPartition, UnsupportedVersionError
 from . import _history, _requests, reset
 from ._errors import advised, with_advice
@@ -20,8 +21,6 @@ Item = TypeVar("Item")
 
 #: Groups that are asked about at the same time.
 _AT_ONCE: Final = 16
-
-_CONNECT_WITHIN_MS: Final = 1_000
 
 
 class GroupAdmin:
@@ -40,15 +39,7 @@ class GroupAdmin:
         client_id: str = "kohort-admin",
         ssl_context: ssl.SSLContext | None = None,
     ) -> None:
-        self._timeout_ms = timeout_ms
-        self._cluster = Cluster(
-            bootstrap,
-            client_id,
-            request_timeout_ms=timeout_ms,
-            default_api_timeout_ms=timeout_ms,
-            connect_timeout_ms=timeout_ms,
-            ssl_context=ssl_context,
-        )
+        self._cluster = _requests.cluster_for(bootstrap, client_id, timeout_ms, ssl_context)
 
     def __repr__(self) -> str:
         return f"GroupAdmin({self._cluster!r})"
@@ -62,11 +53,7 @@ class GroupAdmin:
 
     async def connect(self) -> None:
         """Reach a bootstrap broker. A broker that refuses is asked again for a second, no longer."""
-        try:
-            await self._cluster.connect(min(_CONNECT_WITHIN_MS, self._timeout_ms))
-        except BaseException:
-            await self._cluster.close()
-            raise
+        await _requests.connect_soon(self._cluster)
 
     async def close(self) -> None:
         """Close every connection. Safe to call again."""
@@ -84,11 +71,7 @@ class GroupAdmin:
         rows = await _requests.list_groups(self._cluster, states, types)
         if states and any(row.state is None for row in rows):
             rows = await self._each(rows, self._with_state)
-        return [
-            row
-            for row in rows
-            if _matches(row.state, states) and _matches(row.group_type or "classic", types)
-        ]
+        return [r for r in rows if _matches(r.state, states) and _matches(r.group_type or "classic", types)]
 
     async def _with_state(self, row: ListedGroup) -> ListedGroup:
         found = await _requests.describe_group(self._cluster, row.group)
@@ -158,10 +141,8 @@ class GroupAdmin:
     async def delete_groups(self, groups: Iterable[str]) -> dict[str, Outcome]:
         """Delete groups with their offsets; what became of each (68 has members, 69 does not exist)."""
         wanted = list(dict.fromkeys(groups))
-        return dict(zip(wanted, await self._each(wanted, self._delete), strict=True))
-
-    async def _delete(self, group: str) -> Outcome:
-        return await _requests.delete_group(self._cluster, group)
+        delete = partial(_requests.delete_group, self._cluster)
+        return dict(zip(wanted, await self._each(wanted, delete), strict=True))
 
     @with_advice
     async def delete_offsets(
@@ -212,7 +193,7 @@ class GroupAdmin:
         A group that does not exist has none.
         """
         try:
-            return await _history.ask_history(self._cluster, group, -1, after)
+            return await _requests.ask_history(self._cluster, group, -1, after)
         except UnsupportedVersionError:
             return None
         except KafkaError as error:

@@ -134,5 +134,5 @@ def _weights(fields: Mapping[str, Any], topics: Mapping[str, TopicInfo]) -> dict
             if weight is not None:
                 weights[TopicPartition(topic, number)] = float(weight)
     known = {*topics, *(f"{t}-{n}" for t, info in topics.items() for n in range(info.partition_count))}
-    _only(fields, known, "weights") if len(fields.keys() - known) else None
+    _only(fields, known, "weights")
     return weights

@@ -10,15 +10,13 @@ from ..client import Cluster
 from ..consumer.weights import measure_weights
 from ..protocol import (
     ErrorCode,
-    KafkaError,
     Subscription,
     TopicPartition,
     decode_assignment,
     decode_subscription,
 )
-from ..protocol.messages.describe_groups import DescribeGroupsRequest
 from ._errors import advised
-from ._requests import CONSUMER
+from ._requests import CONSUMER, classic_group
 from .workbench import GroupSnapshot, WorkbenchError
 
 #: Members tell what they subscribe to in these states only.
@@ -47,18 +45,10 @@ async def take_snapshot(cluster: Cluster, group: str, *, wait_s: float = 15.0) -
 
 
 async def _settled(cluster: Cluster, group: str, wait_s: float) -> Any:
-    body = DescribeGroupsRequest(groups=[group], include_authorized_operations=False)
-
-    async def attempt() -> Any:
-        (row,) = (await cluster.request_coordinator(group, body)).groups
-        if row.error_code and row.error_code != ErrorCode.GROUP_ID_NOT_FOUND:
-            raise KafkaError(row.error_code, row.error_message or f"describing group {group!r}")
-        return row
-
     try:
         async with asyncio.timeout(wait_s):
             while True:
-                row = await cluster.at_coordinator(group, attempt)
+                row, _ = await classic_group(cluster, group)
                 if row.group_state in _TELLING:
                     break
                 await asyncio.sleep(_ASK_AGAIN_S)

@@ -5,21 +5,23 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from ._screen import document
+from ._screen import OK, WRONG_USE, document
+from .commands import run_program
 
 if TYPE_CHECKING:
     from ..log.tools.dump import Dumped
-    from ..log.tools.verify import VerifiedFolder
+    from ..log.tools.verify import Finding, VerifiedFolder
 
-#: Exit codes: all is well, something is damaged, asked for what cannot be done.
-OK, DAMAGE, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
+#: Exit code: something is damaged.
+DAMAGE: Final = 1
 
 _OFFSETS_FOLDER: Final = "__consumer_offsets-"
 _INDENTED: Final = {"record", "marker"}
+#: What the JSON document tells of a partition.
+_TOLD: Final = ("topic", "partition", "segments", "batches", "records", "bytes", "start_offset", "end_offset")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,26 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run a command that ``add_arguments`` has read; the exit code. Errors are one line on standard error."""
-    from ..protocol import KohortError
-
-    try:
-        code = _verify(options) if options.action == "verify" else _dump(options)
-        sys.stdout.flush()
-        return code
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OK
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except KohortError as error:
-        return _say(str(error))
-    except OSError as error:
-        return _say(f"{error.filename or ''}: {error.strerror or error}")
-
-
-def _say(words: str) -> int:
-    print("kohort log:", " ".join(words.split()), file=sys.stderr)
-    return WRONG_USE
+    action = _verify if options.action == "verify" else _dump
+    return run_program("kohort log", lambda: action(options), refused=WRONG_USE)
 
 
 # --- verify -------------------------------------------------------------------------------------------------
@@ -72,12 +56,16 @@ def _verify(options: argparse.Namespace) -> int:
     from ..log.tools.verify import verify_folder
 
     found = verify_folder(options.folder)
-    damaged = [finding for finding in found.all_findings() if finding.level != "note"]
+    damaged = _damaged(found.all_findings())
     if options.json:
         print(document({"damaged": bool(damaged), **_fields(found)}))
     else:
         _show(found, len(damaged))
     return DAMAGE if damaged else OK
+
+
+def _damaged(findings: Iterable[Finding]) -> list[Finding]:
+    return [finding for finding in findings if finding.level != "note"]
 
 
 def _fields(found: VerifiedFolder) -> dict[str, Any]:
@@ -87,17 +75,8 @@ def _fields(found: VerifiedFolder) -> dict[str, Any]:
         "clean_stop": found.clean_stop,
         "findings": list(found.all_findings()),
         "partitions": [
-            {
-                "topic": partition.topic,
-                "partition": partition.partition,
-                "segments": partition.segments,
-                "batches": partition.batches,
-                "records": partition.records,
-                "bytes": partition.bytes,
-                "start_offset": partition.start_offset,
-                "end_offset": partition.end_offset,
-                "damaged": any(finding.level != "note" for finding in partition.findings),
-            }
+            {name: getattr(partition, name) for name in _TOLD}
+            | {"damaged": bool(_damaged(partition.findings))}
             for partition in found.partitions
         ],
     }
@@ -110,19 +89,11 @@ def _show(found: VerifiedFolder, damaged: int) -> None:
 
     console = Console(highlight=False, markup=False)
     headings = ["LOG", "START", "END", "RECORDS", "BATCHES", "SEGMENTS", "BYTES", ""]
-    rows = [
-        (
-            f"{partition.topic}-{partition.partition}",
-            partition.start_offset,
-            partition.end_offset,
-            partition.records,
-            partition.batches,
-            partition.segments,
-            partition.bytes,
-            "damaged" if any(finding.level != "note" for finding in partition.findings) else "ok",
-        )
-        for partition in found.partitions
-    ]
+    rows = []
+    for p in found.partitions:
+        sizes = (p.records, p.batches, p.segments, p.bytes)
+        state = "damaged" if _damaged(p.findings) else "ok"
+        rows.append((f"{p.topic}-{p.partition}", p.start_offset, p.end_offset, *sizes, state))
     console.print(table(headings, rows))
     for finding in found.all_findings():
         where = finding.file + (f", byte {finding.position}" if finding.position >= 0 else "")
@@ -143,9 +114,8 @@ def _dump(options: argparse.Namespace) -> int:
 
     code = OK
     for path in options.files:
-        offsets = options.offsets or _OFFSETS_FOLDER in os.path.basename(
-            os.path.dirname(os.path.abspath(path))
-        )
+        folder = os.path.basename(os.path.dirname(os.path.abspath(path)))
+        offsets = options.offsets or _OFFSETS_FOLDER in folder
         if not options.json and len(options.files) > 1:
             print(f"{_quoted(path)}:")
         for entry in _decoded(dump_file(path, records=options.records), offsets=offsets):

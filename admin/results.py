@@ -176,20 +176,20 @@ class Generation:
     generation: int
     timestamp_ms: int
     state: str
-    cause: str | None
-    member: str | None
-    client_id: str | None
-    client_host: str | None
-    duration_ms: int | None
-    join_ms: int | None
-    protocol: str | None
-    leader: str | None
-    members: int
-    members_before: int | None
-    joined: tuple[str, ...] | None
-    left: tuple[str, ...] | None
-    moves: tuple[PartitionMove, ...] | None
-    partitions_moved: int | None
+    cause: str | None = None
+    member: str | None = None
+    client_id: str | None = None
+    client_host: str | None = None
+    duration_ms: int | None = None
+    join_ms: int | None = None
+    protocol: str | None = None
+    leader: str | None = None
+    members: int = 0
+    members_before: int | None = None
+    joined: tuple[str, ...] | None = None
+    left: tuple[str, ...] | None = None
+    moves: tuple[PartitionMove, ...] | None = None
+    partitions_moved: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

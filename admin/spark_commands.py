@@ -5,16 +5,9 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-from typing import TYPE_CHECKING, Final
 
 from ._screen import OK, REFUSED, Screen
 from .commands import TIMEOUT_S, add_common, run_program
-
-if TYPE_CHECKING:
-    from ..client import Cluster
-
-#: A broker that is there takes a connection at once.
-_CONNECT_WITHIN_MS: Final = 1_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,40 +29,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run a command that ``add_arguments`` has read; the exit code. Errors are one line on standard error."""
-    return run_program("kohort spark", _perform, options)
+    import asyncio
 
-
-async def _perform(options: argparse.Namespace) -> int:
-    from ..client import Cluster
-
-    timeout_ms = max(1, round(options.timeout * 1_000))
-    cluster = Cluster(
-        options.bootstrap,
-        "kohort-spark",
-        request_timeout_ms=timeout_ms,
-        default_api_timeout_ms=timeout_ms,
-        connect_timeout_ms=timeout_ms,
-    )
     action = _status if options.action == "status" else _import
-    try:
-        return await action(cluster, options, Screen(as_json=options.json))
-    finally:
-        await cluster.close()
+    screen = Screen(as_json=options.json)
+    return run_program("kohort spark", lambda: asyncio.run(action(options, screen)))
 
 
-async def _connect(cluster: Cluster, options: argparse.Namespace) -> None:
-    """Nobody there is an error soon: what comes after it would try for the whole time."""
-    await cluster.connect(min(_CONNECT_WITHIN_MS, options.timeout * 1_000))
-
-
-async def _status(cluster: Cluster, options: argparse.Namespace, screen: Screen) -> int:
+async def _status(options: argparse.Namespace, screen: Screen) -> int:
     from ..protocol import KohortError, TopicPartition
     from ..spark import format_offsets
     from ..spark.status import job_status
+    from ._requests import connected
     from .tables import table
 
-    await _connect(cluster, options)
-    status = await job_status(cluster, options.group)
+    async with connected(options, "kohort-spark") as cluster:
+        status = await job_status(cluster, options.group)
     if screen.as_json:
         rows = [dataclasses.asdict(row) | {"lag": row.lag} for row in status.partitions]
         offsets = {TopicPartition(row.topic, row.partition): row.committed for row in status.partitions}
@@ -90,18 +65,19 @@ async def _status(cluster: Cluster, options: argparse.Namespace, screen: Screen)
     return OK
 
 
-async def _import(cluster: Cluster, options: argparse.Namespace, screen: Screen) -> int:
+async def _import(options: argparse.Namespace, screen: Screen) -> int:
     from ..client import CommittedOffset, ConfigError
     from ..spark import format_offsets
     from ..spark.status import CheckpointError, read_checkpoint
+    from ._requests import connected
 
     try:
         number, offsets = read_checkpoint(options.folder)
     except (CheckpointError, OSError, ValueError) as error:
         raise ConfigError(str(error)) from error
     if options.execute:
-        await _connect(cluster, options)
-        await cluster.commit(options.group, {p: CommittedOffset(at) for p, at in offsets.items()})
+        async with connected(options, "kohort-spark") as cluster:
+            await cluster.commit(options.group, {p: CommittedOffset(at) for p, at in offsets.items()})
     text = format_offsets(offsets)
     if screen.as_json:
         found = {"batch": number, "offsets": json.loads(text), "committed": options.execute}

@@ -78,22 +78,11 @@ def described(found: GroupDescription) -> list[Any]:
         parts.append(_members(found))
     if found.partitions:
         owners = {member.member_id: member.owner for member in found.members}
-        parts.append(
-            table(
-                ["TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "MEMBER"],
-                (
-                    (
-                        p.topic,
-                        p.partition,
-                        p.committed_offset,
-                        p.end_offset,
-                        p.lag,
-                        owners.get(p.member_id or ""),
-                    )
-                    for p in found.partitions
-                ),
-            )
+        rows = (
+            (p.topic, p.partition, p.committed_offset, p.end_offset, p.lag, owners.get(p.member_id or ""))
+            for p in found.partitions
         )
+        parts.append(table(["TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "MEMBER"], rows))
     return parts
 
 
@@ -145,23 +134,12 @@ def _ranges(numbers: Sequence[int]) -> str:
 
 def timeline(history: GroupHistory) -> list[Any]:
     """A row for each generation, oldest first."""
-    return [
-        table(
-            ["ENDED (UTC)", "GEN", "STATE", "MEMBERS", "CAUSE", "TOOK", "MOVED"],
-            (
-                (
-                    _words.utc(row.timestamp_ms),
-                    row.generation,
-                    row.state,
-                    _before_and_after(row),
-                    _cause(row),
-                    "unknown" if row.duration_ms is None else _words.span(row.duration_ms),
-                    _moved(row),
-                )
-                for row in history.generations
-            ),
-        )
-    ]
+    rows = []
+    for row in history.generations:
+        took = "unknown" if row.duration_ms is None else _words.span(row.duration_ms)
+        when = _words.utc(row.timestamp_ms)
+        rows.append((when, row.generation, row.state, _before_and_after(row), _cause(row), took, _moved(row)))
+    return [table(["ENDED (UTC)", "GEN", "STATE", "MEMBERS", "CAUSE", "TOOK", "MOVED"], rows)]
 
 
 def _before_and_after(row: Generation) -> str:
@@ -211,24 +189,12 @@ def short(text: str) -> str:
 
 def events(entries: Iterable[HistoryEntry]) -> list[Any]:
     """A row for each event, oldest first."""
-    return [
-        table(
-            ["WHEN (UTC)", "SEQ", "GEN", "EVENT", "CAUSE", "MEMBER", "CLIENT", "HOST"],
-            (
-                (
-                    _words.utc(row.timestamp_ms),
-                    row.sequence,
-                    row.generation,
-                    row.kind,
-                    short(row.cause),
-                    row.member or None,
-                    row.client_id or None,
-                    row.client_host or None,
-                )
-                for row in entries
-            ),
-        )
-    ]
+    rows = []
+    for row in entries:
+        who = (row.member or None, row.client_id or None, row.client_host or None)
+        when = _words.utc(row.timestamp_ms)
+        rows.append((when, row.sequence, row.generation, row.kind, short(row.cause), *who))
+    return [table(["WHEN (UTC)", "SEQ", "GEN", "EVENT", "CAUSE", "MEMBER", "CLIENT", "HOST"], rows)]
 
 
 def changes(plan: ResetPlan) -> Table:
@@ -238,7 +204,7 @@ def changes(plan: ResetPlan) -> Table:
     )
 
 
-def outcomes(headings: Sequence[str], rows: Mapping[tuple[str, ...], Outcome]) -> Table:
+def outcomes(headings: Sequence[str], rows: Mapping[Any, Outcome]) -> Table:
     return table([*headings, "RESULT"], ((*names, done.error or "deleted") for names, done in rows.items()))
 
 

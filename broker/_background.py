@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 from ..protocol import KafkaError
 from ._cleaner import LogCleaner
-from ._partition import Partition
 from ._process import DescriptorWatch
 from ._settings import BrokerSettings
 from ._topics import Topics
@@ -36,7 +35,7 @@ class Background:
     def start(self) -> None:
         settings = self._settings
         self._tasks = [
-            asyncio.create_task(self._each(settings.log_retention_check_interval_ms / 1000, self._retain)),
+            asyncio.create_task(self._retain(settings.log_retention_check_interval_ms / 1000)),
             asyncio.create_task(self._checkpoint(settings.log_flush_offset_checkpoint_interval_ms / 1000)),
         ]
         self._cleaner.start()
@@ -48,22 +47,16 @@ class Background:
             await asyncio.wait(self._tasks)
         await self._cleaner.stop()
 
-    async def _each(self, interval_s: float, work: Callable[[Partition], None]) -> None:
+    async def _retain(self, interval_s: float) -> None:
         while True:
             await asyncio.sleep(interval_s)
-            await self._over_all(work)
-
-    async def _over_all(self, work: Callable[[Partition], None]) -> None:
-        for partition in self._topics.logs.partitions():
-            try:
-                work(partition)
-            except Exception:
-                # whatever it is: all other partitions, and the next pass, go on
-                log.exception("retention failed for %s-%d", partition.topic.name, partition.index)
-            await asyncio.sleep(0)  # requests come between two partitions
-
-    def _retain(self, partition: Partition) -> None:
-        partition.apply_retention(self._now_ms())
+            for partition in self._topics.logs.partitions():
+                try:
+                    partition.apply_retention(self._now_ms())
+                except Exception:
+                    # whatever it is: all other partitions, and the next pass, go on
+                    log.exception("retention failed for %s-%d", partition.topic.name, partition.index)
+                await asyncio.sleep(0)  # requests come between two partitions
 
     async def _checkpoint(self, interval_s: float) -> None:
         while True:

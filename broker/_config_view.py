@@ -14,8 +14,8 @@ from ._live_settings import (
     STATIC_BROKER_SOURCE,
     LiveSettings,
 )
-from ._settings import BrokerSettings, topic_defaults
-from ._topic_config import TopicConfig
+from ._settings import BrokerSettings
+from ._topic_config import TopicConfig, topic_defaults
 from .security._listeners import PREFIX
 
 if TYPE_CHECKING:
@@ -24,13 +24,16 @@ if TYPE_CHECKING:
 #: The source of what was set for a topic, Kafka's number.
 TOPIC_SOURCE = 1
 
+#: Name, value and source.
+_Synonym = tuple[str, str | None, int]
+
 #: Kafka's numbers of config types.
 _BOOLEAN, _STRING, _INT, _LONG, _DOUBLE, _LIST, _PASSWORD = 1, 2, 3, 5, 6, 7, 9
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigRow:
-    """One config. ``synonyms`` are (name, value, source), the one in force first."""
+    """One config. The first of the ``synonyms`` is in force."""
 
     name: str
     value: str | None
@@ -38,7 +41,7 @@ class ConfigRow:
     read_only: bool
     type: int
     doc: str
-    synonyms: tuple[tuple[str, str | None, int], ...]
+    synonyms: tuple[_Synonym, ...]
     sensitive: bool = False
 
 
@@ -53,22 +56,20 @@ def topic_rows(node: Node, configs: Mapping[str, Any]) -> list[ConfigRow]:
         if setting.row.default_from:
             synonyms += _broker_synonyms(node.live, broker[setting.row.default_from])
         value = configs.get(name, defaults.get(name, setting.default))
-        if synonyms:
-            source = synonyms[0][2]
-        else:
-            source = DEFAULT_SOURCE if value == setting.default else STATIC_BROKER_SOURCE
-        rows.append(
-            ConfigRow(
-                setting.kafka_name,
-                as_text(value),
-                source,
-                False,
-                _type(setting),
-                setting.row.doc,
-                tuple(synonyms),
-            )
-        )
+        source = DEFAULT_SOURCE if value == setting.default else STATIC_BROKER_SOURCE
+        rows.append(_row(setting, as_text(value), synonyms, source))
     return rows
+
+
+def _row(
+    setting: Setting, value: str | None, synonyms: list[_Synonym], source: int, *, read_only: bool = False
+) -> ConfigRow:
+    """``source`` is that of a value that has no synonyms."""
+    if synonyms:
+        source = synonyms[0][2]
+    kind, row = _type(setting), setting.row
+    name = setting.kafka_name
+    return ConfigRow(name, value, source, read_only, kind, row.doc, tuple(synonyms), row.sensitive)
 
 
 def default_rows(node: Node) -> list[ConfigRow]:
@@ -85,20 +86,10 @@ def broker_rows(node: Node) -> list[ConfigRow]:
     """All settings of the broker."""
     rows = []
     for setting in settings_of(BrokerSettings).values():
+        value = _shown(setting, getattr(node.settings, setting.name))
         synonyms = _broker_synonyms(node.live, setting)
-        source = synonyms[0][2] if synonyms else DEFAULT_SOURCE
-        rows.append(
-            ConfigRow(
-                setting.kafka_name,
-                _shown(setting, getattr(node.settings, setting.name)),
-                source,
-                setting.name not in DYNAMIC,
-                _type(setting),
-                setting.row.doc,
-                tuple(synonyms),
-                setting.row.sensitive,
-            )
-        )
+        fixed = setting.name not in DYNAMIC
+        rows.append(_row(setting, value, synonyms, DEFAULT_SOURCE, read_only=fixed))
     return rows + _listener_rows(node.live)
 
 
@@ -108,13 +99,12 @@ def _listener_rows(live: LiveSettings) -> list[ConfigRow]:
     for name in live.of_broker:
         if name.startswith(PREFIX):
             setting, synonyms = live.of_listener(name)
-            texts = tuple((known_as, as_text(value), source) for known_as, value, source in synonyms)
-            (_, value, source), *_ = texts
-            rows.append(ConfigRow(name, value, source, False, _type(setting), setting.row.doc, texts))
+            texts = [(known_as, as_text(value), source) for known_as, value, source in synonyms]
+            rows.append(replace(_row(setting, texts[0][1], texts, DEFAULT_SOURCE), name=name))
     return rows
 
 
-def _broker_synonyms(live: LiveSettings, setting: Setting) -> list[tuple[str, str | None, int]]:
+def _broker_synonyms(live: LiveSettings, setting: Setting) -> list[_Synonym]:
     return [(name, _shown(setting, value), source) for name, value, source in live.synonyms(setting)]
 
 

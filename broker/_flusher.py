@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from ..log import NoDescriptorsError, PartitionLog
 from ..protocol import ErrorCode, KafkaError
@@ -19,28 +20,20 @@ from .metrics import Histogram
 AGAIN_S = 1.0
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Flusher:
     """Flushes of one log. ``on_flushed`` is called after each, ``on_failed`` when the log went offline;
     ``times`` are told how long each took.
     """
 
-    __slots__ = ("_log", "_on_failed", "_on_flushed", "_task", "_timer", "_times", "_waiting", "_wanted")
-
-    def __init__(
-        self,
-        log: PartitionLog,
-        on_flushed: Callable[[], None],
-        on_failed: Callable[[KafkaError], None],
-        times: Histogram,
-    ) -> None:
-        self._times = times
-        self._log = log
-        self._on_flushed = on_flushed
-        self._on_failed = on_failed
-        self._wanted = False
-        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
-        self._task: asyncio.Task[None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
+    _log: PartitionLog
+    _on_flushed: Callable[[], None]
+    _on_failed: Callable[[KafkaError], None]
+    _times: Histogram
+    _wanted: bool = field(default=False, init=False)
+    _waiting: list[tuple[int, asyncio.Future[None]]] = field(default_factory=list, init=False)
+    _task: asyncio.Task[None] | None = field(default=None, init=False)
+    _timer: asyncio.TimerHandle | None = field(default=None, init=False)
 
     def __repr__(self) -> str:
         return f"Flusher({self._log}, {len(self._waiting)} waiting)"

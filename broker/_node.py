@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from ..cluster import ClusterImage, Document, ProducerIds
 from ..coordinator import GroupCoordinator
@@ -13,20 +12,18 @@ from ._local_logs import LocalLogs
 from ._settings import BrokerSettings
 from ._topics import Topics
 from ._turns import LongWork
+from .authorizer import Authorizer
 from .metrics import BrokerMetrics
 from .quotas import ClientQuotas, Throttle
 from .security._scram_users import ScramUsers
-
-if TYPE_CHECKING:
-    from .authorizer import Authorizer
 
 
 @dataclass(slots=True)
 class Node:
     """One broker's parts, handed to every handler.
 
-    ``authorizer`` is None
-    where there are no access rules. ``now_ms`` is the wall clock that timestamps are compared with.
+    ``authorizer`` is None where there are no access rules. ``now_ms`` is the wall clock that timestamps are
+    compared with.
     """
 
     node_id: int

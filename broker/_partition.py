@@ -12,7 +12,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import Protocol
 from uuid import UUID
 
@@ -104,6 +104,7 @@ class Files(Protocol):
         ...
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Partition:
     """One partition. ``waiters`` are waiting Fetch requests, told of the next append and of a deletion.
 
@@ -111,41 +112,28 @@ class Partition:
     are, and nothing is read or written until somebody has seen to them and started the broker again.
     """
 
-    __slots__ = (
-        "_damage",
-        "_files",
-        "_flusher",
-        "_leader_epoch",
-        "_log",
-        "_missed",
-        "_told",
-        "_unopened",
-        "index",
-        "topic",
-        "waiters",
-    )
+    topic: LocalTopic
+    index: int
+    _files: Files
+    _: KW_ONLY
+    on_disk: InitVar[bool]
+    waiters: set[Waiter] = field(default_factory=set, init=False)
+    #: The files; None if nothing was ever written, or nobody has asked for them yet.
+    log: PartitionLog | None = field(default=None, init=False)
+    _damage: str | None = field(default=None, init=False)
+    _leader_epoch: int | None = field(default=0, init=False)
+    _unopened: bool = field(default=False, init=False)
+    _flusher: Flusher | None = field(default=None, init=False)
+    _told: tuple[str, int] | None = field(default=None, init=False)
+    # first batches that were refused since the folder could not be made
+    _missed: deque[BatchHeader] = field(default_factory=lambda: deque(maxlen=_MAX_MISSED), init=False)
 
-    def __init__(self, topic: LocalTopic, index: int, files: Files, *, on_disk: bool) -> None:
-        self._damage: str | None = None
-        self.topic = topic
-        self.index = index
-        self.waiters: set[Waiter] = set()
-        self._leader_epoch: int | None = None if on_disk else 0
-        self._log: PartitionLog | None = None
-        self._unopened = on_disk
-        self._flusher: Flusher | None = None
-        self._told: tuple[str, int] | None = None
-        self._files = files
-        # first batches that were refused since the folder could not be made
-        self._missed: deque[BatchHeader] = deque(maxlen=_MAX_MISSED)
+    def __post_init__(self, on_disk: bool) -> None:
+        if on_disk:
+            self._leader_epoch, self._unopened = None, True
 
     def __repr__(self) -> str:
-        return f"Partition({self.topic.name}-{self.index}, {self._log}, {len(self.waiters)} waiting)"
-
-    @property
-    def log(self) -> PartitionLog | None:
-        """The files, None if nothing was ever written, or nobody has asked for them yet."""
-        return self._log
+        return f"Partition({self.topic.name}-{self.index}, {self.log}, {len(self.waiters)} waiting)"
 
     @property
     def damage(self) -> str | None:
@@ -159,7 +147,7 @@ class Partition:
 
     @property
     def size_bytes(self) -> int:
-        return 0 if self._log is None else self._log.size_bytes
+        return 0 if self.log is None else self.log.size_bytes
 
     @property
     def epoch_is_known(self) -> bool:
@@ -202,14 +190,14 @@ class Partition:
         """
         if self._unopened and self.damage is None:
             try:
-                self._log = self._opened()
+                self.log = self._opened()
             except (CorruptLogError, DataFolderError, KafkaError) as error:
                 self._damaged(error)
             else:
                 self._unopened = False
                 if self._leader_epoch is None:
-                    self._leader_epoch = self._log.leader_epoch + 1 if self._log.log_end_offset else 0
-        return self._log
+                    self._leader_epoch = self.log.leader_epoch + 1 if self.log.log_end_offset else 0
+        return self.log
 
     def _opened(self) -> PartitionLog:
         log = self._files.open(self)
@@ -243,8 +231,8 @@ class Partition:
     def check(self, records: bytes | bytearray, *, now_ms: int) -> Steps[CheckedBatch]:
         """As PartitionLog.check."""
         self.check_usable()
-        if self._log is not None:
-            return self._log.check(records, now_ms=now_ms)
+        if self.log is not None:
+            return self.log.check(records, now_ms=now_ms)
         return check_batch(records, self.topic.config.log_config(), now_ms=now_ms)
 
     def append(
@@ -262,9 +250,9 @@ class Partition:
         ``flush.messages`` says so. Raises KafkaError.
         """
         self.check_usable()
-        if self._log is None:
-            self._log = self._created(records, from_client=from_client)
-        info = self._log.append(
+        if self.log is None:
+            self.log = self._created(records, from_client=from_client)
+        info = self.log.append(
             records,
             now_ms=now_ms,
             leader_epoch=self.leader_epoch if leader_epoch is None else leader_epoch,
@@ -272,8 +260,8 @@ class Partition:
             flush_when_due=not from_client,
             checked=checked,
         )
-        self._advance(self._log)
-        self._plan_flush(self._log)
+        self._advance(self.log)
+        self._plan_flush(self.log)
         return info
 
     def _created(self, records: bytes | bytearray, *, from_client: bool) -> PartitionLog:
@@ -295,7 +283,7 @@ class Partition:
         ``all_replicas`` says that it was asked for with acks=all. The wait raises KafkaError
         (KAFKA_STORAGE_ERROR and others).
         """
-        log = self._log
+        log = self.log
         if log is None or log.recovery_point >= end_offset:
             return None
         if log.flush_is_due or (all_replicas and self.topic.config.kohort_ack_flush):
@@ -322,9 +310,9 @@ class Partition:
         return self._flusher
 
     def _flushed(self) -> None:
-        if self._log is not None:
-            self._advance(self._log)
-            self._plan_flush(self._log)
+        if self.log is not None:
+            self._advance(self.log)
+            self._plan_flush(self.log)
 
     def _flush_failed(self, error: KafkaError) -> None:
         """Take the partition offline: nothing is served until a start has looked at what the disk holds."""
@@ -346,9 +334,9 @@ class Partition:
         is damaged.
         """
         self.check_usable()
-        if self._log is not None:
+        if self.log is not None:
             try:
-                return self._log.read(
+                return self.log.read(
                     offset,
                     max_bytes,
                     committed=committed,
@@ -365,18 +353,18 @@ class Partition:
     def salvage(self, offset: int) -> Iterator[Salvaged]:
         """As PartitionLog.salvage."""
         self.check_usable()
-        return iter(()) if self._log is None else self._log.salvage(offset)
+        return iter(()) if self.log is None else self.log.salvage(offset)
 
     def find_timestamp(self, timestamp_ms: int) -> Steps[tuple[int, int, int] | None]:
         """As PartitionLog.find_timestamp."""
         self.check_usable()
-        log = self._log
+        log = self.log
         return None if log is None else (yield from self._look_up(log.find_timestamp(timestamp_ms)))
 
     def find_newest(self) -> Steps[tuple[int, int] | None]:
         """As PartitionLog.find_newest."""
         self.check_usable()
-        log = self._log
+        log = self.log
         return None if log is None else (yield from self._look_up(log.find_newest()))
 
     def _look_up(self, steps: Steps[Result]) -> Steps[Result]:
@@ -416,39 +404,39 @@ class Partition:
 
     def flush(self) -> None:
         """Return once everything is on the disk. Raises KafkaError KAFKA_STORAGE_ERROR."""
-        if self._log is not None:
+        if self.log is not None:
             begun_s = clock()
-            self._log.flush()
+            self.log.flush()
             self.topic.flush_times.record(clock() - begun_s)
             self._flushed()
 
     def reconfigure(self) -> None:
         """Go by what the topic's config says now."""
-        if self._log is not None:
-            self._log.reconfigure(self.topic.config.log_config())
-            self._advance(self._log)
+        if self.log is not None:
+            self.log.reconfigure(self.topic.config.log_config())
+            self._advance(self.log)
             self.wake()
-            self._plan_flush(self._log)
+            self._plan_flush(self.log)
 
     def delete(self) -> None:
         """Give the files back, to be removed; who waits finds the topic gone."""
         if self._flusher is not None:
             self._flusher.close(deleted(self.topic.name))
-        if self._log is not None:
-            self._log.abandon()
-            self._log = None
+        if self.log is not None:
+            self.log.abandon()
+            self.log = None
         self._unopened = False
         self.wake()
 
     def close(self) -> None:
         """Flush and give the files back. Raises KafkaError KAFKA_STORAGE_ERROR."""
-        if self._log is None:
+        if self.log is None:
             return
-        if self._log.offline and self.damage is None:
+        if self.log.offline and self.damage is None:
             self.damage = f"{self.topic.name}-{self.index}: its disk failed"
         if self._flusher is not None:
             self._flusher.close(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the broker stops: ask the next"))
-        self._log.close()
+        self.log.close()
 
     def _unreadable(self, error: CorruptLogError) -> KafkaError:
         """One batch that is damaged: told once while clients ask for it again and again."""

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping
 from copy import copy
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..cluster import FolderStore, ProducerIds
 from ..coordinator import CoordinatorEvent, GroupCoordinator
@@ -22,13 +21,12 @@ from ._settings import BrokerSettings, parse_principals
 from ._stopwatch import clock
 from ._topics import Topics
 from .apis import ServedApi, served_apis
+from .authorizer import Authorizer
+from .authorizer._keeping import AclsFile
 from .metrics import BrokerMetrics, BrokerSnapshot, GroupFigures, PartitionFigures, QuotaFigures
 from .network._server import Server
 from .quotas import ClientQuotas, QuotaTable, QuotaWindows, Throttle
 from .security._scram_users import ScramUsers
-
-if TYPE_CHECKING:
-    from .authorizer import Authorizer
 
 
 def _now_ms() -> int:
@@ -171,10 +169,6 @@ def _authorizer(metadata: FolderStore, settings: BrokerSettings) -> Authorizer |
     """The access rules of the data folder, where they are asked."""
     if not settings.authorizer_class_name:
         return None
-    # imported only where it is needed: most brokers are started without
-    from .authorizer import Authorizer
-    from .authorizer._keeping import AclsFile
-
     file = AclsFile(metadata.document("acls"))
     return Authorizer(
         file.load(),

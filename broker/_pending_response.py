@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
 
 from ..protocol import MessageCodec
 from ._stopwatch import clock
-from .apis._api import replaced
+from .apis._api import ServedApi, replaced
 from .metrics import ApiMeter
 from .quotas import Gauge, Throttle, told_ms
 
 
 class Caller(Protocol):
     """The connection that a request came by."""
+
+    #: Whether the next request of a limited client is charged with the time since the one that was.
+    unmetered: bool
 
     def answered(self) -> None:
         """A response is there: send what is now due."""
@@ -24,48 +28,45 @@ class Caller(Protocol):
         """Take nothing more for so long."""
 
 
+class Route(NamedTuple):
+    """Where requests of one API and version go, and how they are read, counted and answered."""
+
+    codec: MessageCodec
+    meter: ApiMeter
+    api: ServedApi
+
+
+@dataclass(slots=True, eq=False)
 class PendingResponse:
     """Response to a request that is answered without a task. They leave in the order of their requests."""
 
-    __slots__ = ("_codec", "_connection", "_correlation_id", "_meter", "parks", "response")
+    _connection: Caller
+    _route: Route
+    _correlation_id: int
+    response: bytes | bytearray | None = field(default=None, init=False)
 
-    def __init__(self, connection: Caller, codec: MessageCodec, correlation_id: int, meter: ApiMeter) -> None:
-        self._connection = connection
-        self._codec = codec
-        self._correlation_id = correlation_id
-        self._meter = meter
-        self.response: bytes | bytearray | None = None
-        #: Whether the answer may have to wait for other members; nothing overtakes it then.
-        self.parks = False
+    @property
+    def parks(self) -> bool:
+        """Return whether the answer may have to wait for other members; nothing overtakes it then."""
+        return self._route.api.parks
 
     def set(self, body: Any) -> None:
         """The answer, from the coordinator: at once, or when what it promises is written."""
         assert self.response is None, "a request is answered once"
-        meter = self._meter
+        codec, meter, _ = self._route
         if not meter.flat or body.error_code:
             meter.see(body)
-        self.response = self._codec.response_frame(self._correlation_id, body)
+        self.response = codec.response_frame(self._correlation_id, body)
         self._connection.answered()
 
 
+@dataclass(slots=True, eq=False)
 class TimedResponse(PendingResponse):
     """One that is timed. ``begun_s`` is when its request was taken up, ``queue_s`` what it waited before."""
 
-    __slots__ = ("_begun_s", "_queue_s", "_submitted_s")
-
-    def __init__(
-        self,
-        connection: Caller,
-        codec: MessageCodec,
-        correlation_id: int,
-        meter: ApiMeter,
-        begun_s: float,
-        queue_s: float,
-    ) -> None:
-        super().__init__(connection, codec, correlation_id, meter)
-        self._begun_s = begun_s
-        self._queue_s = queue_s
-        self._submitted_s: float | None = None
+    _begun_s: float
+    _queue_s: float
+    _submitted_s: float | None = field(default=None, init=False)
 
     def submitted(self) -> None:
         """The coordinator has it: if it is not answered by now it waits."""
@@ -74,29 +75,18 @@ class TimedResponse(PendingResponse):
 
     def set(self, body: Any) -> None:
         """The answer, with which its time ends."""
-        super().set(body)
+        PendingResponse.set(self, body)
         now = clock()
         worked_until = now if self._submitted_s is None else self._submitted_s
-        self._meter.took(self._queue_s, worked_until - self._begun_s, now - worked_until)
+        self._route.meter.took(self._queue_s, worked_until - self._begun_s, now - worked_until)
 
 
+@dataclass(slots=True, eq=False)
 class MeteredResponse(PendingResponse):
     """One of a client whose time is limited: it tells the delay for what the client has used by now."""
 
-    __slots__ = ("_gauge", "_throttle")
-
-    def __init__(
-        self,
-        connection: Caller,
-        codec: MessageCodec,
-        correlation_id: int,
-        meter: ApiMeter,
-        throttle: Throttle,
-        gauge: Gauge,
-    ) -> None:
-        super().__init__(connection, codec, correlation_id, meter)
-        self._throttle = throttle
-        self._gauge = gauge
+    _throttle: Throttle
+    _gauge: Gauge
 
     def set(self, body: Any) -> None:
         """The answer. What the connection has run since its last answer is what this one cost."""
@@ -105,6 +95,6 @@ class MeteredResponse(PendingResponse):
             delay_s = self._throttle.told_s(self._gauge, delay_s)
             if delay_ms := told_ms(delay_s):
                 body = replaced(body, throttle_time_ms=delay_ms)
-                self._meter.throttle.record(delay_s)
+                self._route.meter.throttle.record(delay_s)
                 self._connection.mute(delay_ms / 1000)
-        super().set(body)
+        PendingResponse.set(self, body)

@@ -6,13 +6,12 @@ import logging
 import struct
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..protocol import (
     ApiKey,
     ErrorCode,
     KafkaError,
-    MessageCodec,
     Part,
     ProtocolError,
     RequestContext,
@@ -24,22 +23,21 @@ from ..protocol import (
     encode_response,
     encode_response_parts,
 )
-from ._pending_response import MeteredResponse, PendingResponse, TimedResponse
+from ._node import Node
+from ._pending_response import Caller, MeteredResponse, PendingResponse, Route, TimedResponse
 from ._stopwatch import Stopwatch, clock
 from .apis._api import Request, ServedApi, replaced
-from .metrics import SAMPLED, ApiMeter
+from .apis._gate import Gate
+from .metrics import SAMPLED
+from .network._peer import Peer
 from .quotas import Gauge, told_ms
-
-if TYPE_CHECKING:
-    from ._node import Node
-    from .apis._gate import Gate
-    from .authorizer import Authorizer
-    from .network._connection import Connection
-    from .network._peer import Peer
 
 log = logging.getLogger("kohort.broker")
 
 _COMMIT, _MEMBERSHIP = ApiKey.OFFSET_COMMIT, ApiKey.CONSUMER_GROUP_HEARTBEAT
+_HEARTBEAT = ApiKey.HEARTBEAT
+#: Longest frame that a connection keeps.
+_SMALL_FRAME = 1_024
 _CORRELATION_ID = struct.Struct(">i").unpack_from
 
 
@@ -52,12 +50,12 @@ class Router:
         self._node = node
         self._load = apis
         self._apis: Mapping[int, ServedApi] = {}
-        self._gate = None if node.authorizer is None else _gate(node.authorizer)
-        self._without_task: dict[bytes, tuple[MessageCodec, ApiMeter, ServedApi]] = {}
+        self._gate = None if node.authorizer is None else Gate(node.authorizer)
+        self._without_task: dict[bytes, Route] = {}
 
     @property
     def metered(self) -> bool:
-        """Whether the time that is spent on requests is to be measured: there are quotas."""
+        """Return whether the time that is spent on requests is to be measured: there are quotas."""
         return self._node.quotas.active
 
     def api_of(self, frame: bytes) -> ServedApi | None:
@@ -74,17 +72,17 @@ class Router:
         if peer.header is not None and (gauge := self._gauge_of(peer, peer.header.context)) is not None:
             gauge.record(spent_s * 100.0, now)
 
-    def take(self, frame: bytes, peer: Peer, connection: Connection, calls: deque[PendingResponse]) -> bool:
+    def take(self, frame: bytes, peer: Peer, connection: Caller, calls: deque[PendingResponse]) -> bool:
         """Hand the coordinator a request that it answers without a task; ``calls`` has its call until then.
 
         False for any other request, and for one that cannot be read or is not allowed whole: those are for
         ``answer``.
         """
-        known = self._without_task.get(frame[:4]) or self._learn(frame[:4])
-        if known is None:
+        route = self._without_task.get(frame[:4]) or self._learn(frame[:4])
+        if route is None:
             return False
-        codec, meter, api = known
-        if api.parks and calls:
+        codec, meter, api = route
+        if calls and api.parks:
             return False
         timed = not meter.count & SAMPLED
         begun_s = clock() if timed else 0.0
@@ -94,7 +92,15 @@ class Router:
                 header = peer.read_header(frame, flexible=codec.flexible)
             _, _, at, context = header
             (correlation_id,) = _CORRELATION_ID(frame, 4)
-            body = codec.request(frame, at)
+            if codec.key is _HEARTBEAT:
+                # a member's are the same bytes, as long as its generation is
+                known, rest, body = peer.heartbeat
+                if known is not codec or frame[at:] != rest:
+                    body = codec.request(frame, at)
+                    if len(frame) <= _SMALL_FRAME:
+                        peer.heartbeat = codec, frame[at:], body
+            else:
+                body = codec.request(frame, at)
         except ProtocolError:
             return False
         gate = self._gate
@@ -102,26 +108,25 @@ class Router:
             readable = peer.readable
             # written out: a call costs more than the look, and this is asked for every heartbeat
             if (
-                codec.api.key is _COMMIT
-                or codec.api.key is _MEMBERSHIP
+                codec.key is _COMMIT
+                or codec.key is _MEMBERSHIP
                 or readable is None
                 or readable[0] is not gate.authorizer.remembered
                 or not readable[1].get(body.group_id)
-            ) and not gate.is_open(codec.api.key, body, peer, context, node.topics):
+            ) and not gate.is_open(codec.key, body, peer, context, node.topics):
                 return False
         meter.count += 1
         call: PendingResponse
         if connection.unmetered and (gauge := self._gauge_of(peer, context)) is not None:
             connection.unmetered = False
-            call = MeteredResponse(connection, codec, correlation_id, meter, node.throttle, gauge)
+            call = MeteredResponse(connection, route, correlation_id, node.throttle, gauge)
         elif timed:
-            call = TimedResponse(connection, codec, correlation_id, meter, begun_s, peer.queue_s)
+            call = TimedResponse(connection, route, correlation_id, begun_s, peer.queue_s)
         else:
-            call = PendingResponse(connection, codec, correlation_id, meter)
-        call.parks = api.parks
+            call = PendingResponse(connection, route, correlation_id)
         calls.append(call)
         try:
-            node.coordinator.submit(codec.api.key, codec.version, body, context, call)
+            node.coordinator.submit(codec.key, codec.version, body, context, call)
         except Exception:
             log.exception("%s v%d failed: answered UNKNOWN_SERVER_ERROR", codec.api.name, codec.version)
             if call.response is None:
@@ -131,15 +136,15 @@ class Router:
             call.submitted()
         return True
 
-    def _learn(self, start: bytes) -> tuple[MessageCodec, ApiMeter, ServedApi] | None:
-        """Codec, meter and facts for requests that begin with an API number and version."""
+    def _learn(self, start: bytes) -> Route | None:
+        """The route of requests that begin with an API number and version."""
         api = self.api_of(start)
         version = int.from_bytes(start[2:], "big")
         if api is None or not api.without_task or not api.serves(version):
             return None
-        known = codec_of(api.key, version), self._node.metrics.requests.of(api.key), api
-        self._without_task[start] = known
-        return known
+        route = Route(codec_of(api.key, version), self._node.metrics.requests.of(api.key), api)
+        self._without_task[start] = route
+        return route
 
     async def answer(self, frame: bytes, peer: Peer) -> bytes | bytearray | Sequence[Part] | None:
         """The response frame to a request frame, maybe in parts; None where the request asked for none.
@@ -160,7 +165,9 @@ class Router:
         body = decode_request(frame, header)
         context = peer.context(header.client_id)
         request = Request(api, header.api_version, body, context, peer.endpoint, self._apis)
-        meter = self._begin(header, peer)
+        meter = peer.meter = self._node.metrics.requests.of(header.api_key)
+        meter.count += 1
+        peer.traffic.requests += 1
         size = len(frame)
         # a request that waits does so without its bytes
         del frame
@@ -184,13 +191,6 @@ class Router:
         elif api.fetches:
             peer.traffic.fetched_bytes += _size(answer)
         return answer
-
-    def _begin(self, header: RequestHeader, peer: Peer) -> ApiMeter:
-        """Count a request."""
-        meter = peer.meter = self._node.metrics.requests.of(header.api_key)
-        meter.count += 1
-        peer.traffic.requests += 1
-        return meter
 
     def _within_quotas(
         self, header: RequestHeader, request: Request, response: Any, peer: Peer, size: int, spent_s: float
@@ -232,16 +232,15 @@ class Router:
             raise
         except KafkaError as error:
             return request.error_answer(error.code)
+        except OSError as error:
+            # metadata that cannot be kept: what was there still stands, and clients may try again
+            log.error(
+                "%s v%d: nothing is changed, the disk fails: %s", request.api.name, request.version, error
+            )
+            return request.error_answer(ErrorCode.KAFKA_STORAGE_ERROR)
         except Exception:
             log.exception("%s v%d failed: answered UNKNOWN_SERVER_ERROR", request.api.name, request.version)
             return request.error_answer(ErrorCode.UNKNOWN_SERVER_ERROR)
-
-
-def _gate(authorizer: Authorizer) -> Gate:
-    # imported only where it is needed: most brokers are started without
-    from .apis._gate import Gate
-
-    return Gate(authorizer)
 
 
 def _encoded(

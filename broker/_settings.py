@@ -8,14 +8,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
-from ..settings import BROKER, MAX_INT, MAX_LONG, Row, Scope, SettingsError, read_settings, settings_of
+from ..settings import BROKER, MAX_INT, MAX_LONG, Row, Scope, SettingsError, read_settings
 from ._kafka_names import meaningful
-from ._topic_config import CLEANUP_POLICIES, TimestampType, TopicConfig, is_cleanup_policy
 from .security._listeners import check_listener_settings, listeners_of, take_listener_settings
 from .security._settings import SecuritySettings
 
 _MINUTE_MS = 60_000
 _HOUR_MS = 3_600_000
+
+TimestampType = Literal["CreateTime", "LogAppendTime"]
+
+
+def _is_cleanup_policy(text: str) -> bool:
+    return {part.strip() for part in text.split(",")} <= {"delete", "compact", ""}
 
 
 @dataclass(slots=True)
@@ -50,10 +55,6 @@ class BrokerSettings(SecuritySettings):
     offsets_topic_replication_factor: Annotated[
         int, Row("replicas of __consumer_offsets; there is one broker", 1, 1)
     ] = 1
-    offsets_topic_segment_bytes: Annotated[
-        int, Row("size at which __consumer_offsets begins a new segment", 1, MAX_INT)
-    ] = 104_857_600
-
     offsets_topic_compression_codec: Annotated[
         int, Row("__consumer_offsets is written uncompressed", 0, 0)
     ] = 0
@@ -133,9 +134,9 @@ class BrokerSettings(SecuritySettings):
     log_cleanup_policy: Annotated[
         str,
         Row(
-            "cleanup.policy of topics that set none",
-            allowed=CLEANUP_POLICIES,
-            check=is_cleanup_policy,
+            "remove old segments, keep the last value of each key, or both",
+            allowed="delete, compact, or both with a comma",
+            check=_is_cleanup_policy,
             dynamic="broker",
             commas=True,
         ),
@@ -154,7 +155,7 @@ class BrokerSettings(SecuritySettings):
         int, Row("how long compaction keeps a tombstone", 0, MAX_LONG, dynamic="broker")
     ] = 86_400_000
     log_cleaner_min_cleanable_ratio: Annotated[
-        float, Row("share of a log that must be new before it is compacted", 0, 1, dynamic="broker")
+        float, Row("share of the log that must be new before it is compacted", 0, 1, dynamic="broker")
     ] = 0.5
     log_cleaner_min_compaction_lag_ms: Annotated[
         int, Row("a record younger than this is not compacted away", 0, MAX_LONG, dynamic="broker")
@@ -212,19 +213,6 @@ class BrokerSettings(SecuritySettings):
     @property
     def flush_ms(self) -> int:
         return MAX_LONG if self.log_flush_interval_ms is None else self.log_flush_interval_ms
-
-
-def topic_defaults(settings: BrokerSettings) -> dict[str, Any]:
-    """Configs of a topic for which nothing was set, by field name."""
-    values = {
-        name: getattr(settings, config.row.default_from)
-        for name, config in settings_of(TopicConfig).items()
-        if config.row.default_from
-    }
-    values["retention_ms"] = settings.retention_ms
-    values["segment_ms"] = settings.segment_ms
-    values["flush_ms"] = settings.flush_ms
-    return values
 
 
 def broker_settings(given: Mapping[str, Any] | BrokerSettings) -> BrokerSettings:

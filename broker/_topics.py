@@ -37,8 +37,8 @@ from ..settings import SettingsError, read_settings
 from ._local_logs import LocalLogs
 from ._names import INTERNAL, OFFSETS_TOPIC, check_name, folded
 from ._partition import Partition
-from ._settings import BrokerSettings, topic_defaults
-from ._topic_config import TopicConfig
+from ._settings import BrokerSettings
+from ._topic_config import TopicConfig, topic_defaults
 from .metrics import Histogram
 
 #: The id that stands for none.
@@ -160,7 +160,7 @@ class Topics:
             try:
                 self._store.commit_now(*self._creations(made))
             except OSError as error:
-                raise _unchanged(error) from error
+                raise unchanged(error) from error
             self._add(made)
 
     async def forget_deleted(self) -> None:
@@ -285,7 +285,7 @@ class Topics:
         try:
             await self._commit(*changes)
         except OSError as error:
-            raise _unchanged(error) from error
+            raise unchanged(error) from error
 
     async def _commit(self, *changes: Change) -> None:
         """Make changes, and forget the deleted topics of which nothing is left."""
@@ -381,7 +381,8 @@ class Topics:
         self.image = self.image.changed([found.having(partitions=states)])
 
 
-def _unchanged(error: OSError) -> KafkaError:
+def unchanged(error: OSError) -> KafkaError:
+    """KAFKA_STORAGE_ERROR, for metadata that cannot be kept."""
     return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"nothing is changed: {error}")
 
 

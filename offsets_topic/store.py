@@ -150,46 +150,26 @@ class OffsetsStore:
         *,
         producer_id: int = NO_PRODUCER,
         producer_epoch: int = NO_PRODUCER,
-        transactional: bool = False,
+        marker: tuple[bool, int] | None = None,
     ) -> int:
         """Write ``records`` as one batch and return its base offset; ``flush`` puts it on the disk.
 
-        With a producer it is part of that producer's transaction if ``transactional``. Raises KafkaError:
-        INVALID_PRODUCER_EPOCH, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, KAFKA_STORAGE_ERROR, or
-        UNKNOWN_TOPIC_OR_PARTITION for a partition that is not open.
+        With a producer it is part of that producer's transaction. A ``marker``, (committed, epoch of the
+        transaction's coordinator), ends that transaction in a control batch; ``records`` are not looked at.
+        Raises KafkaError: INVALID_PRODUCER_EPOCH, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE,
+        KAFKA_STORAGE_ERROR, or UNKNOWN_TOPIC_OR_PARTITION for a partition that is not open.
         """
+        if marker is not None:
+            # version and type, version and the coordinator's epoch
+            records = [(_MARKER_KEY.pack(0, marker[0]), _MARKER_VALUE.pack(0, marker[1]))]
         batch = build_batch(
             [(key, value, ()) for key, value in records],
             timestamp_ms=now_ms,
             producer_id=producer_id,
             producer_epoch=producer_epoch,
-            base_sequence=0 if producer_id != NO_PRODUCER else NO_PRODUCER,
-            transactional=transactional,
-        )
-        return self._log(partition).append(bytes(batch), now_ms=now_ms, from_client=False).base_offset
-
-    def append_marker(
-        self,
-        partition: int,
-        now_ms: int,
-        *,
-        producer_id: int,
-        producer_epoch: int,
-        committed: bool,
-        coordinator_epoch: int,
-    ) -> int:
-        """Write the end of a producer's transaction as a control batch and return its offset. Raises as
-        ``append`` does.
-        """
-        # version and type, version and the coordinator's epoch
-        key, value = _MARKER_KEY.pack(0, int(committed)), _MARKER_VALUE.pack(0, coordinator_epoch)
-        batch = build_batch(
-            [(key, value, ())],
-            timestamp_ms=now_ms,
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            transactional=True,
-            control=True,
+            base_sequence=0 if producer_id != NO_PRODUCER and marker is None else NO_PRODUCER,
+            transactional=producer_id != NO_PRODUCER,
+            control=marker is not None,
         )
         return self._log(partition).append(bytes(batch), now_ms=now_ms, from_client=False).base_offset
 

@@ -43,11 +43,17 @@ class HasState(Protocol[S]):
 class LifeCycle(Generic[S, T]):
     """The moves of one ``kind`` of model, which begins in one of ``begins`` and ends in ``final``.
 
-    ``anywhere`` is the trigger that leads to ``final`` from every state.
+    ``anywhere`` is the trigger that leads to ``final`` from every state, if one does.
     """
 
     def __init__(
-        self, kind: str, moves: Sequence[Transition[S, T]], *, begins: Sequence[S], final: S, anywhere: T
+        self,
+        kind: str,
+        moves: Sequence[Transition[S, T]],
+        *,
+        begins: Sequence[S],
+        final: S,
+        anywhere: T | None = None,
     ) -> None:
         self._kind, self._moves = kind, moves
         self._begins, self._final, self._anywhere = begins, final, anywhere
@@ -60,15 +66,19 @@ class LifeCycle(Generic[S, T]):
             for transition in machine.get_transitions(move.trigger.value, move.source)
         }
 
-    def fire(self, model: HasState[S], trigger: T) -> None:
-        """Move ``model.state`` along the table. Raises IllegalTransitionError naming state and trigger."""
-        target = self._targets.get((model.state, trigger))
+    def next(self, state: S, trigger: T) -> S:
+        """The state to which a trigger leads. Raises IllegalTransitionError naming state and trigger."""
+        target = self._targets.get((state, trigger))
         if target is None:
-            legal = ", ".join(each.value for each in self.legal(model.state)) or "nothing"
+            legal = ", ".join(each.value for each in self.legal(state)) or "nothing"
             raise IllegalTransitionError(
-                f"a {self._kind} in state {model.state.value} cannot {trigger.value}: legal there: {legal}"
+                f"a {self._kind} in state {state.value} cannot {trigger.value}: legal there: {legal}"
             )
-        model.state = target
+        return target
+
+    def fire(self, model: HasState[S], trigger: T) -> None:
+        """Move ``model.state`` along the table. Raises as ``next`` does."""
+        model.state = self.next(model.state, trigger)
 
     def legal(self, state: S) -> tuple[T, ...]:
         """The triggers of a state, in the order of the table."""
@@ -85,5 +95,6 @@ class LifeCycle(Generic[S, T]):
                 told = when.replace(";", ",").replace(":", ",")
                 lines.append(f"    {source.value} --> {target.value}: {trigger.value} ({told})")
         final = self._final.value
-        lines.append(f"    note right of {final}: {self._anywhere.value}, from every state")
+        if self._anywhere is not None:
+            lines.append(f"    note right of {final}: {self._anywhere.value}, from every state")
         return "\n".join([*lines, f"    {final} --> [*]"]) + "\n"

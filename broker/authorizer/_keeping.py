@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from enum import IntEnum
 from typing import Any
 
 from ...cluster import Document
@@ -17,35 +18,31 @@ class AclsFile:
 
     def load(self) -> list[Acl]:
         """The rules that were saved last; none if there is no file. Raises StateFileError."""
-        return self._file.load(_acls) or []
+        return self._file.load(lambda content: list(map(_read, content["acls"]))) or []
 
     def save(self, acls: Sequence[Acl]) -> None:
         """Replace the rules, durably. Raises OSError; the old ones then still stand."""
         self._file.save({"acls": [_written(acl) for acl in acls]})
 
 
+#: Fields of a rule in the order of the document, with the type of those that are written by name.
+_FIELDS: dict[str, type[IntEnum] | None] = {
+    "permission": Permission,
+    "principal": None,
+    "host": None,
+    "operation": Operation,
+    "resource_type": ResourceType,
+    "pattern_type": PatternType,
+    "name": None,
+}
+
+
 def _written(acl: Acl) -> dict[str, str]:
-    return {
-        "permission": acl.permission.name,
-        "principal": acl.principal,
-        "host": acl.host,
-        "operation": acl.operation.name,
-        "resource_type": acl.resource_type.name,
-        "pattern_type": acl.pattern_type.name,
-        "name": acl.name,
+    return {name: getattr(acl, name).name if kind else getattr(acl, name) for name, kind in _FIELDS.items()}
+
+
+def _read(stored: Mapping[str, str]) -> Acl:
+    fields: dict[str, Any] = {
+        name: kind[stored[name]] if kind else stored[name] for name, kind in _FIELDS.items()
     }
-
-
-def _acls(content: Mapping[str, Any]) -> list[Acl]:
-    return [
-        Acl(
-            ResourceType[stored["resource_type"]],
-            stored["name"],
-            PatternType[stored["pattern_type"]],
-            stored["principal"],
-            stored["host"],
-            Operation[stored["operation"]],
-            Permission[stored["permission"]],
-        )
-        for stored in content["acls"]
-    ]
+    return Acl(**fields)

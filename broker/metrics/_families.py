@@ -4,8 +4,9 @@ the same is measured, so that dashboards made for them work, and names with ``ko
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Final, Literal, NamedTuple
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from ._snapshot import BrokerSnapshot, TimeFigures
 
@@ -15,17 +16,34 @@ MAX_LABELLED: Final = 1_000
 #: Label values and what was measured.
 Sample = tuple[tuple[str, ...], "float | TimeFigures"]
 Samples = Iterable[Sample]
+Kind: TypeAlias = Literal["counter", "gauge", "summary"]
 
 
 class Family(NamedTuple):
     """One metric. ``kafka`` is Apache Kafka's MBean and attribute, empty for kohort's own."""
 
     name: str
-    kind: Literal["counter", "gauge", "summary"]
+    kind: Kind
     help: str
     kafka: str
     labels: tuple[str, ...]
     samples: Callable[[BrokerSnapshot], Samples]
+
+
+def _own(name: str, kind: Kind, words: str, read: Callable[[BrokerSnapshot], Any], *labels: str) -> Family:
+    """A metric of kohort's. ``read`` gives samples, or where there are no labels the one value."""
+    return Family(f"kohort_{name}", kind, words, "", labels, read if labels else _one(read))
+
+
+def _kafka(bean: str, kind: Kind, words: str, read: Callable[[BrokerSnapshot], Any]) -> Family:
+    """A metric of Apache Kafka's, under the name that Prometheus' JMX exporter makes of its MBean."""
+    domain, _, rest = bean.partition(":")
+    properties, _, attribute = rest.partition(" ")
+    found = dict(part.split("=") for part in properties.split(","))
+    words_of_name = (domain, found["type"], found.get("name", "").removesuffix("PerSec"), attribute)
+    name = re.sub("[.-]", "_", "_".join(filter(None, words_of_name))).lower().removesuffix("_total")
+    labels = tuple(key.replace("-", "_") for key, value in found.items() if value == "*")
+    return Family(name, kind, words, bean, labels, read if labels else _one(read))
 
 
 def _one(read: Callable[[BrokerSnapshot], float | TimeFigures]) -> Callable[[BrokerSnapshot], Samples]:
@@ -62,35 +80,36 @@ def _clients(field: str) -> Callable[[BrokerSnapshot], Samples]:
     return read
 
 
-def _quotas(key: str, field: str) -> Callable[[BrokerSnapshot], Samples]:
+def _used(key: str) -> Callable[[BrokerSnapshot], Samples]:
     return lambda now: [
-        ((one.user or "", one.client_id or ""), getattr(one, field)) for one in now.quotas if one.key == key
+        ((one.user or "", one.client_id or ""), one.used) for one in now.quotas if one.key == key
     ]
 
 
-def _every_quota(field: str) -> Callable[[BrokerSnapshot], Samples]:
+def _quotas(field: str) -> Callable[[BrokerSnapshot], Samples]:
     return lambda now: [
         ((one.key, one.user or "", one.client_id or ""), getattr(one, field)) for one in now.quotas
     ]
 
 
-def _state(state: str) -> Callable[[BrokerSnapshot], Samples]:
-    return _one(lambda now: now.groups.by_state.get(state, 0))
+def _state(state: str) -> Callable[[BrokerSnapshot], int]:
+    return lambda now: now.groups.by_state.get(state, 0)
 
 
-_TOPIC_BEAN = "kafka.server:type=BrokerTopicMetrics,name={}PerSec,topic=*"
-_REQUEST_BEAN = "kafka.network:type=RequestMetrics,name={},request=*"
-_GROUP_BEAN = "kafka.server:type=group-coordinator-metrics {}"
+def _counts(read: Callable[[BrokerSnapshot], Mapping[str, int]]) -> Callable[[BrokerSnapshot], Samples]:
+    return lambda now: [((label,), count) for label, count in read(now).items()]
+
+
+_REQUESTS = "kafka.network:type=RequestMetrics,name={},request=*"
+_GROUPS = "kafka.coordinator.group:type=GroupMetadataManager,name=NumGroups"
 _CLIENT = ("user", "client_id")
 
 FAMILIES: Final = (
     *(
-        Family(
-            f"kafka_server_brokertopicmetrics_{name.lower()}",
+        _kafka(
+            f"kafka.server:type=BrokerTopicMetrics,name={name}PerSec,topic=*",
             "counter",
             words,
-            _TOPIC_BEAN.format(name),
-            ("topic",),
             _topics(field),
         )
         for name, words, field in (
@@ -101,20 +120,16 @@ FAMILIES: Final = (
             ("TotalFetchRequests", "Times a partition was in a Fetch request", "fetch_requests"),
         )
     ),
-    Family(
-        "kafka_network_requestmetrics_requests",
+    _kafka(
+        _REQUESTS.format("RequestsPerSec"),
         "counter",
         "Requests",
-        _REQUEST_BEAN.format("RequestsPerSec"),
-        ("request",),
         lambda now: [((api,), figures.requests) for api, figures in now.apis.items()],
     ),
-    Family(
-        "kafka_network_requestmetrics_errors",
+    _kafka(
+        _REQUESTS.format("ErrorsPerSec") + ",error=*",
         "counter",
         "Errors in answers",
-        _REQUEST_BEAN.format("ErrorsPerSec") + ",error=*",
-        ("request", "error"),
         lambda now: [
             ((api, error), count)
             for api, figures in now.apis.items()
@@ -122,12 +137,10 @@ FAMILIES: Final = (
         ],
     ),
     *(
-        Family(
-            f"kafka_network_requestmetrics_{name.lower()}",
+        _kafka(
+            _REQUESTS.format(name),
             "summary",
             f"{words}, in ms; of heartbeats, commits, joins and syncs one in 64 is timed",
-            _REQUEST_BEAN.format(name),
-            ("request",),
             _phase(phase),
         )
         for name, words, phase in (
@@ -139,137 +152,84 @@ FAMILIES: Final = (
             ("TotalTimeMs", "Queue, local and remote time together", "total"),
         )
     ),
-    Family(
-        "kafka_server_replicamanager_partitioncount",
-        "gauge",
-        "Partitions that have files",
-        "kafka.server:type=ReplicaManager,name=PartitionCount",
-        (),
-        _one(lambda now: len(now.partitions)),
-    ),
-    Family(
-        "kafka_server_replicamanager_leadercount",
-        "gauge",
-        "Partitions that are led here: all",
-        "kafka.server:type=ReplicaManager,name=LeaderCount",
-        (),
-        _one(lambda now: len(now.partitions)),
-    ),
-    Family(
-        "kafka_controller_kafkacontroller_activecontrollercount",
-        "gauge",
-        "One broker is its own controller",
-        "kafka.controller:type=KafkaController,name=ActiveControllerCount",
-        (),
-        lambda _: [((), 1)],
-    ),
-    Family(
-        "kafka_controller_kafkacontroller_offlinepartitionscount",
-        "gauge",
-        "Partitions whose files cannot be served",
-        "kafka.controller:type=KafkaController,name=OfflinePartitionsCount",
-        (),
-        _one(lambda now: now.offline_partitions),
+    *(
+        _kafka(bean, "gauge", words, read)
+        for bean, words, read in (
+            (
+                "kafka.server:type=ReplicaManager,name=PartitionCount",
+                "Partitions that have files",
+                lambda now: len(now.partitions),
+            ),
+            (
+                "kafka.server:type=ReplicaManager,name=LeaderCount",
+                "Partitions that are led here: all",
+                lambda now: len(now.partitions),
+            ),
+            (
+                "kafka.controller:type=KafkaController,name=ActiveControllerCount",
+                "One broker is its own controller",
+                lambda _: 1,
+            ),
+            (
+                "kafka.controller:type=KafkaController,name=OfflinePartitionsCount",
+                "Partitions whose files cannot be served",
+                lambda now: now.offline_partitions,
+            ),
+        )
     ),
     *(
-        Family(
-            f"kafka_log_log_{name.lower()}",
-            "gauge",
-            words,
-            f"kafka.log:type=Log,name={name},topic=*,partition=*",
-            ("topic", "partition"),
-            _partitions(field),
-        )
+        _kafka(f"kafka.log:type=Log,name={name},topic=*,partition=*", "gauge", words, _partitions(field))
         for name, words, field in (
             ("Size", "Bytes of a partition's log", "size_bytes"),
             ("LogStartOffset", "First offset of a partition", "log_start_offset"),
             ("LogEndOffset", "Next offset of a partition", "log_end_offset"),
         )
     ),
-    Family(
-        "kohort_log_open_files",
+    _own(
+        "log_open_files",
         "gauge",
         "Log files that are open; the longest idle is closed when one more is needed",
-        "",
-        (),
-        _one(lambda now: now.open_log_files),
+        lambda now: now.open_log_files,
     ),
-    Family(
-        "kohort_log_open_files_limit",
+    _own(
+        "log_open_files_limit",
         "gauge",
         "Log files that may be open: half of the descriptors of the process",
-        "",
-        (),
-        _one(lambda now: now.max_open_log_files),
+        lambda now: now.max_open_log_files,
     ),
-    Family(
-        "kafka_log_logflushstats_logflushrateandtimems",
+    _kafka(
+        "kafka.log:type=LogFlushStats,name=LogFlushRateAndTimeMs",
         "summary",
         "Flushes of logs, in ms",
-        "kafka.log:type=LogFlushStats,name=LogFlushRateAndTimeMs",
-        (),
-        _one(lambda now: now.flush_times),
+        lambda now: now.flush_times,
     ),
-    Family(
-        "kafka_server_socket_server_metrics_connection_count",
+    _kafka(
+        "kafka.server:type=socket-server-metrics,listener=* connection-count",
         "gauge",
         "Connections",
-        "kafka.server:type=socket-server-metrics,listener=* connection-count",
-        ("listener",),
-        lambda now: [((listener,), count) for listener, count in now.connections.items()],
+        _counts(lambda now: now.connections),
     ),
-    Family(
-        "kafka_server_socket_server_metrics_connection_creation",
+    _kafka(
+        "kafka.server:type=socket-server-metrics connection-creation-total",
         "counter",
         "Connections made",
-        "kafka.server:type=socket-server-metrics connection-creation-total",
-        (),
-        _one(lambda now: now.connections_made),
+        lambda now: now.connections_made,
     ),
-    Family(
-        "kohort_connections_refused",
+    _own(
+        "connections_refused",
         "counter",
         "Connections closed at once, by reason",
-        "",
-        ("reason",),
-        lambda now: [((reason,), count) for reason, count in now.connections_refused.items()],
+        _counts(lambda now: now.connections_refused),
+        "reason",
     ),
-    Family(
-        "kohort_request_bytes_held",
-        "gauge",
-        "Bytes of requests that wait",
-        "",
-        (),
-        _one(lambda now: now.request_bytes_held),
-    ),
-    Family(
-        "kafka_coordinator_group_groupmetadatamanager_numgroups",
-        "gauge",
-        "Groups",
-        "kafka.coordinator.group:type=GroupMetadataManager,name=NumGroups",
-        (),
-        _one(lambda now: sum(now.groups.by_state.values())),
-    ),
+    _own("request_bytes_held", "gauge", "Bytes of requests that wait", lambda now: now.request_bytes_held),
+    _kafka(_GROUPS, "gauge", "Groups", lambda now: sum(now.groups.by_state.values())),
     *(
-        Family(
-            f"kafka_coordinator_group_groupmetadatamanager_numgroups{state.lower()}",
-            "gauge",
-            f"Groups in the state {state}",
-            f"kafka.coordinator.group:type=GroupMetadataManager,name=NumGroups{state}",
-            (),
-            _state(state),
-        )
+        _kafka(f"{_GROUPS}{state}", "gauge", f"Groups in the state {state}", _state(state))
         for state in ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty")
     ),
     *(
-        Family(
-            f"kafka_server_group_coordinator_metrics_{name.replace('-', '_')}",
-            "gauge",
-            words,
-            _GROUP_BEAN.format(name),
-            (),
-            _one(read),
-        )
+        _kafka(f"kafka.server:type=group-coordinator-metrics {name}", "gauge", words, read)
         for name, words, read in (
             ("offset-commit-count", "Offsets committed", lambda now: now.groups.offsets_committed),
             (
@@ -284,92 +244,73 @@ FAMILIES: Final = (
             ),
         )
     ),
-    Family(
-        "kohort_group_members", "gauge", "Members of groups", "", (), _one(lambda now: now.groups.members)
-    ),
-    Family(
-        "kohort_group_rebalances",
+    _own("group_members", "gauge", "Members of groups", lambda now: now.groups.members),
+    _own(
+        "group_rebalances",
         "counter",
         "Rebalances that are over, by the kind of their first cause",
-        "",
-        ("cause",),
-        lambda now: [((cause,), count) for cause, count in now.groups.rebalances.items()],
+        _counts(lambda now: now.groups.rebalances),
+        "cause",
     ),
-    Family(
-        "kohort_group_rebalance_time_ms",
+    _own(
+        "group_rebalance_time_ms",
         "summary",
         "From the first cause to the last assignment, in ms",
-        "",
-        (),
-        _one(lambda now: now.groups.rebalance_times),
+        lambda now: now.groups.rebalance_times,
+    ),
+    _own(
+        "group_generations_abandoned",
+        "counter",
+        "Generations that ended before they began",
+        lambda now: now.groups.abandoned,
+    ),
+    _own(
+        "group_members_expired",
+        "counter",
+        "Members whose session expired",
+        lambda now: now.groups.expired_members,
+    ),
+    _own("group_refusals", "counter", "Group requests that were refused", lambda now: now.groups.refusals),
+    _own(
+        "offsets_records_skipped",
+        "counter",
+        "Records of the offsets topic that could not be read",
+        lambda now: now.groups.records_skipped,
     ),
     *(
-        Family(f"kohort_{name}", "counter", words, "", (), _one(read))
-        for name, words, read in (
-            (
-                "group_generations_abandoned",
-                "Generations that ended before they began",
-                lambda now: now.groups.abandoned,
-            ),
-            (
-                "group_members_expired",
-                "Members whose session expired",
-                lambda now: now.groups.expired_members,
-            ),
-            ("group_refusals", "Group requests that were refused", lambda now: now.groups.refusals),
-            (
-                "offsets_records_skipped",
-                "Records of the offsets topic that could not be read",
-                lambda now: now.groups.records_skipped,
-            ),
-        )
-    ),
-    *(
-        Family(f"kohort_client_{name}", "counter", words, "", _CLIENT, _clients(name))
+        _own(f"client_{name}", "counter", words, _clients(name), *_CLIENT)
         for name, words in (
             ("requests", "Requests of a client"),
             ("produced_bytes", "Bytes of its Produce requests"),
             ("fetched_bytes", "Bytes of the answers to its Fetch requests"),
         )
     ),
-    Family("kohort_client_connections", "gauge", "Its connections", "", _CLIENT, _clients("connections")),
+    _own("client_connections", "gauge", "Its connections", _clients("connections"), *_CLIENT),
     *(
-        Family(name, "gauge", words, bean, _CLIENT, _quotas(key, "used"))
-        for name, words, bean, key in (
+        _kafka(f"kafka.server:type={bean}", "gauge", f"{words}, of clients with a quota", _used(key))
+        for bean, words, key in (
+            ("Produce,user=*,client-id=* byte-rate", "Produced bytes a second", "producer_byte_rate"),
+            ("Fetch,user=*,client-id=* byte-rate", "Fetched bytes a second", "consumer_byte_rate"),
             (
-                "kafka_server_produce_byte_rate",
-                "Produced bytes a second, of clients with a quota",
-                "kafka.server:type=Produce,user=*,client-id=* byte-rate",
-                "producer_byte_rate",
-            ),
-            (
-                "kafka_server_fetch_byte_rate",
-                "Fetched bytes a second, of clients with a quota",
-                "kafka.server:type=Fetch,user=*,client-id=* byte-rate",
-                "consumer_byte_rate",
-            ),
-            (
-                "kafka_server_request_request_time",
-                "Percent of the event loop's time, of clients with a quota",
-                "kafka.server:type=Request,user=*,client-id=* request-time",
+                "Request,user=*,client-id=* request-time",
+                "Percent of the event loop's time",
                 "request_percentage",
             ),
             (
-                "kafka_server_controllermutation_tokens",
-                "Partitions that may be made or deleted at once, of clients with a quota",
-                "kafka.server:type=ControllerMutation,user=*,client-id=* tokens",
+                "ControllerMutation,user=*,client-id=* tokens",
+                "Partitions that may be made or deleted at once",
                 "controller_mutation_rate",
             ),
         )
     ),
-    Family("kohort_quota_limit", "gauge", "A client quota", "", ("quota", *_CLIENT), _every_quota("limit")),
-    Family(
-        "kohort_quota_throttled_seconds",
+    _own("quota_limit", "gauge", "A client quota", _quotas("limit"), "quota", *_CLIENT),
+    _own(
+        "quota_throttled_seconds",
         "counter",
         "What its clients were told to wait, in all",
-        "",
-        ("quota", *_CLIENT),
-        _every_quota("throttled_s"),
+        _quotas("throttled_s"),
+        "quota",
+        *_CLIENT,
     ),
 )
 
@@ -377,14 +318,11 @@ FAMILIES: Final = (
 def families_table() -> str:
     """For the documentation: each name with its labels and what it is in Apache Kafka."""
     rows = [
-        f"| `{_shown(one)}` | {', '.join(one.labels)} | {one.help} | {_code(one.kafka)} |" for one in FAMILIES
+        f"| `{_shown(one)}` | {', '.join(one.labels)} | {one.help} | {one.kafka and f'`{one.kafka}`'} |"
+        for one in FAMILIES
     ]
     head = ("| name | labels | what it is | in Apache Kafka |", "| --- | --- | --- | --- |")
     return "\n".join((*head, *rows))
-
-
-def _code(text: str) -> str:
-    return f"`{text}`" if text else ""
 
 
 def _shown(family: Family) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from ...coordinator import (
     CauseKind,
@@ -18,29 +19,18 @@ from ...coordinator import (
 from ._sensors import Histogram
 
 
+@dataclass(slots=True, eq=False)
 class GroupCounters:
     """Counts of the events that ``see`` is given; ``then`` is given each of them too."""
 
-    __slots__ = (
-        "_then",
-        "abandoned",
-        "expired_members",
-        "offsets_removed",
-        "rebalance_times",
-        "rebalances",
-        "records_skipped",
-        "refusals",
-    )
-
-    def __init__(self, then: Callable[[CoordinatorEvent], None] | None = None) -> None:
-        self._then = then
-        self.rebalances: Counter[str] = Counter()
-        self.rebalance_times = Histogram()
-        self.abandoned = 0
-        self.expired_members = 0
-        self.offsets_removed = 0
-        self.refusals = 0
-        self.records_skipped = 0
+    then: Callable[[CoordinatorEvent], None] | None = None
+    rebalances: Counter[str] = field(default_factory=Counter)
+    rebalance_times: Histogram = field(default_factory=Histogram)
+    abandoned: int = 0
+    expired_members: int = 0
+    offsets_removed: int = 0
+    refusals: int = 0
+    records_skipped: int = 0
 
     def see(self, event: CoordinatorEvent) -> None:
         """Count an event and hand it on."""
@@ -57,5 +47,5 @@ class GroupCounters:
             self.offsets_removed += event.count
         elif isinstance(event, RecordSkipped):
             self.records_skipped += 1
-        if self._then is not None:
-            self._then(event)
+        if self.then is not None:
+            self.then(event)

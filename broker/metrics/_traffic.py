@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple, dataclass
 from typing import Final, Protocol
 
 from ._snapshot import ClientFigures, TopicFigures
@@ -17,40 +18,32 @@ MAX_NAME: Final = 249
 OTHERS: Final = "(others)"
 
 
+@dataclass(slots=True, eq=False)
 class Traffic:
     """Counters of one connection; raised by the router."""
 
-    __slots__ = ("fetched_bytes", "produced_bytes", "requests")
-
-    def __init__(self) -> None:
-        self.requests = 0
-        self.produced_bytes = 0
-        self.fetched_bytes = 0
+    requests: int = 0
+    produced_bytes: int = 0
+    fetched_bytes: int = 0
 
     def add(self, other: Traffic) -> None:
-        """Take another's counts in."""
         self.requests += other.requests
         self.produced_bytes += other.produced_bytes
         self.fetched_bytes += other.fetched_bytes
 
 
+@dataclass(slots=True, eq=False)
 class TopicTraffic:
     """Counters of one topic; raised by the handlers."""
 
-    __slots__ = ("bytes_in", "bytes_out", "fetch_requests", "messages_in", "produce_requests")
-
-    def __init__(self) -> None:
-        self.messages_in = 0
-        self.bytes_in = 0
-        self.bytes_out = 0
-        self.produce_requests = 0
-        self.fetch_requests = 0
+    messages_in: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+    produce_requests: int = 0
+    fetch_requests: int = 0
 
     def figures(self) -> TopicFigures:
-        """The counters as plain data."""
-        return TopicFigures(
-            self.messages_in, self.bytes_in, self.bytes_out, self.produce_requests, self.fetch_requests
-        )
+        return TopicFigures(*astuple(self))
 
 
 class Client(Protocol):
@@ -77,37 +70,26 @@ class Clients:
     def left(self, client: Client) -> None:
         """A connection is closed: its counts are its client's."""
         if client.traffic.requests:
-            self._of(self._closed, _name(client)).add(client.traffic)
+            name = _place(self._closed, _name(client))
+            self._closed.setdefault(name, Traffic()).add(client.traffic)
 
     def figures(self, clients: Iterable[Client]) -> list[ClientFigures]:
         """Every client with what it did since the start."""
         found: dict[tuple[str, str], Traffic] = {}
         open_now: dict[tuple[str, str], int] = {}
         for name, traffic in self._closed.items():
-            self._of(found, name).add(traffic)
+            found.setdefault(name, Traffic()).add(traffic)
         for client in clients:
-            name = _name(client)
-            if name not in found and len(found) >= MAX_CLIENTS:
-                name = (OTHERS, OTHERS)
-            self._of(found, name).add(client.traffic)
+            name = _place(found, _name(client))
+            found.setdefault(name, Traffic()).add(client.traffic)
             open_now[name] = open_now.get(name, 0) + 1
         return [
-            ClientFigures(
-                user,
-                client_id,
-                open_now.get((user, client_id), 0),
-                traffic.requests,
-                traffic.produced_bytes,
-                traffic.fetched_bytes,
-            )
-            for (user, client_id), traffic in found.items()
+            ClientFigures(*name, open_now.get(name, 0), *astuple(traffic)) for name, traffic in found.items()
         ]
 
-    @staticmethod
-    def _of(known: dict[tuple[str, str], Traffic], name: tuple[str, str]) -> Traffic:
-        if name not in known and len(known) >= MAX_CLIENTS:
-            name = (OTHERS, OTHERS)
-        return known.setdefault(name, Traffic())
+
+def _place(known: Mapping[tuple[str, str], Traffic], name: tuple[str, str]) -> tuple[str, str]:
+    return name if name in known or len(known) < MAX_CLIENTS else (OTHERS, OTHERS)
 
 
 def _name(client: Client) -> tuple[str, str]:

@@ -20,6 +20,7 @@ from typing import Any, Protocol, cast
 from ...protocol import FrameReader, Part, ProtocolError
 from .._log_lines import RateLimitedLog, printable
 from .._pending_response import PendingResponse
+from .._router import Router
 from .._stopwatch import clock
 from ..apis import ServedApi
 from ..security._errors import CertificateError
@@ -35,33 +36,13 @@ from ._sender import Outbox, Sender
 log = logging.getLogger("kohort.broker")
 
 
-class Responder(Protocol):
-    """Answers requests: the router."""
-
-    @property
-    def metered(self) -> bool:
-        """Return whether the time that is spent on requests is to be measured."""
-
-    def api_of(self, frame: bytes) -> ServedApi | None:
-        """The API that a request frame is for; None for one that is not served."""
-
-    def charge(self, peer: Peer, spent_s: float, now: float) -> None:
-        """Count time that was spent on a connection."""
-
-    def take(self, frame: bytes, peer: Peer, connection: Connection, calls: deque[PendingResponse]) -> bool:
-        """Hand a request to the coordinator; False for one that only ``answer`` can answer."""
-
-    async def answer(self, frame: bytes, peer: Peer) -> bytes | bytearray | Sequence[Part] | None:
-        """The response frame, maybe in parts. Raises ProtocolError."""
-
-
 class Host(Protocol):
     """The server that has accepted a connection, as far as the connection needs it."""
 
     loop: asyncio.AbstractEventLoop
     #: The loop's clock.
     now: Callable[[], float]
-    router: Responder
+    router: Router
     max_frame_bytes: int
     unread_timeout_s: float
     backpressure: Backpressure

@@ -6,18 +6,20 @@ import asyncio
 import logging
 import socket
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any
 
 from .._log_lines import RateLimitedLog
+from .._router import Router
 from .._settings import BrokerSettings
 from ..metrics._traffic import Clients
 from ..security._listener_security import ListenerSecurity
 from ..security._listeners import listeners_of
-from ..security._quotas import ConnectionQuotas, ConnectionSlot
+from ..security._quotas import ConnectionQuotas
 from ..security._scram_users import ScramUsers
 from ._acceptor import Acceptor
 from ._backpressure import Backpressure
-from ._connection import Connection, Responder
+from ._connection import Connection
 from ._peer import Peer
 from ._slow_readers import SlowReaders
 
@@ -37,7 +39,7 @@ class Server:
     listeners are set.
     """
 
-    router: Responder
+    router: Router
 
     def __init__(
         self,
@@ -60,20 +62,21 @@ class Server:
         self.connections_made = 0
         self._connections: set[Connection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._slow: SlowReaders[Connection] = SlowReaders(settings)
+        self._slow = SlowReaders(settings)
         self._sweeper: asyncio.TimerHandle | None = None
         listeners = listeners_of(settings, host, port)
         self.quotas = ConnectionQuotas(settings, listeners, self.now)
         self.quotas.on_excess.append(self._make_room_soon)
+        connected = partial(Connection, self)
         self.acceptors = [
-            Acceptor(listener, ListenerSecurity(settings, listener, users), self.quotas, self._connected)
+            Acceptor(listener, ListenerSecurity(settings, listener, users), self.quotas, connected)
             for listener in listeners
         ]
 
     def __repr__(self) -> str:
         return f"Server({len(self._connections)} connections, {self.backpressure})"
 
-    async def start(self, router: Responder) -> None:
+    async def start(self, router: Router) -> None:
         """Listen everywhere. Raises OSError if an address cannot be had."""
         self.router = router
         for acceptor in self.acceptors:
@@ -105,9 +108,6 @@ class Server:
             each.listener.name: host_port(*(each.advertised or ("127.0.0.1", each.port)))
             for each in self.acceptors
         }
-
-    def _connected(self, acceptor: Acceptor, slot: ConnectionSlot) -> Connection:
-        return Connection(self, acceptor, slot)
 
     def peers(self) -> list[Peer]:
         """The other ends of all connections."""

@@ -6,27 +6,14 @@ whole until it has.
 
 from __future__ import annotations
 
-from asyncio import Transport
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
 
 from .._settings import BrokerSettings
-from ._sender import Outbox, Sender
+from ._connection import Connection
 
 #: A client that leaves ``kohort.response.unread.max.bytes`` unread has to take at least this part in time.
 LEAST_PART = 16
-
-
-class Reader(Protocol):
-    """A connection that is sent answers. ``transport`` is asyncio's."""
-
-    transport: Transport
-    outbox: Outbox
-    sender: Sender
-
-
-ReaderT = TypeVar("ReaderT", bound=Reader)
 
 
 @dataclass(slots=True)
@@ -39,21 +26,21 @@ class _Progress:
     held: int
 
 
-class SlowReaders(Generic[ReaderT]):
+class SlowReaders:
     """Tells which connections take too little of their answers; looks at all of them now and then."""
 
     def __init__(self, settings: BrokerSettings) -> None:
         self._settings = settings
-        self._known: dict[ReaderT, _Progress] = {}
+        self._known: dict[Connection, _Progress] = {}
 
     def __repr__(self) -> str:
         return f"SlowReaders({len(self._known)} of them)"
 
-    def forget(self, connection: ReaderT) -> None:
+    def forget(self, connection: Connection) -> None:
         """Called when the connection is closed."""
         self._known.pop(connection, None)
 
-    def look(self, connections: Iterable[ReaderT], now: float) -> list[tuple[ReaderT, int]]:
+    def look(self, connections: Iterable[Connection], now: float) -> list[tuple[Connection, int]]:
         """Connections to be cut off, with the bytes they have left unread.
 
         A connection is cut off that takes next to nothing for ``kohort.response.unread.timeout.ms``. If all
@@ -63,8 +50,8 @@ class SlowReaders(Generic[ReaderT]):
         settings = self._settings
         most = settings.kohort_response_unread_max_bytes
         timeout_s = settings.kohort_response_unread_timeout_ms / 1000
-        cut: dict[ReaderT, int] = {}
-        lately: dict[ReaderT, int] = {}
+        cut: dict[Connection, int] = {}
+        lately: dict[Connection, int] = {}
         total = 0
         for connection in connections:
             held = connection.transport.get_write_buffer_size()

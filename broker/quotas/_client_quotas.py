@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias
 
 from ._entities import QuotaKey
-from ._table import Found, QuotaTable
+from ._table import QuotaTable
 from ._windows import RateWindows, TokenBucket
 
 #: Clients known by name; when there are more, what is idle is forgotten.
@@ -93,7 +92,7 @@ class MutationGauge:
 
 @dataclass(slots=True)
 class ClientUse:
-    """The gauges of one client; None where it has no quota."""
+    """The gauges of one client, in the order of the keys; None where it has no quota."""
 
     produce: Gauge | None = None
     fetch: Gauge | None = None
@@ -103,8 +102,6 @@ class ClientUse:
 
 #: A quota key, and the user and client id that share its gauge; None is everybody of that kind.
 Shared: TypeAlias = tuple[QuotaKey, str | None, str | None]
-
-GaugeT = TypeVar("GaugeT", Gauge, MutationGauge)
 
 
 class ClientQuotas:
@@ -124,8 +121,7 @@ class ClientQuotas:
         self.epoch = 0
         self.active = bool(table.values)
         self._clients: dict[tuple[str, str], ClientUse] = {}
-        self._gauges: dict[Shared, Gauge] = {}
-        self._mutations: dict[Shared, MutationGauge] = {}
+        self._gauges: dict[Shared, Gauge | MutationGauge] = {}
 
     def __repr__(self) -> str:
         return f"ClientQuotas({len(self.table.values)} entities, {len(self._clients)} clients)"
@@ -135,15 +131,18 @@ class ClientQuotas:
         self.table = table
         self.active = bool(table.values)
         self._forget(now)
-        self._gauges = _in_force(self._gauges, table)
-        self._mutations = _in_force(self._mutations, table)
+        for shared, gauge in list(self._gauges.items()):
+            limit = table.limit_of(*shared)
+            if limit is None:
+                del self._gauges[shared]
+            else:
+                gauge.limit = limit
 
     def _forget(self, now: float) -> None:
         """Look everything up anew; what nobody uses is measured no longer."""
         self.epoch += 1
         self._clients.clear()
-        self._gauges = _without_blank(self._gauges, now)
-        self._mutations = _without_blank(self._mutations, now)
+        self._gauges = {shared: gauge for shared, gauge in self._gauges.items() if not gauge.is_blank(now)}
 
     def of(self, principal: str, client_id: str, now: float) -> ClientUse:
         """The gauges of a client; those without an id share the empty one."""
@@ -171,46 +170,19 @@ class ClientQuotas:
 
     def gauges(self) -> list[tuple[Shared, Gauge | MutationGauge]]:
         """All that is measured."""
-        return [*self._gauges.items(), *self._mutations.items()]
+        return list(self._gauges.items())
 
     def _resolve(self, user: str, client_id: str) -> ClientUse:
-        def gauge(key: QuotaKey) -> Gauge | None:
-            found = self.table.find(key, user, client_id)
-            return _shared(self._gauges, key, found, lambda: Gauge(self._windows))
-
-        key = QuotaKey.CONTROLLER_MUTATION_RATE
-        found = self.table.find(key, user, client_id)
-        return ClientUse(
-            produce=gauge(QuotaKey.PRODUCER_BYTE_RATE),
-            fetch=gauge(QuotaKey.CONSUMER_BYTE_RATE),
-            request=gauge(QuotaKey.REQUEST_PERCENTAGE),
-            mutation=_shared(self._mutations, key, found, lambda: MutationGauge(self._mutation_windows)),
-        )
-
-
-def _shared(
-    gauges: dict[Shared, GaugeT], key: QuotaKey, found: Found | None, make: Callable[[], GaugeT]
-) -> GaugeT | None:
-    if found is None:
-        return None
-    shared = (key, found.user, found.client_id)
-    gauge = gauges.get(shared)
-    if gauge is None:
-        gauge = gauges[shared] = make()
-    gauge.limit = found.limit
-    return gauge
-
-
-def _in_force(gauges: dict[Shared, GaugeT], table: QuotaTable) -> dict[Shared, GaugeT]:
-    """Gauges that still have a quota, with its present limit."""
-    kept = {}
-    for shared, gauge in gauges.items():
-        limit = table.limit_of(*shared)
-        if limit is not None:
-            gauge.limit = limit
-            kept[shared] = gauge
-    return kept
-
-
-def _without_blank(gauges: dict[Shared, GaugeT], now: float) -> dict[Shared, GaugeT]:
-    return {shared: gauge for shared, gauge in gauges.items() if not gauge.is_blank(now)}
+        """The gauges of a client, made where it is the first who has them."""
+        found: dict[QuotaKey, Any] = {}
+        for key in QuotaKey:
+            if (quota := self.table.find(key, user, client_id)) is not None:
+                shared = (key, quota.user, quota.client_id)
+                if shared not in self._gauges:
+                    if key is QuotaKey.CONTROLLER_MUTATION_RATE:
+                        self._gauges[shared] = MutationGauge(self._mutation_windows)
+                    else:
+                        self._gauges[shared] = Gauge(self._windows)
+                found[key] = self._gauges[shared]
+                found[key].limit = quota.limit
+        return ClientUse(*map(found.get, QuotaKey))

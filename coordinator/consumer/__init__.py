@@ -7,7 +7,8 @@ from ...protocol import ApiKey
 from ..engine.shard import Api, Kind, Waits
 from ..groups import Groups, GroupShard
 from . import classic_members, describe, heartbeat, regex
-from .group import REGEX, REVOCATION, SESSION, live, start_sessions
+from .changes import start_sessions
+from .group import REGEX, REVOCATION, SESSION, live
 
 
 def _activate(shard: GroupShard, now_ms: int) -> None:

@@ -28,21 +28,13 @@ from ..classic.group import ClassicGroup
 from ..classic.join import handle_join as join_classic_group
 from ..classic.join import unacceptable
 from ..classic.leave import BATCH_VERSION, Leaver, leavers
+from ..classic.members import fence
 from ..engine.effects import Request
-from ..events import CauseKind, MemberFenced, quoted
+from ..events import CauseKind, quoted
 from ..groups import CONSUMER, GroupShard, forget
 from ..replies import join_failed
-from .group import (
-    REVOCATION,
-    Changes,
-    ConsumerGroup,
-    Member,
-    assignment_bytes,
-    common_protocol,
-    protocol_of,
-    restart_session,
-    start_revocation,
-)
+from .changes import Changes, restart_session, start_revocation
+from .group import REVOCATION, ConsumerGroup, Member, assignment_bytes, common_protocol, protocol_of
 from .heartbeat import (
     advance,
     check_size,
@@ -283,18 +275,4 @@ def _leaver(group: ConsumerGroup, leaver: Leaver) -> Member:
 def _refuse(shard: GroupShard, group: ConsumerGroup, request: Request, error: KafkaError) -> None:
     if error.code is ErrorCode.REBALANCE_IN_PROGRESS:
         return
-    body, context = request.body, request.context
-    why = group.why_refused(body.member_id, body.group_instance_id, body.generation_id, error.code)
-    shard.tell(
-        MemberFenced(
-            group.group_id,
-            generation=group.epoch,
-            cause=why,
-            member=body.member_id,
-            instance_id=body.group_instance_id,
-            client_id=context.client_id,
-            client_host=context.client_host,
-            error_code=error.code,
-            api="HEARTBEAT",
-        )
-    )
+    fence(shard, group, request, error.code, request.body.member_id, request.body.group_instance_id)

@@ -29,6 +29,7 @@ from ...protocol.messages.consumer_group_heartbeat import (
 )
 from ...statemachine import AssignmentState
 from ..classic.group import ClassicGroup
+from ..classic.members import sender
 from ..engine.effects import Request
 from ..engine.timers import TimerKey
 from ..events import (
@@ -42,20 +43,8 @@ from ..events import (
     quoted,
 )
 from ..groups import Group, GroupShard
-from .group import (
-    AWAY,
-    LEAVING,
-    REVOCATION,
-    Changes,
-    ConsumerGroup,
-    Member,
-    find,
-    live,
-    metadata_hash,
-    restart_session,
-    session_timeout_ms,
-    start_revocation,
-)
+from .changes import Changes, restart_session, session_timeout_ms, start_revocation
+from .group import AWAY, LEAVING, REVOCATION, ConsumerGroup, Member, find, live, metadata_hash
 from .migration import downgrade, leave_classic, turns_back, upgraded
 from .reconciliation import NEW_MEMBER, Owned, reconcile
 from .regex import check_regex, maybe_resolve
@@ -121,7 +110,7 @@ def remove(shard: GroupShard, group: ConsumerGroup, members: list[Member], cause
     if turns_back(shard, group, members):
         for member in members:
             gone = member.cause(cause.kind, cause.text)
-            shard.tell(MemberGone(group.group_id, generation=group.epoch, **gone.fields()))
+            shard.tell(gone.event(MemberGone, group.group_id, group.epoch))
         return downgrade(shard, group, members, cause, now_ms)
     changes = Changes(shard, group, now_ms)
     changes.remove(members, cause)
@@ -414,8 +403,7 @@ def joined_cause(changes: Changes, member: Member, *, is_new: bool) -> Cause:
         text = f"{member.name} changed its subscription"
         return member.cause(CauseKind.CHANGED_SUBSCRIPTION, text)
     cause = member.cause(CauseKind.JOIN, f"{member.name} joined")
-    fields = {name: value for name, value in cause.fields().items() if name != "cause_kind"}
-    changes.shard.tell(MemberJoined(changes.group.group_id, generation=changes.group.epoch, **fields))
+    changes.shard.tell(cause.event(MemberJoined, changes.group.group_id, changes.group.epoch))
     return cause
 
 
@@ -428,18 +416,8 @@ def replace_member(changes: Changes, old: Member, member_id: str, epoch: int = 0
     changes.put(GroupRecordType.TARGET, member_id, TargetAssignment(target))
     member = group.members[member_id]
     changes.set_current(member, CurrentAssignment(epoch, epoch, NEW_MEMBER.state, current.assigned, {}))
-    changes.shard.tell(
-        MemberReplaced(
-            group.group_id,
-            generation=group.epoch,
-            cause=f"rejoin of {member.name}",
-            member=member_id,
-            instance_id=metadata.instance_id,
-            client_id=metadata.client_id,
-            client_host=metadata.client_host,
-            old_member=old.member_id,
-        )
-    )
+    cause = member.cause(CauseKind.JOIN, f"rejoin of {member.name}")
+    changes.shard.tell(cause.event(MemberReplaced, group.group_id, group.epoch, old_member=old.member_id))
 
 
 def topic_ids(group: ConsumerGroup, member: Member) -> set[UUID]:
@@ -489,20 +467,14 @@ def _of_timer(shard: GroupShard, key: TimerKey) -> tuple[ConsumerGroup, Member]:
 
 
 def _tell_refused(shard: GroupShard, request: Request, error: KafkaError) -> None:
-    body, context = request.body, request.context
+    body = request.body
     if not body.group_id:
         return
     group = find(shard, body.group_id)
-    fields: dict[str, Any] = {
-        "generation": -1 if group is None else group.epoch,
-        "cause": quoted(error.message or ""),
-        "member": body.member_id,
-        "instance_id": body.instance_id,
-        "client_id": context.client_id,
-        "client_host": context.client_host,
-        "error_code": error.code,
-    }
+    epoch = -1 if group is None else group.epoch
+    cause = sender(request, quoted(error.message or ""), body.member_id, body.instance_id)
     if error.code in _FENCED:
-        shard.tell(MemberFenced(body.group_id, api=ApiKey.CONSUMER_GROUP_HEARTBEAT.name, **fields))
+        api = ApiKey(request.api_key).name
+        shard.tell(cause.event(MemberFenced, body.group_id, epoch, error_code=error.code, api=api))
     else:
-        shard.tell(JoinRefused(body.group_id, **fields))
+        shard.tell(cause.event(JoinRefused, body.group_id, epoch, error_code=error.code))

@@ -31,15 +31,8 @@ from ..classic.members import restart_session as restart_classic_session
 from ..classic.rebalance import prepare
 from ..events import Cause
 from ..groups import CONSUMER, GroupShard, forget
-from .group import (
-    Changes,
-    ConsumerGroup,
-    Member,
-    assignment_bytes,
-    common_protocol,
-    restart_session,
-    start_over,
-)
+from .changes import Changes, restart_session, start_over
+from .group import ConsumerGroup, Member, assignment_bytes, common_protocol
 
 _TYPES = GroupRecordType
 _UPGRADES, _DOWNGRADES = ("bidirectional", "upgrade"), ("bidirectional", "downgrade")

@@ -14,7 +14,8 @@ from ...protocol import ErrorCode, KafkaError
 from ..engine.timers import TimerKey
 from ..events import Cause, CauseKind, quoted
 from ..groups import GroupShard
-from .group import REGEX, Changes, ConsumerGroup, live
+from .changes import Changes
+from .group import REGEX, ConsumerGroup, live
 
 #: Time in ms between two resolutions of a group: a constant in Kafka too.
 RESOLUTION_PAUSE_MS: Final = 10_000

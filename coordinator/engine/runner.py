@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from ...protocol import ErrorCode, KafkaError
-from .effects import NO_PRODUCER, Append, Reply, Request
+from .effects import Append, Command, Reply, Request
 from .events import CoordinatorEvent, ShardLoaded, ShardLoading
 from .loader import LoadedBatch, Loader
 from .shard import S, Shard
@@ -39,8 +39,11 @@ T = TypeVar("T")
 
 
 class CoordinatorLog(Protocol):
-    """The internal topic as a coordinator needs it. ``append`` writes one batch, ``append_marker`` the end
-    of a producer's transaction; both give the offset, and raise KafkaError.
+    """The internal topic as a coordinator needs it.
+
+    ``append`` writes one batch and gives its offset. With a producer it is part of that producer's
+    transaction; a marker, (committed, epoch of the transaction's coordinator), ends it instead: then there
+    are no records. Raises KafkaError.
     """
 
     @property
@@ -54,18 +57,7 @@ class CoordinatorLog(Protocol):
         *,
         producer_id: int = ...,
         producer_epoch: int = ...,
-        transactional: bool = ...,
-    ) -> int: ...
-    def append_marker(
-        self,
-        partition: int,
-        now_ms: int,
-        /,
-        *,
-        producer_id: int,
-        producer_epoch: int,
-        committed: bool,
-        coordinator_epoch: int,
+        marker: tuple[bool, int] | None = ...,
     ) -> int: ...
     def load(self, partition: int, /) -> Iterator[LoadedBatch]: ...
     def flush(self, partition: int, /) -> None: ...
@@ -110,6 +102,7 @@ class ShardRunner(Generic[S]):
     on_event: Callable[[CoordinatorEvent], None]
     fsync: bool
     linger_ms: int = -1
+    on_command: Callable[[ShardRunner[S], Command], None] | None = None
     loading: bool = True
     skipped: int = 0
     _loaded: asyncio.Event = field(default_factory=asyncio.Event)
@@ -214,6 +207,9 @@ class ShardRunner(Generic[S]):
                 effect.handle.set(effect.body)
             elif type(effect) is Append:
                 self._pending.append(effect)
+            elif isinstance(effect, Command):
+                assert self.on_command is not None, "its shards give commands"
+                self.on_command(self, effect)
             else:
                 assert isinstance(effect, CoordinatorEvent)
                 self._tell(effect)
@@ -283,7 +279,14 @@ class ShardRunner(Generic[S]):
         """Write one batch for all of these, which are of one producer; one each if it is too large."""
         now_ms = self.clock_ms()
         try:
-            offset = self._append(first, pairs, now_ms)
+            offset = self.log.append(
+                self.partition,
+                pairs,
+                now_ms,
+                producer_id=first.producer_id,
+                producer_epoch=first.producer_epoch,
+                marker=first.marker,
+            )
             if self.fsync:
                 self.log.flush(self.partition)
         except (KafkaError, OSError) as error:
@@ -300,28 +303,6 @@ class ShardRunner(Generic[S]):
         for ticket, count in parts:
             self.shard.appended(ticket, offset, now_ms)
             offset += count
-
-    def _append(self, first: Append, pairs: list[tuple[bytes, bytes | None]], now_ms: int) -> int:
-        producer_id, producer_epoch = first.producer_id, first.producer_epoch
-        if first.marker is not None:
-            return self.log.append_marker(
-                self.partition,
-                now_ms,
-                producer_id=producer_id,
-                producer_epoch=producer_epoch,
-                committed=first.marker.committed,
-                coordinator_epoch=first.marker.coordinator_epoch,
-            )
-        if producer_id == NO_PRODUCER:
-            return self.log.append(self.partition, pairs, now_ms)
-        return self.log.append(
-            self.partition,
-            pairs,
-            now_ms,
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            transactional=True,
-        )
 
     def _tell(self, event: CoordinatorEvent) -> None:
         try:

@@ -84,7 +84,7 @@ def handle_fetch(shard: GroupShard, request: Request, _now_ms: int) -> None:
     """Offsets as committed; -1 where there is none. The group need not exist."""
     fetch: FetchRequest = request.body
     if fetch.error:
-        shard.reply(request, fetch_refusal(request, fetch.error))
+        shard.refuse(request, fetch.error)
         return
     group = shard.state.find(fetch.group_id)
     error = ErrorCode.NONE if group is None else group.check_fetch(fetch.member_id, fetch.member_epoch)

@@ -7,9 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
+from kohort.broker.apis import load_all
 from kohort.testing import RunningBroker, running_broker
 from tests.broker.security.certificates import Certificates
 from tests.broker.wire import Wire
+
+# pytest parses what it imports, and Python 3.11 fails now and then where two threads parse: a broker that
+# starts loads these in a thread of its own
+load_all()
 
 
 @pytest.fixture(scope="session")

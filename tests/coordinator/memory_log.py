@@ -54,44 +54,18 @@ class MemoryLog:
         *,
         producer_id: int = -1,
         producer_epoch: int = -1,
-        transactional: bool = False,
+        marker: tuple[bool, int] | None = None,
     ) -> int:
         if self.fail is not None:
             raise self.fail
         if sum(len(key) + len(value or b"") for key, value in records) > self.limit:
             raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, "the batch is too large")
-        return self._add(partition, records, now_ms, producer_id, producer_epoch, transactional)
-
-    def append_marker(
-        self,
-        partition: int,
-        now_ms: int,
-        /,
-        *,
-        producer_id: int,
-        producer_epoch: int,
-        committed: bool,
-        coordinator_epoch: int,
-    ) -> int:
-        if self.fail is not None:
-            raise self.fail
-        pair = struct.pack(">hh", 0, committed), struct.pack(">hi", 0, coordinator_epoch)
-        return self._add(partition, [pair], now_ms, producer_id, producer_epoch, True, control=True)
-
-    def _add(
-        self,
-        partition: int,
-        records: Sequence[tuple[bytes, bytes | None]],
-        now_ms: int,
-        producer_id: int,
-        producer_epoch: int,
-        transactional: bool,
-        *,
-        control: bool = False,
-    ) -> int:
+        if marker is not None:
+            records = [(struct.pack(">hh", 0, marker[0]), struct.pack(">hi", 0, marker[1]))]
         batches = self.batches.setdefault(partition, [])
         base = batches[-1].base_offset + len(batches[-1].records) if batches else 0
         rows = [(base + i, now_ms, key, value) for i, (key, value) in enumerate(records)]
+        transactional, control = producer_id != -1, marker is not None
         batches.append(Batch(base, list(rows), producer_id, producer_epoch, transactional, control))
         return base
 

@@ -61,7 +61,7 @@ def test_an_append_is_one_batch_of_its_records(tmp_path: Path) -> None:
 
 def test_transactions_and_their_markers_are_told(tmp_path: Path) -> None:
     store, logs = open_store(tmp_path, 0)
-    producer: dict[str, Any] = {"producer_id": 9, "producer_epoch": 2, "transactional": True}
+    producer: dict[str, Any] = {"producer_id": 9, "producer_epoch": 2}
     assert store.append(0, [(b"k", b"v")], NOW_MS, **producer) == 0
     assert store.append(0, [(b"k", b"w")], NOW_MS, **producer) == 1
     key, value = b"\x00\x00\x00\x01", bytes(6)
@@ -82,7 +82,7 @@ def test_transactions_and_their_markers_are_told(tmp_path: Path) -> None:
     assert (end.records, end.producer_id) == ([(2, NOW_MS, key, value)], 9)
     assert (end.transactional, end.control) == (True, True)
     with pytest.raises(KafkaError, match="INVALID_PRODUCER_EPOCH"):
-        store.append(0, [(b"k", b"v")], NOW_MS, producer_id=9, producer_epoch=1, transactional=True)
+        store.append(0, [(b"k", b"v")], NOW_MS, producer_id=9, producer_epoch=1)
 
 
 @pytest.mark.row("5.7/order")
@@ -284,11 +284,10 @@ def test_the_offsets_of_apache_kafka_are_loaded(tmp_path: Path) -> None:
 @pytest.mark.parametrize("committed", [True, False])
 def test_a_marker_ends_the_transaction_of_its_producer_in_the_log(tmp_path: Path, committed: bool) -> None:
     store, logs = open_store(tmp_path, 0)
-    store.append(0, [(b"k", b"v")], NOW_MS, producer_id=7, producer_epoch=2, transactional=True)
+    store.append(0, [(b"k", b"v")], NOW_MS, producer_id=7, producer_epoch=2)
     logs[0].advance_high_watermark(1)
     assert logs[0].last_stable_offset == 0
-    options = {"producer_id": 7, "producer_epoch": 2, "coordinator_epoch": 5}
-    assert store.append_marker(0, NOW_MS, committed=committed, **options) == 1
+    assert store.append(0, [], NOW_MS, producer_id=7, producer_epoch=2, marker=(committed, 5)) == 1
     logs[0].advance_high_watermark(2)
     assert logs[0].last_stable_offset == 2
     marker = list(store.load(0))[-1]

@@ -15,8 +15,6 @@ SETTINGS = BrokerSettings(
     queued_max_request_bytes=100 << 20,
 )
 
-Readers = SlowReaders[Any]
-
 
 class Client:
     """A connection as far as this is concerned: it was sent an answer and takes some of it."""
@@ -35,12 +33,12 @@ class Client:
         self.held += size
 
 
-def look(readers: SlowReaders[Any], now: float, *clients: Client) -> list[tuple[Client, int]]:
+def look(readers: SlowReaders, now: float, *clients: Client) -> list[tuple[Client, int]]:
     return cast("list[tuple[Client, int]]", readers.look(cast(Any, clients), now))
 
 
 def test_one_byte_now_and_then_is_nothing() -> None:
-    readers, client = Readers(SETTINGS), Client(12 << 20)
+    readers, client = SlowReaders(SETTINGS), Client(12 << 20)
     for now in range(0, 30, 5):
         assert look(readers, now, client) == []
         client.takes(1)
@@ -48,21 +46,21 @@ def test_one_byte_now_and_then_is_nothing() -> None:
 
 
 def test_who_takes_a_little_all_the_time_stays() -> None:
-    readers, client = Readers(SETTINGS), Client(12 << 20)
+    readers, client = SlowReaders(SETTINGS), Client(12 << 20)
     for now in range(0, 3_000, 25):
         assert look(readers, now, client) == []
         client.takes(MOST // LEAST_PART)
 
 
 def test_a_little_may_be_left_for_ever() -> None:
-    readers, client = Readers(SETTINGS), Client(MOST)
+    readers, client = SlowReaders(SETTINGS), Client(MOST)
     for now in (0, 1_000, 2_000):
         assert look(readers, now, client) == []
 
 
 def test_who_has_always_as_much_unread_but_takes_it_stays() -> None:
     """Each time it has taken an answer it gets the next."""
-    readers, client = Readers(SETTINGS), Client(12 << 20)
+    readers, client = SlowReaders(SETTINGS), Client(12 << 20)
     for now in range(0, 300, 5):
         assert look(readers, now, client) == []
         client.takes(12 << 20)
@@ -70,13 +68,13 @@ def test_who_has_always_as_much_unread_but_takes_it_stays() -> None:
 
 
 def test_what_is_still_in_files_counts_as_unread_and_takes_no_memory() -> None:
-    readers, client = Readers(SETTINGS), Client(1_000, left=500 << 20)
+    readers, client = SlowReaders(SETTINGS), Client(1_000, left=500 << 20)
     assert look(readers, 0, client) == []
     assert look(readers, 31, client) == [(client, 1_000 + (500 << 20))]
 
 
 def test_over_the_memory_of_all_those_go_that_took_the_least() -> None:
-    readers = Readers(SETTINGS)
+    readers = SlowReaders(SETTINGS)
     clients = [Client(40 << 20) for _ in range(5)]
     assert look(readers, 0, *clients) == [], "they may have come a moment ago"
     for number, client in enumerate(clients):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -116,10 +117,10 @@ async def test_each_producer_has_batches_of_its_own_in_the_order_of_writes_and_t
 
 async def test_a_producer_that_the_log_refuses_costs_others_nothing() -> None:
     class Fences(MemoryLog):
-        def _add(self, *args: object, **options: object) -> int:
-            if 7 in args:
+        def append(self, *args: Any, **options: Any) -> int:
+            if options["producer_id"] == 7:
                 raise KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, "an old epoch")
-            return super()._add(*args, **options)  # type: ignore[arg-type]
+            return super().append(*args, **options)
 
     c = coordinator(Fences(partition_count=1))
     await c.start()
