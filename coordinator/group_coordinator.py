@@ -84,6 +84,7 @@ class GroupCoordinator:
 
     ``partition_count_of``, ``topic_of_id`` and ``id_of_topic`` look topics up (None: no such topic),
     ``topic_names`` gives all, ``topics_version`` another object whenever topics have changed.
+    ``group_configs`` gives what is set for a group of its own, by Kafka's names.
     ``clock_ms`` must not go backwards. ``on_event`` is told what happens, in order, as those are who read
     ``events``. ``fsync`` puts each batch on the disk before it is acknowledged; without it an acknowledged
     commit survives the end of the process, not that of the machine.
@@ -99,6 +100,7 @@ class GroupCoordinator:
         id_of_topic: Callable[[str], uuid.UUID | None],
         topic_names: Callable[[], Iterable[str]] = tuple,
         topics_version: Callable[[], object] = object,
+        group_configs: Callable[[str], Mapping[str, int]] = lambda _group_id: {},
         clock_ms: Callable[[], int] | None = None,
         new_id: Callable[[], str] | None = None,
         on_event: Callable[[CoordinatorEvent], None] | None = None,
@@ -114,7 +116,7 @@ class GroupCoordinator:
         self._listeners = Listeners(on_event)
         self._shards = ShardRuntime(
             topic=OFFSETS_TOPIC,
-            new_state=lambda: new_groups(settings, make_id, self._topics),
+            new_state=lambda: new_groups(settings, make_id, self._topics, group_configs),
             log=store,
             clock_ms=self._clock_ms,
             on_event=self._tell,

@@ -1,9 +1,9 @@
 """Settings of the coordinator: Kafka's names with underscores for dots, and Kafka's defaults.
 
-Two defaults differ. ``group_max_size``: Apache Kafka has no limit, here a group stays within what one
-rebalance can serve; ``group_coordinator_threads``: all shards share one event loop. Those that begin with
-``kohort_`` are no settings of Kafka's. The rows are read by whoever takes settings from outside; nothing
-checks them here.
+Three defaults differ. ``group_max_size`` and ``group_consumer_max_size``: Apache Kafka has no limit, here a
+group stays within what one rebalance can serve; ``group_coordinator_threads``: all shards share one event
+loop. Those that begin with ``kohort_`` are no settings of Kafka's. The rows are read by whoever takes
+settings from outside; nothing checks them here.
 """
 
 from dataclasses import dataclass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -69,10 +69,13 @@ OFFSETS_TOPIC: Final[CoordinatorTopic[Groups]] = CoordinatorTopic(
 
 
 def new_groups(
-    settings: GroupSettings, new_id: Callable[[], str], topics: TopicDirectory = NO_TOPICS
+    settings: GroupSettings,
+    new_id: Callable[[], str],
+    topics: TopicDirectory = NO_TOPICS,
+    configs: Callable[[str], Mapping[str, int]] = lambda _group_id: {},
 ) -> Groups:
     """State of a shard before its log is read. ``new_id`` gives a fresh unique text for each member id."""
-    return Groups(settings, new_id, _wake, topics)
+    return Groups(settings, new_id, _wake, topics, configs)
 
 
 def _wake(groups: Groups, group_id: str) -> Group:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from ...cluster import TopicImage
 from ...protocol import ErrorCode, KafkaError
 from ...settings import SettingsError
-from .._config_view import ConfigRow, broker_rows, topic_rows
+from .._config_view import ConfigRow, broker_rows, group_rows, topic_rows
 from .._node import Node
 from .._topics import unchanged
 from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType, right
@@ -21,7 +21,7 @@ from ._guards import Wanted, each
 
 
 class ConfigResource(IntEnum):
-    """Kinds of resources on the wire that have configs in Apache Kafka; here topics and brokers do."""
+    """Kinds of resources on the wire that have configs in Apache Kafka; here topics, brokers, groups."""
 
     TOPIC = 2
     BROKER = 4
@@ -79,7 +79,7 @@ def has_configs(item: Any) -> bool:
 
 
 def no_configs(item: Any) -> str:
-    return f"resource type {item.resource_type}: topics (2) and brokers (4) have configs"
+    return f"resource type {item.resource_type}: topics (2), brokers (4) and groups (32) have configs"
 
 
 def configs_guard(topic: Access, cluster: Access, group: Access, *, altering: bool) -> Guard:
@@ -149,6 +149,8 @@ def _alter(node: Node, item: Any, changed: Changed, changes: Changes, *, validat
     elif item.resource_type == ConfigResource.TOPIC:
         topic, configs = _topic_configs(node, item, changed)
         changes[topic] = configs
+    elif item.resource_type == ConfigResource.GROUP:
+        _alter_group(node, item, changed, validate_only=validate_only)
     else:
         raise invalid(no_configs(item))
 
@@ -180,6 +182,19 @@ def _alter_settings(node: Node, item: Any, changed: Changed, *, validate_only: b
     values = node.live.check(changed(before, partial(broker_rows, node), item.configs), for_all=for_all)
     if not validate_only:
         node.live.set(for_all=for_all, values=values)
+
+
+def _alter_group(node: Node, item: Any, changed: Changed, *, validate_only: bool) -> None:
+    name = item.resource_name
+    if not name:
+        raise invalid("Default group resources are not allowed.")
+    before = {key: str(value) for key, value in node.group_configs.of(name).items()}
+    values = node.group_configs.check(changed(before, partial(group_rows, node, name), item.configs))
+    if not validate_only:
+        try:
+            node.group_configs.set(name, values)
+        except OSError as error:
+            raise unchanged(error) from error
 
 
 def invalid(reason: str) -> KafkaError:
