@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Awaitable, Iterator
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import Protocol
@@ -126,7 +125,7 @@ class Partition:
     _flusher: Flusher | None = field(default=None, init=False)
     _told: tuple[str, int] | None = field(default=None, init=False)
     # first batches that were refused since the folder could not be made
-    _missed: deque[BatchHeader] = field(default_factory=lambda: deque(maxlen=_MAX_MISSED), init=False)
+    _missed: list[BatchHeader] = field(default_factory=list, init=False)
 
     def __post_init__(self, on_disk: bool) -> None:
         if on_disk:
@@ -269,12 +268,12 @@ class Partition:
             log = self._opened()
         except (KafkaError, CorruptLogError, DataFolderError) as error:
             if from_client:
-                self._missed.append(parse_batch_header(records))
+                self._missed = [*self._missed[1 - _MAX_MISSED :], parse_batch_header(records)]
             if isinstance(error, KafkaError):
                 raise
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         while self._missed:
-            log.missed(self._missed.popleft())
+            log.missed(self._missed.pop(0))
         return log
 
     def flush_before_answer(self, end_offset: int, *, all_replicas: bool) -> Awaitable[None] | None:

@@ -99,12 +99,14 @@ def _asked_for(node: Node, item: Any) -> int:
 def _planned(node: Node, item: Any) -> TopicPlan:
     """What is wrong is told in Apache Kafka's order: the name, configs, replicas, partitions."""
     node.topics.check_free(item.name)
-    configs = _configs(item)
+    nulls = [config.name for config in item.configs if config.value is None]
+    if nulls:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"the topic configs {', '.join(nulls)} have no value")
     try:
-        node.topics.check_configs(configs)
+        configs = node.topics.check_configs({config.name: config.value for config in item.configs})
     except SettingsError as error:
         raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
-    return node.topics.plan(item.name, _partition_count(node, item), configs)
+    return TopicPlan(item.name, _partition_count(node, item), configs)
 
 
 def _partition_count(node: Node, item: Any) -> int:
@@ -141,13 +143,6 @@ def _check_assignments(node: Node, item: Any) -> None:
             ErrorCode.INVALID_REPLICA_ASSIGNMENT, "assigned partitions must be 0, 1, 2 and so on"
         )
     check_placed(node, item.assignments)
-
-
-def _configs(item: Any) -> dict[str, str]:
-    nulls = [config.name for config in item.configs if config.value is None]
-    if nulls:
-        raise KafkaError(ErrorCode.INVALID_CONFIG, f"the topic configs {', '.join(nulls)} have no value")
-    return {config.name: config.value for config in item.configs}
 
 
 def _answer(request: Request, plan: TopicPlan, configs: PreparedArray | None) -> Any:

@@ -11,7 +11,7 @@ from ...cluster import NO_LEADER, PartitionState, TopicImage
 from ...protocol import ApiKey, ErrorCode, KafkaError, PreparedArray
 from ...protocol.messages.metadata import MetadataResponse, MetadataResponsePartition
 from .._node import Node
-from .._topics import NO_TOPIC_ID
+from .._topics import NO_TOPIC_ID, TopicPlan
 from .._turns import in_slices
 from ..authorizer import Access, Operation, ResourceType, right
 from ._api import Asked, Guard, Request, ServedApi
@@ -81,7 +81,8 @@ async def _create_missing(node: Node, request: Request, names: list[str]) -> dic
     for name in missing:
         try:
             check_total(len(missing) * node.settings.num_partitions)
-            plans.append(node.topics.plan(name, node.settings.num_partitions, {}))
+            node.topics.check_free(name)
+            plans.append(TopicPlan(name, node.settings.num_partitions, {}))
         except KafkaError as error:
             refused[name] = error
     return refused | await create_all(node, request, plans)
