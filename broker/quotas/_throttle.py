@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from ...protocol import ErrorCode, KafkaError, RequestContext
-from ._client_quotas import ClientQuotas, ClientUse, Gauge
+from ._client_quotas import ClientQuotas, ClientUse
+from ._windows import Gauge
 
 #: Longest delay that an answer can tell, in seconds.
 MAX_DELAY_S: Final = (2**31 - 1) / 1000
@@ -104,7 +105,7 @@ class Throttle:
         if gauge is None:
             return
         strict = request.knows_quota_error
-        refused = strict and not gauge.may(now)
+        refused = strict and gauge.used(now) < 0
         if not refused:
             gauge.record(partitions, now)
         if not strict or refused:
