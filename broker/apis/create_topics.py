@@ -26,7 +26,7 @@ _CONFIGS_FROM = 5
 
 
 async def handle(node: Node, request: Request) -> Any:
-    """What can be checked beforehand is; then all topics are created at once."""
+    """Check what can be checked; then create all topics at once."""
     times = Counter(item.name for item in request.body.topics)
     wanted = list({item.name: item for item in reversed(request.body.topics)}.values())[::-1]
     total = sum(_asked_for(node, item) for item in wanted if times[item.name] == 1)
@@ -62,7 +62,7 @@ async def handle(node: Node, request: Request) -> Any:
 async def create_all(
     node: Node, request: Request, plans: list[TopicPlan], *, validate_only: bool = False
 ) -> dict[str, KafkaError]:
-    """Create what can be; why the others are not, by name."""
+    """Create the topics that can be created; returns the errors of the others, by name."""
     refused = node.topics.refusals(plans)
     if validate_only:
         return refused
@@ -97,7 +97,7 @@ def _asked_for(node: Node, item: Any) -> int:
 
 
 def _planned(node: Node, item: Any) -> TopicPlan:
-    """What is wrong is told in Apache Kafka's order: the name, configs, replicas, partitions."""
+    """Check a topic in Apache Kafka's order: the name, configs, replicas, partitions. Raises KafkaError."""
     node.topics.check_free(item.name)
     nulls = [config.name for config in item.configs if config.value is None]
     if nulls:
@@ -124,7 +124,7 @@ def _partition_count(node: Node, item: Any) -> int:
 
 
 def check_replication_factor(factor: int) -> None:
-    """One broker holds one replica."""
+    """Raise KafkaError INVALID_REPLICATION_FACTOR for more than one replica: there is one broker."""
     if factor not in (_DEFAULT, 1):
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,

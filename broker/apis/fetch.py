@@ -40,7 +40,7 @@ _Found = tuple[Partition | None, PartitionData]
 
 @dataclass(slots=True)
 class _Round:
-    """One look at all partitions of a request."""
+    """The outcome of one look at all partitions of a request."""
 
     topics: list[FetchableTopicResponse] = field(default_factory=list)
     #: A topic and a partition of the request, and what was found there.
@@ -112,7 +112,7 @@ async def _grown(node: Node, request: Request, found: _Round, min_bytes: int) ->
 
 
 def _most_bytes(node: Node, request: Request) -> int:
-    """How much the answer may hold: what the client asks for, the broker gives and the quota allows."""
+    """Most bytes of the answer: the least of what the client, the broker and the quota allow."""
     most: int = min(request.body.max_bytes, node.settings.fetch_max_bytes)
     limit = node.throttle.fetch_limit(request, clock())
     return most if limit is None else min(most, limit)
@@ -154,7 +154,7 @@ def _read(
     *,
     range_bytes: int = RANGE_BYTES,
 ) -> _Found:
-    """What a partition has; from ``range_bytes`` on it is not read here."""
+    """Read a partition; of ``range_bytes`` or more only the place in the file is told."""
     by_id = request.version >= _TOPIC_IDS_FROM
     partition = find_partition(node, topic.topic, topic.topic_id, wanted.partition, by_id=by_id)
     check_leader_epoch(partition, wanted.current_leader_epoch)
@@ -194,7 +194,7 @@ def _read(
 
 
 def _diverging(partition: Partition, wanted: Any) -> EpochEndOffset | None:
-    """Where the client's log and ours part, if its last epoch did not reach as far as it reads (KIP-595)."""
+    """The point where the client's log and ours part, if its last epoch ended before (KIP-595)."""
     if wanted.last_fetched_epoch == NO_EPOCH:
         return None
     epoch, end_offset = partition.end_of_epoch(wanted.last_fetched_epoch)

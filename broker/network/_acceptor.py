@@ -75,7 +75,7 @@ class Acceptor:
         self._watch()
 
     def close(self) -> None:
-        """Accept nothing more; handshakes under way end."""
+        """Accept nothing more, and end the handshakes under way."""
         if self._timer is not None:
             self._timer.cancel()
         self._look_away()

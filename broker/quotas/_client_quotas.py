@@ -97,7 +97,6 @@ class ClientQuotas:
         return self._windows.size_s
 
     def gauges(self) -> list[tuple[Shared, Gauge | MutationGauge]]:
-        """All that is measured."""
         return list(self._gauges.items())
 
     def _resolve(self, user: str, client_id: str) -> ClientUse:

@@ -28,11 +28,11 @@ class ChargedRequest(Protocol):
 
     @property
     def produces(self) -> bool:
-        """Whether its bytes count towards the quota of producers."""
+        """Return whether its bytes count towards the quota of producers."""
 
     @property
     def knows_quota_error(self) -> bool:
-        """Whether its client knows THROTTLING_QUOTA_EXCEEDED."""
+        """Return whether its client knows THROTTLING_QUOTA_EXCEEDED."""
 
 
 class Throttle:
@@ -44,7 +44,6 @@ class Throttle:
         self.quotas = quotas
 
     def use_of(self, context: RequestContext, now: float) -> ClientUse:
-        """The gauges of who asks."""
         return self.quotas.of(context.principal, context.client_id, now)
 
     def time_delay_s(self, use: ClientUse, spent_s: float, now: float) -> float:

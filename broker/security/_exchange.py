@@ -53,5 +53,5 @@ class PlainExchange(Exchange):
 
 
 def _digest(text: str) -> bytes:
-    """Of one length, so that comparing tells nothing of the length either."""
+    """A hash of fixed length, so that comparing tells nothing of the length either."""
     return hashlib.sha256(text.encode()).digest()

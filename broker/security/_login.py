@@ -38,7 +38,7 @@ _PREFIX_BYTES = 4
 
 
 class Pass:
-    """Not for us: the request goes on to the router."""
+    """The answer of ``Login`` to a request that goes on to the router."""
 
 
 PASS: Final = Pass()

@@ -15,7 +15,7 @@ _SEPARATOR = "\x01"
 
 
 class OauthExchange(Exchange):
-    """One message with the token; who is told that it is refused gives up with another message."""
+    """One message with the token; a client that is told that it is refused sends another to give up."""
 
     def __init__(self, tokens: Tokens) -> None:
         self._tokens = tokens

@@ -19,7 +19,7 @@ _NONCE_BYTES = 24
 
 
 class ScramExchange(Exchange):
-    """Two rounds: the name and its salt, then the proof."""
+    """Two rounds of messages: the name and its salt, then the proof."""
 
     def __init__(self, mechanism: str, users: ScramUsers) -> None:
         self._mechanism = mechanism
