@@ -55,6 +55,7 @@ _SERVED: Final = (
     ApiKey.HEARTBEAT,
     ApiKey.LEAVE_GROUP,
     ApiKey.OFFSET_COMMIT,
+    ApiKey.TXN_OFFSET_COMMIT,
     ApiKey.OFFSET_FETCH,
     ApiKey.OFFSET_DELETE,
     ApiKey.DESCRIBE_GROUPS,

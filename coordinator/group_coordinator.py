@@ -9,25 +9,26 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 
 from ..protocol import ApiKey, ErrorCode, KafkaError, KohortError, RequestContext
 from ..protocol.messages.delete_groups import DeleteGroupsResponse
 from ..protocol.messages.describe_groups import DescribeGroupsResponse
 from ..protocol.messages.list_groups import ListedGroup, ListGroupsResponse
+from ..protocol.messages.offset_commit import OffsetCommitResponse
 from ..statemachine import GroupState
 from .admin import list_request, split_delete
 from .classic.describe import split_describe
 from .durable import OpenTransaction
-from .engine.effects import Request
+from .engine.effects import Marker, Request
 from .engine.events import MAX_WAITING, CoordinatorEvent, EventStream, Listeners
-from .engine.readiness import Unready
+from .engine.readiness import Unready, unready_error
 from .engine.runner import Call, CoordinatorLog, Handle
 from .engine.runtime import ShardRuntime, steady_clock_ms
 from .groups import Groups, GroupShard, TopicDirectory
 from .history import History, HistoryEntry
-from .offsets.commit import resolve_commit
+from .offsets.commit import refusal, resolve_commit, resolve_transactional
 from .offsets.delete import resolve_delete
 from .offsets.expiry import remove_topics
 from .offsets.fetch import join_fetches, split_fetch
@@ -176,6 +177,50 @@ class GroupCoordinator:
         elif api_key == ApiKey.OFFSET_DELETE:
             body = resolve_delete(body, self._topics)
         self._shards.submit(Request(api_key, version, body, context, handle))
+
+    def partition_of(self, group_id: str) -> int:
+        """The partition of the offsets topic that a group's records are in."""
+        return self._shards.partition_of(group_id)
+
+    async def commit_in_transaction(
+        self, body: Any, context: RequestContext, admit: Callable[[], Awaitable[ErrorCode]]
+    ) -> OffsetCommitResponse:
+        """As ``handle``, for a TxnOffsetCommit body. ``admit`` is asked once it is known what exists: whether
+        the transaction may write to the group's partition.
+        """
+        commit = resolve_transactional(body, self._topics, self._settings.kohort_commit_max_partitions)
+        call = Call()
+        request = Request(ApiKey.TXN_OFFSET_COMMIT, 0, commit, context, call)
+        if not commit.refused:
+            error = await admit() if commit.group_id else ErrorCode.INVALID_GROUP_ID
+            if error:
+                return refusal(request, error)
+        self._shards.submit(request)
+        answer: OffsetCommitResponse = await call.answer()
+        return answer
+
+    async def write_marker(
+        self, partition: int, producer_id: int, producer_epoch: int, marker: Marker
+    ) -> ErrorCode:
+        """Write the end of a producer's transaction to a partition of the offsets topic: the offsets that it
+        holds there are committed, or forgotten.
+        """
+        runner = self._shards.serving_partition(partition)
+        if isinstance(runner, Unready):
+            return unready_error(runner)
+        call = Call()
+        runner.steer(
+            lambda shard, _now_ms: shard.append(
+                None,
+                (),
+                lambda error, _now_ms: call.set(error),
+                producer_id=producer_id,
+                producer_epoch=producer_epoch,
+                marker=marker,
+            )
+        )
+        error: ErrorCode = await call.answer()
+        return error
 
     def events(self, group: str | None = None, *, limit: int = MAX_WAITING) -> EventStream:
         """A subscription to what happens from now on, in one group or (None) in all.

@@ -23,8 +23,8 @@ from ._files import OS_FILES, FileRange, FileSystem
 from ._flush import Flush, Flushing
 from ._lookup import find_newest, find_timestamp
 from ._names import parse_partition_folder
-from ._producers import remove_snapshot, write_snapshot
-from ._records import markers_of
+from ._producers import Producers, remove_snapshot, write_snapshot
+from ._records import Marker, markers_of
 from ._recovery import Opened, Opening, RecoveryReport
 from ._scan import Salvaged, salvage
 from ._segment import Segment
@@ -178,7 +178,14 @@ class PartitionLog:
     def last_stable_offset(self) -> int:
         """Offset below which no transaction is open: where a reader of committed records has to stop."""
         first_open = self._producers.first_open_offset
-        return self.high_watermark if first_open is None else min(first_open, self.high_watermark)
+        if first_open is None:
+            return self.high_watermark
+        return min(max(first_open, self.log_start_offset), self.high_watermark)
+
+    @property
+    def producers(self) -> Producers:
+        """The producers that are known here, with their open transactions."""
+        return self._producers
 
     @property
     def newest_producer_id(self) -> int:
@@ -353,9 +360,10 @@ class PartitionLog:
                 self.log_start_offset,
                 True,
             )
-        for header in headers:
+        markers = markers_of(records, headers)
+        for header, marker in zip(headers, markers, strict=True):
             if header.producer_id >= 0:
-                self._producers.check(header, sequence=from_client)
+                self._producers.check(header, sequence=from_client, marker=marker)
         epoch = max(leader_epoch, self.leader_epoch)
         stamp_ms = now_ms if self.config.stamps else None
         newest_ms = None if checked is None else checked.max_timestamp_ms
@@ -364,7 +372,7 @@ class PartitionLog:
             self._epochs.assign(epoch, self.log_end_offset)
             if roll_is_due(self._segments.active, self.config, headers, now_ms):
                 self._roll(now_ms)
-            self._write(data, headers, now_ms)
+            self._write(data, headers, markers, now_ms)
         except OSError as error:
             self.offline = isinstance(error, UndoError)
             if from_client:
@@ -380,8 +388,9 @@ class PartitionLog:
         """A client's batch was not written: those behind it wait for it, if it is its producer's first."""
         self._producers.missed(header)
 
-    def _write(self, data: bytearray, headers: Sequence[BatchHeader], now_ms: int) -> None:
-        markers = markers_of(data, headers)
+    def _write(
+        self, data: bytearray, headers: Sequence[BatchHeader], markers: Sequence[Marker | None], now_ms: int
+    ) -> None:
         aborted = None
         for header, marker in zip(headers, markers, strict=True):
             if marker is not None:

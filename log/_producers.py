@@ -113,16 +113,21 @@ class Producers:
         """First offset of the oldest open transaction."""
         return next(iter(self._open.values()), None)
 
+    def get(self, producer_id: int) -> Producer | None:
+        """The state of a producer; None for one that is not known."""
+        return self._producers.get(producer_id)
+
     def duplicate_of(self, header: BatchHeader) -> AppendedBatch | None:
         """The batch that was appended already, if this one repeats it."""
         producer = self._producers.get(header.producer_id)
         return producer.find(header) if producer is not None and header.base_sequence >= 0 else None
 
-    def check(self, header: BatchHeader, *, sequence: bool) -> None:
+    def check(self, header: BatchHeader, *, sequence: bool, marker: Marker | None = None) -> None:
         """Refuse a batch with a producer id that may not be appended now; ``sequence`` asks for its numbers
-        too.
+        too. ``marker`` is what a control batch says.
 
-        Raises KafkaError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER or INVALID_TXN_STATE.
+        Raises KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED,
+        OUT_OF_ORDER_SEQUENCE_NUMBER or INVALID_TXN_STATE.
         """
         producer = self._producers.get(header.producer_id)
         if producer is None:
@@ -133,6 +138,12 @@ class Producers:
             raise KafkaError(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
                 f"producer {producer.producer_id} is at epoch {producer.epoch}, not {header.producer_epoch}",
+            )
+        if marker is not None and marker.coordinator_epoch < producer.coordinator_epoch:
+            raise KafkaError(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                f"a marker of coordinator epoch {marker.coordinator_epoch} behind one of "
+                f"{producer.coordinator_epoch}",
             )
         if sequence and not header.control:
             _check_sequence(producer, header)

@@ -58,6 +58,7 @@ class MessageCodec(NamedTuple):
     """One version of an API: how its headers and bodies are read and written."""
 
     api: Api
+    key: ApiKey
     version: int
     flexible: bool
     response_head: struct.Struct
@@ -107,6 +108,7 @@ def codec_of(api_key: int, version: int) -> MessageCodec:
 
     return MessageCodec(
         api,
+        api.key,
         version,
         flexible,
         head,

@@ -15,14 +15,7 @@ from dataclasses import dataclass
 from ..client import Cluster, CommittedOffset
 from ..client.producer import init_producer_id
 from ..client.requests import TRANSACTION, find_coordinator
-from ..protocol import (
-    ApiKey,
-    ErrorCode,
-    KafkaError,
-    KohortError,
-    TopicPartition,
-    UnsupportedVersionError,
-)
+from ..protocol import ApiKey, ErrorCode, KafkaError, KohortError, TopicPartition, UnsupportedVersionError
 from ..protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from ..protocol.messages.end_txn import EndTxnRequest
 from ._client import Client
@@ -99,7 +92,8 @@ async def add_partition(cluster: Cluster, transaction: Transaction, place: Topic
 
     async def attempt() -> None:
         node = await _coordinator(cluster, transaction.name)
-        answer = await cluster.request(node, ApiKey.ADD_PARTITIONS_TO_TXN, body)
+        # later versions are for brokers alone
+        answer = await cluster.request(node, ApiKey.ADD_PARTITIONS_TO_TXN, body, max_version=3)
         found = answer.results_by_topic_v3_and_below[0].results_by_partition[0]
         if code := found.partition_error_code:
             raise KafkaError(code, f"adding {place} to transaction {transaction.name!r}")
@@ -117,7 +111,8 @@ async def _end(cluster: Cluster, transaction: Transaction, commit: bool) -> None
 
     async def attempt() -> None:
         node = await _coordinator(cluster, transaction.name)
-        answer = await cluster.request(node, ApiKey.END_TXN, body)
+        # later versions raise the epoch with every transaction (KIP-890)
+        answer = await cluster.request(node, ApiKey.END_TXN, body, max_version=4)
         if answer.error_code in _GONE:
             raise TransactionLostError(
                 f"transaction {transaction.name!r} was over before it could be "

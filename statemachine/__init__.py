@@ -1,6 +1,5 @@
-"""The life cycles as data: both types of groups on the broker's side, the classic member on the client's.
-
-What each state of a group answers is in ``statemachine.answers``, for documentation and tests.
+"""The life cycles as data: groups and transactional ids on the broker's side, the classic member on the
+client's.
 """
 
 from ._consumer_group import (
@@ -17,8 +16,16 @@ from ._consumer_group import (
 from ._group import GROUP, GROUP_DURABLE_STATES, GROUP_TRANSITIONS, GroupState, GroupTrigger
 from ._machine import IllegalTransitionError, LifeCycle, Transition
 from ._member import MEMBER, MEMBER_TRANSITIONS, MemberState, MemberTrigger
+from ._transaction import (
+    TRANSACTION,
+    TRANSACTION_DURABLE_STATES,
+    TRANSACTION_TRANSITIONS,
+    TransactionState,
+    TransactionTrigger,
+)
 
 fire, legal_triggers, group_diagram = GROUP.fire, GROUP.legal, GROUP.diagram
+transaction_diagram = TRANSACTION.diagram
 fire_member, legal_member_triggers, member_diagram = MEMBER.fire, MEMBER.legal, MEMBER.diagram
 
 __all__ = [
@@ -27,6 +34,9 @@ __all__ = [
     "GROUP_DURABLE_STATES",
     "GROUP_TRANSITIONS",
     "MEMBER_TRANSITIONS",
+    "TRANSACTION",
+    "TRANSACTION_DURABLE_STATES",
+    "TRANSACTION_TRANSITIONS",
     "AssignmentMove",
     "AssignmentState",
     "ConsumerGroupMove",
@@ -37,6 +47,8 @@ __all__ = [
     "LifeCycle",
     "MemberState",
     "MemberTrigger",
+    "TransactionState",
+    "TransactionTrigger",
     "Transition",
     "assignment_diagram",
     "consumer_group_diagram",
@@ -47,4 +59,5 @@ __all__ = [
     "legal_member_triggers",
     "legal_triggers",
     "member_diagram",
+    "transaction_diagram",
 ]

@@ -43,11 +43,17 @@ class HasState(Protocol[S]):
 class LifeCycle(Generic[S, T]):
     """The moves of one ``kind`` of model, which begins in one of ``begins`` and ends in ``final``.
 
-    ``anywhere`` is the trigger that leads to ``final`` from every state.
+    ``anywhere`` is the trigger that leads to ``final`` from every state, if one does.
     """
 
     def __init__(
-        self, kind: str, moves: Sequence[Transition[S, T]], *, begins: Sequence[S], final: S, anywhere: T
+        self,
+        kind: str,
+        moves: Sequence[Transition[S, T]],
+        *,
+        begins: Sequence[S],
+        final: S,
+        anywhere: T | None = None,
     ) -> None:
         self._kind, self._moves = kind, moves
         self._begins, self._final, self._anywhere = begins, final, anywhere
@@ -89,5 +95,6 @@ class LifeCycle(Generic[S, T]):
                 told = when.replace(";", ",").replace(":", ",")
                 lines.append(f"    {source.value} --> {target.value}: {trigger.value} ({told})")
         final = self._final.value
-        lines.append(f"    note right of {final}: {self._anywhere.value}, from every state")
+        if self._anywhere is not None:
+            lines.append(f"    note right of {final}: {self._anywhere.value}, from every state")
         return "\n".join([*lines, f"    {final} --> [*]"]) + "\n"

@@ -60,4 +60,11 @@ class Reply(NamedTuple):
     body: Any
 
 
-Effect: TypeAlias = Append | Reply | CoordinatorEvent
+@dataclass(slots=True)
+class Command:
+    """Something that has to be done outside of the shard, by the owner of its runtime, who tells the shard in
+    a step of his own what became of it. What it is, is the matter of what is coordinated.
+    """
+
+
+Effect: TypeAlias = Append | Reply | CoordinatorEvent | Command

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from ...protocol import ErrorCode, KafkaError
-from .effects import Append, Reply, Request
+from .effects import Append, Command, Reply, Request
 from .events import CoordinatorEvent, ShardLoaded, ShardLoading
 from .loader import LoadedBatch, Loader
 from .shard import S, Shard
@@ -102,6 +102,7 @@ class ShardRunner(Generic[S]):
     on_event: Callable[[CoordinatorEvent], None]
     fsync: bool
     linger_ms: int = -1
+    on_command: Callable[[ShardRunner[S], Command], None] | None = None
     loading: bool = True
     skipped: int = 0
     _loaded: asyncio.Event = field(default_factory=asyncio.Event)
@@ -206,6 +207,9 @@ class ShardRunner(Generic[S]):
                 effect.handle.set(effect.body)
             elif type(effect) is Append:
                 self._pending.append(effect)
+            elif isinstance(effect, Command):
+                assert self.on_command is not None, "its shards give commands"
+                self.on_command(self, effect)
             else:
                 assert isinstance(effect, CoordinatorEvent)
                 self._tell(effect)

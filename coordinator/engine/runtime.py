@@ -9,11 +9,10 @@ import asyncio
 import gc
 import time
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
 from typing import Final, Generic, TypeVar
 
 from ...offsets_topic import partition_for
-from .effects import Request
+from .effects import Command, Request
 from .events import CoordinatorEvent
 from .readiness import Unready
 from .runner import CoordinatorLog, ShardRunner
@@ -21,7 +20,7 @@ from .shard import CoordinatorTopic, S, Shard
 
 T = TypeVar("T")
 
-#: Keys whose partition is remembered, and the longest of them: what is asked about need not exist.
+#: Keys whose runner is remembered, and the longest of them: what is asked about need not exist.
 _MAX_REMEMBERED: Final = 50_000
 _MAX_REMEMBERED_KEY: Final = 100
 
@@ -37,7 +36,8 @@ class ShardRuntime(Generic[S]):
     """The shards of a topic that are on this broker, for one event loop.
 
     ``new_state`` makes what a new shard knows. ``clock_ms`` must not go backwards. ``on_event`` is told what
-    happens, with the shard. ``fsync`` puts each batch on the disk before it is acknowledged.
+    happens, with the shard. ``fsync`` puts each batch on the disk before it is acknowledged. ``on_command``
+    carries out the commands of shards.
     """
 
     def __init__(
@@ -50,6 +50,7 @@ class ShardRuntime(Generic[S]):
         on_event: Callable[[S, CoordinatorEvent], None],
         fsync: bool,
         linger_ms: int,
+        on_command: Callable[[ShardRunner[S], Command], None] | None = None,
     ) -> None:
         self.started = False
         self._topic = topic
@@ -60,8 +61,9 @@ class ShardRuntime(Generic[S]):
         self._on_event = on_event
         self._fsync = fsync
         self._linger_ms = linger_ms
+        self._on_command = on_command
         self._runners: dict[int, ShardRunner[S]] = {}
-        self._remembered = lru_cache(maxsize=_MAX_REMEMBERED)(partition_for)
+        self._by_key: dict[str, ShardRunner[S]] = {}
 
     def __repr__(self) -> str:
         loading = sum(runner.loading for runner in self._runners.values())
@@ -95,6 +97,7 @@ class ShardRuntime(Generic[S]):
         for runner in self:
             runner.close()
         self._runners.clear()
+        self._by_key.clear()
 
     async def load(self, partition: int) -> None:
         """Take on one partition: this broker now leads it."""
@@ -104,6 +107,7 @@ class ShardRuntime(Generic[S]):
 
     def unload(self, partition: int) -> bool:
         """Give one partition up: another broker leads it, or it is gone. Whether it was here."""
+        self._by_key.clear()
         runner = self._runners.pop(partition, None)
         if runner is not None:
             runner.close()
@@ -112,7 +116,7 @@ class ShardRuntime(Generic[S]):
     def submit(self, request: Request) -> None:
         """Take in a request; its answer goes to its handle, before this returns or later."""
         key = self._key_of(request.body)
-        runner = self._runners.get(self.partition_of(key))
+        runner = self._by_key.get(key) or self._runner_of(key)
         if runner is not None and self.started and not runner.loading:
             runner.step(request)
         else:
@@ -133,10 +137,15 @@ class ShardRuntime(Generic[S]):
 
     def serving(self, key: str) -> Shard[S] | Unready:
         """The shard of a key, or why it does not serve."""
-        runner = self._runner_of(key)
+        runner = self.serving_partition(self.partition_of(key))
+        return runner if isinstance(runner, Unready) else runner.shard
+
+    def serving_partition(self, partition: int) -> ShardRunner[S] | Unready:
+        """The runner of a partition's shard, or why it does not serve."""
+        runner = self._runners.get(partition)
         if runner is None or runner.loading or not self.started:
             return self._unready(runner)
-        return runner.shard
+        return runner
 
     def steer(self, key: str, step: Callable[[Shard[S], int], T]) -> T:
         """Run a step on the shard of a key and carry out what follows, as for a request."""
@@ -149,8 +158,7 @@ class ShardRuntime(Generic[S]):
 
     def partition_of(self, key: str) -> int:
         """The partition of a key."""
-        find = self._remembered if len(key) <= _MAX_REMEMBERED_KEY else partition_for
-        return find(key, self._log.partition_count)
+        return partition_for(key, self._log.partition_count)
 
     async def _waited(self, key: str) -> bool:
         """Wait while the shard of a key loads, within bounds; whether it did."""
@@ -161,7 +169,14 @@ class ShardRuntime(Generic[S]):
         return True
 
     def _runner_of(self, key: str) -> ShardRunner[S] | None:
-        return self._runners.get(self.partition_of(key))
+        runner = self._by_key.get(key)
+        if runner is None:
+            runner = self._runners.get(self.partition_of(key))
+            if runner is not None and len(key) <= _MAX_REMEMBERED_KEY:
+                if len(self._by_key) >= _MAX_REMEMBERED:
+                    self._by_key.clear()
+                self._by_key[key] = runner
+        return runner
 
     def _unready(self, runner: ShardRunner[S] | None) -> Unready:
         if not self.started:
@@ -178,6 +193,7 @@ class ShardRuntime(Generic[S]):
             lambda event: self._on_event(state, event),
             self._fsync,
             self._linger_ms,
+            self._on_command,
         )
 
 

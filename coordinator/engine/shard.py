@@ -23,7 +23,7 @@ from enum import Enum
 from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from ...protocol import ErrorCode
-from .effects import NO_PRODUCER, Append, Effect, Marker, Reply, Request
+from .effects import NO_PRODUCER, Append, Command, Effect, Marker, Reply, Request
 from .events import CoordinatorEvent
 from .readiness import LOADING, Unready, append_error, unready_error
 from .timers import TimerKey, Timers
@@ -66,7 +66,7 @@ def _nothing(_shard: Shard[Any], _now_ms: int) -> None:
 
 
 def _refuse(shard: Shard[Any], request: Request, _now_ms: int) -> None:
-    shard.reply(request, shard.topic.refusal(request, ErrorCode.NOT_COORDINATOR))
+    shard.refuse(request, ErrorCode.NOT_COORDINATOR)
 
 
 #: Every API of a shard that is unloaded.
@@ -198,7 +198,7 @@ class Shard(Generic[S]):
         if append.then is not None:
             append.then(error, now_ms)
         for request, _ in append.answers:
-            self.reply(request, self.topic.refusal(request, append_error(error)))
+            self.refuse(request, append_error(error))
         if append.key is not None:
             self._settle(append.key, now_ms)
 
@@ -261,7 +261,7 @@ class Shard(Generic[S]):
             kind.unload(self, now_ms)
         self.timers.clear()
         # nothing is written any more
-        self._effects = [effect for effect in self._effects if not isinstance(effect, Append)]
+        self._effects = [effect for effect in self._effects if not isinstance(effect, (Append, Command))]
 
     # --- for the handlers ---------------------------------------------------------------------------------
 
@@ -292,6 +292,10 @@ class Shard(Generic[S]):
         """Answer a request."""
         self._effects.append(_new(Reply, (request.handle, body)))
 
+    def refuse(self, request: Request, error: int) -> None:
+        """Answer a request with nothing but an error."""
+        self.reply(request, self.topic.refusal(request, error))
+
     def reply_after(self, ticket: int, request: Request, body: Any) -> None:
         """Answer when all that was appended after ``ticket`` is durable: at once if nothing was."""
         if self.last_ticket > ticket:
@@ -303,6 +307,10 @@ class Shard(Generic[S]):
     def tell(self, event: CoordinatorEvent) -> None:
         """Tell that something happened."""
         self._effects.append(event)
+
+    def command(self, command: Command) -> None:
+        """Have something done outside of the shard."""
+        self._effects.append(command)
 
     def is_busy(self, key: str) -> bool:
         """Return whether a write of the key is under way."""

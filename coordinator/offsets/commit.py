@@ -1,4 +1,5 @@
-"""OffsetCommit (key 8), v2-10: a member, or anyone for a group without members, stores how far it is.
+"""OffsetCommit (key 8), v2-10, and TxnOffsetCommit (key 28), v0-5: a member, or anyone for a group without
+members, stores how far it is; in a producer's transaction it does so if that is committed.
 
 v2-4 may carry a retention of their own; v6 leader epoch, v7 instance id (KIP-345), v9 GROUP_ID_NOT_FOUND for
 a group that does not exist, v10 topic ids. Which topics and partitions exist is settled before the core is
@@ -19,6 +20,7 @@ from typing import Any, Final, NamedTuple
 from ...offsets_topic import NONE, OffsetCommitted
 from ...protocol import ErrorCode
 from ...protocol.messages.offset_commit import (
+    OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
@@ -58,7 +60,8 @@ class CommitTopic(NamedTuple):
 @dataclass(slots=True)
 class CommitRequest:
     """An OffsetCommit as the core takes it. ``retention_time_ms`` is -1 for the broker's own; ``refused`` if
-    no partition is left to commit.
+    no partition is left to commit. ``producer`` is the id and epoch of the producer in whose transaction it
+    is; None for none.
     """
 
     group_id: str
@@ -68,6 +71,7 @@ class CommitRequest:
     retention_time_ms: int
     topics: list[CommitTopic]
     refused: bool
+    producer: tuple[int, int] | None = None
 
 
 def resolve_commit(version: int, body: Any, directory: TopicDirectory, max_partitions: int) -> CommitRequest:
@@ -115,6 +119,16 @@ def resolve_commit(version: int, body: Any, directory: TopicDirectory, max_parti
     )
 
 
+def resolve_transactional(body: Any, directory: TopicDirectory, max_partitions: int) -> CommitRequest:
+    """As ``resolve_commit``, of a TxnOffsetCommit body."""
+    plain = OffsetCommitRequest(
+        body.group_id, body.generation_id, body.member_id, body.group_instance_id, topics=body.topics
+    )
+    commit = resolve_commit(_GROUP_NOT_FOUND_VERSION, plain, directory, max_partitions)
+    commit.producer = body.producer_id, body.producer_epoch
+    return commit
+
+
 def refuse_topics(commit: CommitRequest, version: int, names: Collection[str]) -> None:
     """These topics were deleted before the commit was carried out: they do not exist for it."""
     missing = _UNKNOWN_TOPIC_ID if version >= _TOPIC_ID_VERSION else _UNKNOWN_PARTITION
@@ -132,18 +146,28 @@ def handle_commit(shard: GroupShard, request: Request, now_ms: int) -> None:
         shard.reply(request, commit_reply(commit))
         return
     group = shard.state.find(commit.group_id)
-    error = _unacceptable(group, commit, request.version)
+    in_transaction = commit.producer is not None
+    if in_transaction:
+        error = _unacceptable_in_transaction(group, commit)
+    else:
+        error = _unacceptable(group, commit, request.version)
     if error:
         _tell_refused(shard, group, request, error)
         shard.reply(request, refusal(request, error))
         return
-    if group is not None:
+    if group is not None and not in_transaction:
         group.heard_from(commit.member_id, shard.timers, now_ms)
     records = _records(commit, shard.state.settings.offset_metadata_max_bytes, now_ms)
-    if records:
-        shard.append(commit.group_id, tuple(records), None, ((request, commit_reply(commit)),))
+    answers = ((request, commit_reply(commit)),)
+    if not records:
+        shard.reply(*answers[0])
+    elif commit.producer is None:
+        shard.append(commit.group_id, tuple(records), None, answers)
     else:
-        shard.reply(request, commit_reply(commit))
+        producer_id, epoch = commit.producer
+        shard.append(
+            commit.group_id, tuple(records), None, answers, producer_id=producer_id, producer_epoch=epoch
+        )
 
 
 def commit_reply(commit: CommitRequest) -> OffsetCommitResponse:
@@ -206,6 +230,26 @@ def _unacceptable(group: Group | None, commit: CommitRequest, version: int) -> E
     if version >= _GROUP_NOT_FOUND_VERSION:
         return ErrorCode.GROUP_ID_NOT_FOUND
     return ErrorCode.ILLEGAL_GENERATION
+
+
+def _unacceptable_in_transaction(group: Group | None, commit: CommitRequest) -> ErrorCode:
+    """The producer's epoch fences zombies; a producer that says which member it works for is checked as one
+    (KIP-447).
+    """
+    if commit.generation < 0 and not commit.member_id and commit.instance_id is None:
+        return ErrorCode.NONE
+    if group is None:
+        return ErrorCode.NONE if commit.generation < 0 else ErrorCode.ILLEGAL_GENERATION
+    error = _unacceptable(group, commit, _GROUP_NOT_FOUND_VERSION)
+    return _IN_TRANSACTION.get(error, error)
+
+
+#: What is answered in a transaction instead: the end of a rebalance is not waited for, and old versions know
+#: no member epochs.
+_IN_TRANSACTION: Final = {
+    ErrorCode.REBALANCE_IN_PROGRESS: ErrorCode.NONE,
+    ErrorCode.STALE_MEMBER_EPOCH: ErrorCode.ILLEGAL_GENERATION,
+}
 
 
 def _records(commit: CommitRequest, metadata_limit: int, now_ms: int) -> list[OffsetCommitted]:

@@ -354,7 +354,7 @@ class World:
                     self.trace.append((self.now, effect.handle, effect.body))
                 elif isinstance(effect, Append):
                     self._writes.append(effect)
-                else:
+                elif isinstance(effect, CoordinatorEvent):
                     self.notes.append(effect)
             while self._writes and not self.hold_writes:
                 self._write(self._writes.popleft())

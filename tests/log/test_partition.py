@@ -281,6 +281,16 @@ def test_readers_stop_at_the_high_watermark(tmp_path: Path) -> None:
     assert offsets_of(log.read(0, 1 << 20, to_log_end=True).records) == [(0, 1), (2, 3), (4, 5)]
 
 
+def test_an_open_transaction_whose_beginning_was_deleted_holds_readers_at_the_log_start(
+    tmp_path: Path,
+) -> None:
+    log = open_log(tmp_path)
+    log.append(batch(2, producer_id=1, sequence=0, transactional=True), now_ms=NOW_MS)
+    filled(log, 2)
+    log.delete_records(3)
+    assert log.last_stable_offset == log.log_start_offset == 3
+
+
 def test_readers_of_committed_records_stop_at_the_last_stable_offset(tmp_path: Path) -> None:
     log = filled(open_log(tmp_path), 2)
     log.append(batch(2, producer_id=1, sequence=0, transactional=True), now_ms=NOW_MS)

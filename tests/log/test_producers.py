@@ -46,9 +46,11 @@ def wrote(*headers: BatchHeader) -> Producers:
     return producers
 
 
-def refusal(producers: Producers, each: BatchHeader, *, sequence: bool = True) -> ErrorCode:
+def refusal(
+    producers: Producers, each: BatchHeader, *, sequence: bool = True, marker: Marker | None = None
+) -> ErrorCode:
     with pytest.raises(KafkaError) as caught:
-        producers.check(each, sequence=sequence)
+        producers.check(each, sequence=sequence, marker=marker)
     return caught.value.code
 
 
@@ -134,6 +136,27 @@ def test_records_outside_of_an_open_transaction_are_refused() -> None:
     producers = wrote(header(1, 0, transactional=True))
     assert refusal(producers, header(1, 1)) is ErrorCode.INVALID_TXN_STATE
     producers.check(header(1, 1, transactional=True), sequence=True)
+
+
+def test_a_marker_of_an_earlier_coordinator_is_refused() -> None:
+    producers = wrote(header(1, 0, transactional=True))
+    producers.note(marker_header(7, 1), Marker(committed=True, coordinator_epoch=5), NOW_MS)
+    late = Marker(committed=True, coordinator_epoch=4)
+    fenced = ErrorCode.TRANSACTION_COORDINATOR_FENCED
+    assert refusal(producers, marker_header(7, 2), sequence=False, marker=late) == fenced
+    producers.check(marker_header(7, 2), sequence=False, marker=Marker(committed=True, coordinator_epoch=5))
+
+
+def test_a_marker_of_a_later_epoch_lets_the_sequence_begin_anew() -> None:
+    """As with transaction.version 2 (KIP-890): the epoch rises with every transaction."""
+    producers = wrote(header(3, 0, transactional=True))
+    producers.note(marker_header(7, 3, epoch=1), Marker(committed=True, coordinator_epoch=0), NOW_MS)
+    found = producers.get(7)
+    assert found is not None
+    assert (found.epoch, len(found.batches)) == (1, 0)
+    assert refusal(producers, header(1, 3, epoch=1)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert refusal(producers, header(1, 3, epoch=0)) == ErrorCode.INVALID_PRODUCER_EPOCH
+    producers.check(header(1, 0, epoch=1, transactional=True), sequence=True)
 
 
 def test_producers_expire_by_the_brokers_clock_and_never_within_a_transaction() -> None:

@@ -1,0 +1,181 @@
+"""The transaction coordinator over a log in memory: producer ids, markers, restarts."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+from kohort.protocol import ErrorCode, TopicPartition
+from kohort.transactions import (
+    Add,
+    End,
+    Identity,
+    Initialize,
+    Transaction,
+    TransactionCoordinator,
+    TransactionMarker,
+    TransactionSettings,
+)
+from tests.coordinator.memory_log import MemoryLog
+
+ONE, TWO = TopicPartition("orders", 0), TopicPartition("orders", 1)
+TIMEOUT_MS = 60_000
+
+
+@dataclass
+class Around:
+    """The world around a coordinator: the log, producer ids from 5 on, and what became of markers."""
+
+    log: MemoryLog = field(default_factory=MemoryLog)
+    markers: list[tuple[TopicPartition, TransactionMarker]] = field(default_factory=list)
+    #: Partitions that take no marker.
+    closed: set[TopicPartition] = field(default_factory=set)
+    next_id: int = 5
+    now_ms: int = 1_700_000_000_000
+    reserved: list[int] = field(default_factory=list)
+
+    async def take(self) -> int:
+        self.next_id += 1
+        return self.next_id - 1
+
+    async def reserve(self, newest: int) -> None:
+        self.reserved.append(newest)
+
+    async def write(self, partition: TopicPartition, marker: TransactionMarker) -> bool:
+        self.markers.append((partition, marker))
+        return partition not in self.closed
+
+    async def start(self, interval_ms: int = 10_000) -> TransactionCoordinator:
+        coordinator = TransactionCoordinator(
+            settings=TransactionSettings(
+                transaction_abort_timed_out_transaction_cleanup_interval_ms=interval_ms
+            ),
+            take_producer_id=self.take,
+            reserve_producer_ids=self.reserve,
+            write_marker=self.write,
+            epoch_of=lambda _partition: 3,
+            clock_ms=lambda: self.now_ms,
+        )
+        await coordinator.start(self.log)
+        return coordinator
+
+
+async def settled(coordinator: TransactionCoordinator, name: str, state: str) -> Transaction:
+    """The id, once it is in this state."""
+    async with asyncio.timeout(5):
+        while True:
+            found = coordinator.describe(name)
+            assert isinstance(found, Transaction)
+            if found.state.value == state:
+                return found
+            await asyncio.sleep(0.001)
+
+
+async def begun(coordinator: TransactionCoordinator) -> Identity:
+    identity = await coordinator.initialize(Initialize("pay", TIMEOUT_MS))
+    assert await coordinator.add(Add("pay", *identity[1:], [ONE, TWO], 2)) == ErrorCode.NONE
+    return identity
+
+
+async def test_a_transaction_ends_with_a_marker_in_every_partition() -> None:
+    around = Around()
+    coordinator = await around.start()
+    identity = await begun(coordinator)
+    assert identity == (ErrorCode.NONE, 5, 0)
+    assert coordinator.verify("pay", 5, 0, ONE) == ErrorCode.NONE
+    answer = await coordinator.end(End("pay", 5, 0, True, 2))
+    assert answer == (ErrorCode.NONE, 5, 1)
+    await settled(coordinator, "pay", "CompleteCommit")
+    marker = TransactionMarker(5, 1, True, 3)
+    assert around.markers == [(ONE, marker), (TWO, marker)]
+    await coordinator.stop()
+
+
+async def test_a_partition_that_takes_no_marker_is_tried_again_alone() -> None:
+    around = Around(closed={TWO})
+    coordinator = await around.start()
+    await begun(coordinator)
+    await coordinator.end(End("pay", 5, 0, False, 1))
+    await settled(coordinator, "pay", "PrepareAbort")
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert [partition for partition, _ in around.markers] == [ONE, TWO]
+    around.closed.clear()
+    await settled(coordinator, "pay", "CompleteAbort")
+    assert [partition for partition, _ in around.markers] == [ONE, TWO, TWO]
+    await coordinator.stop()
+
+
+async def test_what_was_decided_is_carried_out_by_the_next_start() -> None:
+    around = Around(closed={ONE, TWO})
+    coordinator = await around.start()
+    await begun(coordinator)
+    await coordinator.end(End("pay", 5, 0, True, 2))
+    await coordinator.stop()
+    around.closed.clear()
+    around.markers.clear()
+    coordinator = await around.start()
+    await settled(coordinator, "pay", "CompleteCommit")
+    assert [partition for partition, _ in around.markers] == [ONE, TWO]
+    assert around.reserved == [-1, 5]
+    await coordinator.stop()
+
+
+async def test_ids_of_other_makers_are_told_so_that_none_is_given_twice() -> None:
+    around = Around(next_id=1_700)
+    coordinator = await around.start()
+    await coordinator.initialize(Initialize("a", TIMEOUT_MS))
+    await coordinator.stop()
+    await (await around.start()).stop()
+    assert around.reserved[-1] == 1_700
+
+
+async def test_without_the_topic_there_is_no_coordinator() -> None:
+    around = Around()
+    coordinator = TransactionCoordinator(
+        settings=TransactionSettings(),
+        take_producer_id=around.take,
+        reserve_producer_ids=around.reserve,
+        write_marker=around.write,
+        epoch_of=lambda _partition: 0,
+        clock_ms=lambda: 0,
+    )
+    nowhere = ErrorCode.NOT_COORDINATOR
+    assert (await coordinator.initialize(Initialize("a", TIMEOUT_MS))).error == nowhere
+    assert await coordinator.add(Add("a", 1, 0, [ONE], 2)) == nowhere
+    assert (await coordinator.end(End("a", 1, 0, True, 2))).error == nowhere
+    assert coordinator.verify("a", 1, 0, ONE) == coordinator.describe("a") == nowhere
+    assert coordinator.transactions() == []
+    await coordinator.stop()
+
+
+async def test_the_empty_id_is_no_transactional_id() -> None:
+    coordinator = await Around().start()
+    invalid = ErrorCode.INVALID_REQUEST
+    assert (await coordinator.initialize(Initialize("", TIMEOUT_MS))).error == invalid
+    assert await coordinator.add(Add("", 1, 0, [ONE], 2)) == invalid
+    assert (await coordinator.end(End("", 1, 0, True, 2))).error == invalid
+    assert coordinator.verify("", 1, 0, ONE) == coordinator.describe("") == invalid
+    assert coordinator.describe("other") == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+    await coordinator.stop()
+
+
+async def test_what_times_out_is_aborted() -> None:
+    around = Around()
+    coordinator = await around.start(interval_ms=1)
+    await begun(coordinator)
+    around.now_ms += TIMEOUT_MS + 1
+    found = await settled(coordinator, "pay", "CompleteAbort")
+    assert found.producer_epoch == 1
+    assert {marker.committed for _, marker in around.markers} == {False}
+    await coordinator.stop()
+
+
+async def test_every_id_is_listed() -> None:
+    coordinator = await Around().start()
+    for name in ("a", "b", "c"):
+        await coordinator.initialize(Initialize(name, TIMEOUT_MS))
+    found = coordinator.transactions()
+    assert not isinstance(found, ErrorCode)
+    assert sorted(each.transactional_id for each in found) == ["a", "b", "c"]
+    await coordinator.stop()

@@ -1,0 +1,203 @@
+"""The transaction coordinator of a broker: all shards of ``__transaction_state`` on one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+from ..coordinator import CoordinatorEvent
+from ..coordinator.engine.effects import Command, Request
+from ..coordinator.engine.readiness import Unready, unready_error
+from ..coordinator.engine.runner import Call, CoordinatorLog, ShardRunner
+from ..coordinator.engine.runtime import ShardRuntime
+from ..protocol import ApiKey, ErrorCode, RequestContext, TopicPartition
+from ..statemachine import TransactionState
+from .records import Transaction
+from .settings import TransactionSettings
+from .shards import (
+    NEEDS_PRODUCER_ID,
+    TRANSACTIONS_TOPIC,
+    Add,
+    End,
+    Identity,
+    Initialize,
+    Transactions,
+    WriteMarkers,
+    markers_written,
+    verify,
+)
+
+#: Time in seconds to the next try of markers that could not be written.
+_RETRY_S: Final = 0.5
+
+_NOBODY: Final = RequestContext()
+
+
+class TransactionMarker(NamedTuple):
+    """The end of a producer's transaction, as every partition of it gets it."""
+
+    producer_id: int
+    producer_epoch: int
+    committed: bool
+    coordinator_epoch: int
+
+
+class TransactionCoordinator:
+    """All transactional ids of one broker, for one event loop.
+
+    ``take_producer_id`` gives one that nobody has; ``reserve_producer_ids`` sees to it that it is above those
+    that it is told. ``write_marker`` writes a marker to a partition, and returns whether that is over: it was
+    written, or never can be. ``epoch_of`` is the coordinator's epoch in a partition of the topic, higher with
+    each start. Before ``start`` every request is answered NOT_COORDINATOR: there is no topic.
+    """
+
+    def __init__(
+        self,
+        *,
+        settings: TransactionSettings,
+        take_producer_id: Callable[[], Awaitable[int]],
+        reserve_producer_ids: Callable[[int], Awaitable[None]],
+        write_marker: Callable[[TopicPartition, TransactionMarker], Awaitable[bool]],
+        epoch_of: Callable[[int], int],
+        clock_ms: Callable[[], int],
+        on_event: Callable[[CoordinatorEvent], None] | None = None,
+        fsync: bool = False,
+    ) -> None:
+        self._settings = settings
+        self._take_producer_id = take_producer_id
+        self._reserve_producer_ids = reserve_producer_ids
+        self._write_marker = write_marker
+        self._epoch_of = epoch_of
+        self._clock_ms = clock_ms
+        self._on_event = on_event
+        self._fsync = fsync
+        self._shards: ShardRuntime[Transactions] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __repr__(self) -> str:
+        return f"<TransactionCoordinator: {self._shards or 'not started'!r}>"
+
+    async def start(self, log: CoordinatorLog) -> None:
+        """Load every shard from the topic's log and serve; nothing if that was done."""
+        if self._shards is not None:
+            return
+        shards = self._shards = ShardRuntime(
+            topic=TRANSACTIONS_TOPIC,
+            new_state=lambda: Transactions(self._settings),
+            log=log,
+            clock_ms=self._clock_ms,
+            on_event=lambda _state, event: self._tell(event),
+            fsync=self._fsync,
+            linger_ms=-1,
+            on_command=self._carry_out,
+        )
+        shards.open()
+        await shards.load_all()
+        # in a data folder of another broker they may be ahead of ours
+        await self._reserve_producer_ids(
+            max((runner.shard.state.newest_producer_id for runner in shards), default=-1)
+        )
+
+    async def stop(self) -> None:
+        """Write what is still to be written; markers that are not written are by the next start."""
+        if self._tasks:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.wait(self._tasks)
+        if self._shards is not None:
+            self._shards.stop()
+
+    async def initialize(self, init: Initialize) -> Identity:
+        """Producer id and epoch for a transactional id."""
+        if not init.transactional_id:
+            return Identity(ErrorCode.INVALID_REQUEST)
+        answer: Identity = await self._ask(ApiKey.INIT_PRODUCER_ID, init)
+        if answer is NEEDS_PRODUCER_ID:
+            fresh_id = await self._take_producer_id()
+            answer = await self._ask(ApiKey.INIT_PRODUCER_ID, replace(init, fresh_id=fresh_id))
+        return answer
+
+    async def add(self, add: Add) -> ErrorCode:
+        """Have partitions in the transaction, all or none."""
+        if not add.transactional_id:
+            return ErrorCode.INVALID_REQUEST
+        error: ErrorCode = await self._ask(ApiKey.ADD_PARTITIONS_TO_TXN, add)
+        return error
+
+    async def end(self, end: End) -> Identity:
+        """Commit or abort; with the identity to go on with."""
+        if not end.transactional_id:
+            return Identity(ErrorCode.INVALID_REQUEST)
+        answer: Identity = await self._ask(ApiKey.END_TXN, end)
+        if answer is NEEDS_PRODUCER_ID:
+            answer = await self._ask(ApiKey.END_TXN, replace(end, fresh_id=await self._take_producer_id()))
+        return answer
+
+    def verify(
+        self, transactional_id: str, producer_id: int, producer_epoch: int, partition: TopicPartition
+    ) -> ErrorCode:
+        """Return whether a partition is in the producer's open transaction, now: NONE if it is."""
+        if not transactional_id:
+            return ErrorCode.INVALID_REQUEST
+        state = self._state_of(transactional_id)
+        if isinstance(state, ErrorCode):
+            return state
+        return verify(state, transactional_id, producer_id, producer_epoch, partition)
+
+    def describe(self, transactional_id: str) -> Transaction | ErrorCode:
+        """A transactional id as it is now."""
+        if not transactional_id:
+            return ErrorCode.INVALID_REQUEST
+        state = self._state_of(transactional_id)
+        if isinstance(state, ErrorCode):
+            return state
+        return state.by_id.get(transactional_id) or ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+
+    def transactions(self) -> Iterable[Transaction] | ErrorCode:
+        """Every transactional id."""
+        if self._shards is None:
+            return []
+        if any(runner.loading for runner in self._shards):
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return [each for runner in self._shards for each in runner.shard.state.by_id.values()]
+
+    async def _ask(self, api_key: ApiKey, body: Initialize | Add | End) -> Any:
+        if self._shards is None:
+            error = ErrorCode.NOT_COORDINATOR
+            return error if isinstance(body, Add) else Identity(error)
+        call = Call()
+        self._shards.submit(Request(api_key, 0, body, _NOBODY, call))
+        return await call.answer()
+
+    def _state_of(self, transactional_id: str) -> Transactions | ErrorCode:
+        if self._shards is None:
+            return ErrorCode.NOT_COORDINATOR
+        shard = self._shards.serving(transactional_id)
+        if isinstance(shard, Unready):
+            return unready_error(shard)
+        return shard.state
+
+    def _carry_out(self, runner: ShardRunner[Transactions], command: Command) -> None:
+        assert isinstance(command, WriteMarkers), "the only command of this coordinator"
+        task = asyncio.get_running_loop().create_task(self._end(runner, command.transaction))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _end(self, runner: ShardRunner[Transactions], decided: Transaction) -> None:
+        """Write the markers of a transaction whose end is decided, however long that takes."""
+        committed = decided.state is TransactionState.PREPARE_COMMIT
+        epoch = self._epoch_of(runner.partition)
+        marker = TransactionMarker(decided.producer_id, decided.producer_epoch, committed, epoch)
+        left: Iterable[TopicPartition] = decided.partitions
+        while True:
+            left = [each for each in left if not await self._write_marker(each, marker)]
+            if not left:
+                break
+            await asyncio.sleep(_RETRY_S)
+        runner.steer(lambda shard, now_ms: markers_written(shard, decided, now_ms))
+
+    def _tell(self, event: CoordinatorEvent) -> None:
+        if self._on_event is not None:
+            self._on_event(event)

@@ -1,0 +1,117 @@
+"""Moves of a transactional id: what its next record says. Each follows the table of ``statemachine``.
+
+A move is decided here and takes place when its record is in the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from ..protocol import TopicPartition
+from ..statemachine import TRANSACTION, TransactionState, TransactionTrigger
+from .records import NONE, Transaction
+
+#: The transaction.version from which the epoch rises with every transaction (KIP-890).
+EPOCH_BUMP_VERSION: Final = 2
+
+#: The last epoch that a producer is given: one is left to fence it with.
+LAST_EPOCH: Final = 2**15 - 2
+_MAX_EPOCH: Final = 2**15 - 1
+
+
+def initialized(now: Transaction, timeout_ms: int, now_ms: int, *, given_epoch: int | None) -> Transaction:
+    """The next epoch for a producer; ``given_epoch`` is the one that it says it has, None for none."""
+    return _moved(
+        now,
+        TransactionTrigger.INITIALIZE,
+        now_ms,
+        producer_epoch=now.producer_epoch + 1,
+        last_epoch=NONE if given_epoch is None else now.producer_epoch,
+        timeout_ms=timeout_ms,
+        start_ms=NONE,
+    )
+
+
+def answered_again(now: Transaction, timeout_ms: int, now_ms: int) -> Transaction:
+    """The same epoch again, for a producer that has missed the answer."""
+    return _moved(now, TransactionTrigger.INITIALIZE, now_ms, timeout_ms=timeout_ms, start_ms=NONE)
+
+
+def rotated(
+    now: Transaction, producer_id: int, timeout_ms: int, now_ms: int, *, given_epoch: int | None
+) -> Transaction:
+    """A new producer id, where the epochs of the old one are used up."""
+    return _moved(
+        now,
+        TransactionTrigger.INITIALIZE,
+        now_ms,
+        producer_id=producer_id,
+        producer_epoch=0,
+        last_epoch=NONE if given_epoch is None else now.producer_epoch,
+        timeout_ms=timeout_ms,
+        start_ms=NONE,
+    )
+
+
+def added(
+    now: Transaction, partitions: Iterable[TopicPartition], client_version: int, now_ms: int
+) -> Transaction:
+    """More partitions in the transaction, which begins if none is open."""
+    after = _moved(
+        now,
+        TransactionTrigger.ADD,
+        now_ms,
+        partitions=tuple(dict.fromkeys((*now.partitions, *partitions))),
+        client_version=client_version,
+    )
+    return after if now.state is after.state else after._replace(start_ms=now_ms)
+
+
+def ended(
+    now: Transaction, client_version: int, now_ms: int, *, committed: bool, next_producer_id: int = NONE
+) -> Transaction:
+    """The end, decided. From EPOCH_BUMP_VERSION on the epoch rises, and a producer whose epochs are used up
+    goes on with ``next_producer_id``.
+    """
+    trigger = TransactionTrigger.COMMIT if committed else TransactionTrigger.ABORT
+    after = _moved(now, trigger, now_ms, client_version=client_version, next_producer_id=next_producer_id)
+    if now.state not in (TransactionState.ONGOING, TransactionState.PREPARE_EPOCH_FENCE):
+        after = after._replace(start_ms=now_ms)
+    if client_version < EPOCH_BUMP_VERSION:
+        return after
+    epoch = min(now.producer_epoch + 1, _MAX_EPOCH)
+    return after._replace(producer_epoch=epoch, last_epoch=now.producer_epoch)
+
+
+def fenced(now: Transaction, now_ms: int) -> Transaction:
+    """The end of an open transaction by its coordinator: aborted, and its producer fenced."""
+    fencing = _moved(now, TransactionTrigger.FENCE, now_ms)
+    return ended(fencing, EPOCH_BUMP_VERSION, now_ms, committed=False)
+
+
+def completed(now: Transaction, now_ms: int) -> Transaction:
+    """All markers are written."""
+    after = _moved(now, TransactionTrigger.COMPLETE, now_ms, partitions=())
+    if now.next_producer_id == NONE:
+        return after
+    return after._replace(producer_id=now.next_producer_id, producer_epoch=0, next_producer_id=NONE)
+
+
+def expired(now: Transaction, now_ms: int) -> Transaction:
+    """The id is to be forgotten."""
+    return _moved(now, TransactionTrigger.EXPIRE, now_ms)
+
+
+def is_exhausted(now: Transaction) -> bool:
+    """Return whether the next producer needs another producer id."""
+    return now.producer_epoch >= LAST_EPOCH
+
+
+def _moved(now: Transaction, trigger: TransactionTrigger, now_ms: int, **changes: Any) -> Transaction:
+    return now._replace(
+        state=TRANSACTION.next(now.state, trigger),
+        previous_producer_id=now.producer_id,
+        update_ms=now_ms,
+        **changes,
+    )

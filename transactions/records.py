@@ -1,0 +1,191 @@
+"""Records of ``__transaction_state``: one for each transactional id, in Apache Kafka's bytes.
+
+A key is an int16 version 0 and the id. A value begins with its own int16 version: 0 is read, 1 (flexible,
+KIP-482) is read and written, as by an Apache Kafka whose transaction.version is 1 or 2. No value is a
+tombstone. Everything is big-endian.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from operator import attrgetter
+from typing import Final, NamedTuple, TypeAlias
+
+from ..protocol import KohortError, ProtocolError, TopicPartition
+from ..protocol.messages._wire import (
+    read_compact_count,
+    read_compact_string,
+    read_count,
+    read_string,
+    read_tags,
+    skip_tags,
+    write_compact_count,
+    write_compact_string,
+    write_string,
+    write_tags,
+)
+from ..statemachine import TransactionState
+
+#: Stands for "none" in numbers: no producer id, epoch or time.
+NONE: Final = -1
+
+#: The states by their numbers in a record.
+_STATES: Final = (
+    TransactionState.EMPTY,
+    TransactionState.ONGOING,
+    TransactionState.PREPARE_COMMIT,
+    TransactionState.PREPARE_ABORT,
+    TransactionState.COMPLETE_COMMIT,
+    TransactionState.COMPLETE_ABORT,
+)
+_NUMBERS: Final = {state: number for number, state in enumerate(_STATES)}
+
+_VERSION: Final = struct.Struct(">h")
+#: Producer id, epoch, timeout in ms, state.
+_HEAD: Final = struct.Struct(">qhib")
+#: Last update and start, in ms.
+_TIMES: Final = struct.Struct(">qq")
+_INT16: Final = struct.Struct(">h")
+_INT64: Final = struct.Struct(">q")
+
+_PREVIOUS_ID, _NEXT_ID, _CLIENT_VERSION = range(3)
+_ELEMENTS: Final = 1 << 31
+_MAX_STRING_BYTES: Final = 0x7FFF
+
+
+class CorruptRecordError(KohortError):
+    """A record of the topic that cannot be read; the text says why."""
+
+
+class Transaction(NamedTuple):
+    """A transactional id as its last record tells of it.
+
+    ``client_version`` is the transaction.version that the transaction is run by. While the epoch runs out,
+    ``next_producer_id`` is the one that comes after it. ``last_epoch`` is the epoch before the last that was
+    given on a producer's own word: its request may be a repeat. It is not in the record.
+    """
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    state: TransactionState = TransactionState.EMPTY
+    partitions: tuple[TopicPartition, ...] = ()
+    update_ms: int = NONE
+    start_ms: int = NONE
+    previous_producer_id: int = NONE
+    next_producer_id: int = NONE
+    client_version: int = 0
+    last_epoch: int = NONE
+
+
+class TransactionDeleted(NamedTuple):
+    """Tombstone of a transactional id."""
+
+    transactional_id: str
+
+
+Record: TypeAlias = Transaction | TransactionDeleted
+
+
+def encode_all(records: Iterable[Record]) -> tuple[list[tuple[bytes, bytes | None]], int]:
+    """Keys and values, and how many bytes they have together. Raises ValueError for an id over 32,767
+    bytes.
+    """
+    pairs = [encode(record) for record in records]
+    return pairs, sum(len(key) + len(value or b"") for key, value in pairs)
+
+
+def encode(record: Record) -> tuple[bytes, bytes | None]:
+    """Key and value of a record."""
+    if len(record.transactional_id.encode()) > _MAX_STRING_BYTES:
+        raise ValueError(f"a transactional id of more than {_MAX_STRING_BYTES} bytes")
+    key = bytearray(_VERSION.pack(0))
+    write_string(key, record.transactional_id)
+    return bytes(key), None if isinstance(record, TransactionDeleted) else _value(record)
+
+
+def decode(key: bytes | None, value: bytes | None) -> Record | None:
+    """A record; None for one of a kind that is not known here. Raises CorruptRecordError."""
+    try:
+        if key is None:
+            raise CorruptRecordError("a record without a key")
+        if _VERSION.unpack_from(key)[0] != 0:
+            return None
+        transactional_id, end = read_string(key, _VERSION.size)
+        if transactional_id is None or end != len(key):
+            raise CorruptRecordError("a key that is no transactional id")
+        if value is None:
+            return TransactionDeleted(transactional_id)
+        return _read_value(transactional_id, value)
+    except (ProtocolError, struct.error, IndexError, ValueError) as error:
+        raise CorruptRecordError(f"a record of a transaction: {error}") from error
+
+
+def _value(record: Transaction) -> bytes:
+    out = bytearray(_VERSION.pack(1))
+    number = _NUMBERS[record.state]
+    out += _HEAD.pack(record.producer_id, record.producer_epoch, record.timeout_ms, number)
+    by_topic = None if record.state is TransactionState.EMPTY else _by_topic(record.partitions)
+    write_compact_count(out, by_topic)
+    for topic, numbers in by_topic or ():
+        write_compact_string(out, topic)
+        write_compact_count(out, numbers)
+        out += struct.pack(f">{len(numbers)}i", *numbers)
+        write_tags(out, [])
+    out += _TIMES.pack(record.update_ms, record.start_ms)
+    tags = [(_PREVIOUS_ID, bytearray(_INT64.pack(record.previous_producer_id)))]
+    if record.next_producer_id != NONE:
+        tags.append((_NEXT_ID, bytearray(_INT64.pack(record.next_producer_id))))
+    if record.client_version:
+        tags.append((_CLIENT_VERSION, bytearray(_INT16.pack(record.client_version))))
+    write_tags(out, tags)
+    return bytes(out)
+
+
+def _by_topic(partitions: Sequence[TopicPartition]) -> list[tuple[str, list[int]]]:
+    found = groupby(sorted(partitions), key=attrgetter("topic"))
+    return [(topic, [partition.partition for partition in some]) for topic, some in found]
+
+
+def _read_value(transactional_id: str, data: bytes) -> Transaction:
+    (version,) = _VERSION.unpack_from(data)
+    if version not in (0, 1):
+        raise CorruptRecordError(f"a value of version {version}: 0 and 1 are known")
+    producer_id, epoch, timeout_ms, number = _HEAD.unpack_from(data, _VERSION.size)
+    if not 0 <= number < len(_STATES):
+        raise CorruptRecordError(f"state {number} is not known")
+    count_of, text_of = (read_compact_count, read_compact_string) if version else (read_count, read_string)
+    topics, at, left = count_of(data, _VERSION.size + _HEAD.size, _ELEMENTS, 3, "partitions")
+    partitions: list[TopicPartition] = []
+    for _ in range(topics):
+        topic, at = text_of(data, at)
+        count, at, left = count_of(data, at, left, 4, "partition ids")
+        partitions += (TopicPartition(topic, n) for n in struct.unpack_from(f">{count}i", data, at))
+        at += 4 * count
+        if version:
+            at = skip_tags(data, at)
+    update_ms, start_ms = _TIMES.unpack_from(data, at)
+    tagged = (
+        {tag: data[start:end] for tag, start, end in read_tags(data, at + _TIMES.size)[0]} if version else {}
+    )
+    return Transaction(
+        transactional_id,
+        producer_id,
+        epoch,
+        timeout_ms,
+        _STATES[number],
+        tuple(partitions),
+        update_ms,
+        start_ms,
+        _tag(tagged, _PREVIOUS_ID, _INT64, NONE),
+        _tag(tagged, _NEXT_ID, _INT64, NONE),
+        _tag(tagged, _CLIENT_VERSION, _INT16, 0),
+    )
+
+
+def _tag(tagged: dict[int, bytes], tag: int, form: struct.Struct, default: int) -> int:
+    found = tagged.get(tag)
+    return default if found is None else int(form.unpack(found)[0])

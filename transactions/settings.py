@@ -1,0 +1,38 @@
+"""Settings of transactions: Kafka's names with underscores for dots, and Kafka's defaults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from ..coordinator import GroupSettings
+from ..settings import BROKER, MAX_INT, Row, Scope
+
+
+@dataclass(slots=True)
+class TransactionSettings(GroupSettings):
+    """Settings of the coordinators; times are in ms."""
+
+    SCOPE: ClassVar[Scope] = BROKER
+
+    transaction_max_timeout_ms: Annotated[
+        int, Row("longest timeout that a transactional producer may ask for", 1, MAX_INT)
+    ] = 900_000
+    transactional_id_expiration_ms: Annotated[
+        int, Row("how long a transactional id that is not used is remembered", 1, MAX_INT)
+    ] = 604_800_000
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: Annotated[
+        int, Row("time between two looks for transactions whose timeout is over", 1, MAX_INT)
+    ] = 10_000
+    transaction_remove_expired_transaction_cleanup_interval_ms: Annotated[
+        int, Row("time between two looks for transactional ids to forget", 1, MAX_INT)
+    ] = 3_600_000
+    transaction_state_log_num_partitions: Annotated[
+        int, Row("partitions of __transaction_state, fixed when it is created", 1, 10_000)
+    ] = 50
+    transaction_state_log_replication_factor: Annotated[
+        int, Row("replicas of __transaction_state; there is one broker", 1, 1)
+    ] = 1
+    transaction_state_log_segment_bytes: Annotated[
+        int, Row("size at which __transaction_state begins a new segment", 1, MAX_INT)
+    ] = 104_857_600

@@ -1,0 +1,431 @@
+"""A shard of ``__transaction_state``: its transactional ids, what is asked of them, and when they time out.
+
+Requests and answers are plain data; by which name a version of an API knows an error is the broker's matter.
+Requests about an id wait for the writes of that id, so that each is decided by what is in the log.
+
+Where a producer needs a new producer id the answer is :data:`NEEDS_PRODUCER_ID`: the request comes again with
+one. The end of a transaction comes out as :class:`WriteMarkers`; who has written them tells the shard with
+:func:`markers_written`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, TypeAlias
+
+from ..coordinator.engine.effects import Command, Request
+from ..coordinator.engine.events import CoordinatorEvent
+from ..coordinator.engine.loader import LoadedBatch
+from ..coordinator.engine.shard import Api, CoordinatorTopic, Kind, LoadedRecord, Shard, Waits
+from ..coordinator.engine.timers import TimerKey
+from ..protocol import ApiKey, ErrorCode, TopicPartition
+from ..statemachine import TransactionState
+from . import moves
+from .records import NONE, Transaction, TransactionDeleted, decode, encode_all
+from .settings import TransactionSettings
+
+_OPEN: Final = TransactionState.ONGOING
+_PREPARED: Final = (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
+
+#: The timers: what takes too long is aborted, what could not be written as complete is written, ids that are
+#: not used are forgotten.
+_ABORT: Final = "abort"
+_COMPLETE: Final = "complete"
+_FORGET: Final = "forget"
+
+#: Time in ms to the next try of a write that nobody waits for.
+_RETRY_MS: Final = 1_000
+
+# ids looked at in one go; the pass goes on a millisecond later
+_SLICE: Final = 1_000
+
+
+class Identity(NamedTuple):
+    """Producer id and epoch that a producer is answered; -1 with an error."""
+
+    error: ErrorCode
+    producer_id: int = NONE
+    producer_epoch: int = NONE
+
+
+#: The answer to a request that has to come again with a fresh producer id.
+NEEDS_PRODUCER_ID: Final = Identity(ErrorCode.NONE)
+
+
+@dataclass(slots=True)
+class Initialize:
+    """A producer begins. ``given`` is the producer id and epoch that it has already; ``fresh_id`` one that
+    nobody has.
+    """
+
+    transactional_id: str
+    timeout_ms: int
+    given: tuple[int, int] | None = None
+    fresh_id: int = NONE
+
+
+@dataclass(slots=True)
+class Add:
+    """Partitions are to be in the transaction; the answer is an ErrorCode for all of them."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    partitions: Sequence[TopicPartition]
+    client_version: int
+
+
+@dataclass(slots=True)
+class End:
+    """The transaction is to end; the answer is an Identity."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    committed: bool
+    client_version: int
+    fresh_id: int = NONE
+
+
+@dataclass(slots=True)
+class WriteMarkers(Command):
+    """Write the marker that ends this transaction to all of its partitions, then tell ``markers_written``."""
+
+    transaction: Transaction
+
+
+@dataclass(slots=True, eq=False)
+class Transactions:
+    """State of a shard: each id as its last record tells of it, and which have an open transaction."""
+
+    settings: TransactionSettings
+    by_id: dict[str, Transaction] = field(default_factory=dict)
+    open: dict[str, None] = field(default_factory=dict)
+    newest_producer_id: int = NONE
+    #: Ids that the pass under way has not come to.
+    forget_queue: list[str] = field(default_factory=list)
+
+    def store(self, records: Sequence[Transaction]) -> None:
+        """Take in what ids are now."""
+        for record in records:
+            name = record.transactional_id
+            self.by_id[name] = record
+            self.newest_producer_id = max(
+                self.newest_producer_id, record.producer_id, record.next_producer_id
+            )
+            if record.state is _OPEN:
+                self.open[name] = None
+            else:
+                self.open.pop(name, None)
+
+    def remove(self, records: Sequence[TransactionDeleted]) -> None:
+        """Take in tombstones."""
+        for record in records:
+            self.by_id.pop(record.transactional_id, None)
+            self.open.pop(record.transactional_id, None)
+
+
+#: A shard of ``__transaction_state``.
+TransactionShard: TypeAlias = Shard[Transactions]
+
+
+# --- InitProducerId -----------------------------------------------------------------------------------------
+
+
+def handle_initialize(shard: TransactionShard, request: Request, now_ms: int) -> None:
+    """A new id has epoch 0, a known one the next. What is open is aborted first: the producer asks again."""
+    init: Initialize = request.body
+    now = shard.state.by_id.get(init.transactional_id)
+    if not 0 < init.timeout_ms <= shard.state.settings.transaction_max_timeout_ms:
+        return shard.reply(request, Identity(ErrorCode.INVALID_TRANSACTION_TIMEOUT))
+    if now is None:
+        if init.fresh_id == NONE:
+            return shard.reply(request, NEEDS_PRODUCER_ID)
+        now = Transaction(init.transactional_id, init.fresh_id, NONE, init.timeout_ms)
+    elif not _may_initialize(now, init.given):
+        return shard.reply(request, Identity(ErrorCode.PRODUCER_FENCED))
+    if now.state in _PREPARED:
+        return shard.reply(request, Identity(ErrorCode.CONCURRENT_TRANSACTIONS))
+    if now.state is _OPEN:
+        concurrent = Identity(ErrorCode.CONCURRENT_TRANSACTIONS)
+        return _append(shard, moves.fenced(now, now_ms), request, concurrent)
+    given_epoch = None if init.given is None else init.given[1]
+    after = _with_next_epoch(now, init, given_epoch, now_ms)
+    if isinstance(after, Identity):
+        return shard.reply(request, after)
+    answer = Identity(ErrorCode.NONE, after.producer_id, after.producer_epoch)
+    return _append(shard, after, request, answer)
+
+
+def _may_initialize(now: Transaction, given: tuple[int, int] | None) -> bool:
+    """A producer that says who it is must be the one of now, or one whose epochs are used up."""
+    if given is None or given[0] == now.producer_id:
+        return True
+    return given[0] == now.previous_producer_id and given[1] >= moves.LAST_EPOCH
+
+
+def _with_next_epoch(
+    now: Transaction, init: Initialize, given_epoch: int | None, now_ms: int
+) -> Transaction | Identity:
+    known = now.producer_epoch
+    if moves.is_exhausted(now):
+        if given_epoch in (None, known):
+            if init.fresh_id == NONE:
+                return NEEDS_PRODUCER_ID
+            return moves.rotated(now, init.fresh_id, init.timeout_ms, now_ms, given_epoch=given_epoch)
+        return Identity(ErrorCode.UNKNOWN_SERVER_ERROR)  # as Apache Kafka: there is no epoch to give
+    if given_epoch is None or known == NONE or given_epoch == known:
+        return moves.initialized(now, init.timeout_ms, now_ms, given_epoch=given_epoch)
+    if given_epoch == now.last_epoch:
+        return moves.answered_again(now, init.timeout_ms, now_ms)
+    return Identity(ErrorCode.PRODUCER_FENCED)
+
+
+# --- AddPartitionsToTxn, AddOffsetsToTxn, Produce -----------------------------------------------------------
+
+
+def handle_add(shard: TransactionShard, request: Request, now_ms: int) -> None:
+    """All partitions are added, or none."""
+    add: Add = request.body
+    now = shard.state.by_id.get(add.transactional_id)
+    error = _fence(now, add.producer_id, add.producer_epoch)
+    if now is None or error:
+        return shard.reply(request, error)
+    if now.state in _PREPARED:
+        return shard.reply(request, ErrorCode.CONCURRENT_TRANSACTIONS)
+    if now.state is _OPEN and set(now.partitions).issuperset(add.partitions):
+        return shard.reply(request, ErrorCode.NONE)
+    _start_abort_timer(shard, now_ms)
+    after = moves.added(now, add.partitions, add.client_version, now_ms)
+    return _append(shard, after, request, ErrorCode.NONE)
+
+
+def verify(
+    state: Transactions,
+    transactional_id: str,
+    producer_id: int,
+    producer_epoch: int,
+    partition: TopicPartition,
+) -> ErrorCode:
+    """Return whether a partition is in the open transaction; TRANSACTION_ABORTABLE if it is not."""
+    now = state.by_id.get(transactional_id)
+    error = _fence(now, producer_id, producer_epoch)
+    if now is None or error:
+        return error
+    if now.state in _PREPARED:
+        return ErrorCode.CONCURRENT_TRANSACTIONS
+    return ErrorCode.NONE if partition in now.partitions else ErrorCode.TRANSACTION_ABORTABLE
+
+
+def _fence(now: Transaction | None, producer_id: int, producer_epoch: int) -> ErrorCode:
+    if now is None or now.producer_id != producer_id:
+        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    return ErrorCode.NONE if now.producer_epoch == producer_epoch else ErrorCode.PRODUCER_FENCED
+
+
+# --- EndTxn -------------------------------------------------------------------------------------------------
+
+
+def handle_end(shard: TransactionShard, request: Request, now_ms: int) -> None:
+    """The end is answered once it is decided; the markers follow."""
+    end: End = request.body
+    now = shard.state.by_id.get(end.transactional_id)
+    bumps = end.client_version >= moves.EPOCH_BUMP_VERSION
+    if now is None:
+        return shard.reply(request, Identity(ErrorCode.INVALID_PRODUCER_ID_MAPPING))
+    error = _end_error_with_bump(now, end) if bumps else _end_error(now, end)
+    if error is not None:
+        same = bumps and not error
+        answer = Identity(error, now.producer_id, now.producer_epoch) if same else Identity(error)
+        return shard.reply(request, answer)
+    next_id = NONE
+    if bumps and moves.is_exhausted(now):
+        if end.fresh_id == NONE:
+            return shard.reply(request, NEEDS_PRODUCER_ID)
+        next_id = end.fresh_id
+    after = moves.ended(
+        now, end.client_version if bumps else 0, now_ms, committed=end.committed, next_producer_id=next_id
+    )
+    told = moves.completed(after, now_ms)
+    identity = (told.producer_id, told.producer_epoch) if bumps else (NONE, NONE)
+    return _append(shard, after, request, Identity(ErrorCode.NONE, *identity))
+
+
+def _end_error(now: Transaction, end: End) -> ErrorCode | None:
+    """The answer of EndTxn below 5 that ends nothing; None if there is something to end."""
+    if error := _fence(now, end.producer_id, end.producer_epoch):
+        return error
+    if now.state is _OPEN:
+        return None
+    committed = now.state in (TransactionState.PREPARE_COMMIT, TransactionState.COMPLETE_COMMIT)
+    if now.state is TransactionState.EMPTY or committed is not end.committed:
+        return ErrorCode.INVALID_TXN_STATE
+    return ErrorCode.CONCURRENT_TRANSACTIONS if now.state in _PREPARED else ErrorCode.NONE
+
+
+def _end_error_with_bump(now: Transaction, end: End) -> ErrorCode | None:
+    """As ``_end_error``, for EndTxn 5: the old epoch is that of a repeat, unless a transaction is open."""
+    rotated = (
+        now.previous_producer_id == end.producer_id
+        and end.producer_epoch == moves.LAST_EPOCH
+        and now.producer_epoch == 0
+    )
+    repeated = rotated or now.producer_epoch == end.producer_epoch + 1
+    if now.producer_id != end.producer_id and not rotated:
+        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    current = end.producer_epoch == now.producer_epoch
+    if now.state in (_OPEN, TransactionState.EMPTY):
+        if not current:
+            return ErrorCode.PRODUCER_FENCED
+        nothing_to_commit = now.state is TransactionState.EMPTY and end.committed
+        return ErrorCode.INVALID_TXN_STATE if nothing_to_commit else None
+    committed = now.state in (TransactionState.PREPARE_COMMIT, TransactionState.COMPLETE_COMMIT)
+    if now.state in _PREPARED:
+        if not repeated:
+            return ErrorCode.PRODUCER_FENCED
+        same = committed is end.committed
+        return ErrorCode.CONCURRENT_TRANSACTIONS if same else ErrorCode.INVALID_TXN_STATE
+    if repeated:
+        return ErrorCode.NONE if committed is end.committed else ErrorCode.INVALID_TXN_STATE
+    if not current:
+        return ErrorCode.PRODUCER_FENCED
+    return ErrorCode.INVALID_TXN_STATE if end.committed else None
+
+
+def markers_written(shard: TransactionShard, prepared: Transaction, now_ms: int) -> None:
+    """Every marker of a transaction that was decided is written."""
+    if shard.state.by_id.get(prepared.transactional_id) is prepared:
+        _append(shard, moves.completed(prepared, now_ms))
+
+
+# --- writing ------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class RecordRefused(CoordinatorEvent):
+    """The log did not take the record of a transactional id."""
+
+    name = "RecordRefused"
+    level = "warning"
+
+    transactional_id: str
+    cause: str
+
+
+def _refused(transactional_id: str, error: ErrorCode) -> RecordRefused:
+    return RecordRefused("", transactional_id, f"the log did not take its record: {error.name}")
+
+
+def _append(
+    shard: TransactionShard,
+    record: Transaction,
+    request: Request | None = None,
+    answer: Identity | ErrorCode = ErrorCode.NONE,
+) -> None:
+    """Write what an id is now, answer the request that asked for it, and carry out what it decides."""
+
+    def then(error: ErrorCode, now_ms: int) -> None:
+        if not error:
+            if record.state in _PREPARED:
+                shard.command(WriteMarkers(record))
+        elif record.state in (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT):
+            # the markers are written: the log has to learn it some time
+            shard.timers.start((_COMPLETE, record.transactional_id), now_ms + _RETRY_MS)
+
+    answers = () if request is None else ((request, answer),)
+    shard.append(record.transactional_id, (record,), then, answers)
+
+
+# --- timers, loads ------------------------------------------------------------------------------------------
+
+
+def _start_abort_timer(shard: TransactionShard, now_ms: int) -> None:
+    if (_ABORT,) not in shard.timers:
+        interval_ms = shard.state.settings.transaction_abort_timed_out_transaction_cleanup_interval_ms
+        shard.timers.start((_ABORT,), now_ms + interval_ms)
+
+
+def _on_abort_timer(shard: TransactionShard, _key: TimerKey, now_ms: int) -> None:
+    """Abort what has been open for longer than its producer said."""
+    for name in list(shard.state.open):
+        now = shard.state.by_id[name]
+        if now_ms > now.start_ms + now.timeout_ms and not shard.is_busy(name):
+            _append(shard, moves.fenced(now, now_ms))
+    if shard.state.open:
+        _start_abort_timer(shard, now_ms)
+
+
+def _on_complete_timer(shard: TransactionShard, key: TimerKey, now_ms: int) -> None:
+    now = shard.state.by_id.get(key[1])
+    if now is not None and now.state in _PREPARED:
+        markers_written(shard, now, now_ms)
+
+
+def _on_forget_timer(shard: TransactionShard, key: TimerKey, now_ms: int) -> None:
+    """A pass over all ids, a slice at a time: those that nobody has used for long are forgotten."""
+    state = shard.state
+    queue = state.forget_queue or list(state.by_id)
+    slice_, state.forget_queue = queue[:_SLICE], queue[_SLICE:]
+    for name in slice_:
+        now = state.by_id.get(name)
+        if now is None or now.state is _OPEN or now.state in _PREPARED or shard.is_busy(name):
+            continue
+        if now_ms - now.update_ms >= state.settings.transactional_id_expiration_ms:
+            moves.expired(now, now_ms)
+            shard.append(name, (TransactionDeleted(name),))
+    interval_ms = state.settings.transaction_remove_expired_transaction_cleanup_interval_ms
+    shard.timers.start(key, now_ms + (1 if state.forget_queue else interval_ms))
+
+
+def _activate(shard: TransactionShard, now_ms: int) -> None:
+    """Go on where the last coordinator stopped: what was decided is carried out."""
+    state = shard.state
+    for now in state.by_id.values():
+        if now.state in _PREPARED:
+            shard.command(WriteMarkers(now))
+    if state.open:
+        _start_abort_timer(shard, now_ms)
+    interval_ms = state.settings.transaction_remove_expired_transaction_cleanup_interval_ms
+    shard.timers.start((_FORGET,), now_ms + interval_ms)
+
+
+def _unload(shard: TransactionShard, _now_ms: int) -> None:
+    shard.state.by_id.clear()
+    shard.state.open.clear()
+
+
+def _records(_state: Transactions, batch: LoadedBatch) -> Iterator[LoadedRecord]:
+    return (LoadedRecord(offset, key, value) for offset, _, key, value in batch.records)
+
+
+def _identity_error(_request: Request, error: int) -> Identity:
+    return Identity(ErrorCode(error))
+
+
+#: What transactions bring to a shard: the APIs that write.
+_TRANSACTIONS: Final[Kind[Transactions]] = Kind(
+    apis={
+        ApiKey.INIT_PRODUCER_ID: Api(handle_initialize, _identity_error, Waits.WRITES),
+        ApiKey.ADD_PARTITIONS_TO_TXN: Api(handle_add, lambda _request, error: ErrorCode(error), Waits.WRITES),
+        ApiKey.END_TXN: Api(handle_end, _identity_error, Waits.WRITES),
+    },
+    applies={
+        Transaction: lambda state, run, _at, _producer_id: state.store(run),
+        TransactionDeleted: lambda state, run, _at, _producer_id: state.remove(run),
+    },
+    timers={_ABORT: _on_abort_timer, _COMPLETE: _on_complete_timer, _FORGET: _on_forget_timer},
+    activate=_activate,
+    unload=_unload,
+)
+
+TRANSACTIONS_TOPIC: Final[CoordinatorTopic[Transactions]] = CoordinatorTopic(
+    "__transaction_state",
+    (_TRANSACTIONS,),
+    key_of=lambda body: body.transactional_id,
+    encode=encode_all,
+    decode=decode,
+    append_refused=_refused,
+    load=_records,
+    count=lambda state: len(state.by_id),
+)
