@@ -123,8 +123,8 @@ class FolderStore:
         self.commit_now(*changes)
 
     def commit_now(self, *changes: Change) -> None:
-        """As ``commit``, without a wait: a disk has none. For the start, and for owners that change what
-        they hold in one turn of the event loop; they need a home in this process.
+        """As ``commit``, without a wait: a disk has none. For the start and for commands, where no event loop
+        runs; a home on a network cannot offer it.
 
         Raises ValueError too, for changes that do not lie in one file.
         """
@@ -181,7 +181,7 @@ class FolderStore:
 
 
 class Document:
-    """One entry that its owner reads and replaces as a whole, in one turn of the event loop."""
+    """One entry that its owner reads and replaces as a whole."""
 
     def __init__(self, store: FolderStore, kind: str) -> None:
         self._store = store
@@ -204,8 +204,18 @@ class Document:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise self._store.unreadable(self._path, error) from error
 
-    def save(self, content: Mapping[str, Any]) -> None:
-        """Replace the document. Raises OSError; the old content then still stands."""
+    async def save(self, content: Mapping[str, Any]) -> None:
+        """Replace the document. Raises OSError, and ConflictError where somebody else has changed it; the old
+        content then still stands.
+        """
+        await self._store.commit(self._change(content))
+
+    def save_now(self, content: Mapping[str, Any]) -> None:
+        """As ``save``, at the start and in commands, where no event loop runs."""
+        self._store.commit_now(self._change(content))
+
+    def _change(self, content: Mapping[str, Any]) -> Change:
         there = self._store.get(self._path)
-        make = Create if there is None else Put
-        self._store.commit_now(make(self._path, dict(content)))
+        if there is None:
+            return Create(self._path, dict(content))
+        return Put(self._path, dict(content), there.version)
