@@ -13,6 +13,7 @@ from ...protocol import ErrorCode, KafkaError
 from ...settings import SettingsError
 from .._config_view import ConfigRow, broker_rows, topic_rows
 from .._node import Node
+from .._topics import unchanged
 from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType, right
 from ._api import Asked, Guard, Request
 from ._errors import Level, in_elements, same
@@ -143,6 +144,8 @@ async def _alter(node: Node, item: Any, changed: Changed, changes: Changes, *, v
             await _alter_settings(node, item, changed, validate_only=validate_only)
         except SettingsError as error:
             raise invalid(str(error)) from None
+        except OSError as error:
+            raise unchanged(error) from error
     elif item.resource_type == ConfigResource.TOPIC:
         topic, configs = _topic_configs(node, item, changed)
         changes[topic] = configs
