@@ -156,7 +156,7 @@ class Topics:
             try:
                 self._store.commit_now(*self._creations(made))
             except OSError as error:
-                raise _unchanged(error) from error
+                raise unchanged(error) from error
             self._add(made)
 
     async def forget_deleted(self) -> None:
@@ -281,7 +281,7 @@ class Topics:
         try:
             await self._commit(*changes)
         except OSError as error:
-            raise _unchanged(error) from error
+            raise unchanged(error) from error
 
     async def _commit(self, *changes: Change) -> None:
         """Make changes, and forget the deleted topics of which nothing is left."""
@@ -377,7 +377,8 @@ class Topics:
         self.image = self.image.changed([found.having(partitions=states)])
 
 
-def _unchanged(error: OSError) -> KafkaError:
+def unchanged(error: OSError) -> KafkaError:
+    """KAFKA_STORAGE_ERROR, for metadata that cannot be kept."""
     return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"nothing is changed: {error}")
 
 

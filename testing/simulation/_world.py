@@ -56,7 +56,7 @@ class Tool:
 
 
 class World(Schedule[P]):
-    """A schedule with its coordinator. ``happen`` carries out an incident, and is set before it runs."""
+    """A schedule with its coordinator. ``happen`` carries out all other incidents; set it before ``run``."""
 
     happen: Callable[[Incident], None]
 
@@ -90,7 +90,8 @@ class World(Schedule[P]):
     def _meet(self, incident: Incident) -> None:
         self.say(f"{incident.name}: {incident.kind}")
         self.stats.incidents += 1
-        self.happen(incident)
+        if not self.broker.meet(incident):
+            self.happen(incident)
 
     def _let_pass(self, end: int) -> None:
         while True:
