@@ -116,7 +116,7 @@ async def alter(node: Node, request: Request, changed: Changed) -> Any:
         try:
             if reason := flaw(item, times):
                 raise invalid(reason)
-            _alter(node, item, changed, changes, validate_only=request.body.validate_only)
+            await _alter(node, item, changed, changes, validate_only=request.body.validate_only)
         except KafkaError as error:
             refused[item.resource_type, item.resource_name] = error
     try:
@@ -137,10 +137,10 @@ async def alter(node: Node, request: Request, changed: Changed) -> Any:
     )
 
 
-def _alter(node: Node, item: Any, changed: Changed, changes: Changes, *, validate_only: bool) -> None:
+async def _alter(node: Node, item: Any, changed: Changed, changes: Changes, *, validate_only: bool) -> None:
     if item.resource_type == ConfigResource.BROKER:
         try:
-            _alter_settings(node, item, changed, validate_only=validate_only)
+            await _alter_settings(node, item, changed, validate_only=validate_only)
         except SettingsError as error:
             raise invalid(str(error)) from None
         except OSError as error:
@@ -171,14 +171,14 @@ def _topic_configs(node: Node, item: Any, changed: Changed) -> tuple[TopicImage,
     return topic, configs
 
 
-def _alter_settings(node: Node, item: Any, changed: Changed, *, validate_only: bool) -> None:
+async def _alter_settings(node: Node, item: Any, changed: Changed, *, validate_only: bool) -> None:
     if item.resource_name not in ("", str(node.node_id)):
         raise invalid(f"broker {item.resource_name!r} is not this one, which is {node.node_id}")
     for_all = item.resource_name == ""
     before = node.live.of_all if for_all else node.live.of_broker
     values = node.live.check(changed(before, partial(broker_rows, node), item.configs), for_all=for_all)
     if not validate_only:
-        node.live.set(for_all=for_all, values=values)
+        await node.live.set(for_all=for_all, values=values)
 
 
 def invalid(reason: str) -> KafkaError:

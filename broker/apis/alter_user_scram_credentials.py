@@ -43,7 +43,7 @@ async def handle(node: Node, request: Request) -> Any:
             errors[user] = error
     kept = {key: credential for key, credential in changed.items() if credential is not None}
     if kept != before:
-        node.scram_users.replace(kept)
+        await node.scram_users.change(kept)
     make = partial(request.result, "AlterUserScramCredentialsResult")
     return request.answer(results=[make(error, user=user) for user, error in errors.items()])
 

@@ -24,7 +24,7 @@ async def handle(node: Node, request: Request) -> Any:
     repeats = Repeats()
     flaws = [_flaw(wanted, repeats) for wanted in filters]
     found = [[] if flaw else authorizer.find(wanted) for wanted, flaw in zip(filters, flaws, strict=True)]
-    authorizer.delete(acl for acls in found for acl in acls)
+    await authorizer.delete(acl for acls in found for acl in acls)
     return request.answer(
         filter_results=[
             make(

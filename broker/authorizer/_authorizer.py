@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from ...protocol import RequestContext
@@ -59,7 +59,7 @@ class Authorizer:
         *,
         super_users: Iterable[str] = (),
         allow_everyone_if_no_acl_found: bool = False,
-        save: Callable[[Sequence[Acl]], None] = lambda _acls: None,
+        save: Callable[[Sequence[Acl]], Awaitable[None]] | None = None,
     ) -> None:
         self._rules = AclRules(acls)
         self._super_users = frozenset(super_users)
@@ -121,19 +121,21 @@ class Authorizer:
         """The rules that a filter means, oldest first."""
         return self._rules.find(wanted)
 
-    def create(self, acls: Iterable[Acl]) -> None:
+    async def create(self, acls: Iterable[Acl]) -> None:
         """Take in rules; they are durable and in force when this returns. Raises OSError."""
         new = [acl for acl in dict.fromkeys(acls) if acl not in self._rules]
         if new:
-            self._save([*self._rules, *new])
+            if self._save is not None:
+                await self._save([*self._rules, *new])
             self._rules.add(new)
             self._forget()
 
-    def delete(self, acls: Iterable[Acl]) -> None:
+    async def delete(self, acls: Iterable[Acl]) -> None:
         """Take rules away; they are gone for good when this returns. Raises OSError."""
         gone = set(acls)
         if gone:
-            self._save([acl for acl in self._rules if acl not in gone])
+            if self._save is not None:
+                await self._save([acl for acl in self._rules if acl not in gone])
             self._rules.remove(gone)
             self._forget()
 

@@ -153,13 +153,23 @@ class ScramUsers:
         """A copy by mechanism and user, to be changed and given to ``replace``."""
         return dict(self._credentials)
 
-    def replace(self, credentials: dict[tuple[str, str], ScramCredential]) -> None:
+    async def change(self, credentials: dict[tuple[str, str], ScramCredential]) -> None:
         """Let these be all there are. Raises OSError; nothing has changed then."""
         if self._file is not None:
-            users = [_stored(*key, one) for key, one in credentials.items()]
-            self._file.save({"secret": base64.b64encode(self._secret).decode(), "users": users})
+            await self._file.save(self._stored(credentials))
             self._kept = True
         self._take(credentials)
+
+    def replace(self, credentials: dict[tuple[str, str], ScramCredential]) -> None:
+        """As ``change``, at the start and in commands, where no event loop runs."""
+        if self._file is not None:
+            self._file.save_now(self._stored(credentials))
+            self._kept = True
+        self._take(credentials)
+
+    def _stored(self, credentials: _Credentials) -> dict[str, Any]:
+        users = [_stored(*key, one) for key, one in credentials.items()]
+        return {"secret": base64.b64encode(self._secret).decode(), "users": users}
 
     def _take(self, credentials: _Credentials) -> None:
         self._credentials = credentials
