@@ -48,13 +48,16 @@ class GroupConfigs:
             raise KafkaError(ErrorCode.INVALID_CONFIG, text)
         return values
 
-    def set(self, group_id: str, values: dict[str, int]) -> None:
-        """Let these be all that is set for a group: on disk, then in force. Raises OSError."""
-        changed = {**self.of_group, group_id: values}
+    async def set(self, group_id: str, values: dict[str, int]) -> None:
+        """Let these be all that is set for a group. Raises OSError; nothing is changed then."""
+        before, self.of_group = self.of_group, {**self.of_group, group_id: values}
         if not values:
-            del changed[group_id]
-        self.file.save({"groups": changed})
-        self.of_group = changed
+            del self.of_group[group_id]
+        try:
+            await self.file.save({"groups": self.of_group})
+        except OSError:
+            self.of_group = before
+            raise
 
     def _checked(self, name: str, text: str) -> int:
         if name not in GROUP_CONFIGS:

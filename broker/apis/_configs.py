@@ -149,7 +149,7 @@ async def _alter(node: Node, item: Any, changed: Changed, changes: Changes, *, v
         topic, configs = _topic_configs(node, item, changed)
         changes[topic] = configs
     elif item.resource_type == ConfigResource.GROUP:
-        _alter_group(node, item, changed, validate_only=validate_only)
+        await _alter_group(node, item, changed, validate_only=validate_only)
     else:
         raise invalid(no_configs(item))
 
@@ -183,7 +183,7 @@ async def _alter_settings(node: Node, item: Any, changed: Changed, *, validate_o
         await node.live.set(for_all=for_all, values=values)
 
 
-def _alter_group(node: Node, item: Any, changed: Changed, *, validate_only: bool) -> None:
+async def _alter_group(node: Node, item: Any, changed: Changed, *, validate_only: bool) -> None:
     name = item.resource_name
     if not name:
         raise invalid("Default group resources are not allowed.")
@@ -191,7 +191,7 @@ def _alter_group(node: Node, item: Any, changed: Changed, *, validate_only: bool
     values = node.group_configs.check(changed(before, partial(group_rows, node, name), item.configs))
     if not validate_only:
         try:
-            node.group_configs.set(name, values)
+            await node.group_configs.set(name, values)
         except OSError as error:
             raise unchanged(error) from error
 
