@@ -24,7 +24,9 @@ RESOLUTION_PAUSE_MS: Final = 10_000
 _IN_JAVA: Final = {
     "missing ]": "missing closing ]",
     "missing )": "missing closing )",
-    "unexpected )": "missing closing )",
+    "unexpected )": "regexp/syntax: internal error",
+    "trailing \\": "trailing backslash at end of expression",
+    "invalid named capture group": "invalid named capture",
     "no argument for repetition operator": "missing argument to repetition operator",
     "bad repetition operator": "invalid nested repetition operator",
     "invalid perl operator": "invalid or unsupported Perl syntax",

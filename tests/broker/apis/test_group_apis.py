@@ -1,5 +1,6 @@
 """The group APIs reach the coordinator, whatever their version, and say who asked.
 
+Covers: broker/apis/consumer_group_heartbeat.py, broker/apis/consumer_group_describe.py.
 Covers: broker/apis/delete_groups.py, broker/apis/describe_groups.py.
 Covers: broker/apis/heartbeat.py, broker/apis/join_group.py, broker/apis/leave_group.py.
 Covers: broker/apis/list_groups.py, broker/apis/offset_commit.py, broker/apis/offset_delete.py.
