@@ -35,6 +35,8 @@ class Reading:
     polled: Callable[[], None]
 
 
+_POLICIES = {EARLIEST: "earliest", LATEST: "latest"}
+
 #: Refusals after which requests are retried: the right may be granted.
 REFUSALS = {
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "this client needs the right to read the topic",
@@ -51,9 +53,6 @@ class StartOffsets:
     read_committed: bool
     _: KW_ONLY
     stale: Callable[[], None] = lambda: None
-
-    def __repr__(self) -> str:
-        return f"StartOffsets({self.reading.positions!r})"
 
     # committed offsets
 
@@ -107,7 +106,7 @@ class StartOffsets:
             reset = self.reading.positions.reset_found(position, found[partition])
             if reset is not None:
                 reason = reset.reason + ranges.get(partition, "")
-                policy = _policy_name(at[partition])
+                policy = _POLICIES.get(at[partition], f"timestamp {at[partition]}")
                 self.reading.report(OffsetReset(partition, reset.asked, reason, policy, found[partition]))
             self.moved(position, moved_by_reset=True)
 
@@ -207,7 +206,7 @@ class StartOffsets:
 
     def moved(self, position: Position, *, moved_by_reset: bool = False, goes_on: bool = False) -> None:
         """The position has changed its phase: start delivery, or report why there is none."""
-        there = goes_on and self.reading.delivery.has(position.partition)
+        there = goes_on and self.reading.delivery.session(position.partition) is not None
         # a partition about to be revoked delivers nothing more; its session ends when its records are done
         if position.phase is Phase.READING and not (there or position.leaving):
             self.reading.delivery.start(position, moved_by_reset=moved_by_reset)
@@ -269,7 +268,3 @@ def _certain(committed: CommittedOffset | None) -> CommittedOffset | None:
     if committed is None or committed.leader_epoch >= 0 or not done_ahead.is_ours(committed.metadata):
         return committed
     return replace(committed, metadata="")
-
-
-def _policy_name(reset_to: int) -> str:
-    return {EARLIEST: "earliest", LATEST: "latest"}.get(reset_to, f"timestamp {reset_to}")

@@ -73,7 +73,8 @@ def run(options: argparse.Namespace) -> int:
                 "--log-level",
                 options.log_level,
             ]
-            return asyncio.run(_supervise(command, options))
+            workers = Workers(command, options.workers, instance_prefix=options.instance_id)
+            return asyncio.run(workers.run())
         if INDEX in os.environ:
             run_worker(service, os.environ)
         else:
@@ -85,10 +86,6 @@ def run(options: argparse.Namespace) -> int:
         print(f"kohort run: {error if isinstance(error, KohortError) else short(error)}", file=sys.stderr)
         return 1
     return 0
-
-
-async def _supervise(command: list[str], options: argparse.Namespace) -> int:
-    return await Workers(command, options.workers, instance_prefix=options.instance_id).run()
 
 
 def load_service(target: str) -> ConsumerService:

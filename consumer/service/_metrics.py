@@ -156,7 +156,8 @@ def metrics_route(snapshot: Callable[[], Snapshot]) -> Callable[[], Answer]:
     try:
         import prometheus_client as prometheus
     except ImportError:
-        return _not_installed
+        missing = "metrics need prometheus-client: pip install 'kohort[service]'\n"
+        return lambda: Answer(503, missing)
 
     registry = prometheus.CollectorRegistry()
     registry.register(_Collector(snapshot))
@@ -167,10 +168,6 @@ def metrics_route(snapshot: Callable[[], Snapshot]) -> Callable[[], Answer]:
         return Answer(200, prometheus.generate_latest(registry).decode(), prometheus.CONTENT_TYPE_LATEST)
 
     return answer
-
-
-def _not_installed() -> Answer:
-    return Answer(503, "metrics need prometheus-client: pip install 'kohort[service]'\n")
 
 
 class _Collector:
