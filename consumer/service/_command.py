@@ -64,15 +64,8 @@ def run(options: argparse.Namespace) -> int:
         return 1
     try:
         if options.workers is not None:
-            command = [
-                sys.executable,
-                "-m",
-                "kohort",
-                "run",
-                options.target,
-                "--log-level",
-                options.log_level,
-            ]
+            kohort_run = [sys.executable, "-m", "kohort", "run", "--log-level", options.log_level]
+            command = [*kohort_run, options.target]
             workers = Workers(command, options.workers, instance_prefix=options.instance_id)
             return asyncio.run(workers.run())
         if INDEX in os.environ:

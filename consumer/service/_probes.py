@@ -79,7 +79,6 @@ class HealthListener:
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
-        """Stop listening."""
         if self._server is not None:
             self._server.close()
             self._server = None
