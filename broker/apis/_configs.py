@@ -12,6 +12,7 @@ from ...cluster import TopicImage
 from ...protocol import ErrorCode, KafkaError
 from ...settings import SettingsError
 from .._config_view import ConfigRow, broker_rows, topic_rows
+from .._names import check_name
 from .._node import Node
 from .._topics import unchanged
 from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType, right
@@ -159,7 +160,7 @@ def _topic_configs(node: Node, item: Any, changed: Changed) -> tuple[TopicImage,
     name = item.resource_name
     if not name:
         raise invalid("there are no defaults of all topics to change: name a topic")
-    node.topics.check_name(name)
+    check_name(name)
     topic = node.topics.get(name)
     before = {} if topic is None else topic.configs
     try:
