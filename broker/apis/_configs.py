@@ -34,19 +34,12 @@ class ConfigResource(IntEnum):
 #: What a change does to a config that is given with no value.
 DELETE = 1
 
-Resource = tuple[int, str]
-
-#: What is to be set for topics, by field name.
-Changes = dict[TopicImage, dict[str, Any]]
-
-#: Text by Kafka's name.
-Given = dict[str, str]
-
 #: Gives the rows that are shown of a resource: few changes need them, and they take long to make.
 Rows = Callable[[], list[ConfigRow]]
 
-#: Makes what is to be set from what was set by field name, the rows that are shown, and a request's changes.
-Changed = Callable[[Mapping[str, Any], Rows, Any], Given]
+#: Makes the texts to be set, by Kafka's name, from what was set by field name, the rows that are shown, and a
+#: request's changes.
+Changed = Callable[[Mapping[str, Any], Rows, Any], dict[str, str]]
 
 #: Rights and errors of AlterConfigs and IncrementalAlterConfigs.
 _ALTER_RIGHTS: Final = (
@@ -57,11 +50,11 @@ _ALTER_RIGHTS: Final = (
 ALTER_ERRORS: Final = in_elements(Level("resources", "responses", same("resource_type", "resource_name")))
 
 
-def times_named(resources: Iterable[Any]) -> Mapping[Resource, int]:
+def times_named(resources: Iterable[Any]) -> Mapping[tuple[int, str], int]:
     return Counter((item.resource_type, item.resource_name) for item in resources)
 
 
-def flaw(item: Any, times: Mapping[Resource, int]) -> str | None:
+def flaw(item: Any, times: Mapping[tuple[int, str], int]) -> str | None:
     """Return what is wrong with a resource of AlterConfigs or IncrementalAlterConfigs; None if nothing is."""
     if times[item.resource_type, item.resource_name] > 1:
         return "each resource may be in the request once"
@@ -111,15 +104,26 @@ ALTER_GUARD: Final = configs_guard(*_ALTER_RIGHTS, altering=True)
 async def alter(node: Node, request: Request, changed: Changed) -> Any:
     """Settings of the broker are changed one after the other, the configs of all topics at once."""
     times = times_named(request.body.resources)
-    changes: Changes = {}
+    changes: dict[TopicImage, dict[str, Any]] = {}
     refused: dict[tuple[int, str], KafkaError] = {}
     for item in request.body.resources:
+        key = item.resource_type, item.resource_name
         try:
             if reason := flaw(item, times):
                 raise invalid(reason)
-            await _alter(node, item, changed, changes, validate_only=request.body.validate_only)
+            if item.resource_type == ConfigResource.BROKER:
+                await _alter_settings(node, item, changed, validate_only=request.body.validate_only)
+            elif item.resource_type == ConfigResource.TOPIC:
+                topic, configs = _topic_configs(node, item, changed)
+                changes[topic] = configs
+            else:
+                raise invalid(no_configs(item))
         except KafkaError as error:
-            refused[item.resource_type, item.resource_name] = error
+            refused[key] = error
+        except SettingsError as error:
+            refused[key] = invalid(str(error))
+        except OSError as error:
+            refused[key] = unchanged(error)
     try:
         if changes and not request.body.validate_only:
             await node.topics.alter(changes)
@@ -136,21 +140,6 @@ async def alter(node: Node, request: Request, changed: Changed) -> Any:
             for item in request.body.resources
         ]
     )
-
-
-async def _alter(node: Node, item: Any, changed: Changed, changes: Changes, *, validate_only: bool) -> None:
-    if item.resource_type == ConfigResource.BROKER:
-        try:
-            await _alter_settings(node, item, changed, validate_only=validate_only)
-        except SettingsError as error:
-            raise invalid(str(error)) from None
-        except OSError as error:
-            raise unchanged(error) from error
-    elif item.resource_type == ConfigResource.TOPIC:
-        topic, configs = _topic_configs(node, item, changed)
-        changes[topic] = configs
-    else:
-        raise invalid(no_configs(item))
 
 
 def _topic_configs(node: Node, item: Any, changed: Changed) -> tuple[TopicImage, dict[str, Any]]:
