@@ -113,10 +113,6 @@ class Member:
         for part in (self.membership, self._handover, self):
             vars(part).clear()
 
-    def freeze(self, until_ms: int) -> None:
-        """The process stands still until then."""
-        self.frozen_until = until_ms
-
     def leave(self) -> None:
         """Tell the group, give all up when the others are ready for it, leave and end."""
         if not self.leaving:
@@ -132,9 +128,9 @@ class Member:
         self.paused = True
         self.membership.pause("it does not poll")
         self.carry_out()
-        self.later(max(until_ms - self.now, 0), self.poll_again)
+        self.later(max(until_ms - self.now, 0), self._poll_again)
 
-    def poll_again(self) -> None:
+    def _poll_again(self) -> None:
         self.paused = False
         self.membership.resume(self.now)
         self.carry_out()

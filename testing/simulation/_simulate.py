@@ -30,11 +30,10 @@ class SimulationFailed(AssertionError):  # noqa: N818
     def __init__(
         self, seed: int, violation: Violation, left_out: tuple[str, ...], trace: list[str], options: str = ""
     ) -> None:
-        shown = trace[-_SHOWN_LINES:]
-        more = len(trace) - len(shown)
-        head = [f"seed {seed}: {violation}", f"replay: {replay_command(seed, left_out, options)}", ""]
-        cut = [f"({more} lines before)"] if more else []
-        super().__init__("\n".join([*head, *cut, *shown]))
+        lines = [f"seed {seed}: {violation}", f"replay: {replay_command(seed, left_out, options)}", ""]
+        if len(trace) > _SHOWN_LINES:
+            lines.append(f"({len(trace) - _SHOWN_LINES} lines before)")
+        super().__init__("\n".join([*lines, *trace[-_SHOWN_LINES:]]))
         self.seed = seed
         self.violation = violation
         self.left_out = left_out

@@ -266,8 +266,7 @@ class Ledger:
 
     def gone(self, process: Process) -> None:
         """The process is gone, and who ran in it."""
-        for entry in self.running(process):
-            self._rests(process, entry)
+        self.gives_up(process, self.running(process))
 
     def running(self, process: Process) -> list[Entry]:
         """What a process is at."""
