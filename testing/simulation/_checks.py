@@ -30,7 +30,7 @@ def classic_groups(shard: GroupShard) -> dict[str, ClassicGroup]:
 
 
 class Checks:
-    """What the coordinator of a schedule was asked, answered and wrote; compared with what it knows."""
+    """Compares the coordinator's state with the requests, answers and records that were seen."""
 
     def __init__(self, schedule: Schedule[Plan]) -> None:
         self.book = Book()
@@ -73,7 +73,6 @@ class Checks:
             self.book.asked(call, body.group_id, dict.fromkeys(gone), now_ms)
 
     def answered(self, call: Call, reply: Any) -> None:
-        """A request is answered."""
         self._schedule.touched = True
         self._open.discard(call)
         key = call.api_key
@@ -105,7 +104,7 @@ class Checks:
             self._heard[call.body.group_id, who] = self._schedule.heap.now
 
     def _restarts_session(self, call: Call, reply: Any) -> bool:
-        """Whether an answer says that the member was heard of now."""
+        """Return whether an answer says that the member was heard of now."""
         if call.api_key == ApiKey.OFFSET_COMMIT:
             # one of topics of which none exists is answered before the group is asked
             errors = [error for topic in reply.topics for _, error in topic.partitions]
@@ -148,7 +147,7 @@ class Checks:
             self.book.refused(call, group, partition)
 
     def _may_commit(self, body: Any) -> bool | None:
-        """Whether a commit may be taken by the group as it is; None where that is seen later."""
+        """Return whether the group as it is may take a commit; None where that is seen later."""
         shard = self._schedule.shard
         if shard is None or shard.is_busy(body.group_id):
             return None
@@ -210,11 +209,9 @@ class Checks:
             each.clear()
 
     def gone(self) -> None:
-        """The process is gone, and with it the requests that it had."""
         self._open.clear()
 
     def loaded(self, skipped: int) -> None:
-        """The log was read back."""
         shard = self._schedule.shard
         assert shard is not None
         durable = shard.state.durable
@@ -249,7 +246,6 @@ class Checks:
             same_state(shard.state.durable, read_back(), "the compacted log")
 
     def noted(self, note: CoordinatorEvent) -> None:
-        """The coordinator tells of something."""
         if self._schedule.trace is not None:
             self._schedule.say(f"{note.name}: {note}")
         kind = type(note)

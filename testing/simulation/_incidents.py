@@ -1,4 +1,4 @@
-"""What happens at the moments that the plan has drawn."""
+"""Incidents of members and tools, carried out when the plan says."""
 
 from __future__ import annotations
 

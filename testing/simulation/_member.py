@@ -96,20 +96,19 @@ class Member:
 
     @property
     def idle(self) -> bool:
-        """Whether it waits for no answer, gives nothing up and knows of no round to come."""
+        """Return whether it waits for no answer, gives nothing up and knows of no round to come."""
         waits = self._handover.steps or self._seeking or self._committing
         return not (waits or self.membership.another_round_follows)
 
     # --- what happens to it -------------------------------------------------------------------------------
 
     def kill(self) -> None:
-        """The process ends here."""
         self.alive = False
         for connection in self.connections.values():
             connection.close()
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Drop all references, so that this is freed at once."""
         for part in (self.membership, self._handover, self):
             vars(part).clear()
 
@@ -120,7 +119,7 @@ class Member:
             self._handover.leave(self._schedule.plan.heartbeat_ms)
 
     def everything(self) -> tuple[TopicPartition, ...]:
-        """What it reads, or is about to."""
+        """Partitions that it reads or is about to read."""
         return tuple(sorted(self.reading.keys() | self._seeking.keys()))
 
     def stop_polling(self, until_ms: int) -> None:
@@ -147,7 +146,6 @@ class Member:
         self.carry_out()
 
     def left(self) -> None:
-        """All is given up."""
         self.membership.leave("it stops")
         self.carry_out()
         self.alive = False
@@ -174,7 +172,6 @@ class Member:
     # --- membership ---------------------------------------------------------------------------------------
 
     def carry_out(self) -> None:
-        """Run what membership wants done."""
         membership = self.membership
         while effects := membership.take_effects():
             for effect in effects:
@@ -297,7 +294,6 @@ class Member:
         self.deliver()
 
     def deliver(self) -> None:
-        """Give the application what there is."""
         if self._halted or self.paused:
             return
         batch = _HEALED_BATCH if self._schedule.healed else _BATCH
@@ -341,7 +337,7 @@ class Member:
     # --- commits ------------------------------------------------------------------------------------------
 
     def commit(self, partitions: Iterable[TopicPartition] | None, giving: Giving | None) -> bool:
-        """Commit what is done; whether there is something and it stands a chance."""
+        """Commit what is done; return whether there was something to commit and a chance to."""
         if not self.membership.can_commit():
             return False
         offsets = self.tracker.committable(partitions)
@@ -358,7 +354,7 @@ class Member:
         self.send(Channel.CONTROL, ApiKey.OFFSET_COMMIT, body, (offsets, giving))
 
     def _commit_early(self) -> None:
-        """As no client of ours does it: with the new generation, before the share is known."""
+        """Commit with the new generation before the assignment is known, as none of our clients does."""
         if self.membership.state is MemberState.COMPLETING:
             self._send_commit({TopicPartition(ASIDE, 0): CommittedOffset(self.membership.generation)}, None)
 

@@ -1,4 +1,4 @@
-"""What a seed stands for where whole services take part: handlers, settings, and what happens to them."""
+"""The plan of a schedule of services, drawn from its seed: handlers, settings, incidents."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ _BY_NAME: Final[dict[int, int]] = {**_VERSIONS, ApiKey.FETCH: 12, ApiKey.OFFSET_
 
 @dataclass(slots=True)
 class Work:
-    """What records ask of their handlers: shares of records, and times in ms."""
+    """How records are handled: shares of records that are slow or fail, and times in ms."""
 
     slow: float = 0.0
     slow_ms: int = 0
@@ -144,7 +144,6 @@ class ServicePlan(Plan):
 
 
 def draw_service_plan(seed: int) -> ServicePlan:
-    """The plan of a seed."""
     rng = Random(~seed)
     flavour = rng.choice(_FLAVOURS)
     session_ms = rng.choice((900, 1_200, 1_800))
