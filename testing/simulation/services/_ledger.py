@@ -350,7 +350,7 @@ class Ledger:
         self._committed[partition] = offset
 
     def _pass_over(self, partition: TopicPartition, offset: int) -> None:
-        """Expect nothing before this offset to be read: it was committed for the topic that had the name before."""
+        """Expect nothing before this offset to be read: it was committed for the topic before."""
         self._passed_over[partition] = offset
         progress = self._progress[partition]
         for before in range(offset):

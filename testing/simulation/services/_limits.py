@@ -13,25 +13,13 @@ from ....protocol import ApiKey, TopicPartition
 from ....statemachine import GroupState
 from .._network import Call
 from ._ledger import BIG_BYTES
-from ._plan import NODES
+from ._plan import NODES, VERSIONS
 from ._process import Home, Process
 
 #: So many requests of a kind may a process send in so many milliseconds.
 _MOST_REQUESTS: Final = 40
 _WITHIN_MS: Final = 1_000
-_COUNTED: Final = frozenset(
-    {
-        ApiKey.OFFSET_COMMIT,
-        ApiKey.OFFSET_FETCH,
-        ApiKey.JOIN_GROUP,
-        ApiKey.SYNC_GROUP,
-        ApiKey.METADATA,
-        ApiKey.FIND_COORDINATOR,
-        ApiKey.LIST_OFFSETS,
-        ApiKey.OFFSET_FOR_LEADER_EPOCH,
-        ApiKey.PRODUCE,
-    }
-)
+_COUNTED: Final = VERSIONS.keys() - {ApiKey.FETCH, ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP}
 #: A record is begun after so long where nothing holds its partition up.
 _PATIENCE_MS: Final = 4_000
 #: Numbers that the bookkeeping of a partition may hold beside what is delivered and not done.
