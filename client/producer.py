@@ -145,9 +145,7 @@ class RecordBuffer:
         attributes = codec | (_TRANSACTIONAL if transactional else 0)
         count, times = self.count, (self._first_ms, self._last_ms)
         # base offset, length and checksum are set by others, the leader epoch is not known
-        head = BatchHeader(
-            0, 0, -1, 2, 0, attributes, self.count - 1, *times, *producer, sequence, self.count
-        )
+        head = BatchHeader(0, 0, -1, 2, 0, attributes, count - 1, *times, *producer, sequence, count)
         return bytes(seal_batch(head, compress(codec, bytes(self._records))))
 
 
