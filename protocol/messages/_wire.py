@@ -55,6 +55,8 @@ malformed = MalformedMessageError
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")
 _MAX_STRING: Final = 32_767
+#: Most tagged fields of a header or struct; KIPs define five of one so far.
+_MAX_TAGS: Final = 1_000
 #: A varint of Kafka's has five bytes at most.
 _MAX_SHIFT: Final = 28
 
@@ -303,8 +305,8 @@ def write_compact_count(out: bytearray, items: Any) -> None:
 def read_tags(data: Any, at: int) -> tuple[list[tuple[int, int, int]], int]:
     """Tag, start and end of each tagged field, and the position behind them."""
     count, at = long_varint(data, at)
-    if not 0 <= count <= len(data) - at:
-        raise MalformedMessageError(f"{count} tagged fields where {len(data) - at} bytes are left")
+    if not 0 <= count <= min(len(data) - at, _MAX_TAGS):
+        raise MalformedMessageError(f"{count} tagged fields, {len(data) - at} bytes are left")
     tags = []
     for _ in range(count):
         tag, at = long_varint(data, at)
