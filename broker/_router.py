@@ -1,4 +1,4 @@
-"""From a frame to its answer: header, version, authorisation, body, handler, response."""
+"""The way of a request from its frame to its answer: header, version, gate, body, handler, response."""
 
 from __future__ import annotations
 

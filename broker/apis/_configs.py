@@ -57,12 +57,11 @@ ALTER_ERRORS: Final = in_elements(Level("resources", "responses", same("resource
 
 
 def times_named(resources: Iterable[Any]) -> Mapping[Resource, int]:
-    """Number of times that each resource is in the request."""
     return Counter((item.resource_type, item.resource_name) for item in resources)
 
 
 def flaw(item: Any, times: Mapping[Resource, int]) -> str | None:
-    """Why this resource of AlterConfigs or IncrementalAlterConfigs cannot be meant; None if it can."""
+    """Return what is wrong with a resource of AlterConfigs or IncrementalAlterConfigs; None if nothing is."""
     if times[item.resource_type, item.resource_name] > 1:
         return "each resource may be in the request once"
     if any(times > 1 for times in Counter(config.name for config in item.configs).values()):
@@ -74,7 +73,7 @@ def flaw(item: Any, times: Mapping[Resource, int]) -> str | None:
 
 
 def has_configs(item: Any) -> bool:
-    """Return whether resources of this kind have configs somewhere, so that there are rights to them."""
+    """Return whether resources of this kind have configs in Apache Kafka: there are rights to them."""
     return any(item.resource_type == kind for kind in ConfigResource)
 
 
@@ -183,5 +182,4 @@ async def _alter_settings(node: Node, item: Any, changed: Changed, *, validate_o
 
 
 def invalid(reason: str) -> KafkaError:
-    """INVALID_REQUEST."""
     return KafkaError(ErrorCode.INVALID_REQUEST, reason)

@@ -49,7 +49,7 @@ async def handle(node: Node, request: Request) -> Any:
 
 
 def _changes(before: _Credentials, items: list[Any]) -> _Changes:
-    """What a user's items make of its credentials. Raises KafkaError at the first wrong one."""
+    """The changes of one user's credentials. Raises KafkaError at the first that is wrong."""
     changes: _Changes = {}
     for item in items:
         key, credential = _change(before, item)

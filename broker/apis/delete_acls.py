@@ -36,7 +36,7 @@ async def handle(node: Node, request: Request) -> Any:
 
 
 def _flaw(wanted: AclFilter, repeats: Repeats) -> str | None:
-    """Why a filter is not looked at; None if it is."""
+    """Return what is wrong with a filter; None if nothing is."""
     if not is_known(wanted):
         return "a number in the filter means nothing here"
     return "the filter is in the request too often: name it once" if repeats.refuses(wanted) else None

@@ -110,7 +110,7 @@ class Authorizer:
         )
 
     def operations(self, context: RequestContext, resource_type: ResourceType, name: str) -> frozenset[int]:
-        """All that who sent a request may do to a resource, as numbers."""
+        """Numbers of all operations on a resource that are allowed to the sender of a request."""
         return frozenset(
             int(operation)
             for operation in OPERATIONS[resource_type]
@@ -118,7 +118,7 @@ class Authorizer:
         )
 
     def find(self, wanted: AclFilter) -> list[Acl]:
-        """The rules that a filter means, in the order in which they came."""
+        """The rules that a filter means, oldest first."""
         return self._rules.find(wanted)
 
     async def create(self, acls: Iterable[Acl]) -> None:
@@ -165,7 +165,7 @@ class Authorizer:
         return allowed
 
     def _make_room(self, text: str) -> None:
-        """For one more decision, or one more who asks."""
+        """Make room for one more decision, or one more client."""
         size = _DECISION_BYTES + (len(text) if text.isascii() else 4 * len(text))
         if self._bytes + size > MAX_REMEMBERED_BYTES:
             self._forget()
