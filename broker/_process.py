@@ -15,8 +15,8 @@ log = logging.getLogger("kohort.broker")
 
 #: Objects made and not yet freed before the youngest are looked at, and how often that is before those of
 #: middle age are. Commits that wait for one write are some ten thousand objects, none of them garbage: with
-#: Python's 700 each such burst is looked through several times, a tenth of what a commit costs. While they are
-#: looked at everybody waits: 0.7 ms for the youngest, 3 ms with those of middle age.
+#: Python's 700 each such burst is looked through several times, a tenth of what a commit costs. Meanwhile all
+#: wait: 0.7 ms for the youngest, 3 ms with those of middle age.
 YOUNG_OBJECTS, YOUNG_LOOKS = 20_000, 3
 
 #: Share of the descriptors in use from which it is time to give the process more.
