@@ -34,8 +34,6 @@ def _now_ms() -> int:
 
 
 class Parts:
-    """The parts of a broker while it runs."""
-
     def __init__(
         self,
         data: Path,
@@ -164,7 +162,7 @@ class Parts:
 
 
 def _authorizer(metadata: FolderStore, settings: BrokerSettings) -> Authorizer | None:
-    """The access rules of the data folder, where they are asked."""
+    """The access rules of the data folder; None if the broker is started without."""
     if not settings.authorizer_class_name:
         return None
     file = AclsFile(metadata.document("acls"))

@@ -17,9 +17,8 @@ from .config import ConsumerConfig
 from .delivery import Delivery
 from .driver import Driver
 from .events import Event, LoopBlocked
-from .fetcher import Fetcher, FetchSettings
-from .group_messages import MembershipSettings
-from .handover import Callbacks, Handover, HandoverSettings
+from .fetcher import Fetcher
+from .handover import Callbacks, Handover
 from .membership import Membership
 from .positions import Positions
 from .selection import ManualAssignment
@@ -58,20 +57,9 @@ def assemble(
     rng = SURROUNDINGS.get().make_random()
     backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, rng=rng)
     settled = Signal()
-    cluster = Cluster(
-        config.bootstrap,
-        config.client_id,
-        request_timeout_ms=config.request_timeout_ms,
-        default_api_timeout_ms=config.default_api_timeout_ms,
-        retry_backoff_ms=config.retry_backoff_ms,
-        retry_backoff_max_ms=config.retry_backoff_max_ms,
-        reconnect_backoff_ms=config.reconnect_backoff_ms,
-        reconnect_backoff_max_ms=config.reconnect_backoff_max_ms,
-        ssl_context=config.ssl_context(),
-        sasl=config.sasl(),
-    )
+    cluster = make_cluster(config)
     kind = ManualAssignment if manual else Membership
-    membership = kind(_membership_settings(config), _assignors(config.assignor), rng)
+    membership = kind(config, _assignors(config.assignor), rng)
     positions = Positions(config.auto_offset_reset)
     tracker = Tracker(commits=config.commits)
     delivery = Delivery(
@@ -85,26 +73,21 @@ def assemble(
     )
     watch = PollWatch(config.max_poll_interval_ms, taken=lambda: delivery.taken_one_by_one)
     driver = Driver(
+        config,
         cluster,
-        config.group,
         membership,
         delivery,
         watch,
-        metadata_max_age_ms=config.metadata_max_age_ms,
-        with_racks=bool(config.client_rack),
-        create_topics=config.allow_auto_create_topics,
         backoff=backoff,
         settled=settled,
         report=report,
         failed=failed,
         polled=wake,
     )
-    reading = Reading(cluster, positions, delivery, backoff, report, polled=wake)
-    fetcher = Fetcher(reading, _fetch_settings(config))
+    fetcher = Fetcher(Reading(cluster, positions, delivery, backoff, report, polled=wake), config)
     committer = Committer(
+        config,
         cluster,
-        config.group,
-        config.group_instance_id,
         membership,
         tracker,
         backoff=backoff,
@@ -112,11 +95,10 @@ def assemble(
         carry_out=driver.carry_out,
         report=report,
         manual=manual,
-        limit_ms=config.request_timeout_ms,
         read_in=positions.topic_id,
     )
     handover = Handover(
-        HandoverSettings(config.drain_ms, config.rebalance_ms, config.default_api_timeout_ms, config.commits),
+        config,
         callbacks,
         positions,
         delivery,
@@ -145,33 +127,19 @@ def assemble(
     )
 
 
-def _membership_settings(config: ConsumerConfig) -> MembershipSettings:
-    return MembershipSettings(
-        group=config.group,
-        instance_id=config.group_instance_id,
-        session_timeout_ms=config.session_timeout_ms,
-        heartbeat_interval_ms=config.heartbeat_interval_ms,
-        rebalance_timeout_ms=config.rebalance_ms,
+def make_cluster(config: ConsumerConfig) -> Cluster:
+    """A cluster client with a consumer's settings, which has not connected."""
+    return Cluster(
+        config.bootstrap,
+        config.client_id,
         request_timeout_ms=config.request_timeout_ms,
+        default_api_timeout_ms=config.default_api_timeout_ms,
         retry_backoff_ms=config.retry_backoff_ms,
         retry_backoff_max_ms=config.retry_backoff_max_ms,
-        rack=config.client_rack or None,
-    )
-
-
-def _fetch_settings(config: ConsumerConfig) -> FetchSettings:
-    return FetchSettings(
-        group=config.group,
-        rack=config.client_rack,
-        read_committed=config.isolation_level == "read_committed",
-        min_bytes=config.fetch_min_bytes,
-        max_bytes=config.fetch_max_bytes,
-        partition_max_bytes=config.max_partition_fetch_bytes,
-        max_wait_ms=config.fetch_max_wait_ms,
-        prefetch_max_bytes=config.prefetch_max_bytes,
-        check_crcs=config.check_crcs,
-        max_batch_bytes=config.max_decompressed_batch_bytes,
-        replica_lease_ms=config.metadata_max_age_ms,
+        reconnect_backoff_ms=config.reconnect_backoff_ms,
+        reconnect_backoff_max_ms=config.reconnect_backoff_max_ms,
+        ssl_context=config.ssl_context(),
+        sasl=config.sasl(),
     )
 
 

@@ -19,6 +19,8 @@ from ..settings.model import SettingsModel
 
 #: Java's spelling of "there is no reset: tell me".
 _RESET_ALIASES = {"none": "fail"}
+#: Added to the rebalance timeout.
+_REBALANCE_SLACK_MS = 5_000
 _SASL_SETTINGS = (
     "sasl_mechanism",
     "sasl_plain_username",
@@ -237,9 +239,19 @@ class ConsumerConfig(SettingsModel):
         return self.rebalance_timeout_ms or self.max_poll_interval_ms
 
     @property
+    def round_timeout_ms(self) -> int:
+        """Request timeout of JoinGroup and SyncGroup, which may wait at the coordinator for the others."""
+        return max(self.request_timeout_ms, self.rebalance_ms + _REBALANCE_SLACK_MS)
+
+    @property
     def notice_ms(self) -> int:
         """Longest time that a member reads on after it has announced that it leaves."""
         return 2 * self.heartbeat_interval_ms if self.leave_notice_ms is None else self.leave_notice_ms
+
+    @property
+    def reads_committed(self) -> bool:
+        """Return whether records of open and aborted transactions are left out."""
+        return self.isolation_level == "read_committed"
 
     @property
     def commits(self) -> bool:

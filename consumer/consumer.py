@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from ..client.errors import ConfigError, ConsumerClosedError
 from ..client.offsets import EARLIEST, LATEST, CommittedOffset
 from ..client.pool import SURROUNDINGS
-from ..client.waiting import Signal
+from ..client.waiting import Signal, now_ms
 from ..protocol import TopicPartition
 from ..statemachine import MemberState
 from .assembly import Parts, assemble
@@ -175,7 +175,7 @@ class AsyncGroupConsumer:
         self._parts = parts
         parts.cluster.refused = self._fail
         self._time = asyncio.get_running_loop().time
-        parts.watch.touch(parts.driver.now())
+        parts.watch.touch(now_ms())
         jobs = [
             parts.driver.run(),
             parts.driver.watch_topics(),
@@ -307,7 +307,7 @@ class AsyncGroupConsumer:
     async def _poll(self, take: Callable[[Parts], list[T]], timeout_ms: float | None) -> list[T]:
         """Wait until ``take`` returns something."""
         parts = self._running()
-        now = parts.driver.now()
+        now = now_ms()
         deadline = None if timeout_ms is None else now + timeout_ms
         parts.watch.polling(now)
         if not isinstance(parts.watch.poller, int):
@@ -321,14 +321,14 @@ class AsyncGroupConsumer:
                 taken = take(parts)
                 if taken:
                     return taken
-                left_ms = None if deadline is None else deadline - parts.driver.now()
+                left_ms = None if deadline is None else deadline - now_ms()
                 if left_ms is not None and left_ms <= 0:
                     break
                 parts.fetcher.wake()
                 await self._more.wait(left_ms)
             return []
         finally:
-            parts.watch.polled(parts.driver.now())
+            parts.watch.polled(now_ms())
 
     async def _give_way(self) -> bool:
         """Let heartbeats and commits run if that is due, and return whether it was.
@@ -571,7 +571,7 @@ class AsyncGroupConsumer:
 
     def _publish(self, event: Event) -> None:
         if isinstance(event, StateChanged):
-            self._status = (event.state, event.reason, self._built.driver.now())
+            self._status = (event.state, event.reason, now_ms())
         self.events.publish(event)
 
     def _fail(self, error: Exception) -> None:

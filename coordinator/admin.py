@@ -63,10 +63,10 @@ def handle_delete(shard: GroupShard, request: Request, _now_ms: int) -> None:
     group_id = request.body.group_id
     group = shard.state.find(group_id)
     if group is None:
-        shard.reply(request, delete_refusal(request, ErrorCode.GROUP_ID_NOT_FOUND))
+        shard.refuse(request, ErrorCode.GROUP_ID_NOT_FOUND)
         return
     if not group.is_empty:
-        shard.reply(request, delete_refusal(request, ErrorCode.NON_EMPTY_GROUP))
+        shard.refuse(request, ErrorCode.NON_EMPTY_GROUP)
         return
 
     def settled(error: ErrorCode, _now_ms: int) -> None:

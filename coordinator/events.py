@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from ..protocol import ErrorCode, MalformedMessageError, TopicPartition, decode_assignment
 from .engine.events import CoordinatorEvent
+
+E = TypeVar("E", bound="GroupEvent")
 
 #: How a history divides its room, and what makes way for what.
 Share: TypeAlias = Literal["rebalances", "members", "refusals"]
@@ -55,16 +57,20 @@ class Cause:
     client_id: str = ""
     client_host: str = ""
 
-    def fields(self) -> dict[str, Any]:
-        """The fields of an event that has this cause."""
-        return {
-            "cause": self.text,
-            "cause_kind": self.kind,
-            "member": self.member_id,
-            "instance_id": self.instance_id,
-            "client_id": self.client_id,
-            "client_host": self.client_host,
-        }
+    def event(self, kind: type[E], group: str, generation: int, **own: Any) -> E:
+        """An event of a group that has this cause."""
+        if issubclass(kind, CausedEvent):
+            own["cause_kind"] = self.kind
+        return kind(
+            group,
+            generation=generation,
+            cause=self.text,
+            member=self.member_id,
+            instance_id=self.instance_id,
+            client_id=self.client_id,
+            client_host=self.client_host,
+            **own,
+        )
 
 
 class Move(NamedTuple):

@@ -487,6 +487,9 @@ class Reader(Side):
             code.add(f"{target}, at = {self.helper(helper)}(data, at)")
             self.refuse_null(each, target, within)
             return
+        if self.flexible and each.kind != "records":
+            self.short(each, target, within)
+            return
         if self.flexible:
             self.varint("size")
             code.add("size -= 1")
@@ -500,13 +503,26 @@ class Reader(Side):
             "records": "data[at:end]",
         }[each.kind]
         with code.block("if size >= 0:"):
-            if self.flexible and not wide:
-                with code.block("if size > 32767:"):
-                    code.add(
-                        f'raise {self.helper("malformed")}("a string of " + str(size) + " bytes, 32767 is the most")'
-                    )
             code.add("end = at + size", f"{target} = {value}", "at = end")
         self.null(each, target, within)
+
+    def short(self, each: Field, target: str, within: Range) -> None:
+        """A string or bytes of a flexible version: nearly all have a length of one byte."""
+        code = self.code
+        nullable = each.nullable.cut(within)
+        code.add("size = data[at]")
+        with code.block("if 0 < size < 128:"):
+            part = "data[at + 1 : end]"
+            # a response may be a view of a larger buffer
+            text = f"{part}.decode()" if self.message.name.endswith("Request") else f'str({part}, "utf-8")'
+            value = text if each.kind == "string" else f"bytes({part})"
+            code.add("end = at + size", f"{target} = {value}", "at = end")
+        if nullable == within:
+            with code.block("elif not size:"):
+                code.add(f"{target} = None", "at += 1")
+        with code.block("else:"):
+            code.add(f"{target}, at = {self.helper(f'read_compact_{each.kind}')}(data, at)")
+            self.refuse_null(each, target, within)
 
     def null(self, each: Field, target: str, within: Range) -> None:
         """What follows ``if size >= 0``: a null, for which any negative length stands, where that may be."""

@@ -80,7 +80,7 @@ class ServedApi:
 
     @property
     def private(self) -> bool:
-        """Whether it is kohort's own: offered as a feature, not by its number."""
+        """Return whether it is kohort's own: offered as a feature, not by its number."""
         return APIS[self.key].private
 
     def serves(self, version: int) -> bool:
@@ -112,12 +112,11 @@ class Request:
 
     @property
     def produces(self) -> bool:
-        """Whether its bytes count towards the quota of producers."""
         return self.api.produces
 
     @property
     def knows_quota_error(self) -> bool:
-        """Whether its client knows THROTTLING_QUOTA_EXCEEDED; older ones are delayed instead (KIP-599)."""
+        """Return whether its client knows THROTTLING_QUOTA_EXCEEDED; others are delayed instead (KIP-599)."""
         known_from = self.api.refused_over_quota_from
         return known_from is not None and self.version >= known_from
 

@@ -13,6 +13,7 @@ from ...protocol import ErrorCode, KafkaError
 from ...settings import SettingsError
 from .._config_view import ConfigRow, broker_rows, topic_rows
 from .._node import Node
+from .._topics import unchanged
 from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType, right
 from ._api import Asked, Guard, Request
 from ._errors import Level, in_elements, same
@@ -56,12 +57,11 @@ ALTER_ERRORS: Final = in_elements(Level("resources", "responses", same("resource
 
 
 def times_named(resources: Iterable[Any]) -> Mapping[Resource, int]:
-    """Number of times that each resource is in the request."""
     return Counter((item.resource_type, item.resource_name) for item in resources)
 
 
 def flaw(item: Any, times: Mapping[Resource, int]) -> str | None:
-    """Why this resource of AlterConfigs or IncrementalAlterConfigs cannot be meant; None if it can."""
+    """Return what is wrong with a resource of AlterConfigs or IncrementalAlterConfigs; None if nothing is."""
     if times[item.resource_type, item.resource_name] > 1:
         return "each resource may be in the request once"
     if any(times > 1 for times in Counter(config.name for config in item.configs).values()):
@@ -73,7 +73,7 @@ def flaw(item: Any, times: Mapping[Resource, int]) -> str | None:
 
 
 def has_configs(item: Any) -> bool:
-    """Return whether resources of this kind have configs somewhere, so that there are rights to them."""
+    """Return whether resources of this kind have configs in Apache Kafka: there are rights to them."""
     return any(item.resource_type == kind for kind in ConfigResource)
 
 
@@ -116,7 +116,7 @@ async def alter(node: Node, request: Request, changed: Changed) -> Any:
         try:
             if reason := flaw(item, times):
                 raise invalid(reason)
-            _alter(node, item, changed, changes, validate_only=request.body.validate_only)
+            await _alter(node, item, changed, changes, validate_only=request.body.validate_only)
         except KafkaError as error:
             refused[item.resource_type, item.resource_name] = error
     try:
@@ -137,12 +137,14 @@ async def alter(node: Node, request: Request, changed: Changed) -> Any:
     )
 
 
-def _alter(node: Node, item: Any, changed: Changed, changes: Changes, *, validate_only: bool) -> None:
+async def _alter(node: Node, item: Any, changed: Changed, changes: Changes, *, validate_only: bool) -> None:
     if item.resource_type == ConfigResource.BROKER:
         try:
-            _alter_settings(node, item, changed, validate_only=validate_only)
+            await _alter_settings(node, item, changed, validate_only=validate_only)
         except SettingsError as error:
             raise invalid(str(error)) from None
+        except OSError as error:
+            raise unchanged(error) from error
     elif item.resource_type == ConfigResource.TOPIC:
         topic, configs = _topic_configs(node, item, changed)
         changes[topic] = configs
@@ -169,16 +171,15 @@ def _topic_configs(node: Node, item: Any, changed: Changed) -> tuple[TopicImage,
     return topic, configs
 
 
-def _alter_settings(node: Node, item: Any, changed: Changed, *, validate_only: bool) -> None:
+async def _alter_settings(node: Node, item: Any, changed: Changed, *, validate_only: bool) -> None:
     if item.resource_name not in ("", str(node.node_id)):
         raise invalid(f"broker {item.resource_name!r} is not this one, which is {node.node_id}")
     for_all = item.resource_name == ""
     before = node.live.of_all if for_all else node.live.of_broker
     values = node.live.check(changed(before, partial(broker_rows, node), item.configs), for_all=for_all)
     if not validate_only:
-        node.live.set(for_all=for_all, values=values)
+        await node.live.set(for_all=for_all, values=values)
 
 
 def invalid(reason: str) -> KafkaError:
-    """INVALID_REQUEST."""
     return KafkaError(ErrorCode.INVALID_REQUEST, reason)

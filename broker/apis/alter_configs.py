@@ -16,7 +16,7 @@ async def handle(node: Node, request: Request) -> Any:
 
 
 def _whole(_before: Mapping[str, Any], _rows: Rows, configs: Any) -> Given:
-    """All configs anew: what is not named has its default again."""
+    """Replace all configs: a config that is not named has its default again."""
     return {config.name: config.value for config in configs}
 
 

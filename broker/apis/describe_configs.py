@@ -53,7 +53,7 @@ async def handle(node: Node, request: Request) -> Any:
 
 
 def _described(node: Node, resource: Any) -> tuple[Hashable, Callable[[], list[ConfigRow]]]:
-    """What makes the configs of a resource, the same for all whose configs are the same, and its rows."""
+    """A key that resources with the same configs share, and a function that makes their rows."""
     name = resource.resource_name
     if resource.resource_type == ConfigResource.TOPIC:
         node.topics.check_name(name)

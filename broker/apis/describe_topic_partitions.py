@@ -53,11 +53,14 @@ async def handle(node: Node, request: Request) -> Any:
 def _names(node: Node, body: DescribeTopicPartitionsRequest) -> list[str]:
     """The names that are asked for from the cursor on, in order, each once: all topics where none is named.
 
-    Raises KafkaError INVALID_REQUEST.
+    Raises KafkaError: INVALID_REQUEST, and UNKNOWN_SERVER_ERROR for an empty name.
     """
     names = {item.name for item in body.topics} or {topic.name for topic in node.topics.all()}
     cursor = body.cursor
     if cursor is None:
+        if "" in names:
+            # Apache Kafka trips over it, and not where a cursor is given
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "a topic's name is empty")
         return sorted(names)
     if cursor.partition_index < 0:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"the cursor's partition is {cursor.partition_index}")

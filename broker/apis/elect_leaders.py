@@ -17,8 +17,6 @@ from ._guards import whole
 
 
 class Election(IntEnum):
-    """Kinds of elections on the wire."""
-
     PREFERRED = 0
     UNCLEAN = 1
 
@@ -44,7 +42,7 @@ async def handle(node: Node, request: Request) -> Any:
 
 
 def _of_all(kind: Election, topic: TopicImage) -> ReplicaElectionResult:
-    """A topic with the partitions that would need an election."""
+    """The partitions of a topic that would need an election."""
     found = [_elected(kind, index, state) for index, state in enumerate(topic.partitions)]
     return ReplicaElectionResult(
         topic.name, [one for one in found if one.error_code != ErrorCode.ELECTION_NOT_NEEDED]
@@ -52,7 +50,6 @@ def _of_all(kind: Election, topic: TopicImage) -> ReplicaElectionResult:
 
 
 def _of_some(node: Node, kind: Election, item: Any) -> ReplicaElectionResult:
-    """The partitions of a topic that are asked for."""
     topic = node.topics.get(item.topic)
     states = () if topic is None else topic.partitions
     missing = f"there is no topic {item.topic!r}" if topic is None else f"{item.topic} has no such partition"

@@ -32,7 +32,7 @@ async def handle(node: Node, request: Request) -> Any:
 
 
 def _incremental(before: Mapping[str, Any], shown: Rows, configs: Any) -> Given:
-    """What was set, with these changes."""
+    """The configs that were set, with these changes."""
     given = {kafka_name(name): as_text(value) or "" for name, value in before.items()}
     for config in configs:
         name = kafka_name(config.name) if config.name.startswith(PREFIX) else config.name

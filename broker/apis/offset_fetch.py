@@ -65,7 +65,6 @@ def _told(asked: Asked, group: Any, hidden: list[Any] | None) -> Any:
 
 
 def _unfetched(topic: Any) -> OffsetFetchResponseTopics:
-    """A topic of an OffsetFetch answer that may not be seen."""
     error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     partitions = [
         OffsetFetchResponsePartitions(index, -1, error_code=error) for index in topic.partition_indexes

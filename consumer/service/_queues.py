@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Final, Literal
 
 from ...protocol import TopicPartition
@@ -30,6 +31,7 @@ Outcome = float | Literal["one by one"] | None
 Run = Callable[[list[Any], int], Awaitable[Outcome]]
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class QueueScheduler:
     """Runs key queues with ``concurrency`` calls at a time, each with up to ``batch`` records.
 
@@ -38,38 +40,27 @@ class QueueScheduler:
     ``run``; the records of its queue are dropped, not done, and the partition takes no more.
     """
 
-    def __init__(
-        self,
-        run: Run,
-        *,
-        key_of: Callable[[Any], Hashable] | None,
-        concurrency: int,
-        batch: int,
-        done: Callable[[Any, PartitionQueues], None],
-        on_failure: Callable[[BaseException], None],
-    ) -> None:
-        self._run = run
-        self._key_of = key_of
-        self._done = done
-        self._batch = batch
-        self._on_failure = on_failure
-        self._concurrency = concurrency
-        #: Number of busy slots when the last one is left; with a single slot none can be left.
-        self._last_slot = concurrency - 1 or 1
-        self._partitions: dict[TopicPartition, PartitionQueues] = {}
-        #: Partitions with ready queues, in the order of their turns.
-        self._turns: deque[PartitionQueues] = deque()
-        self._slots: set[asyncio.Task[None]] = set()
+    run: Run
+    _: KW_ONLY
+    key_of: Callable[[Any], Hashable] | None
+    concurrency: int
+    batch: int
+    done: Callable[[Any, PartitionQueues], None]
+    on_failure: Callable[[BaseException], None]
+    _partitions: dict[TopicPartition, PartitionQueues] = field(default_factory=dict)
+    #: Partitions with ready queues, in the order of their turns.
+    _turns: deque[PartitionQueues] = field(default_factory=deque)
+    _slots: set[asyncio.Task[None]] = field(default_factory=set)
+    #: Number of busy slots when the last one is left; with a single slot none can be left.
+    _last_slot: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._last_slot = self.concurrency - 1 or 1
 
     @property
     def backlog(self) -> int:
         """Number of records added and not finished."""
         return sum(each.records for each in self._partitions.values())
-
-    @property
-    def backlog_bytes(self) -> int:
-        """Approximate memory of these records."""
-        return sum(each.bytes for each in self._partitions.values())
 
     @property
     def in_flight(self) -> int:
@@ -92,17 +83,19 @@ class QueueScheduler:
         elif work.session != session:
             work.session, work.begun = session, -1
             self._drop(work, lambda _: False)
-            self._drop_tries(work)
+            for earlier in list(work.queues.values()):
+                if earlier.slot is None:
+                    self._abandon(earlier)
         work.records += len(records)
         work.bytes += sum(map(size_of, records))
-        if self._key_of is None:
+        if self.key_of is None:
             queue = work.queues.get(None)
             if queue is None:
                 self._begin(work, None, deque(records))
             else:
                 queue.waiting.extend(records)
         else:
-            queues, key_of = work.queues, self._key_of
+            queues, key_of = work.queues, self.key_of
             for record in records:
                 key = key_of(record)
                 queue = queues.get(key)
@@ -124,7 +117,7 @@ class QueueScheduler:
         work.ready.append(queue)
 
     def _fill_slots(self) -> None:
-        while len(self._slots) < self._concurrency and (queue := self._next(len(self._slots))) is not None:
+        while len(self._slots) < self.concurrency and (queue := self._next(len(self._slots))) is not None:
             self._slots.add(asyncio.get_running_loop().create_task(self._serve(queue)))
 
     def _next(self, busy: int) -> KeyQueue | None:
@@ -197,7 +190,7 @@ class QueueScheduler:
                 try:
                     if not queue.abandoned:  # since the slot was made for it
                         taken = self._take(queue, this)
-                        outcome = await self._run(taken, queue.attempt)
+                        outcome = await self.run(taken, queue.attempt)
                         if not queue.abandoned:
                             self._after_turn(queue, outcome)
                 except BaseException as error:
@@ -207,7 +200,7 @@ class QueueScheduler:
                     # no failure may be silent, not even of a slot that other code has cancelled
                     if not queue.abandoned:
                         self._fail(queue)
-                        self._on_failure(error)
+                        self.on_failure(error)
                     if not isinstance(error, Exception | asyncio.CancelledError | GeneratorExit):
                         raise
                 finally:
@@ -250,12 +243,12 @@ class QueueScheduler:
             again: list[Any] = queue.taken
             return again
         waiting = queue.waiting
-        if self._batch == 1 or queue.one_by_one:
+        if self.batch == 1 or queue.one_by_one:
             taken = [waiting.popleft()]
             if queue.one_by_one:
                 queue.one_by_one -= 1
         else:
-            taken = [waiting.popleft() for _ in range(min(self._batch, len(waiting)))]
+            taken = [waiting.popleft() for _ in range(min(self.batch, len(waiting)))]
         queue.taken, queue.attempt = taken, 1
         last = taken[-1].offset
         if last > queue.partition.begun:
@@ -268,7 +261,7 @@ class QueueScheduler:
         for record in taken:
             work.records -= 1
             work.bytes -= size_of(record)
-            self._done(record, work)
+            self.done(record, work)
 
     def _split(self, queue: KeyQueue) -> None:
         queue.waiting.extendleft(reversed(queue.taken))
@@ -302,11 +295,6 @@ class QueueScheduler:
                 continue
             self._forget(work, [record for record in queue.waiting if not keep(record)])
             queue.waiting = kept
-
-    def _drop_tries(self, work: PartitionQueues) -> None:
-        for queue in list(work.queues.values()):
-            if queue.slot is None:
-                self._abandon(queue)
 
     def _give_up_all(self, work: PartitionQueues) -> None:
         for queue in list(work.queues.values()):

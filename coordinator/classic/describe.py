@@ -36,7 +36,7 @@ def split_describe(body: Any) -> list[GroupRequest]:
 def handle_describe(shard: GroupShard, request: Request, _now_ms: int) -> None:
     """The group as it is now; metadata of members only when Stable."""
     if request.body.error:
-        shard.reply(request, refusal(request, request.body.error))
+        shard.refuse(request, request.body.error)
         return
     group = find(shard, request.body.group_id)
     if group is None:

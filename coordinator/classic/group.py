@@ -6,7 +6,7 @@ Everything in these objects may be lost with the process; what must not be lost 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final, TypeAlias
 
 from ...offsets_topic import GroupDeleted, GroupStored, Record, StoredMember
@@ -77,9 +77,9 @@ class RebalanceTrace:
         if len(self.causes) < _MAX_CAUSES:
             self.causes.append(cause)
 
-    def cause(self) -> str:
-        """All reasons, each once."""
-        return "; ".join(dict.fromkeys(cause.text for cause in self.causes))
+    def cause(self) -> Cause:
+        """The first reason, with the words of all."""
+        return replace(self.causes[0], text="; ".join(dict.fromkeys(cause.text for cause in self.causes)))
 
 
 @dataclass(slots=True, eq=False)

@@ -49,7 +49,8 @@ def prepare(shard: GroupShard, group: ClassicGroup, cause: Cause, now_ms: int) -
     keep arriving, so that a service starting many processes has one rebalance and not many.
     """
     if group.state is GroupState.COMPLETING_REBALANCE:
-        _note_abandoned(shard, group, cause)
+        members = len(group.members)
+        shard.tell(cause.event(GenerationAbandoned, group.group_id, group.generation, members=members))
         _abandon_assignment(shard, group, now_ms)
     _trace(shard, group, cause, now_ms)
     group.pending_sync.clear()
@@ -187,24 +188,13 @@ def _remove_late(
 
 
 def _trace(shard: GroupShard, group: ClassicGroup, cause: Cause, now_ms: int) -> None:
-    shard.tell(RebalanceStarted(group.group_id, generation=group.generation, **cause.fields()))
+    shard.tell(cause.event(RebalanceStarted, group.group_id, group.generation))
     if group.trace is None:
         settled = owners(member for member in group.members.values() if not member.is_new)
         before, group.leaving = {**settled, **(group.leaving or {})}, None
         group.trace = RebalanceTrace([cause], now_ms, group.settled_members, before)
     else:
         group.trace.add(cause)
-
-
-def _note_abandoned(shard: GroupShard, group: ClassicGroup, cause: Cause) -> None:
-    shard.tell(
-        GenerationAbandoned(
-            group.group_id,
-            generation=group.generation,
-            members=len(group.members),
-            **cause.fields(),
-        )
-    )
 
 
 def _abandon_assignment(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
@@ -253,13 +243,12 @@ def _note_end(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
     group.settled_members = len(group.members)
     if trace is None:
         return
-    first = trace.causes[0]
     joined_ms = now_ms if trace.joined_ms is None else trace.joined_ms
     shard.tell(
-        RebalanceCompleted(
+        trace.cause().event(
+            RebalanceCompleted,
             group.group_id,
-            generation=group.generation,
-            **first.fields() | {"cause": trace.cause()},
+            group.generation,
             leader=group.leader_id or "",
             members=len(group.members),
             members_before=trace.members_before,

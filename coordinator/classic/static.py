@@ -124,18 +124,9 @@ def replace_static_member(
     member.client_host = request.context.client_host
     restart_session(shard, group, member, now_ms)
     park_join(shard, group, member, request)
-    shard.tell(
-        MemberReplaced(
-            group.group_id,
-            generation=group.generation,
-            cause=f"rejoin of {_came_back(member, former)}",
-            member=member_id,
-            instance_id=member.instance_id,
-            client_id=member.client_id,
-            client_host=member.client_host,
-            old_member=former.member_id,
-        )
-    )
+    back = about(member, CauseKind.JOIN, f"rejoin of {_came_back(member, former)}")
+    old_id = former.member_id
+    shard.tell(back.event(MemberReplaced, group.group_id, group.generation, old_member=old_id))
     if group.state is GroupState.PREPARING_REBALANCE:
         maybe_complete_join(shard, group, now_ms)
         return

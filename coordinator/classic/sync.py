@@ -15,7 +15,7 @@ from ..engine.effects import Request
 from ..engine.readiness import append_error
 from ..groups import GroupShard
 from .group import SYNC, ClassicGroup, Member, find, live
-from .members import fence, park_sync, restart_session
+from .members import park_sync, refuse_sender, restart_session
 from .rebalance import empty_assignment_for, fail_assignment, set_assignment
 
 #: From this version on the sender must say which protocol it believes in.
@@ -34,8 +34,9 @@ def handle_sync(shard: GroupShard, request: Request, now_ms: int) -> None:
     error = _unacceptable(group, request)
     if group is None or error:
         if error in _FENCED:
-            fence(shard, group, request, body.member_id, body.group_instance_id, error)
-        shard.reply(request, refusal(request, error))
+            refuse_sender(shard, group, request, error)
+        else:
+            shard.refuse(request, error)
         return
     member = group.members[body.member_id]
     _synced(shard, group, member)
@@ -48,11 +49,6 @@ def handle_sync(shard: GroupShard, request: Request, now_ms: int) -> None:
     park_sync(shard, member, request)
     if member.member_id == group.leader_id and group.staged_generation != group.generation:
         _store(shard, group, body.assignments)
-
-
-def refusal(_request: Request, error: int) -> SyncGroupResponse:
-    """A SyncGroup answer that is an error and nothing else."""
-    return SyncGroupResponse(0, error)
 
 
 def _unacceptable(group: ClassicGroup | None, request: Request) -> ErrorCode:

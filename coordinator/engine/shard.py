@@ -66,7 +66,7 @@ def _nothing(_shard: Shard[Any], _now_ms: int) -> None:
 
 
 def _refuse(shard: Shard[Any], request: Request, _now_ms: int) -> None:
-    shard.reply(request, shard.topic.refusal(request, ErrorCode.NOT_COORDINATOR))
+    shard.refuse(request, ErrorCode.NOT_COORDINATOR)
 
 
 #: Every API of a shard that is unloaded.
@@ -198,7 +198,7 @@ class Shard(Generic[S]):
         if append.then is not None:
             append.then(error, now_ms)
         for request, _ in append.answers:
-            self.reply(request, self.topic.refusal(request, append_error(error)))
+            self.refuse(request, append_error(error))
         if append.key is not None:
             self._settle(append.key, now_ms)
 
@@ -291,6 +291,10 @@ class Shard(Generic[S]):
     def reply(self, request: Request, body: Any) -> None:
         """Answer a request."""
         self._effects.append(_new(Reply, (request.handle, body)))
+
+    def refuse(self, request: Request, error: int) -> None:
+        """Answer a request with nothing but an error."""
+        self.reply(request, self.topic.refusal(request, error))
 
     def reply_after(self, ticket: int, request: Request, body: Any) -> None:
         """Answer when all that was appended after ``ticket`` is durable: at once if nothing was."""

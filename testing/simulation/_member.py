@@ -12,10 +12,10 @@ from ...assignors import TopicInfo
 from ...client.errors import BrokerConnectionError
 from ...client.offsets import CommittedOffset
 from ...client.pool import Channel
+from ...consumer.config import consumer_config
 from ...consumer.effects import Assign, Effect, Fail, NeedTopics, Report, Revoke, Send, SessionAtRisk
 from ...consumer.errors import StaleRecordError
 from ...consumer.events import AssignorFailed
-from ...consumer.group_messages import MembershipSettings
 from ...consumer.membership import Membership
 from ...consumer.partition_session import PartitionSession
 from ...consumer.record import Record
@@ -58,9 +58,10 @@ class Member:
         #: What it read when it learned that it had missed a generation.
         self.stale: set[TopicPartition] = set()
         self.tracker = Tracker()
-        settings = MembershipSettings(
+        settings = consumer_config(
+            bootstrap="localhost:9092",
             group=plan.group,
-            instance_id=plan.instance_id,
+            group_instance_id=plan.instance_id,
             session_timeout_ms=schedule.plan.session_ms,
             heartbeat_interval_ms=schedule.plan.heartbeat_ms,
             rebalance_timeout_ms=schedule.plan.rebalance_ms,

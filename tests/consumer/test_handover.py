@@ -125,7 +125,7 @@ async def test_a_callback_may_still_mark_records_done(bench: HandoverBench) -> N
 
 
 async def test_nothing_is_committed_without_auto_commit(bench: HandoverBench) -> None:
-    bench.settings.auto_commit = False
+    bench.settings.commits = False
     await bench.own(A)
     bench.handover.revoke(Revoke((A,), lost=False, reason="moves"))
     await bench.then("released")
