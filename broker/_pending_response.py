@@ -62,7 +62,7 @@ class PendingResponse:
 
 @dataclass(slots=True, eq=False)
 class TimedResponse(PendingResponse):
-    """One that is timed. ``begun_s`` is when its request was taken up, ``queue_s`` what it waited before."""
+    """A response that is timed: its request waited for ``queue_s`` and was taken up at ``begun_s``."""
 
     _begun_s: float
     _queue_s: float
@@ -74,7 +74,6 @@ class TimedResponse(PendingResponse):
             self._submitted_s = clock()
 
     def set(self, body: Any) -> None:
-        """The answer, with which its time ends."""
         PendingResponse.set(self, body)
         now = clock()
         worked_until = now if self._submitted_s is None else self._submitted_s
@@ -83,7 +82,7 @@ class TimedResponse(PendingResponse):
 
 @dataclass(slots=True, eq=False)
 class MeteredResponse(PendingResponse):
-    """One of a client whose time is limited: it tells the delay for what the client has used by now."""
+    """A response to a client whose time is limited: it tells the delay for what the client has used."""
 
     _throttle: Throttle
     _gauge: Gauge

@@ -1,4 +1,4 @@
-"""From a frame to its answer: header, version, authorisation, body, handler, response."""
+"""The way of a request from its frame to its answer: header, version, gate, body, handler, response."""
 
 from __future__ import annotations
 
@@ -231,6 +231,12 @@ class Router:
             raise
         except KafkaError as error:
             return request.error_answer(error.code)
+        except OSError as error:
+            # metadata that cannot be kept: what was there still stands, and clients may try again
+            log.error(
+                "%s v%d: nothing is changed, the disk fails: %s", request.api.name, request.version, error
+            )
+            return request.error_answer(ErrorCode.KAFKA_STORAGE_ERROR)
         except Exception:
             log.exception("%s v%d failed: answered UNKNOWN_SERVER_ERROR", request.api.name, request.version)
             return request.error_answer(ErrorCode.UNKNOWN_SERVER_ERROR)

@@ -13,7 +13,6 @@ from ...protocol import GROUP_HISTORY_FEATURE, ApiKey, ErrorCode
 from ...protocol.messages.api_versions import ApiVersion, ApiVersionsResponse, SupportedFeatureKey
 from .._node import Node
 from ._api import Request, ServedApi
-from ._errors import AT_TOP
 from ._guards import OPEN_TO_ALL
 
 _SOFTWARE_FROM = 3
@@ -52,6 +51,5 @@ API = ServedApi(
     versions=(0, 4),
     handler=handle,
     guard=OPEN_TO_ALL,
-    errors=AT_TOP,
     reads_only=True,
 )

@@ -56,7 +56,7 @@ class Peer:
     _contexts: dict[str, RequestContext] = field(default_factory=dict)
 
     def identify(self, principal: str) -> None:
-        """From the next request on it is ``principal`` (``User:alice``)."""
+        """Let the next requests be those of ``principal`` (``User:alice``)."""
         self.principal = principal
         self._contexts.clear()
         self.header = None
@@ -82,7 +82,6 @@ class Peer:
 
     @property
     def client_id(self) -> str:
-        """Client id of the last request."""
         return next(iter(self._contexts), "")
 
     def context(self, client_id: str | None) -> RequestContext:
