@@ -181,20 +181,20 @@ def _authorizer(metadata: FolderStore, settings: BrokerSettings) -> Authorizer |
     )
 
 
+#: Counters of groups that are shown as they are.
+_COUNTS = ("abandoned", "expired_members", "offsets_removed", "refusals", "records_skipped")
+
+
 def _group_figures(node: Node) -> GroupFigures:
     counted = node.metrics.groups
     by_state, members = node.coordinator.group_counts()
     return GroupFigures(
         by_state=by_state,
         members=members,
-        rebalances=dict(counted.rebalances),
-        abandoned=counted.abandoned,
-        rebalance_times=counted.rebalance_times.figures(),
-        expired_members=counted.expired_members,
         offsets_committed=node.metrics.requests.offsets_committed,
-        offsets_removed=counted.offsets_removed,
-        refusals=counted.refusals,
-        records_skipped=counted.records_skipped,
+        rebalances=dict(counted.rebalances),
+        rebalance_times=counted.rebalance_times.figures(),
+        **{name: getattr(counted, name) for name in _COUNTS},
     )
 
 

@@ -178,10 +178,6 @@ class Topics:
 
     # -- changing --------------------------------------------------------------------------------------------
 
-    def check_name(self, name: str) -> None:
-        """Raise KafkaError for a name that no topic can have."""
-        check_name(name)
-
     def check_free(self, name: str) -> None:
         """Raise KafkaError for a name that no topic can have, or that one has."""
         check_name(name)

@@ -18,7 +18,6 @@ from ...protocol.messages.api_versions import (
 )
 from .._node import Node
 from ._api import Request, ServedApi
-from ._errors import AT_TOP
 from ._guards import OPEN_TO_ALL
 
 _SOFTWARE_FROM = 3
@@ -64,6 +63,5 @@ API = ServedApi(
     versions=(0, 4),
     handler=handle,
     guard=OPEN_TO_ALL,
-    errors=AT_TOP,
     reads_only=True,
 )

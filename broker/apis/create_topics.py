@@ -113,23 +113,17 @@ def _partition_count(node: Node, item: Any) -> int:
     if item.assignments:
         _check_assignments(node, item)
         return len(item.assignments)
-    check_replication_factor(item.replication_factor)
+    if item.replication_factor not in (_DEFAULT, 1):
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"replication factor {item.replication_factor}: there is one broker, ask for 1 or -1",
+        )
     if item.num_partitions < _DEFAULT or item.num_partitions == 0:
         raise KafkaError(
             ErrorCode.INVALID_PARTITIONS,
             f"{item.num_partitions} partitions: ask for 1 or more, or -1 for the default",
         )
-    count: int = item.num_partitions
-    return node.settings.num_partitions if count == _DEFAULT else count
-
-
-def check_replication_factor(factor: int) -> None:
-    """Raise KafkaError INVALID_REPLICATION_FACTOR for more than one replica: there is one broker."""
-    if factor not in (_DEFAULT, 1):
-        raise KafkaError(
-            ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"replication factor {factor}: there is one broker, ask for 1 or -1",
-        )
+    return _asked_for(node, item)
 
 
 def _check_assignments(node: Node, item: Any) -> None:

@@ -6,21 +6,29 @@ final (COORDINATOR_NOT_AVAILABLE would have it try until its time is up).
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
-from ...protocol import ApiKey, ErrorCode
+from ...protocol import ApiKey, ErrorCode, KafkaError
 from .._node import Node
 from ..authorizer import Access, Operation, ResourceType, right
 from ._api import Asked, Guard, Request, ServedApi
 from ._errors import at_top
 from ._guards import refusal
 
+log = logging.getLogger("kohort.broker")
+
 
 async def handle(node: Node, request: Request) -> Any:
     if request.body.transactional_id is not None:
         return request.answer(error_code=ErrorCode.INVALID_REQUEST, producer_id=-1, producer_epoch=-1)
-    # an id the producer already has is not looked at: without transactions a new one serves as well
-    return request.answer(producer_id=await node.producer_ids.take(), producer_epoch=0)
+    try:
+        # an id the producer already has is not looked at: without transactions a new one serves as well
+        return request.answer(producer_id=await node.producer_ids.take(), producer_epoch=0)
+    except OSError as error:
+        # as Apache Kafka while it has no block of ids: what other errors tell a producer is to give up
+        log.error("no block of producer ids can be kept, the disk fails: %s", error)
+        raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, str(error)) from error
 
 
 _TRANSACTION_RIGHT = right(

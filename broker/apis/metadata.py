@@ -10,6 +10,7 @@ from uuid import UUID
 from ...cluster import NO_LEADER, PartitionState, TopicImage
 from ...protocol import ApiKey, ErrorCode, KafkaError, PreparedArray
 from ...protocol.messages.metadata import MetadataResponse, MetadataResponsePartition
+from .._names import check_name
 from .._node import Node
 from .._topics import NO_TOPIC_ID, TopicPlan
 from .._turns import in_slices
@@ -107,7 +108,7 @@ def _by_name(node: Node, name: str | None, refused: Mapping[str, KafkaError]) ->
     if name in refused:
         raise refused[name]
     if node.topics.get(name) is None:
-        node.topics.check_name(name)
+        check_name(name)
     return find_topic(node, name)
 
 

@@ -22,7 +22,6 @@ _NOT_FOUND_VERSION: Final = 6
 
 
 def split_describe(body: Any) -> list[GroupRequest]:
-    """One request for each group of a DescribeGroups body."""
     with_operations = bool(body.include_authorized_operations)
     repeats = Repeats()
     return [
@@ -66,7 +65,6 @@ def handle_describe(shard: GroupShard, request: Request, _now_ms: int) -> None:
 
 
 def refusal(request: Request, error: int) -> DescribedGroup:
-    """The answer for a group that cannot be described."""
     return DescribedGroup(error, group_id=request.body.group_id)
 
 

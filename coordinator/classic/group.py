@@ -73,7 +73,6 @@ class RebalanceTrace:
     joined_ms: int | None = None
 
     def add(self, cause: Cause) -> None:
-        """Another reason why it takes as long as it does."""
         if len(self.causes) < _MAX_CAUSES:
             self.causes.append(cause)
 
@@ -238,7 +237,6 @@ class ClassicGroup:
         return _NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 
     def supports(self, protocol_type: str, names: Iterable[str]) -> bool:
-        """Return whether a member with these protocols can be in the group."""
         if self.state is GroupState.EMPTY:
             return bool(protocol_type) and any(True for _ in names)
         if protocol_type != self.protocol_type:
@@ -271,7 +269,6 @@ class ClassicGroup:
             self.leader_id = next(iter(self.members), None)
 
     def set_protocols(self, member: Member, protocols: Protocols) -> None:
-        """Replace what a member offers."""
         self._count(member.protocols, -1)
         member.protocols = protocols
         self._count(protocols, 1)

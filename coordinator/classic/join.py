@@ -69,7 +69,6 @@ def handle_join(shard: GroupShard, request: Request, now_ms: int) -> None:
 
 
 def refusal(request: Request, error: int) -> JoinGroupResponse:
-    """A JoinGroup answer that is an error and nothing else."""
     return join_failed(request.version, error, request.body.member_id)
 
 

@@ -21,7 +21,6 @@ _MAX_NAMES = 3
 
 
 def requested_protocols(request: Request) -> Protocols:
-    """The protocols of a JoinGroup."""
     return tuple((protocol.name, protocol.metadata or b"") for protocol in request.body.protocols)
 
 
@@ -78,7 +77,6 @@ def remove_member(shard: GroupShard, group: ClassicGroup, member: Member, cause:
 
 
 def about(member: Member, kind: CauseKind, text: str) -> Cause:
-    """A cause that is about a member."""
     return Cause(text, kind, member.member_id, member.instance_id, member.client_id, member.client_host)
 
 
@@ -164,7 +162,6 @@ def park_join(shard: GroupShard, group: ClassicGroup, member: Member, request: R
 
 
 def answer_join(shard: GroupShard, group: ClassicGroup, member: Member, reply: JoinGroupResponse) -> None:
-    """Answer the member's parked JoinGroup, if there is one."""
     request = member.parked_join
     if request is not None:
         member.parked_join = None

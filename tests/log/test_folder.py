@@ -153,9 +153,9 @@ def test_checkpoints_carry_recovery_point_log_start_and_high_watermark(tmp_path:
     assert (tmp_path / "replication-offset-checkpoint").read_text() == "0\n2\norders 0 5\norders 1 5\n"
     folder.close(clean=False)  # a crash
     folder = DataFolder.open(tmp_path)
-    assert (folder.recovery_point("orders", 0), folder.recovery_point("orders", 7)) == (5, 0)
     log = folder.open_log("orders", 0, LogConfig(), now_ms=NOW_MS)
     assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (2, 5, 5)
+    assert log.recovery_point == 5
     folder.close(clean=False)
 
 
