@@ -57,7 +57,7 @@ def upgraded(shard: GroupShard, group: ClassicGroup, now_ms: int) -> Changes:
             assignment = decode_assignment(member.assignment)
         except MalformedMessageError:
             raise _refused(group, "the embedded consumer protocol is malformed.") from None
-        if assignment.user_data is not None:
+        if assignment.user_data:
             raise _refused(
                 group,
                 "an unsupported custom assignor is in use. Please refer to the documentation or switch to a "
