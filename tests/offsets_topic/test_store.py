@@ -149,7 +149,7 @@ def test_a_damaged_batch_is_told_with_file_and_position_and_the_rest_is_loaded(
     ]
     (damaged,) = [batch for batch in loaded if batch.damage]
     assert damaged.damage.startswith(f"{path}, position {size}: ")
-    assert (damaged.records, header(damaged).record_count, list(damaged.pieces({}))) == ([], 0, [])
+    assert (damaged.records, damaged.header, list(damaged.pieces({}))) == ([], None, [])
     assert [(batch.base_offset, batch.file, batch.position) for batch in loaded] == [
         (number, str(path), number * size) for number in range(4)
     ]
