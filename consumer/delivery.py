@@ -108,10 +108,6 @@ class Delivery:
         self._buffers[partition] = buffer = FetchBuffer(position, session)
         self._turn.append(buffer)
 
-    def has(self, partition: TopicPartition) -> bool:
-        """Return whether the partition was started."""
-        return partition in self._buffers
-
     def session(self, partition: TopicPartition) -> PartitionSession | None:
         """The partition's session; None before ``start``."""
         buffer = self._buffers.get(partition)

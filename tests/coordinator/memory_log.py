@@ -146,7 +146,10 @@ async def commit(c: GroupCoordinator, group: str, offset: int = 1, metadata: str
 
 async def fetch(c: GroupCoordinator, *groups: str, version: int = 9) -> Any:
     body = SimpleNamespace(
-        groups=[SimpleNamespace(group_id=group, topics=None) for group in groups], require_stable=False
+        groups=[
+            SimpleNamespace(group_id=group, topics=None, member_id=None, member_epoch=-1) for group in groups
+        ],
+        require_stable=False,
     )
     return await c.handle(ApiKey.OFFSET_FETCH, version, body, CONTEXT)
 
