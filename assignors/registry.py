@@ -190,7 +190,7 @@ def _made(cls: type[Assignor], origin: str | _Origin, options: Mapping[str, Any]
 
 
 def _wrong_with(assignor: Assignor) -> str | None:
-    """What keeps a consumer from using it, and what to do."""
+    """The reason why no consumer can use it, with advice; None if one can."""
     name, version, protocols = getattr(assignor, "name", None), assignor.version, assignor.rebalance_protocols
     if not isinstance(name, str) or not 0 < _size_on_the_wire(name) <= _MAX_NAME_BYTES:
         return f" has name = {name!r}: set it to the text that goes over the wire"

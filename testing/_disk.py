@@ -52,7 +52,7 @@ class FileNode:
         self.pending.clear()
 
     def survivor(self, rng: Random, *, flips: int = 0) -> bytes:
-        """What the disk might hold: any size and any version of each page that there was since the sync."""
+        """Content that the disk might hold: any size and any version of each page since the last sync."""
         kind = rng.randrange(4)
         if kind == 0:
             return self.durable
@@ -62,7 +62,7 @@ class FileNode:
         return bytes(data)
 
     def _synced(self) -> bytes:
-        """What a sync makes durable."""
+        """Content that a sync makes durable."""
         if not self._lost:
             return bytes(self.content)
         content = bytearray(self.content)

@@ -49,7 +49,7 @@ GROUP_APIS = frozenset(
 
 @dataclass(slots=True, eq=False)
 class Fault:
-    """What happens to the next ``left`` requests of an API; ``hits`` counts those it has happened to."""
+    """A fault that the next ``left`` requests of an API meet; ``hits`` counts those that have met it."""
 
     apis: frozenset[int]
     left: float
@@ -130,7 +130,7 @@ class RequestFaults:
         return fault
 
     def active(self) -> bool:
-        """Whether any may still happen."""
+        """Return whether any may still happen."""
         return bool(self._faults)
 
     def take(self, api_key: int, client_id: str | None) -> Fault | None:

@@ -146,7 +146,7 @@ class FaultyFileSystem:
         return [path for path, _ in self._tree.walk()]
 
     def content(self, path: str) -> bytes:
-        """What a file holds. Raises FileNotFoundError."""
+        """Content of a file. Raises FileNotFoundError."""
         return bytes(self._tree.file(path).content)
 
     def put(self, path: str, content: bytes) -> None:

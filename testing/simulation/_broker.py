@@ -95,7 +95,6 @@ class Broker:
     # --- what others ask ----------------------------------------------------------------------------------
 
     def receive(self, call: Call) -> None:
-        """Take in a request that has arrived."""
         coordinator = self._coordinator
         assert coordinator is not None
         self._schedule.stats.requests += 1
@@ -109,7 +108,7 @@ class Broker:
             coordinator.submit(call.api_key, call.version, call.body, call.client.context, call)
 
     def look(self) -> None:
-        """After each event: what the machine's owner would notice."""
+        """Look for what the machine's owner would notice; called after each event."""
         if self._loop.errors:
             raise self._loop.errors.pop()
         if self._schedule.log is not None and self._schedule.log.offline and self.reachable:
@@ -117,7 +116,7 @@ class Broker:
             self._crash()
 
     def _read_back(self) -> Durable:
-        """What a coordinator that starts now would know."""
+        """State that a coordinator would read back if it started now."""
         assert self._schedule.log is not None
         shard = group_shard(self._settings, self._schedule.new_id)
         for _ in Loader(shard, 0, lambda _: None).run(OffsetsStore({0: self._schedule.log}).load(0)):
@@ -221,7 +220,7 @@ class Broker:
         self._loop.call_later(schedule.rng.choice((1, 50, 500)) / 1_000, self._load, 0)
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Drop all references, so that this is freed at once."""
         self._forget()
         vars(self).clear()
 
@@ -304,7 +303,7 @@ class Broker:
         return self._fs.after_crash(self._schedule.rng.getrandbits(32), flips=self._schedule.plan.flips)
 
     def _cut_not_synced(self) -> bool:
-        """Whether what an append had written, and took back when it failed, may outlive a loss of power.
+        """Return whether bytes that a failed append wrote and cut off again may outlive a loss of power.
 
         Nobody was promised that it is there, and nobody that it is not.
         """

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 
 class Watch(Protocol):
-    """Who looks at what happened."""
+    """Looks at what happened where ``touched`` is set."""
 
     touched: bool
 
@@ -22,7 +22,7 @@ class Watch(Protocol):
 
 
 class Heap:
-    """What is still to happen. Times are in ms, whole; what is due together happens in a drawn order."""
+    """Actions that are still to come. Times are whole ms; actions due together run in a drawn order."""
 
     __slots__ = ("_heap", "_tie", "events", "now")
 
@@ -36,7 +36,6 @@ class Heap:
         return len(self._heap)
 
     def clear(self) -> None:
-        """Nothing is to happen any more."""
         self._heap.clear()
 
     def at(self, time: int, action: Callable[..., None], *args: Any) -> None:

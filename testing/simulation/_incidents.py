@@ -1,4 +1,4 @@
-"""What happens at the moments that the plan has drawn."""
+"""Incidents of members and tools, carried out when the plan says."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Incidents:
                 if incident.draw < 0.6:
                     world.heap.at(at_ms, world.start_member, member.name)
             case "pause":
-                member.freeze(at_ms)
+                member.frozen_until = at_ms
             case "leave":
                 member.do(member.leave)
                 if incident.draw < 0.6:

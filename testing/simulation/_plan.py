@@ -1,4 +1,4 @@
-"""What a seed stands for: who takes part, which faults are on, and what happens when."""
+"""The plan of a schedule, drawn from its seed: members, faults, and incidents with their times."""
 
 from __future__ import annotations
 
@@ -148,13 +148,13 @@ class Plan:
     crashes: int = 0
 
     def names(self) -> list[str]:
-        """What can be left out, the coarsest first."""
+        """Names of all that can be left out, the coarsest first."""
         kinds = dict.fromkeys(incident.kind for incident in self.incidents)
         flips = [BIT_FLIPS] if self.flips else []
         return [*self.network, *kinds, *flips, *(i.name for i in self.incidents), *self._who()]
 
     def _who(self) -> list[str]:
-        """Who can be left out."""
+        """Members that can be left out."""
         return [member.name for member in self.members]
 
     def leave_out(self, names: Collection[str]) -> Self:

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 
 import pytest
 
 from kohort.consumer.effects import Assign, Revoke
 from kohort.consumer.events import CallbackFailed, PartitionsLost
 from kohort.protocol import TopicPartition
-from tests.consumer.handover_bench import A, B, HandoverBench, handover_bench
+from tests.consumer.handover_bench import A, B, HandoverBench
 from tests.consumer.members import until
-
-
-@pytest.fixture
-async def bench() -> AsyncIterator[HandoverBench]:
-    async with handover_bench() as bench:
-        yield bench
 
 
 async def test_a_callback_that_hangs_with_some_partitions_holds_up_no_others(bench: HandoverBench) -> None:

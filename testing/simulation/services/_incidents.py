@@ -1,4 +1,4 @@
-"""What happens to processes, topics and brokers at the moments that the plan has drawn."""
+"""Incidents of processes, topics and nodes, carried out when the plan says."""
 
 from __future__ import annotations
 

@@ -60,11 +60,9 @@ class ProcessLoop(asyncio.AbstractEventLoop):
     # --- the life of a process ----------------------------------------------------------------------------
 
     def freeze(self, until_ms: int) -> None:
-        """The process stands still until then."""
         self._frozen_until = until_ms
 
     def kill(self) -> None:
-        """Nothing of it runs any more."""
         self.alive = False
         self._ready.clear()
 
@@ -195,7 +193,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         return self.in_thread(executor, getattr(executor, "_max_workers", None) or 32, func, *args)
 
     def in_thread(self, pool: object, size: int, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
-        """What the function returns, after its time; ``pool`` has so many threads."""
+        """Run a function as in one of ``size`` threads of ``pool``: it ends after the time that it takes."""
         future = self.create_future()
         threads = self._threads.get(pool)
         if threads is None:

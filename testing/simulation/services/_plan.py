@@ -1,4 +1,4 @@
-"""What a seed stands for where whole services take part: handlers, settings, and what happens to them."""
+"""The plan of a schedule of services, drawn from its seed: handlers, settings, incidents."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _CROWD: Final = {"t0": 2, "t1": 4}
 _NETWORK: Final = ("drop", "delay", "reset", "lost-answer")
 
 #: The versions that are spoken: the newest, and older ones.
-_VERSIONS: Final[dict[int, int]] = {
+VERSIONS: Final[dict[int, int]] = {
     ApiKey.PRODUCE: 12,
     ApiKey.FETCH: 16,
     ApiKey.LIST_OFFSETS: 9,
@@ -78,12 +78,12 @@ _VERSIONS: Final[dict[int, int]] = {
     ApiKey.OFFSET_COMMIT: 10,
     ApiKey.OFFSET_FETCH: 9,
 }
-_BY_NAME: Final[dict[int, int]] = {**_VERSIONS, ApiKey.FETCH: 12, ApiKey.OFFSET_COMMIT: 8}
+_BY_NAME: Final[dict[int, int]] = {**VERSIONS, ApiKey.FETCH: 12, ApiKey.OFFSET_COMMIT: 8}
 
 
 @dataclass(slots=True)
 class Work:
-    """What records ask of their handlers: shares of records, and times in ms."""
+    """How records are handled: shares of records that are slow or fail, and times in ms."""
 
     slow: float = 0.0
     slow_ms: int = 0
@@ -144,7 +144,6 @@ class ServicePlan(Plan):
 
 
 def draw_service_plan(seed: int) -> ServicePlan:
-    """The plan of a seed."""
     rng = Random(~seed)
     flavour = rng.choice(_FLAVOURS)
     session_ms = rng.choice((900, 1_200, 1_800))
@@ -187,7 +186,7 @@ def draw_service_plan(seed: int) -> ServicePlan:
         dead_letters=dead_letters,
         drain_ms=drain_ms,
         config=_config(rng, session_ms, rebalance_ms, strategy),
-        versions=_VERSIONS if rng.random() < 0.8 else _BY_NAME,
+        versions=VERSIONS if rng.random() < 0.8 else _BY_NAME,
         work=Work(
             slow=rng.choice((0.0, 0.05, 0.2)),
             slow_ms=slow_ms,

@@ -1,4 +1,4 @@
-"""What processes run: a ConsumerService with a handler of each kind, or a program with a consumer."""
+"""Programs of processes: a ConsumerService with a handler of each kind, or one with a bare consumer."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ServiceProgram:
         return None if engine is None else engine._consumer
 
     def queues(self) -> object:
-        """What has the records that wait for their handlers."""
+        """Queues of the records that wait for their handlers."""
         engine = self.service._engine
         return () if engine is None else [running.queues for running in engine._running]
 
@@ -60,7 +60,6 @@ def _settings(process: Process) -> dict[str, Any]:
 
 
 def make_service(process: Process) -> ConsumerService:
-    """The service of the plan."""
     plan = process.world.plan
     settings = _settings(process)
     if plan.backlog_max_bytes is not None:
@@ -265,7 +264,6 @@ def _done_elsewhere(process: Process, consumer: AsyncGroupConsumer, records: lis
 
 
 def make_program(process: Process) -> Program:
-    """What the plan says."""
     if process.world.plan.kind == "app":
         return App(process)
     return ServiceProgram(make_service(process))
