@@ -13,6 +13,7 @@ from ..log import OPEN_FILES, DataFolder
 from ..offsets_topic import OffsetsStore
 from ._background import Background
 from ._event_log import EventLog
+from ._group_configs import GroupConfigs
 from ._live_settings import LiveSettings
 from ._names import OFFSETS_TOPIC
 from ._node import Node
@@ -64,6 +65,8 @@ class Parts:
             kept_quotas = metadata.document("client-quotas")
             table = kept_quotas.load(QuotaTable.parse) or QuotaTable()
             authorizer = _authorizer(metadata, settings)
+            group_configs = GroupConfigs(settings, metadata.document("groups"))
+            group_configs.load()
         except BaseException:
             self._folder.close(clean=False)
             raise
@@ -79,6 +82,9 @@ class Parts:
             partition_count_of=topics.count_of,
             topic_of_id=topics.name_of,
             id_of_topic=topics.id_of,
+            topic_names=topics.names,
+            topics_version=lambda: topics.image,
+            group_configs=group_configs.of,
             clock_ms=clock_ms,
             on_event=EventLog(metrics.groups.see),
             fsync=settings.kohort_offsets_ack_flush,
@@ -96,6 +102,7 @@ class Parts:
             coordinator=self.coordinator,
             scram_users=users,
             producer_ids=ProducerIds(metadata),
+            group_configs=group_configs,
             now_ms=_now_ms,
             authorizer=authorizer,
             live=live,
@@ -174,20 +181,20 @@ def _authorizer(metadata: FolderStore, settings: BrokerSettings) -> Authorizer |
     )
 
 
+#: Counters of groups that are shown as they are.
+_COUNTS = ("abandoned", "expired_members", "offsets_removed", "refusals", "records_skipped")
+
+
 def _group_figures(node: Node) -> GroupFigures:
     counted = node.metrics.groups
     by_state, members = node.coordinator.group_counts()
     return GroupFigures(
         by_state=by_state,
         members=members,
-        rebalances=dict(counted.rebalances),
-        abandoned=counted.abandoned,
-        rebalance_times=counted.rebalance_times.figures(),
-        expired_members=counted.expired_members,
         offsets_committed=node.metrics.requests.offsets_committed,
-        offsets_removed=counted.offsets_removed,
-        refusals=counted.refusals,
-        records_skipped=counted.records_skipped,
+        rebalances=dict(counted.rebalances),
+        rebalance_times=counted.rebalance_times.figures(),
+        **{name: getattr(counted, name) for name in _COUNTS},
     )
 
 

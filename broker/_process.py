@@ -16,8 +16,8 @@ log = logging.getLogger("kohort.broker")
 #: Objects made and not yet freed before the youngest are looked at, and how often that is before those of
 #: middle age are. Commits that wait for one write are some ten thousand objects, none of them garbage: with
 #: Python's 700 each such burst is looked through several times, a tenth of what a commit costs. Meanwhile all
-#: wait: 0.7 ms for the youngest, 3 ms with those of middle age.
-YOUNG_OBJECTS, YOUNG_LOOKS = 20_000, 3
+#: wait: 0.7 ms for the youngest, 2 ms with those of middle age.
+YOUNG_OBJECTS, YOUNG_LOOKS = 20_000, 1
 
 #: Share of the descriptors in use from which it is time to give the process more.
 WARN_FROM = 0.8
@@ -43,7 +43,7 @@ def settle_collector() -> None:
     For a process that is a broker and nothing else.
     """
     gc.freeze()
-    gc.set_threshold(YOUNG_OBJECTS, YOUNG_LOOKS, 20)
+    gc.set_threshold(YOUNG_OBJECTS, YOUNG_LOOKS, 25)
 
 
 def allow_open_files() -> None:

@@ -41,34 +41,24 @@ class BrokerSettings(SecuritySettings):
             allowed="empty, or org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         ),
     ] = ""
-    super_users: Annotated[
-        str, Row("principals who may do everything, with semicolons: User:admin;User:ops")
-    ] = ""
+    super_users: Annotated[str, Row("principals who may do everything: User:admin;User:ops")] = ""
     allow_everyone_if_no_acl_found: Annotated[
         bool, Row("what no access rule names is open to everyone, and not only to super users")
     ] = False
-    auto_create_topics_enable: Annotated[
-        bool, Row("a Metadata request that allows it creates the topics it names")
-    ] = True
+    auto_create_topics_enable: Annotated[bool, Row("Metadata requests that allow it create topics")] = True
     delete_topic_enable: Annotated[bool, Row("DeleteTopics is obeyed")] = True
     num_partitions: Annotated[int, Row("partitions of a topic created without a number", 1, 100_000)] = 1
     default_replication_factor: Annotated[int, Row("replicas of a new topic; there is one broker", 1, 1)] = 1
     offsets_topic_num_partitions: Annotated[
         int, Row("partitions of __consumer_offsets, fixed when it is created", 1, 10_000)
     ] = 50
-    offsets_topic_replication_factor: Annotated[
-        int, Row("replicas of __consumer_offsets; there is one broker", 1, 1)
-    ] = 1
-    offsets_topic_compression_codec: Annotated[
-        int, Row("__consumer_offsets is written uncompressed", 0, 0)
-    ] = 0
+    offsets_topic_replication_factor: Annotated[int, Row("replicas; there is one broker", 1, 1)] = 1
+    offsets_topic_compression_codec: Annotated[int, Row("__consumer_offsets is not compressed", 0, 0)] = 0
 
     message_max_bytes: Annotated[int, Live("largest record batch, compressed", 0, MAX_INT)] = 1_048_588
     fetch_max_bytes: Annotated[int, Row("most record bytes in one Fetch answer", 1024, MAX_INT)] = 57_671_680
     min_insync_replicas: Annotated[int, Live("kept for tools; there is one replica", 1, MAX_INT)] = 1
-    compression_type: Annotated[
-        Literal["producer"], Live("batches are stored as the producer packed them")
-    ] = "producer"
+    compression_type: Annotated[Literal["producer"], Live("batches stay as they came")] = "producer"
 
     socket_request_max_bytes: Annotated[int, Row("largest request", 1, MAX_INT)] = 104_857_600
     socket_listen_backlog_size: Annotated[int, Row("connections waiting to be accepted", 1, 65_535)] = 50
@@ -95,34 +85,26 @@ class BrokerSettings(SecuritySettings):
     ] = 268_435_456
 
     quota_window_num: Annotated[
-        int, Row("windows that the use of client quotas is a rate over", 1, MAX_INT)
+        int, Row("windows that the rate of a client is measured over", 1, MAX_INT)
     ] = 11
     quota_window_size_seconds: Annotated[int, Row("length of a window of client quotas", 1, MAX_INT)] = 1
     controller_quota_window_num: Annotated[
         int, Row("windows whose controller_mutation_rate may be used at once", 1, MAX_INT)
     ] = 11
-    controller_quota_window_size_seconds: Annotated[
-        int, Row("length of a window of controller_mutation_rate", 1, MAX_INT)
-    ] = 1
+    controller_quota_window_size_seconds: Annotated[int, Row("length of such a window", 1, MAX_INT)] = 1
 
     log_segment_bytes: Annotated[int, Live("size at which a new segment is begun", 14, MAX_INT)] = (
         1_073_741_824
     )
     log_roll_hours: Annotated[int, Row("age at which a new segment is begun", 1, MAX_INT)] = 168
-    log_roll_ms: Annotated[int | None, Live("as log.roll.hours, before it when set", 1, MAX_LONG)] = None
+    log_roll_ms: Annotated[int | None, Live("used before log.roll.hours", 1, MAX_LONG)] = None
     log_retention_hours: Annotated[int, Row("age at which segments go; -1: never", -1, MAX_INT)] = 168
-    log_retention_minutes: Annotated[
-        int | None, Row("as log.retention.hours, before it when set", -1, MAX_INT)
-    ] = None
-    log_retention_ms: Annotated[
-        int | None, Live("as log.retention.minutes, before it when set", -1, MAX_LONG)
-    ] = None
+    log_retention_minutes: Annotated[int | None, Row("used before log.retention.hours", -1, MAX_INT)] = None
+    log_retention_ms: Annotated[int | None, Live("used before log.retention.minutes", -1, MAX_LONG)] = None
     log_retention_bytes: Annotated[
         int, Live("a partition over this size loses its oldest segments; -1: no limit", -1, MAX_LONG)
     ] = -1
-    log_retention_check_interval_ms: Annotated[
-        int, Row("time between two looks for segments to remove", 1, MAX_LONG)
-    ] = 300_000
+    log_retention_check_interval_ms: Annotated[int, Row("time between two checks", 1, MAX_LONG)] = 300_000
     log_cleanup_policy: Annotated[
         str,
         Live(
@@ -140,15 +122,13 @@ class BrokerSettings(SecuritySettings):
     log_cleaner_dedupe_buffer_size: Annotated[
         int, Live("memory for the keys of a compaction; more keys take more passes", 1, MAX_LONG)
     ] = 134_217_728
-    log_cleaner_delete_retention_ms: Annotated[
-        int, Live("how long compaction keeps a tombstone", 0, MAX_LONG)
-    ] = 86_400_000
+    log_cleaner_delete_retention_ms: Annotated[int, Live("how long tombstones stay", 0, MAX_LONG)] = (
+        86_400_000
+    )
     log_cleaner_min_cleanable_ratio: Annotated[
         float, Live("share of the log that must be new before it is compacted", 0, 1)
     ] = 0.5
-    log_cleaner_min_compaction_lag_ms: Annotated[
-        int, Live("a record younger than this is not compacted away", 0, MAX_LONG)
-    ] = 0
+    log_cleaner_min_compaction_lag_ms: Annotated[int, Live("a younger record is kept", 0, MAX_LONG)] = 0
     log_cleaner_max_compaction_lag_ms: Annotated[
         int, Live("a record waits no longer than this for compaction", 1, MAX_LONG)
     ] = MAX_LONG

@@ -177,7 +177,6 @@ class Producer:
         self._sequences: dict[TopicPartition, int] = defaultdict(int)
 
     def batch(self, partition: TopicPartition, records: RecordBuffer) -> bytes:
-        """The records as the partition's next batch."""
         sequence = self._sequences[partition]
         self._sequences[partition] = (sequence + records.count) % _SEQUENCES
         return records.batch(

@@ -29,6 +29,7 @@ _WITHOUT: Final = {
     "acls": "there are no access rules, and only super users may do anything",
     "scram-users": "nobody can log in by SCRAM until users are made anew",
     "client-quotas": "clients have no quotas",
+    "groups": "every consumer group has the settings of the broker",
 }
 
 
@@ -43,7 +44,6 @@ class _Part(NamedTuple):
 
 
 def _document(folder: Path, kind: str, path: str) -> _Part:
-    """A document that is one entry."""
     file = StateFile(folder / f"kohort-{kind}.json", _WITHOUT[kind])
 
     def written(values: dict[str, Value]) -> dict[str, Any]:
@@ -167,7 +167,6 @@ class FolderStore:
         return Document(self, kind)
 
     def unreadable(self, path: str, error: Exception) -> Exception:
-        """The error for a file whose entry at ``path`` is not what it should be."""
         return self._parts[path].file.unreadable(error)
 
     def _part_of(self, path: str) -> _Part | None:

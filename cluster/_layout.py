@@ -27,16 +27,15 @@ DOCUMENTS: Final = {
     "acls": "/kafka-acl",
     "scram-users": "/config/users",
     "client-quotas": "/config/quotas",
+    "groups": "/config/groups",
 }
 
 
 def topic_path(name: str) -> str:
-    """The path of a topic."""
     return f"{TOPICS}/{name}"
 
 
 def deleted_topic_path(topic_id: UUID) -> str:
-    """The path of a topic that is being deleted."""
     return f"{DELETED_TOPICS}/{topic_id}"
 
 
@@ -54,5 +53,4 @@ class TopicRecord:
         return cls(UUID(value["id"]), int(value["partitions"]), dict(value["configs"]))
 
     def stored(self) -> dict[str, Any]:
-        """Return it as the entry has it."""
         return {"id": str(self.id), "partitions": self.partitions, "configs": self.configs}

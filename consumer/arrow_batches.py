@@ -66,7 +66,8 @@ def batches_of(chunk: Chunk, include_headers: bool, rows: int) -> list[pa.Record
     delivered = []
     for batch, first, behind in zip(fresh, firsts, [*firsts, end][1:], strict=True):
         _deliver(session, batch.column(_OFFSET).to_numpy())
-        delivered.append(_marked(batch, Covered(session.session_id, first, behind)))
+        mark = b"%d %d %d" % (session.session_id, first, behind)
+        delivered.append(batch.replace_schema_metadata({_KEY: mark}))
     session.passed(end)
     return delivered
 
@@ -81,10 +82,6 @@ def _decoded(reader: ChunkReader, include_headers: bool, rows: int) -> list[pa.R
     """The next records; up to what cannot be read, if that does not come first."""
     start, run = reader.next_offset, reader.next_run(rows)
     return list(arrow.decode_run(run, reader.partition, start, None, include_headers, rows)) if run else []
-
-
-def _marked(batch: pa.RecordBatch, what: Covered) -> pa.RecordBatch:
-    return batch.replace_schema_metadata({_KEY: b"%d %d %d" % what})
 
 
 def _fresh(session: PartitionSession, batch: pa.RecordBatch) -> pa.RecordBatch:

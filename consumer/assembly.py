@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from ..assignors import Assignor, load_assignor
@@ -27,104 +26,80 @@ from .tracker import Tracker
 from .watchdogs import LoopWatch, PollWatch
 
 
-@dataclass(frozen=True, slots=True)
 class Parts:
-    """The parts of one consumer; consumers share none."""
+    """The parts of one consumer, not connected; consumers share none.
 
-    cluster: Cluster
-    membership: Membership
-    positions: Positions
-    tracker: Tracker
-    delivery: Delivery
-    fetcher: Fetcher
-    committer: Committer
-    handover: Handover
-    driver: Driver
-    watch: PollWatch
-    loop_watch: LoopWatch
+    Raises ConfigError for assignors that cannot be used.
+    """
 
-
-def assemble(
-    config: ConsumerConfig,
-    callbacks: Callbacks,
-    *,
-    manual: bool = False,
-    wake: Callable[[], None],
-    report: Callable[[Event], None],
-    failed: Callable[[Exception], None],
-) -> Parts:
-    """Build the parts, without connecting. Raises ConfigError for assignors that cannot be used."""
-    rng = SURROUNDINGS.get().make_random()
-    backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, rng=rng)
-    settled = Signal()
-    cluster = make_cluster(config)
-    kind = ManualAssignment if manual else Membership
-    membership = kind(config, _assignors(config.assignor), rng)
-    positions = Positions(config.auto_offset_reset)
-    tracker = Tracker(commits=config.commits)
-    delivery = Delivery(
-        positions,
-        tracker,
-        max_undone=config.max_undone_records,
-        held_limit_bytes=config.prefetch_max_bytes,
-        wake=wake,
-        report=report,
-        hungry=lambda: fetcher.wake(),
-    )
-    watch = PollWatch(config.max_poll_interval_ms, taken=lambda: delivery.taken_one_by_one)
-    driver = Driver(
-        config,
-        cluster,
-        membership,
-        delivery,
-        watch,
-        backoff=backoff,
-        settled=settled,
-        report=report,
-        failed=failed,
-        polled=wake,
-    )
-    fetcher = Fetcher(Reading(cluster, positions, delivery, backoff, report, polled=wake), config)
-    committer = Committer(
-        config,
-        cluster,
-        membership,
-        tracker,
-        backoff=backoff,
-        settled=settled,
-        carry_out=driver.carry_out,
-        report=report,
-        manual=manual,
-        read_in=positions.topic_id,
-    )
-    handover = Handover(
-        config,
-        callbacks,
-        positions,
-        delivery,
-        tracker,
-        committer,
-        announced=fetcher.wake,
-        revocation_done=driver.revocation_done,
-        report=report,
-    )
-    driver.handover = handover
-    loop_watch = LoopWatch(
-        config.heartbeat_interval_ms, lambda late_ms, what: report(LoopBlocked(late_ms, what))
-    )
-    return Parts(
-        cluster,
-        membership,
-        positions,
-        tracker,
-        delivery,
-        fetcher,
-        committer,
-        handover,
-        driver,
-        watch,
-        loop_watch,
-    )
+    def __init__(
+        self,
+        config: ConsumerConfig,
+        callbacks: Callbacks,
+        *,
+        manual: bool = False,
+        wake: Callable[[], None],
+        report: Callable[[Event], None],
+        failed: Callable[[Exception], None],
+    ) -> None:
+        rng = SURROUNDINGS.get().make_random()
+        backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, rng=rng)
+        settled = Signal()
+        self.cluster = make_cluster(config)
+        kind = ManualAssignment if manual else Membership
+        self.membership = kind(config, _assignors(config.assignor), rng)
+        self.positions = Positions(config.auto_offset_reset)
+        self.tracker = Tracker(commits=config.commits)
+        self.delivery = Delivery(
+            self.positions,
+            self.tracker,
+            max_undone=config.max_undone_records,
+            held_limit_bytes=config.prefetch_max_bytes,
+            wake=wake,
+            report=report,
+            hungry=lambda: self.fetcher.wake(),
+        )
+        self.watch = PollWatch(config.max_poll_interval_ms, taken=lambda: self.delivery.taken_one_by_one)
+        self.loop_watch = LoopWatch(
+            config.heartbeat_interval_ms, lambda late_ms, what: report(LoopBlocked(late_ms, what))
+        )
+        self.driver = Driver(
+            config,
+            self.cluster,
+            self.membership,
+            self.delivery,
+            self.watch,
+            backoff=backoff,
+            settled=settled,
+            report=report,
+            failed=failed,
+            polled=wake,
+        )
+        reading = Reading(self.cluster, self.positions, self.delivery, backoff, report, polled=wake)
+        self.fetcher = Fetcher(reading, config)
+        self.committer = Committer(
+            config,
+            self.cluster,
+            self.membership,
+            self.tracker,
+            backoff=backoff,
+            settled=settled,
+            carry_out=self.driver.carry_out,
+            report=report,
+            manual=manual,
+            read_in=self.positions.topic_id,
+        )
+        self.handover = self.driver.handover = Handover(
+            config,
+            callbacks,
+            self.positions,
+            self.delivery,
+            self.tracker,
+            self.committer,
+            announced=self.fetcher.wake,
+            revocation_done=self.driver.revocation_done,
+            report=report,
+        )
 
 
 def make_cluster(config: ConsumerConfig) -> Cluster:

@@ -130,7 +130,11 @@ class Driver:
         """Until cancelled."""
         try:
             while True:
-                await self._sleep()
+                deadlines = [self.membership.next_deadline()]
+                if self.membership.generation >= 0:
+                    deadlines.append(self.watch.deadline())
+                deadline = min((d for d in deadlines if d is not None), default=None)
+                await self._changed.wait(None if deadline is None else deadline - now_ms())
                 now = now_ms()
                 if self.watch.expired(now):
                     self._poll_interval_over(now)
@@ -140,13 +144,6 @@ class Driver:
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    async def _sleep(self) -> None:
-        deadlines = [self.membership.next_deadline()]
-        if self.membership.generation >= 0:
-            deadlines.append(self.watch.deadline())
-        deadline = min((d for d in deadlines if d is not None), default=None)
-        await self._changed.wait(None if deadline is None else deadline - now_ms())
 
     def _poll_interval_over(self, now: float) -> None:
         if self.membership.generation < 0:

@@ -84,7 +84,10 @@ class Fetcher:
             # one task for each leader: one that does not answer delays no others
             for node, positions in self._by_leader(self.reading.positions.in_phase(phase, now)).items():
                 self._start(f"{phase.value} at node {node}", partial(work, positions))
-        self._start_fetches(now)
+        by_node, enough = self._wanted(now)
+        for node, positions in by_node.items():
+            if now >= self._node_retry_at.get(node, 0.0):
+                self._start(node, partial(self._fetch, node, positions, enough))
 
     def _by_leader(self, positions: Iterable[Position]) -> dict[int, list[Position]]:
         """Group by leader. Positions without one are retried later, with fresh metadata."""
@@ -138,12 +141,6 @@ class Fetcher:
                     self.reading.positions.validate(position)
                 else:
                     position.checked_epoch = epoch
-
-    def _start_fetches(self, now: float) -> None:
-        by_node, enough = self._wanted(now)
-        for node, positions in by_node.items():
-            if now >= self._node_retry_at.get(node, 0.0):
-                self._start(node, partial(self._fetch, node, positions, enough))
 
     def _wanted(self, now: float) -> tuple[dict[int, list[Position]], bool]:
         """The positions to fetch from each node, and whether other partitions have enough."""
@@ -201,7 +198,7 @@ class Fetcher:
 
     async def _fetch_once(self, node: int, positions: list[Position], others_wait: bool) -> bool:
         """Send one Fetch; return whether there was a response."""
-        config = self.config
+        config, epoch_of = self.config, self.reading.cluster.known.leader_epoch
         before = {
             p.partition: (p, p.changed, self.reading.delivery.session_id(p.partition)) for p in positions
         }
@@ -209,7 +206,7 @@ class Fetcher:
         self._asked_bytes[node] = max_bytes = self._room(node)
         try:
             answer = await self.reading.cluster.fetch(
-                {p.partition: self._from(p) for p in positions},
+                {p.partition: FetchFrom(p.fetch_offset, epoch_of(p.partition)) for p in positions},
                 node_id=node,
                 max_bytes=max_bytes,
                 partition_max_bytes=config.max_partition_fetch_bytes,
@@ -234,9 +231,6 @@ class Fetcher:
             if current and position.changed == changed:
                 self._take_in(position, session_id, fetched)
         return True
-
-    def _from(self, position: Position) -> FetchFrom:
-        return FetchFrom(position.fetch_offset, self.reading.cluster.known.leader_epoch(position.partition))
 
     def _node_failed(self, node: int, positions: list[Position], error: KohortError) -> None:
         failures = self._node_failures[node]

@@ -101,14 +101,7 @@ class Rows(NamedTuple):
         """The rows with these indexes."""
         # the last one twice: for a single index itemgetter returns no tuple
         pick = itemgetter(*places, places[-1])
-        offsets, timestamps, keys, values, headers = self
-        return Rows(
-            pick(offsets)[:-1],
-            pick(timestamps)[:-1],
-            pick(keys)[:-1],
-            pick(values)[:-1],
-            None if headers is None else pick(headers)[:-1],
-        )
+        return Rows._make(None if column is None else pick(column)[:-1] for column in self)
 
 
 @dataclass(slots=True, eq=False)

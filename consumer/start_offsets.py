@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import TypeVar
 
@@ -35,6 +35,8 @@ class Reading:
     polled: Callable[[], None]
 
 
+_POLICIES = {EARLIEST: "earliest", LATEST: "latest"}
+
 #: Refusals after which requests are retried: the right may be granted.
 REFUSALS = {
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "this client needs the right to read the topic",
@@ -52,13 +54,9 @@ class StartOffsets:
     _: KW_ONLY
     stale: Callable[[], None] = lambda: None
 
-    def __repr__(self) -> str:
-        return f"StartOffsets({self.reading.positions!r})"
-
     # committed offsets
 
     async def find_committed(self, seeking: list[Position]) -> None:
-        """Look up the committed offsets of these positions."""
         errors: Errors = {}
         found = await self._guarded(
             seeking, "asking for committed offsets", errors, lambda: self._committed(seeking, errors)
@@ -88,7 +86,7 @@ class StartOffsets:
         """Ask the leaders for the offsets of these resets."""
         errors: Errors = {}
         at = {p.partition: p.reset_to for p in resetting}
-        before = {p.partition: p.changed for p in resetting}
+        before = [(p, p.changed) for p in resetting]
         missed = [p.partition for p in resetting if p.reset is not None and p.reset.asked is not None]
 
         async def ask() -> tuple[dict[TopicPartition, int], dict[TopicPartition, str]]:
@@ -98,16 +96,12 @@ class StartOffsets:
         if answer is None:
             return
         found, ranges = answer
-        for position in resetting:
+        for position in self._unmoved(before, errors):
             partition = position.partition
-            if self.reading.positions.get(partition) is not position or position.changed != before[partition]:
-                continue
-            if partition not in found:
-                continue
             reset = self.reading.positions.reset_found(position, found[partition])
             if reset is not None:
                 reason = reset.reason + ranges.get(partition, "")
-                policy = _policy_name(at[partition])
+                policy = _POLICIES.get(at[partition], f"timestamp {at[partition]}")
                 self.reading.report(OffsetReset(partition, reset.asked, reason, policy, found[partition]))
             self.moved(position, moved_by_reset=True)
 
@@ -131,7 +125,7 @@ class StartOffsets:
     async def validate(self, validating: list[Position]) -> None:
         """Ask the leaders whether their logs were truncated before these positions (KIP-320)."""
         epochs = {p.partition: max(p.leader_epoch, self._read_under(p)) for p in validating}
-        before = {p.partition: p.changed for p in validating}
+        before = [(p, p.changed) for p in validating]
         known = {p: self.reading.cluster.known.leader_epoch(p) for p in epochs}
         errors: Errors = {}
         ends = await self._guarded(
@@ -139,12 +133,8 @@ class StartOffsets:
         )
         if ends is None:
             return
-        for position in validating:
+        for position in self._unmoved(before, errors):
             partition = position.partition
-            if self.reading.positions.get(partition) is not position or position.changed != before[partition]:
-                continue
-            if partition in errors:
-                continue
             position.checked_epoch = known[partition]
             end = ends.get(partition)
             if end is not None and end.offset < position.fetch_offset:
@@ -205,9 +195,16 @@ class StartOffsets:
 
     # what they share
 
+    def _unmoved(self, before: list[tuple[Position, int]], errors: Errors) -> Iterator[Position]:
+        """The positions that have not jumped since, and have no error."""
+        for position, changed in before:
+            current = self.reading.positions.get(position.partition) is position
+            if current and position.changed == changed and position.partition not in errors:
+                yield position
+
     def moved(self, position: Position, *, moved_by_reset: bool = False, goes_on: bool = False) -> None:
         """The position has changed its phase: start delivery, or report why there is none."""
-        there = goes_on and self.reading.delivery.has(position.partition)
+        there = goes_on and self.reading.delivery.session(position.partition) is not None
         # a partition about to be revoked delivers nothing more; its session ends when its records are done
         if position.phase is Phase.READING and not (there or position.leaving):
             self.reading.delivery.start(position, moved_by_reset=moved_by_reset)
@@ -259,7 +256,6 @@ class StartOffsets:
         self.reading.polled()
 
     def delay(self, position: Position) -> None:
-        """Start the partition's back-off."""
         position.retry_at = now_ms() + self.reading.backoff.delay_ms(position.failures)
         position.failures += 1
 
@@ -269,7 +265,3 @@ def _certain(committed: CommittedOffset | None) -> CommittedOffset | None:
     if committed is None or committed.leader_epoch >= 0 or not done_ahead.is_ours(committed.metadata):
         return committed
     return replace(committed, metadata="")
-
-
-def _policy_name(reset_to: int) -> str:
-    return {EARLIEST: "earliest", LATEST: "latest"}.get(reset_to, f"timestamp {reset_to}")

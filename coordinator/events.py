@@ -58,7 +58,6 @@ class Cause:
     client_host: str = ""
 
     def event(self, kind: type[E], group: str, generation: int, **own: Any) -> E:
-        """An event of a group that has this cause."""
         if issubclass(kind, CausedEvent):
             own["cause_kind"] = self.kind
         return kind(
@@ -278,7 +277,6 @@ class AppendRefused(Refusal):
 
 
 def append_refused(group_id: str, error: ErrorCode) -> AppendRefused:
-    """The event of a write that the log did not take."""
     return AppendRefused(group_id, cause=f"the log did not take records: {error.name}", error_code=error)
 
 
@@ -302,7 +300,6 @@ def size_of(text: str) -> int:
 
 
 def _texts(event: GroupEvent) -> tuple[str, ...]:
-    """The fields that hold texts, but for the group."""
     kind = type(event).__name__
     known = _text_fields.get(kind)
     if known is None:

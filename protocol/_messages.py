@@ -15,8 +15,9 @@ from functools import cache
 from types import ModuleType
 from typing import Any, Final, NamedTuple, TypeAlias, get_args, get_origin, get_type_hints
 
-from ._apis import APIS, Api, ApiKey, api_for
+from ._apis import APIS, Api, api_for
 from ._errors import MalformedFrameError, MalformedMessageError
+from .messages._apis import ApiKey
 from .messages._wire import Pieces, Sendable, skip_tags
 
 _REQUEST_HEADER = struct.Struct(">hhih")

@@ -1,4 +1,5 @@
-"""Writes ``protocol/messages/``: a module for each API with its messages, their readers and writers.
+"""Writes ``protocol/messages/``: a module for each API with its messages, their readers and writers, and the table
+of all of them.
 
 The schemas are Apache Kafka's, as kafka-python ships them, and our own in ``protocol/*.json``. What is written is
 plain Python without reflection: named tuples, a reader and a writer for the classic versions of a message and one
@@ -947,10 +948,45 @@ def schemas() -> dict[str, list[Path]]:
 def modules() -> dict[str, str]:
     """The text of each module, by its file name."""
     made = {}
+    found = []
     for api, paths in schemas().items():
         messages = [load(path) for path in paths]
         made[f"{snake(api)}.py"] = Module(api, messages).text()
+        found.append(messages[0])
+    made["_apis.py"] = _table(sorted(found, key=lambda request: request.key))
     return _formatted(made)
+
+
+def _table(requests: list[Message]) -> str:
+    """The module with the numbers and versions of all APIs."""
+    names = [(request, request.name.removesuffix("Request")) for request in requests]
+    rows = []
+    for request, name in names:
+        flexible = request.flexible.cut(request.versions)
+        first = None if flexible.empty else flexible.low
+        versions = f"{request.versions.low}, {request.versions.high}, {first}"
+        rows.append(f'    (ApiKey.{snake(name).upper()}, "{name}", {versions}),')
+    return "\n".join(
+        (
+            f'"""The APIs whose messages are here: numbers, names and versions. {_WRITTEN}"""',
+            "",
+            "from enum import IntEnum",
+            "from typing import Final",
+            "",
+            "",
+            "class ApiKey(IntEnum):",
+            '    """Kafka\'s API numbers, and kohort\'s own."""',
+            "",
+            *(f"    {snake(name).upper()} = {request.key}" for request, name in names),
+            "",
+            "",
+            "#: Key, name, first and last version, and the first that is flexible (KIP-482); None where none is.",
+            "ROWS: Final = (",
+            *rows,
+            ")",
+            "",
+        )
+    )
 
 
 def _formatted(texts: dict[str, str]) -> dict[str, str]:

@@ -11,7 +11,8 @@ from typing import Any, Final
 from ...cluster import TopicImage
 from ...protocol import ErrorCode, KafkaError
 from ...settings import SettingsError
-from .._config_view import ConfigRow, broker_rows, topic_rows
+from .._config_view import ConfigRow, broker_rows, group_rows, topic_rows
+from .._names import check_name
 from .._node import Node
 from .._topics import unchanged
 from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType, right
@@ -21,7 +22,7 @@ from ._guards import Wanted, each
 
 
 class ConfigResource(IntEnum):
-    """Kinds of resources on the wire that have configs in Apache Kafka; here topics and brokers do."""
+    """Kinds of resources on the wire that have configs in Apache Kafka; here topics, brokers, groups."""
 
     TOPIC = 2
     BROKER = 4
@@ -33,19 +34,12 @@ class ConfigResource(IntEnum):
 #: What a change does to a config that is given with no value.
 DELETE = 1
 
-Resource = tuple[int, str]
-
-#: What is to be set for topics, by field name.
-Changes = dict[TopicImage, dict[str, Any]]
-
-#: Text by Kafka's name.
-Given = dict[str, str]
-
 #: Gives the rows that are shown of a resource: few changes need them, and they take long to make.
 Rows = Callable[[], list[ConfigRow]]
 
-#: Makes what is to be set from what was set by field name, the rows that are shown, and a request's changes.
-Changed = Callable[[Mapping[str, Any], Rows, Any], Given]
+#: Makes the texts to be set, by Kafka's name, from what was set by field name, the rows that are shown, and a
+#: request's changes.
+Changed = Callable[[Mapping[str, Any], Rows, Any], dict[str, str]]
 
 #: Rights and errors of AlterConfigs and IncrementalAlterConfigs.
 _ALTER_RIGHTS: Final = (
@@ -56,11 +50,11 @@ _ALTER_RIGHTS: Final = (
 ALTER_ERRORS: Final = in_elements(Level("resources", "responses", same("resource_type", "resource_name")))
 
 
-def times_named(resources: Iterable[Any]) -> Mapping[Resource, int]:
+def times_named(resources: Iterable[Any]) -> Mapping[tuple[int, str], int]:
     return Counter((item.resource_type, item.resource_name) for item in resources)
 
 
-def flaw(item: Any, times: Mapping[Resource, int]) -> str | None:
+def flaw(item: Any, times: Mapping[tuple[int, str], int]) -> str | None:
     """Return what is wrong with a resource of AlterConfigs or IncrementalAlterConfigs; None if nothing is."""
     if times[item.resource_type, item.resource_name] > 1:
         return "each resource may be in the request once"
@@ -78,7 +72,7 @@ def has_configs(item: Any) -> bool:
 
 
 def no_configs(item: Any) -> str:
-    return f"resource type {item.resource_type}: topics (2) and brokers (4) have configs"
+    return f"resource type {item.resource_type}: topics (2), brokers (4) and groups (32) have configs"
 
 
 def configs_guard(topic: Access, cluster: Access, group: Access, *, altering: bool) -> Guard:
@@ -110,15 +104,28 @@ ALTER_GUARD: Final = configs_guard(*_ALTER_RIGHTS, altering=True)
 async def alter(node: Node, request: Request, changed: Changed) -> Any:
     """Settings of the broker are changed one after the other, the configs of all topics at once."""
     times = times_named(request.body.resources)
-    changes: Changes = {}
+    changes: dict[TopicImage, dict[str, Any]] = {}
     refused: dict[tuple[int, str], KafkaError] = {}
     for item in request.body.resources:
+        key = item.resource_type, item.resource_name
         try:
             if reason := flaw(item, times):
                 raise invalid(reason)
-            await _alter(node, item, changed, changes, validate_only=request.body.validate_only)
+            if item.resource_type == ConfigResource.BROKER:
+                await _alter_settings(node, item, changed, validate_only=request.body.validate_only)
+            elif item.resource_type == ConfigResource.TOPIC:
+                topic, configs = _topic_configs(node, item, changed)
+                changes[topic] = configs
+            elif item.resource_type == ConfigResource.GROUP:
+                await _alter_group(node, item, changed, validate_only=request.body.validate_only)
+            else:
+                raise invalid(no_configs(item))
         except KafkaError as error:
-            refused[item.resource_type, item.resource_name] = error
+            refused[key] = error
+        except SettingsError as error:
+            refused[key] = invalid(str(error))
+        except OSError as error:
+            refused[key] = unchanged(error)
     try:
         if changes and not request.body.validate_only:
             await node.topics.alter(changes)
@@ -137,21 +144,6 @@ async def alter(node: Node, request: Request, changed: Changed) -> Any:
     )
 
 
-async def _alter(node: Node, item: Any, changed: Changed, changes: Changes, *, validate_only: bool) -> None:
-    if item.resource_type == ConfigResource.BROKER:
-        try:
-            await _alter_settings(node, item, changed, validate_only=validate_only)
-        except SettingsError as error:
-            raise invalid(str(error)) from None
-        except OSError as error:
-            raise unchanged(error) from error
-    elif item.resource_type == ConfigResource.TOPIC:
-        topic, configs = _topic_configs(node, item, changed)
-        changes[topic] = configs
-    else:
-        raise invalid(no_configs(item))
-
-
 def _topic_configs(node: Node, item: Any, changed: Changed) -> tuple[TopicImage, dict[str, Any]]:
     """A topic and what is to be set for it. What is wrong with the values is told before that there is no
     such topic, as Apache Kafka does.
@@ -159,7 +151,7 @@ def _topic_configs(node: Node, item: Any, changed: Changed) -> tuple[TopicImage,
     name = item.resource_name
     if not name:
         raise invalid("there are no defaults of all topics to change: name a topic")
-    node.topics.check_name(name)
+    check_name(name)
     topic = node.topics.get(name)
     before = {} if topic is None else topic.configs
     try:
@@ -179,6 +171,16 @@ async def _alter_settings(node: Node, item: Any, changed: Changed, *, validate_o
     values = node.live.check(changed(before, partial(broker_rows, node), item.configs), for_all=for_all)
     if not validate_only:
         await node.live.set(for_all=for_all, values=values)
+
+
+async def _alter_group(node: Node, item: Any, changed: Changed, *, validate_only: bool) -> None:
+    name = item.resource_name
+    if not name:
+        raise invalid("Default group resources are not allowed.")
+    before = {key: str(value) for key, value in node.group_configs.of(name).items()}
+    values = node.group_configs.check(changed(before, partial(group_rows, node, name), item.configs))
+    if not validate_only:
+        await node.group_configs.set(name, values)
 
 
 def invalid(reason: str) -> KafkaError:

@@ -51,7 +51,10 @@ async def handle(node: Node, request: Request) -> Any:
             kind = repr(sorted(plan.configs.items()))
             if kind not in shown and request.version >= _CONFIGS_FROM:
                 shown[kind] = _shown_configs(node, request, plan)
-            answers.append(_answer(request, plan, shown.get(kind)))
+            made = {"topic_id": plan.id, "num_partitions": plan.partitions, "replication_factor": 1}
+            answers.append(
+                request.result("CreatableTopicResult", name=plan.name, configs=shown.get(kind), **made)
+            )
         else:
             answers.append(
                 request.result("CreatableTopicResult", refused[item.name], name=item.name, configs=[])
@@ -113,23 +116,17 @@ def _partition_count(node: Node, item: Any) -> int:
     if item.assignments:
         _check_assignments(node, item)
         return len(item.assignments)
-    check_replication_factor(item.replication_factor)
+    if item.replication_factor not in (_DEFAULT, 1):
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"replication factor {item.replication_factor}: there is one broker, ask for 1 or -1",
+        )
     if item.num_partitions < _DEFAULT or item.num_partitions == 0:
         raise KafkaError(
             ErrorCode.INVALID_PARTITIONS,
             f"{item.num_partitions} partitions: ask for 1 or more, or -1 for the default",
         )
-    count: int = item.num_partitions
-    return node.settings.num_partitions if count == _DEFAULT else count
-
-
-def check_replication_factor(factor: int) -> None:
-    """Raise KafkaError INVALID_REPLICATION_FACTOR for more than one replica: there is one broker."""
-    if factor not in (_DEFAULT, 1):
-        raise KafkaError(
-            ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"replication factor {factor}: there is one broker, ask for 1 or -1",
-        )
+    return _asked_for(node, item)
 
 
 def _check_assignments(node: Node, item: Any) -> None:
@@ -143,17 +140,6 @@ def _check_assignments(node: Node, item: Any) -> None:
             ErrorCode.INVALID_REPLICA_ASSIGNMENT, "assigned partitions must be 0, 1, 2 and so on"
         )
     check_placed(node, item.assignments)
-
-
-def _answer(request: Request, plan: TopicPlan, configs: PreparedArray | None) -> Any:
-    return request.result(
-        "CreatableTopicResult",
-        name=plan.name,
-        topic_id=plan.id,
-        num_partitions=plan.partitions,
-        replication_factor=1,
-        configs=configs,
-    )
 
 
 def _shown_configs(node: Node, request: Request, plan: TopicPlan) -> PreparedArray:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import ConsumerError
 from ._handlers import Handler, SendDeadLetter
-from ._key_queue import PartitionQueues
-from ._queues import Outcome, QueueScheduler
+from ._queues import Outcome, PartitionQueues, QueueScheduler
 from ._threads import DaemonThreads
 
 if TYPE_CHECKING:

@@ -44,16 +44,9 @@ class ConsumerService:
     ``drain_timeout_ms`` to finish, what is done is committed, then the partitions are released. The same
     happens at a stop.
 
-    ``health_port`` (None: off, 0: any free one) serves /healthz (200 while there is progress), /readyz (200
-    while there is, and the member has joined and is not stopping) and /metrics. ``stalled_after_ms`` is how
-    long work may wait without any being finished before both turn red. ``tracing`` makes an OpenTelemetry
-    span for each call of a handler (extra "tracing").
-
-    ``backlog_max_bytes`` bounds the records that are with handlers or wait for them. Each partition has an
-    equal share, at which its delivery pauses until half of it is done; others go on.
-
-    All other keyword arguments are settings of :class:`~kohort.consumer.AsyncGroupConsumer`; ``bootstrap``
-    and ``group`` are required (or ``bootstrap_servers`` and ``group_id``). Raises ConfigError for wrong ones.
+    Its own settings are in the table of docs/service.md; all other keyword arguments are settings of
+    :class:`~kohort.consumer.AsyncGroupConsumer`. ``bootstrap`` and ``group`` are required (or
+    ``bootstrap_servers`` and ``group_id``). Raises ConfigError for wrong ones.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -106,8 +99,6 @@ class ConsumerService:
             concurrency=concurrency,
             retry=retry,
             dead_letter=dead_letter,
-            batch=1,
-            takes_batches=False,
         )
 
     def batch_handler(
@@ -129,7 +120,6 @@ class ConsumerService:
         return self._register(
             topics,
             model=model,
-            lanes="partition",
             concurrency=concurrency,
             retry=retry,
             dead_letter=dead_letter,
@@ -314,12 +304,10 @@ class ConsumerService:
 
     @property
     def topics(self) -> list[str]:
-        """All topics that are read."""
         return [topic for handler in self._handlers for topic in handler.topics]
 
     @property
     def dead_letter_topics(self) -> list[str]:
-        """All dead-letter topics."""
         return sorted({handler.dead_letter for handler in self._handlers if handler.dead_letter is not None})
 
     @property

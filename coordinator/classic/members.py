@@ -11,7 +11,7 @@ from ...protocol.messages.join_group import JoinGroupResponse
 from ...protocol.messages.sync_group import SyncGroupResponse
 from ..engine.effects import Request
 from ..events import Cause, CauseKind, MemberFenced, MemberGone, MemberIdUnused, MemberJoined, quoted
-from ..groups import GroupShard, why_refused
+from ..groups import Group, GroupShard, why_refused
 from ..replies import join_failed
 from ..settings import NEW_MEMBER_JOIN_TIMEOUT_MS
 from .group import SESSION, ClassicGroup, Member, Protocols
@@ -21,7 +21,6 @@ _MAX_NAMES = 3
 
 
 def requested_protocols(request: Request) -> Protocols:
-    """The protocols of a JoinGroup."""
     return tuple((protocol.name, protocol.metadata or b"") for protocol in request.body.protocols)
 
 
@@ -78,7 +77,6 @@ def remove_member(shard: GroupShard, group: ClassicGroup, member: Member, cause:
 
 
 def about(member: Member, kind: CauseKind, text: str) -> Cause:
-    """A cause that is about a member."""
     return Cause(text, kind, member.member_id, member.instance_id, member.client_id, member.client_host)
 
 
@@ -107,7 +105,7 @@ def sender(request: Request, text: str, member_id: str, instance_id: str | None)
 
 def fence(
     shard: GroupShard,
-    group: ClassicGroup | None,
+    group: Group | None,
     request: Request,
     error: int,
     member_id: str,
@@ -164,7 +162,6 @@ def park_join(shard: GroupShard, group: ClassicGroup, member: Member, request: R
 
 
 def answer_join(shard: GroupShard, group: ClassicGroup, member: Member, reply: JoinGroupResponse) -> None:
-    """Answer the member's parked JoinGroup, if there is one."""
     request = member.parked_join
     if request is not None:
         member.parked_join = None

@@ -25,7 +25,7 @@ from ..events import (
     RebalanceCompleted,
     RebalanceStarted,
 )
-from ..groups import CONSUMER, GroupShard
+from ..groups import GroupShard
 from ..replies import protocol_told
 from .group import JOIN, SYNC, ClassicGroup, Member, RebalanceTrace, find, live
 from .members import answer_join, answer_join_error, answer_sync, late, remove_member, restart_session
@@ -51,7 +51,9 @@ def prepare(shard: GroupShard, group: ClassicGroup, cause: Cause, now_ms: int) -
     if group.state is GroupState.COMPLETING_REBALANCE:
         members = len(group.members)
         shard.tell(cause.event(GenerationAbandoned, group.group_id, group.generation, members=members))
-        _abandon_assignment(shard, group, now_ms)
+        for member in group.members.values():
+            member.assignment = b""
+        _answer_syncs(shard, group, ErrorCode.REBALANCE_IN_PROGRESS, now_ms)
     _trace(shard, group, cause, now_ms)
     group.pending_sync.clear()
     shard.timers.cancel((SYNC, group.group_id))
@@ -146,9 +148,7 @@ def set_assignment(
 
 def fail_assignment(shard: GroupShard, group: ClassicGroup, error: ErrorCode, now_ms: int) -> None:
     """The assignment could not be written: tell those that wait for it, and start over."""
-    for member in group.members.values():
-        if answer_sync(shard, member, SyncGroupResponse(0, error)):
-            restart_session(shard, group, member, now_ms)
+    _answer_syncs(shard, group, error, now_ms)
     text = f"the assignment could not be written: {error.name}"
     prepare(shard, group, Cause(text, CauseKind.NOT_WRITTEN), now_ms)
 
@@ -197,10 +197,9 @@ def _trace(shard: GroupShard, group: ClassicGroup, cause: Cause, now_ms: int) ->
         group.trace.add(cause)
 
 
-def _abandon_assignment(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
+def _answer_syncs(shard: GroupShard, group: ClassicGroup, error: ErrorCode, now_ms: int) -> None:
     for member in group.members.values():
-        member.assignment = b""
-        if answer_sync(shard, member, SyncGroupResponse(0, ErrorCode.REBALANCE_IN_PROGRESS)):
+        if answer_sync(shard, member, SyncGroupResponse(0, error)):
             restart_session(shard, group, member, now_ms)
 
 
@@ -261,11 +260,6 @@ def _note_end(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
             after=owners(group.members.values()),
         )
     )
-
-
-def empty_assignment_for(group: ClassicGroup) -> bytes:
-    """The assignment of a member to whom the leader gave nothing."""
-    return EMPTY_ASSIGNMENT if group.protocol_type == CONSUMER else b""
 
 
 def activate(shard: GroupShard, now_ms: int) -> None:

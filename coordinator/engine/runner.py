@@ -155,7 +155,6 @@ class ShardRunner(Generic[S]):
             return
 
     def step(self, request: Request) -> None:
-        """Take in a request."""
         self.shard.handle(request, self.clock_ms())
         self._carry_out()
 

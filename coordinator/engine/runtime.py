@@ -70,7 +70,6 @@ class ShardRuntime(Generic[S]):
         return f"{len(self._runners)} shards, {loading} of them loading"
 
     def __iter__(self) -> Iterator[ShardRunner[S]]:
-        """The runner of each shard."""
         return iter(self._runners.values())
 
     def open(self) -> None:
@@ -157,7 +156,6 @@ class ShardRuntime(Generic[S]):
             runner.wake()
 
     def partition_of(self, key: str) -> int:
-        """The partition of a key."""
         return partition_for(key, self._log.partition_count)
 
     async def _waited(self, key: str) -> bool:

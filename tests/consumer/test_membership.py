@@ -278,10 +278,10 @@ def test_a_leader_tells_all_members_when_partitions_wait_to_be_given_up() -> Non
     topics = {"orders": TopicInfo(2)}
     for protocol, note in ((RebalanceProtocol.COOPERATIVE, ANOTHER_ROUND), (RebalanceProtocol.EAGER, None)):
         assignor = CooperativeStickyAssignor() if note else RangeAssignor()
-        shares = assign(assignor, protocol, led, topics).assignments
+        shares = assign(assignor, protocol, led, topics)
         assert [decode_assignment(share).user_data for share in shares.values()] == [note, note]
     led.members["a"] = Member("a", Subscription(("orders",), owned=(P0,), generation=1))
-    shares = assign(CooperativeStickyAssignor(), RebalanceProtocol.COOPERATIVE, led, topics).assignments
+    shares = assign(CooperativeStickyAssignor(), RebalanceProtocol.COOPERATIVE, led, topics)
     assert [decode_assignment(share).user_data for share in shares.values()] == [LISTENING, LISTENING]
 
 

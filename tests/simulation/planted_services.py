@@ -22,7 +22,7 @@ SERVICE_BUGS = (
     _Bug(
         "what is said to be done beyond a gap outlives a cut of the log",
         "consumer.delivery:Delivery.known_to",
-        "buffer.session.cut(offset)",
+        "session.cut(offset)",
         "pass",
     ),
     _Bug(
@@ -91,7 +91,7 @@ SERVICE_BUGS = (
     ),
     _Bug(
         "records are delivered however many are not done",
-        "consumer.assembly:assemble",
+        "consumer.assembly:Parts.__init__",
         "max_undone=config.max_undone_records",
         "max_undone=100 * config.max_undone_records",
     ),

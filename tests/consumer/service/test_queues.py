@@ -1,7 +1,4 @@
-"""Key queues: order within one, a bound over all, batches, failures.
-
-Covers: consumer/service/_key_queue.py.
-"""
+"""Key queues: order within one, a bound over all, batches, failures."""
 
 from __future__ import annotations
 
@@ -10,8 +7,7 @@ import asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kohort.consumer.service._key_queue import RECORD_OVERHEAD_BYTES
-from kohort.consumer.service._queues import Outcome
+from kohort.consumer.service._queues import RECORD_OVERHEAD_BYTES, Outcome
 from tests.consumer.service.queues import ORDERS, OTHERS, Bench, Item, backlog_bytes, scheduler, settle
 
 lane_names = st.lists(st.integers(0, 5), min_size=1, max_size=60)

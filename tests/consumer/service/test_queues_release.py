@@ -7,7 +7,7 @@ import asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kohort.consumer.service._key_queue import Unfinished
+from kohort.consumer.service._queues import Unfinished
 from tests.consumer.service.queues import ORDERS, OTHERS, Bench, Item, backlog_bytes, scheduler, settle
 
 
