@@ -27,6 +27,7 @@ DOCUMENTS: Final = {
     "acls": "/kafka-acl",
     "scram-users": "/config/users",
     "client-quotas": "/config/quotas",
+    "groups": "/config/groups",
 }
 
 

@@ -10,12 +10,19 @@ from collections.abc import Iterable
 from typing import Any
 
 from ...protocol import GROUP_HISTORY_FEATURE, ApiKey, ErrorCode
-from ...protocol.messages.api_versions import ApiVersion, ApiVersionsResponse, SupportedFeatureKey
+from ...protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
 from .._node import Node
 from ._api import Request, ServedApi
 from ._guards import OPEN_TO_ALL
 
 _SOFTWARE_FROM = 3
+#: The feature that says that there are consumer groups (KIP-848), with its first and last version.
+_GROUP_FEATURE = ("group.version", 0, 1)
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?", re.ASCII)
 
 
@@ -25,10 +32,15 @@ async def handle(_node: Node, request: Request) -> Any:
         _SOFTWARE.fullmatch(body.client_software_name) and _SOFTWARE.fullmatch(body.client_software_version)
     ):
         return request.answer(error_code=ErrorCode.INVALID_REQUEST)
-    features = [SupportedFeatureKey(*GROUP_HISTORY_FEATURE)]
+    name, first, last = _GROUP_FEATURE
+    features = [SupportedFeatureKey(name, first, last)]
+    if ApiKey.DESCRIBE_GROUP_HISTORY in request.apis:
+        features.append(SupportedFeatureKey(*GROUP_HISTORY_FEATURE))
     return request.answer(
         api_keys=ranges(request.apis.values()),
-        supported_features=features if ApiKey.DESCRIBE_GROUP_HISTORY in request.apis else [],
+        supported_features=features,
+        finalized_features_epoch=0,
+        finalized_features=[FinalizedFeatureKey(name, last, last)],
     )
 
 

@@ -80,7 +80,10 @@ async def test_groups_members_and_offsets_are_those_that_kafka_answered(
         state = [found.group_state, found.protocol_type, found.protocol_data]
         assert state == [expected["state"], expected["protocol_type"], expected["protocol"]], group
         assert sorted(members) == sorted(expected["members"]), group
-        body = SimpleNamespace(groups=[SimpleNamespace(group_id=group, topics=None)], require_stable=True)
+        body = SimpleNamespace(
+            groups=[SimpleNamespace(group_id=group, topics=None, member_id=None, member_epoch=-1)],
+            require_stable=True,
+        )
         (fetched,) = (await coordinator.handle(ApiKey.OFFSET_FETCH, 9, body, CONTEXT)).groups
         offsets = [
             [t.name, p.partition_index, p.committed_offset, p.committed_leader_epoch, p.metadata]
