@@ -106,7 +106,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(autouse=True)
 def _process_state() -> Iterator[None]:
-    """Commands under test set levels of loggers and extend ``sys.path``: the next test has what was before."""
+    """Commands under test set levels of loggers and extend ``sys.path``: both are put back."""
     levels = {name: logging.getLogger(name).level for name in ("kohort", "kafka", "aiokafka")}
     path = sys.path[:]
     yield
