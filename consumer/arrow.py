@@ -56,7 +56,7 @@ _AT_ONCE = 1024
 
 
 class _Scratch(threading.local):
-    """Where a thread's runs lie while they are taken apart: fresh memory costs more than the work in it."""
+    """Memory in which a thread takes runs apart: fresh memory costs more than the work in it."""
 
     room = bytearray()
 

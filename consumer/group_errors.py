@@ -1,4 +1,4 @@
-"""How a member reacts to each error code of the group requests: one table for all of them.
+"""Reactions of a member to the error codes of the group requests: one table for all of them.
 
 Where Java's client rejoins at once, this one waits briefly with jitter, so that members do not rejoin in
 step.
@@ -12,7 +12,7 @@ from ..protocol import ApiKey, ErrorCode
 
 
 class Reaction(Enum):
-    """How a member goes on after an error."""
+    """A member's way to go on after an error."""
 
     OK = auto()
     #: Send the same request again after a back-off.

@@ -118,7 +118,7 @@ class Membership:
 
     @property
     def rebalance_protocol(self) -> RebalanceProtocol:
-        """How this member hands partitions over: the highest protocol that all its assignors support."""
+        """The highest rebalance protocol that all assignors of this member support."""
         return self._assignors.protocol
 
     @property
@@ -135,7 +135,7 @@ class Membership:
         return frozenset(self._subscription)
 
     def next_deadline(self) -> float | None:
-        """When to call ``advance`` at the latest; None while only a response can change anything."""
+        """The latest time to call ``advance``; None while only a response can change anything."""
         times = [self._rejoin_at] if self._may_begin_round() else []
         if self.state.heartbeats and (beat := self._heartbeats.deadline()) is not None:
             times.append(beat)

@@ -71,7 +71,7 @@ class Once:
         self._rows: dict[TopicPartition, StoredOffset] = {}
 
     def positions(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, StoredOffset]:
-        """Where to go on, for partitions that have been begun."""
+        """The stored offsets to go on at, of partitions that have been begun."""
         found = self.sink.positions(self.group, partitions)
         self._rows.update(found)
         return found
