@@ -1,6 +1,5 @@
-"""The broker settings of Apache Kafka 4.3.1 that mean nothing here: for replicas, controllers, threads, tiers
-of storage and what else one process with one copy does not have. They are taken with a warning, so that a
-``server.properties`` serves as it is.
+"""Broker settings of Apache Kafka 4.3.1 that mean nothing here: for replicas, controllers, threads, tiered
+storage. They are accepted with a warning, so that a ``server.properties`` can be used as it is.
 """
 
 from __future__ import annotations
