@@ -54,7 +54,7 @@ class LiveSettings:
             self._apply()
 
     async def set(self, *, for_all: bool, values: Values) -> None:
-        """Let ``values`` be all that is set, durably. Raises OSError, SettingsError; nothing is changed then."""
+        """Let ``values`` be all that is set, durably. Raises OSError, SettingsError; nothing changes then."""
         before = self.of_broker, self.of_all
         if for_all:
             self.of_all = values

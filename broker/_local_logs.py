@@ -178,7 +178,7 @@ class LocalLogs:
         return left
 
     def settle(self) -> Collection[UUID] | None:
-        """Make the new names of deleted partitions durable; which topics lack some, None if the disk fails."""
+        """Make the new names of deleted partitions durable; topics that lack some, None if the disk fails."""
         try:
             self._folder.sync()
         except OSError as error:
