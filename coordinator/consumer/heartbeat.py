@@ -200,12 +200,15 @@ def _heartbeat(
     restart_session(shard, group, member, now_ms)
     maybe_resolve(shard, group, now_ms)
     interval_ms = shard.state.config_of(group.group_id).heartbeat_interval_ms
-    tells = body.member_epoch == _JOINING or _is_full(body) or _numbers(before) != _numbers(member.current)
+    current = member.current
+    tells = body.member_epoch == _JOINING or _is_full(body)
+    if not tells and current is not before:
+        tells = _numbers(before) != _numbers(current)
     answer = ConsumerGroupHeartbeatResponse(
         member_id=member_id,
-        member_epoch=member.current.epoch,
+        member_epoch=current.epoch,
         heartbeat_interval_ms=interval_ms,
-        assignment=_told(member.current) if tells else None,
+        assignment=_told(current) if tells else None,
     )
     return changes.commit(), answer
 
