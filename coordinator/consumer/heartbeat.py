@@ -140,6 +140,8 @@ def check_request(shard: GroupShard, request: Request) -> None:
         wrong = "InstanceId can't be null."
     elif epoch < AWAY:
         wrong = "MemberEpoch is invalid."
+    elif (size := _size(body)) > (most := settings.kohort_member_max_metadata_bytes):
+        wrong = f"A subscription of {size} characters is too large: {most} are taken."
     if wrong:
         raise KafkaError(ErrorCode.INVALID_REQUEST, wrong)
     known = settings.consumer_assignors
@@ -442,6 +444,12 @@ def _owned(body: Any) -> Owned:
     for topic in body.topic_partitions:
         owned.setdefault(topic.topic_id, []).extend(topic.partitions)
     return owned
+
+
+def _size(body: Any) -> int:
+    """Characters of a subscription."""
+    names, regex = body.subscribed_topic_names, body.subscribed_topic_regex
+    return sum(map(len, names or ())) + len(regex or "")
 
 
 def _is_full(body: Any) -> bool:
