@@ -1,14 +1,16 @@
-"""confluent-kafka with ``group.protocol=consumer`` (KIP-848): joins, leaves, classic members beside it.
+"""confluent-kafka and Java with ``group.protocol=consumer`` (KIP-848), and classic members beside them.
 
 The same tests run on Apache Kafka with ``--bootstrap``.
 """
 
 from __future__ import annotations
 
+import subprocess
 import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import confluent_kafka
@@ -17,6 +19,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from kohort.protocol import ApiKey
 from tests.broker.wire import Wire
+from tests.clients.java import VERIFIABLE_CONSUMER, java_command
+from tests.clients.members import wait_until
 
 pytestmark = [pytest.mark.clients, pytest.mark.kafka]
 
@@ -151,6 +155,36 @@ def test_classic_members_become_consumers_one_after_the_other_and_the_other_way_
     readers.until_shared(6)
     readers.produce(30)
     readers.until(lambda: len(readers.got) == readers.sent)
+
+
+def test_javas_consumers_share_and_take_over_from_each_other(readers: Readers, tmp_path: Path) -> None:
+    config = tmp_path / "consumer.properties"
+    config.write_text("metadata.max.age.ms=1000\n")
+    command = [*java_command(), "-Xmx128m", VERIFIABLE_CONSUMER, "--bootstrap-server", readers.bootstrap]
+    command += ["--group-id", readers.group, "--topic", readers.topic, "--command-config", str(config)]
+    command += ["--group-protocol", "consumer"]
+    gone = subprocess.DEVNULL
+    processes = [subprocess.Popen(command, stdout=gone, stderr=gone) for _ in range(2)]
+    try:
+        wait_until(lambda: shares_told(readers) == [3, 3], "both have half")
+        processes[0].terminate()
+        wait_until(lambda: shares_told(readers) == [6], "who stays has all")
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def shares_told(readers: Readers) -> list[int]:
+    """The number of partitions of each member, as the broker describes the group."""
+    with Wire(readers.bootstrap, timeout_s=30) as wire:
+        answer = wire.call(
+            ApiKey.CONSUMER_GROUP_DESCRIBE, 1, group_ids=[readers.group], include_authorized_operations=False
+        )
+    members = answer.groups[0].members
+    return sorted(
+        sum(len(topic.partitions) for topic in member.assignment.topic_partitions) for member in members
+    )
 
 
 def readers_have_regex(readers: Readers) -> bool:
