@@ -76,19 +76,20 @@ async def test_others_go_on_while_many_topics_are_made_and_none_of_the_names_is_
         assert all(broker.topics.get(f"t.{number}") for number in range(9))
 
 
-class TestMadeAnew:
-    def test_a_topic_made_anew_begins_at_0(self, wire: Wire, name: str) -> None:
-        create_topic(wire, name)
-        produce(wire, name, batch(10))
-        assert delete_records(wire, name, 7) == 0
-        delete_topics(wire, name)
-        create_topic(wire, name)
-        assert produce(wire, name, batch(2)).base_offset == 0
-        assert [offset_at(wire, name, each).offset for each in (EARLIEST, LATEST)] == [0, 2]
-        assert fetch(wire, name, 0)[0].error_code == 0
+def test_metadata_does_not_know_a_topic_that_is_just_being_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_turns, "SLICE_S", 0.0)
+    monkeypatch.setattr(_topics, "_ADDED_AT_ONCE", 1)
 
-    def test_also_after_a_crash(self, tmp_path: Path) -> None:
-        with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
+    def ask(wire: Wire, name: str) -> int:
+        asked = part(ApiKey.METADATA, 12, "MetadataRequestTopic", name=name, topic_id=None)
+        create = name == "last"
+        answer = wire.call(ApiKey.METADATA, 12, topics=[asked], allow_auto_topic_creation=create)
+        code: int = answer.topics[0].error_code
+        return code
+
+    with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
             create_topic(wire, "orders")
             produce(wire, "orders", batch(10))
             assert delete_records(wire, "orders", 7) == 0
