@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ..cluster import ClusterImage, Document, ProducerIds
 from ..coordinator import GroupCoordinator
+from ..transactions import TransactionCoordinator
 from ._live_settings import LiveSettings
 from ._local_logs import LocalLogs
 from ._settings import BrokerSettings
@@ -31,6 +32,7 @@ class Node:
     topics: Topics
     logs: LocalLogs
     coordinator: GroupCoordinator
+    transactions: TransactionCoordinator
     producer_ids: ProducerIds
     scram_users: ScramUsers
     now_ms: Callable[[], int]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Iterable, Iterator
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import Protocol
 from uuid import UUID
@@ -23,6 +23,7 @@ from ..log import (
     DataFolderError,
     NoDescriptorsError,
     PartitionLog,
+    Producer,
     ReadInfo,
     Result,
     Salvaged,
@@ -183,6 +184,21 @@ class Partition:
     def last_stable_offset(self) -> int:
         log = self.open()
         return 0 if log is None else log.last_stable_offset
+
+    def producers(self) -> Iterable[Producer]:
+        """The idempotent and transactional producers that have written here."""
+        log = self.open()
+        return () if log is None else log.producers
+
+    def producer(self, producer_id: int) -> Producer | None:
+        """One of them; None if it has not written here, or not for long."""
+        log = self.open()
+        return None if log is None else log.producers.get(producer_id)
+
+    def has_open_transaction(self, producer_id: int, epoch: int) -> bool:
+        """Return whether a producer of this epoch has a transaction open here."""
+        found = self.producer(producer_id)
+        return found is not None and found.epoch == epoch and found.transaction_start >= 0
 
     def open(self) -> PartitionLog | None:
         """The files, None if there are none or they are damaged. Raises KafkaError if no file can be opened

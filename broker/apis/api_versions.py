@@ -10,13 +10,25 @@ from collections.abc import Iterable
 from typing import Any
 
 from ...protocol import GROUP_HISTORY_FEATURE, ApiKey, ErrorCode
-from ...protocol.messages.api_versions import ApiVersion, ApiVersionsResponse, SupportedFeatureKey
+from ...protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+from ...transactions import EPOCH_BUMP_VERSION
 from .._node import Node
 from ._api import Request, ServedApi
 from ._errors import AT_TOP
 from ._guards import OPEN_TO_ALL
 
 _SOFTWARE_FROM = 3
+
+#: The feature that tells which protocol transactions run by (KIP-890); it may be 0, which older versions of
+#: this API cannot say of a feature that is supported.
+TRANSACTION_VERSION = "transaction.version"
+_FROM_ZERO_FROM = 4
+
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?", re.ASCII)
 
 
@@ -27,9 +39,15 @@ async def handle(_node: Node, request: Request) -> Any:
     ):
         return request.answer(error_code=ErrorCode.INVALID_REQUEST)
     features = [SupportedFeatureKey(*GROUP_HISTORY_FEATURE)]
+    if ApiKey.DESCRIBE_GROUP_HISTORY not in request.apis:
+        features.clear()
+    if request.version >= _FROM_ZERO_FROM:
+        features.append(SupportedFeatureKey(TRANSACTION_VERSION, 0, EPOCH_BUMP_VERSION))
     return request.answer(
         api_keys=ranges(request.apis.values()),
-        supported_features=features if ApiKey.DESCRIBE_GROUP_HISTORY in request.apis else [],
+        supported_features=features,
+        finalized_features_epoch=0,
+        finalized_features=[FinalizedFeatureKey(TRANSACTION_VERSION, EPOCH_BUMP_VERSION, EPOCH_BUMP_VERSION)],
     )
 
 

@@ -5,27 +5,33 @@ acks=0 has no answer: an error closes the connection, as Apache Kafka does, so t
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...log import RecordsError
 from ...protocol import (
     BATCH_OVERHEAD,
     ApiKey,
+    BatchHeader,
     CorruptBatchError,
     ErrorCode,
     KafkaError,
     ProtocolError,
+    TopicPartition,
     parse_batch_header,
 )
+from .._names import INTERNAL
 from .._node import Node
+from .._partition import Partition
+from .._transactions import Writer
 from ..authorizer import Operation, ResourceType, right
 from ._api import Asked, Guard, Request, ServedApi
 from ._errors import Level, in_elements, same
 from ._guards import refusal, topic_name, topics
 from ._lookup import find_partition
+from ._transactions import written_name
 
 _ACKS = (-1, 0, 1)
 _TOPIC_IDS_FROM = 13
@@ -52,6 +58,20 @@ _WITHOUT_START = frozenset(
 
 _ALL_REPLICAS = -1
 
+#: Version from which TRANSACTION_ABORTABLE is known, and from which the first batch adds its partition to the
+#: transaction (KIP-890).
+_ABORTABLE_FROM, _ADDS_FROM = 11, 12
+
+#: What a client is to try again, in the words of an error that every version tries again.
+_NOT_VERIFIED = frozenset(
+    {
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+
 
 @dataclass(slots=True)
 class _Outcome:
@@ -66,8 +86,15 @@ class _Outcome:
 
 async def handle(node: Node, request: Request) -> Any:
     body = request.body
+    writing = None if body.transactional_id is None else await _in_transaction(node, request)
     appended = [
-        (topic, [(data.index, await _append(node, request, topic, data)) for data in topic.partition_data])
+        (
+            topic,
+            [
+                (data.index, await _append(node, request, topic, data, writing))
+                for data in topic.partition_data
+            ],
+        )
         for topic in body.topic_data
     ]
     # everything is appended before the first flush is waited for: they go on side by side
@@ -126,7 +153,68 @@ def _record_errors(request: Request, error: KafkaError | None) -> list[Any]:
     ]
 
 
-async def _append(node: Node, request: Request, topic: Any, data: Any) -> _Outcome:
+class _Writing(NamedTuple):
+    """The transaction that a request writes in, and what the coordinator says of its partitions."""
+
+    writer: Writer
+    errors: Mapping[TopicPartition, ErrorCode]
+    knows_abortable: bool
+
+    def check(self, node: Node, partition: Partition, header: BatchHeader) -> None:
+        """Raise KafkaError for a batch that may not be written now."""
+        place = TopicPartition(partition.topic.name, partition.index)
+        # the look of a moment ago is repeated: the transaction may have ended since
+        error = self.errors.get(place) or self.writer.verify(node, place)
+        if error in _NOT_VERIFIED:
+            raise KafkaError(
+                ErrorCode.NOT_ENOUGH_REPLICAS, f"the transaction cannot be verified now: {error.name}"
+            )
+        if error:
+            name = written_name(error, knows_abortable=self.knows_abortable)
+            raise KafkaError(name, "the partition is not in the producer's open transaction")
+        producer = partition.producer(header.producer_id)
+        if self.writer.adds and header.base_sequence > 0 and (producer is None or not producer.batches):
+            raise KafkaError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"the first sequence number of a producer is 0, not {header.base_sequence}",
+            )
+
+
+async def _in_transaction(node: Node, request: Request) -> _Writing | None:
+    """Verify the partitions of transactional batches, and add those that may be added; None if there are
+    none. Raises KafkaError INVALID_PRODUCER_ID_MAPPING for batches of several producers.
+    """
+    places = []
+    producers: set[tuple[int, int]] = set()
+    for topic in request.body.topic_data:
+        for data in topic.partition_data:
+            header = _header_of(data.records)
+            if header is None or not header.transactional or header.producer_id < 0:
+                continue
+            producers.add((header.producer_id, header.producer_epoch))
+            name: str = topic.name or node.topics.name_of(topic.topic_id) or ""
+            if 0 <= data.index < (node.topics.count_of(name) or 0) and name not in INTERNAL:
+                places.append(TopicPartition(name, data.index))
+    if len(producers) > 1:
+        raise KafkaError(
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING, "transactional batches of more than one producer"
+        )
+    if not producers:
+        return None
+    ((producer_id, epoch),) = producers
+    adds = request.version >= _ADDS_FROM
+    writer = Writer(request.body.transactional_id, producer_id, epoch, adds)
+    return _Writing(writer, await writer.admit(node, places), request.version >= _ABORTABLE_FROM)
+
+
+def _header_of(records: bytes | None) -> BatchHeader | None:
+    try:
+        return None if records is None else parse_batch_header(records)
+    except CorruptBatchError:
+        return None  # which is told later
+
+
+async def _append(node: Node, request: Request, topic: Any, data: Any, writing: _Writing | None) -> _Outcome:
     by_id = request.version >= _TOPIC_IDS_FROM
     find = partial(find_partition, node, topic.name, topic.topic_id, data.index, by_id=by_id)
     try:
@@ -148,6 +236,8 @@ async def _append(node: Node, request: Request, topic: Any, data: Any) -> _Outco
             config = partition.topic.config
             checked = await node.long_work.run(partition.check(records, now_ms=node.now_ms()))
             partition = find()
+        if writing is not None and checked.header.transactional and checked.header.producer_id >= 0:
+            writing.check(node, partition, checked.header)
         info = partition.append(records, now_ms=node.now_ms(), checked=checked)
     except KafkaError as error:
         start = -1 if error.code in _WITHOUT_START else partition.log_start_offset
@@ -183,11 +273,10 @@ def _check(request: Request, records: bytes | None) -> bytes:
     if header.size < len(records):
         _check_behind(records, header.size)
         records = records[: header.size]
-    if header.transactional:
-        named = request.body.transactional_id is not None
+    if header.transactional and request.body.transactional_id is None:
         raise KafkaError(
-            ErrorCode.INVALID_TXN_STATE if named else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-            "transactions are not offered by this broker",
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+            "a transactional batch without a transactional id",
         )
     return records
 
