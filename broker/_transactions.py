@@ -18,6 +18,7 @@ from ..protocol import ErrorCode, KafkaError, TopicPartition
 from ..transactions import EPOCH_BUMP_VERSION, Add, TransactionMarker
 from ._names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ._node import Node
+from ._partition import Partition
 
 log = logging.getLogger("kohort.broker")
 
@@ -44,17 +45,29 @@ class Writer(NamedTuple):
     producer_epoch: int
     adds: bool
 
+    def known(self, partition: Partition) -> ErrorCode | None:
+        """Return whether it may write as the partition itself knows it; None if the coordinator is to be
+        asked: it has no transaction open there.
+        """
+        found = partition.producer(self.producer_id)
+        if found is None or found.epoch < self.producer_epoch:
+            return None
+        if found.epoch > self.producer_epoch:
+            return ErrorCode.INVALID_PRODUCER_EPOCH
+        return None if found.transaction_start < 0 else ErrorCode.NONE
+
     def verify(self, node: Node, place: TopicPartition) -> ErrorCode:
         """Return whether it may write to a partition of this broker now."""
-        partition = node.logs.partition(*place)
-        if partition.has_open_transaction(self.producer_id, self.producer_epoch):
-            return ErrorCode.NONE
+        known = self.known(node.logs.partition(*place))
+        if known is not None:
+            return known
         return node.transactions.verify(self.transactional_id, self.producer_id, self.producer_epoch, place)
 
     async def admit(self, node: Node, places: Iterable[TopicPartition]) -> dict[TopicPartition, ErrorCode]:
         """As ``verify``, of several partitions; those that are missing are added if this writer adds."""
         errors = {place: self.verify(node, place) for place in places}
-        missing = [place for place, error in errors.items() if error]
+        fenced = ErrorCode.INVALID_PRODUCER_EPOCH
+        missing = [place for place, error in errors.items() if error and error is not fenced]
         if self.adds and missing:
             error = await self._added(node, missing)
             errors.update(dict.fromkeys(missing, error))
@@ -94,8 +107,10 @@ async def write_marker(node: Node, place: TopicPartition, marker: TransactionMar
     if place.topic == OFFSETS_TOPIC:
         told = Marker(committed, coordinator_epoch)
         return await node.coordinator.write_marker(place.partition, producer_id, epoch, told)
+    partition = node.logs.partition(*place)
+    partition.unverified.end(producer_id)
     try:
-        OffsetsStore({0: node.logs.partition(*place)}).append(
+        OffsetsStore({0: partition}).append(
             0,
             (),
             node.now_ms(),

@@ -160,41 +160,35 @@ class _Writing(NamedTuple):
     errors: Mapping[TopicPartition, ErrorCode]
     knows_abortable: bool
 
-    def check(self, node: Node, partition: Partition, header: BatchHeader) -> None:
-        """Raise KafkaError for a batch that may not be written now."""
+    def refusal(self, node: Node, partition: Partition) -> KafkaError | None:
+        """The reason why a partition may not be written to now, if there is one."""
         place = TopicPartition(partition.topic.name, partition.index)
-        # the look of a moment ago is repeated: the transaction may have ended since
         error = self.errors.get(place) or self.writer.verify(node, place)
+        if not error:
+            return None
         if error in _NOT_VERIFIED:
-            raise KafkaError(
-                ErrorCode.NOT_ENOUGH_REPLICAS, f"the transaction cannot be verified now: {error.name}"
-            )
-        if error:
-            name = written_name(error, knows_abortable=self.knows_abortable)
-            raise KafkaError(name, "the partition is not in the producer's open transaction")
-        producer = partition.producer(header.producer_id)
-        if self.writer.adds and header.base_sequence > 0 and (producer is None or not producer.batches):
-            raise KafkaError(
-                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"the first sequence number of a producer is 0, not {header.base_sequence}",
-            )
+            text = f"the transaction cannot be verified now: {error.name}"
+            return KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, text)
+        name = written_name(error, knows_abortable=self.knows_abortable)
+        return KafkaError(name, "the partition is not in the producer's open transaction")
 
 
 async def _in_transaction(node: Node, request: Request) -> _Writing | None:
     """Verify the partitions of transactional batches, and add those that may be added; None if there are
     none. Raises KafkaError INVALID_PRODUCER_ID_MAPPING for batches of several producers.
     """
-    places = []
+    adds = request.version >= _ADDS_FROM
+    headers: dict[TopicPartition, BatchHeader] = {}
     producers: set[tuple[int, int]] = set()
     for topic in request.body.topic_data:
         for data in topic.partition_data:
-            header = _header_of(data.records)
-            if header is None or not header.transactional or header.producer_id < 0:
+            header = _of_transaction(data.records)
+            if header is None:
                 continue
             producers.add((header.producer_id, header.producer_epoch))
             name: str = topic.name or node.topics.name_of(topic.topic_id) or ""
             if 0 <= data.index < (node.topics.count_of(name) or 0) and name not in INTERNAL:
-                places.append(TopicPartition(name, data.index))
+                headers[TopicPartition(name, data.index)] = header
     if len(producers) > 1:
         raise KafkaError(
             ErrorCode.INVALID_PRODUCER_ID_MAPPING, "transactional batches of more than one producer"
@@ -202,16 +196,21 @@ async def _in_transaction(node: Node, request: Request) -> _Writing | None:
     if not producers:
         return None
     ((producer_id, epoch),) = producers
-    adds = request.version >= _ADDS_FROM
     writer = Writer(request.body.transactional_id, producer_id, epoch, adds)
-    return _Writing(writer, await writer.admit(node, places), request.version >= _ABORTABLE_FROM)
+    for place, header in headers.items():
+        partition = node.logs.partition(*place)
+        if writer.known(partition) is None:
+            partition.unverified.begin(header, from_zero=adds)
+    return _Writing(writer, await writer.admit(node, headers), request.version >= _ABORTABLE_FROM)
 
 
-def _header_of(records: bytes | None) -> BatchHeader | None:
+def _of_transaction(records: bytes | None) -> BatchHeader | None:
+    """The header of a batch that is part of a producer's transaction; None for any other."""
     try:
-        return None if records is None else parse_batch_header(records)
+        header = parse_batch_header(records or b"")
     except CorruptBatchError:
         return None  # which is told later
+    return header if header.transactional and header.producer_id >= 0 else None
 
 
 async def _append(node: Node, request: Request, topic: Any, data: Any, writing: _Writing | None) -> _Outcome:
@@ -227,6 +226,10 @@ async def _append(node: Node, request: Request, topic: Any, data: Any, writing: 
         records = _check(request, data.records)
         if request.body.acks not in _ACKS:
             raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={request.body.acks}: use -1, 0 or 1")
+        if writing is not None and _of_transaction(records) is None:
+            writing = None
+        if writing is not None and (refused := writing.refusal(node, partition)) is not None:
+            raise refused
     except KafkaError as error:
         return _Outcome(error=error)
     try:
@@ -236,9 +239,14 @@ async def _append(node: Node, request: Request, topic: Any, data: Any, writing: 
             config = partition.topic.config
             checked = await node.long_work.run(partition.check(records, now_ms=node.now_ms()))
             partition = find()
-        if writing is not None and checked.header.transactional and checked.header.producer_id >= 0:
-            writing.check(node, partition, checked.header)
+        if writing is not None:
+            # the transaction may have ended since
+            if (refused := writing.refusal(node, partition)) is not None:
+                return _Outcome(error=refused)
+            partition.unverified.check(checked.header, partition.producer(checked.header.producer_id))
         info = partition.append(records, now_ms=node.now_ms(), checked=checked)
+        if writing is not None and not info.duplicate:
+            partition.unverified.end(checked.header.producer_id)
     except KafkaError as error:
         start = -1 if error.code in _WITHOUT_START else partition.log_start_offset
         return _Outcome(log_start_offset=start, error=error)

@@ -43,6 +43,8 @@ async def handle(node: Node, request: Request) -> Any:
 
 
 async def _write(node: Node, place: TopicPartition, marker: TransactionMarker, *, rises: bool) -> ErrorCode:
+    if marker.producer_id < 0:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
     if rises and 0 <= place.partition < (node.topics.count_of(place.topic) or 0):
         producer = node.logs.partition(*place).producer(marker.producer_id)
         if producer is not None and marker.producer_epoch <= producer.epoch:
