@@ -55,7 +55,6 @@ class Screen:
         self.write("\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n")
 
     def document(self, value: Any, *, one_line: bool = False) -> None:
-        """Print a JSON document."""
         self._end_progress()
         self.write(document(value, indent=None if one_line else 2) + "\n")
 
@@ -70,7 +69,6 @@ class Screen:
         print(f"({words})", file=sys.stderr)
 
     def progress(self, done: int, total: int) -> None:
-        """Show the progress of a long read."""
         if sys.stderr.isatty():
             self._progressing = True
             sys.stderr.write(f"\rread {done:,} of at most {total:,} offsets of __consumer_offsets ")
@@ -97,5 +95,4 @@ def plain(value: Any) -> Any:
 
 
 def document(value: Any, *, indent: int | None = 2) -> str:
-    """One JSON document."""
     return json.dumps(plain(value), indent=indent, ensure_ascii=False)

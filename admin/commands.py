@@ -17,14 +17,8 @@ TIMEOUT_S: Final = 15.0
 #: States and types of groups of every kind (KIP-518, KIP-848, KIP-932, KIP-1071). A broker answers with no
 #: group at all where the name is none of these.
 _STATES: Final = (
-    "PreparingRebalance",
-    "CompletingRebalance",
-    "Stable",
-    "Dead",
-    "Empty",
-    "Assigning",
-    "Reconciling",
-    "NotReady",
+    *("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty"),
+    *("Assigning", "Reconciling", "NotReady"),
 )
 _TYPES: Final = ("classic", "consumer", "share", "streams")
 

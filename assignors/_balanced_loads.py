@@ -74,9 +74,8 @@ class _Search:
             high = max(self.loads[m] for m in bits(active))
             seen = self._lower(active, high)
             members = list(bits(seen))
-            blocks.append(
-                Block(members, max(self.loads[m] for m in members), sum(self.loads[m] for m in members))
-            )
+            loads = [self.loads[m] for m in members]
+            blocks.append(Block(members, max(loads), sum(loads)))
             active &= ~seen
         return BalancedLoads(self.given, blocks)
 
@@ -231,15 +230,8 @@ def explain_balance(topics: Mapping[str, TopicInfo], members: Mapping[str, Membe
     for block in best.blocks:
         # every subscriber of a topic that is held in a block is in it or in one before
         mine = sorted({t for m in block.members for t in group.wanted[m] if best.given[t][m]})
-        limits.append(
-            BalanceLimit(
-                tuple(group.member_ids[m] for m in block.members),
-                tuple(group.topics[t] for t in mine),
-                block.total,
-                block.high,
-                block.low,
-            )
-        )
+        names, wanted = (group.member_ids[m] for m in block.members), (group.topics[t] for t in mine)
+        limits.append(BalanceLimit(tuple(names), tuple(wanted), block.total, block.high, block.low))
     return limits
 
 

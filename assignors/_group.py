@@ -116,10 +116,7 @@ class EquivalenceClasses:
     def of(cls, group: Group) -> EquivalenceClasses:
         """Classes by subscribers alone."""
         nobody = frozenset[int]()
-        return cls._of(
-            group,
-            ((t, nobody, range(*bounds)) for t, bounds in enumerate(pairwise(group.starts))),
-        )
+        return cls._of(group, ((t, nobody, range(*ends)) for t, ends in enumerate(pairwise(group.starts))))
 
     @classmethod
     def in_racks(

@@ -16,7 +16,7 @@ from heapq import heapify, heapreplace
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from ..protocol import Subscription, TopicPartition
+from ..protocol import TopicPartition
 from .base import GroupAssignment, Member, RebalanceProtocol, TopicInfo, in_member_order
 from .user_data import NO_GENERATION, Claim, cooperative_claim, decode_sticky, encode_sticky
 from .weights import Measure, MeasuringAssignor, Weights, WeightSource, whole_weights
@@ -133,15 +133,8 @@ class _Loads:
                 cost = _cost(item, light) + (_cost(taken, heavy) if taken else 0)
                 if budget is not None and cost > budget:
                     continue
-                two = taken is not None
-                key = (
-                    max(left, self.tolerance),
-                    cost,
-                    two,
-                    left,
-                    item.partition,
-                    taken.partition if taken else (),
-                )
+                partitions = (item.partition, taken.partition if taken else ())
+                key = (max(left, self.tolerance), cost, taken is not None, left, *partitions)
                 if best is None or key < best[0]:
                     best = key, _Exchange(item, light, taken, cost)
         return None if best is None else best[1]
@@ -207,12 +200,11 @@ class BalancedByWeightAssignor(MeasuringAssignor):
         ordered = in_member_order(members.values())
         wanted = [frozenset(topic for topic in member.topics if topic in topics) for member in ordered]
         owned = _newest([cooperative_claim(member.subscription) for member in ordered])
-        before = {**_newest([_last_held(member.subscription) for member in ordered]), **owned}
-        items = self._items(topics, wanted, before)
-        group = (
-            tuple((m.member_id, m.topics) for m in ordered),
-            {t: topics[t].partition_count for t in topics},
-        )
+        # the last assignment, revoked or not, is all there is to go by in an eager round
+        held = _newest([decode_sticky(member.user_data) for member in ordered])
+        items = self._items(topics, wanted, {**held, **owned})
+        subscribed = tuple((m.member_id, m.topics) for m in ordered)
+        group = (subscribed, {t: topics[t].partition_count for t in topics})
         names = [member.member_id for member in ordered]
         self._share(items, wanted, names, finishing=group == self._meant_in)
         self._meant, self._meant_in = {}, group
@@ -238,10 +230,9 @@ class BalancedByWeightAssignor(MeasuringAssignor):
         items = []
         for partition, weight in whole_weights(weights, partitions).items():
             owner = before.get(partition, -1)
-            mine = owner >= 0 and partition.topic in wanted[owner]
-            items.append(
-                _WeightedPartition(partition, weight, takers[partition.topic], owner if mine else -1)
-            )
+            if owner >= 0 and partition.topic not in wanted[owner]:
+                owner = -1
+            items.append(_WeightedPartition(partition, weight, takers[partition.topic], owner))
         return items
 
     def _share(
@@ -274,11 +265,6 @@ class BalancedByWeightAssignor(MeasuringAssignor):
 
     def on_assignment(self, partitions: Sequence[TopicPartition], generation: int) -> None:
         self._partitions, self._generation = tuple(partitions), generation
-
-
-def _last_held(subscription: Subscription) -> Claim:
-    """The member's last assignment, revoked or not: all there is to go by in an eager round."""
-    return decode_sticky(subscription.user_data)
 
 
 def _newest(claims: Sequence[Claim]) -> dict[TopicPartition, int]:

@@ -54,11 +54,10 @@ def check_valid(make: MakeAssignor, case: Case) -> None:
     """Each member has an entry, each partition exists, is wanted and given once; the input stays as it is."""
     topics, members = dict(case.topics), dict(case.members)
     assignor = make()
-    answer = _assign(assignor, case, topics, members)
-    if topics != dict(case.topics):
-        raise _failure(assignor, case, "changed the topics it was given")
-    if members != dict(case.members):
-        raise _failure(assignor, case, "changed the members it was given")
+    answer = _assign(assignor, case, members, topics)
+    for what, before, after in (("topics", case.topics, topics), ("members", case.members, members)):
+        if after != dict(before):
+            raise _failure(assignor, case, f"changed the {what} it was given")
     problems = validate_assignment(topics, members, answer, _protocol(assignor))
     unsafe = [str(problem) for problem in problems if problem.kind.unsafe]
     if unsafe:
@@ -105,7 +104,7 @@ def check_stable(make: MakeAssignor, case: Case) -> None:
     answer = done.answers[-1]
     if done.problems:
         raise _failure(assignor, case, f"round {len(done.answers)}: {_few(map(str, done.problems))}", answer)
-    again = _assign(make(), case, case.topics, done.members)
+    again = _assign(make(), case, done.members)
     if _as_sets(again) != _as_sets(answer):
         words = f"moves partitions although nothing has changed: {again} after"
         raise _failure(assignor, case, words, answer)
@@ -118,13 +117,12 @@ CHECKS = (check_valid, check_complete, check_order_independent, check_stable)
 def _assign(
     assignor: Assignor,
     case: Case,
-    topics: Mapping[str, TopicInfo] | None = None,
     members: Mapping[str, Member] | None = None,
+    topics: Mapping[str, TopicInfo] | None = None,
 ) -> GroupAssignment:
+    topics, members = case.topics if topics is None else topics, case.members if members is None else members
     try:
-        return assignor.assign(
-            case.topics if topics is None else topics, case.members if members is None else members
-        )
+        return assignor.assign(topics, members)
     except Exception as error:
         raise _failure(assignor, case, f"raised {error!r}") from error
 
@@ -133,47 +131,31 @@ def standard_cases() -> list[Case]:
     """Groups at the limits, and some between: every assignor must handle them."""
     orders, clicks = TopicInfo(6), TopicInfo(3)
     both = {"orders": orders, "clicks": clicks}
-    racks = tuple(frozenset({f"r{number % 3}"}) for number in range(6))
+    in_racks = {"orders": TopicInfo(6, tuple(frozenset({f"r{number % 3}"}) for number in range(6)))}
+    rnd, many = random.Random(1), [f"t{i}" for i in range(6)]
+    of_many = {f"c{i}": " ".join(rnd.sample(many, rnd.randint(1, 6))) for i in range(20)}
+    alike = {f"c{i}": "clicks" for i in range(12)}
     return [
         Case("no members", both, {}),
-        Case("no topics", {}, _group(a=["orders"], b=["orders"])),
-        Case("a topic without partitions", {"orders": TopicInfo(0)}, _group(a=["orders"])),
-        Case("one member", both, _group(a=["orders", "clicks"])),
-        Case(
-            "more members than partitions",
-            {"clicks": clicks},
-            _group(**{f"c{i}": ["clicks"] for i in range(12)}),
-        ),
-        Case("a topic named twice", both, _group(a=["orders", "orders"], b=["orders", "clicks"])),
-        Case(
-            "a topic that does not exist",
-            both,
-            _group(a=["orders", "gone"], b=["gone", "clicks"], c=["gone"]),
-        ),
-        Case("a topic nobody wants", both, _group(a=["orders"], b=["orders"])),
-        Case("an idle member", both, _group(a=["orders", "clicks"], b=[], c=["orders", "clicks"])),
-        Case("subscriptions that overlap", both, _group(a=["orders"], b=["orders", "clicks"], c=["clicks"])),
-        Case(
-            "static and dynamic members",
-            both,
-            _with_instances(_group(a=["orders"], b=["orders"], c=["clicks"])),
-        ),
-        Case(
-            "racks",
-            {"orders": TopicInfo(6, racks)},
-            _with_racks(_group(a=["orders"], b=["orders"], c=["orders"])),
-        ),
-        Case(
-            "claims that are wrong",
-            both,
-            _with_claims(_group(a=["orders", "clicks"], b=["orders"], c=["clicks"])),
-        ),
-        Case("many", {f"t{i}": TopicInfo(7 * i) for i in range(6)}, _many_members()),
+        Case("no topics", {}, _group(a="orders", b="orders")),
+        Case("a topic without partitions", {"orders": TopicInfo(0)}, _group(a="orders")),
+        Case("one member", both, _group(a="orders clicks")),
+        Case("more members than partitions", {"clicks": clicks}, _group(**alike)),
+        Case("a topic named twice", both, _group(a="orders orders", b="orders clicks")),
+        Case("a topic that does not exist", both, _group(a="orders gone", b="gone clicks", c="gone")),
+        Case("a topic nobody wants", both, _group(a="orders", b="orders")),
+        Case("an idle member", both, _group(a="orders clicks", b="", c="orders clicks")),
+        Case("subscriptions that overlap", both, _group(a="orders", b="orders clicks", c="clicks")),
+        Case("static and dynamic members", both, _with_instances(_group(a="orders", b="orders", c="clicks"))),
+        Case("racks", in_racks, _with_racks(_group(a="orders", b="orders", c="orders"))),
+        Case("claims that are wrong", both, _with_claims(_group(a="orders clicks", b="orders", c="clicks"))),
+        Case("many", {name: TopicInfo(7 * i) for i, name in enumerate(many)}, _group(**of_many)),
     ]
 
 
-def _group(**topics: list[str]) -> dict[str, Member]:
-    return {name: Member(name, Subscription(tuple(wanted))) for name, wanted in topics.items()}
+def _group(**topics: str) -> dict[str, Member]:
+    """Members by name, with the names of the topics that each subscribes to."""
+    return {name: Member(name, Subscription(tuple(wanted.split()))) for name, wanted in topics.items()}
 
 
 def _with_instances(members: dict[str, Member]) -> dict[str, Member]:
@@ -196,18 +178,13 @@ def _with_claims(members: dict[str, Member]) -> dict[str, Member]:
         "b": (5, [("orders", 0), ("orders", -1), ("clicks", 2)]),
         "c": (3, [("orders", 1), ("clicks", 0), ("clicks", 2)]),
     }
-    return {name: _owning(one, *claims[name]) for name, one in members.items()}
-
-
-def _owning(member: Member, generation: int, owned: Iterable[tuple[str, int]]) -> Member:
-    partitions = tuple(TopicPartition(topic, number) for topic, number in owned)
-    return replace(member, subscription=replace(member.subscription, owned=partitions, generation=generation))
-
-
-def _many_members() -> dict[str, Member]:
-    rnd = random.Random(1)
-    names = [f"t{i}" for i in range(6)]
-    return _group(**{f"c{i}": rnd.sample(names, rnd.randint(1, 6)) for i in range(20)})
+    claiming = {}
+    for name, one in members.items():
+        generation, owned = claims[name]
+        partitions = tuple(TopicPartition(topic, number) for topic, number in owned)
+        subscription = replace(one.subscription, owned=partitions, generation=generation)
+        claiming[name] = replace(one, subscription=subscription)
+    return claiming
 
 
 def _other_orders(case: Case) -> list[Case]:

@@ -30,16 +30,11 @@ if TYPE_CHECKING:
 
 ENTRY_POINT_GROUP = "kohort.assignors"
 
-_OWN: dict[str, type[Assignor]] = {
-    assignor.name: assignor
-    for assignor in (
-        RangeAssignor,
-        RoundRobinAssignor,
-        StickyAssignor,
-        CooperativeStickyAssignor,
-        BalancedByWeightAssignor,
-    )
-}
+_KINDS: tuple[type[Assignor], ...] = (
+    *(RangeAssignor, RoundRobinAssignor, StickyAssignor),
+    *(CooperativeStickyAssignor, BalancedByWeightAssignor),
+)
+_OWN: dict[str, type[Assignor]] = {assignor.name: assignor for assignor in _KINDS}
 
 #: A name travels as a string with an int16 length.
 _MAX_NAME_BYTES = 0x7FFF
@@ -103,7 +98,7 @@ def _from_entry_point(name: str, points: list[EntryPoint], options: Mapping[str,
         raise AssignorError(
             f"assignor {name!r} comes from {origins}: uninstall one, or give the class itself"
         )
-    (point,) = points
+    [point] = points
     origin = f" ({point.value}, from {_origin(point)})"
     try:
         loaded = point.load()
@@ -176,10 +171,8 @@ def _checked(candidate: object, origin: str | _Origin, options: Mapping[str, Any
             f"{candidate!r}{origin} is no assignor: derive a class from kohort.assignors.Assignor "
             "and give that class, its name or an instance"
         )
-    _require_name(assignor, origin)
-    _require_version(assignor, origin)
-    _require_protocols(assignor, origin)
-    _require_signature(assignor, origin)
+    if (wrong := _wrong_with(assignor)) is not None:
+        raise AssignorError(f"{type(assignor).__name__}{origin}{wrong}")
     return assignor
 
 
@@ -196,13 +189,30 @@ def _made(cls: type[Assignor], origin: str | _Origin, options: Mapping[str, Any]
         ) from error
 
 
-def _require_name(assignor: Assignor, origin: str | _Origin) -> None:
-    name = getattr(assignor, "name", None)
+def _wrong_with(assignor: Assignor) -> str | None:
+    """The reason why no consumer can use it, with advice; None if one can."""
+    name, version, protocols = getattr(assignor, "name", None), assignor.version, assignor.rebalance_protocols
     if not isinstance(name, str) or not 0 < _size_on_the_wire(name) <= _MAX_NAME_BYTES:
-        raise AssignorError(
-            f"{type(assignor).__name__}{origin} has name = {name!r}: "
-            "set it to the text that goes over the wire"
+        return f" has name = {name!r}: set it to the text that goes over the wire"
+    if isinstance(version, bool) or not isinstance(version, int) or version < 0:
+        return f" has version = {version!r}: set it to a whole number"
+    usable = isinstance(protocols, frozenset | set) and protocols
+    if not usable or not all(isinstance(protocol, RebalanceProtocol) for protocol in protocols):
+        return (
+            f" has rebalance_protocols = {protocols!r}: set it to a frozenset of RebalanceProtocol.EAGER, "
+            "RebalanceProtocol.COOPERATIVE or both"
         )
+    for method, arguments in (("assign", 2), ("user_data", 1), ("on_assignment", 2)):
+        function = getattr(assignor, method)
+        try:
+            inspect.signature(function).bind(*range(arguments))
+        except TypeError as error:
+            words = f"is called with {arguments} arguments, which its signature does not allow ({error})"
+            return f": {method}() {words}"
+        if inspect.iscoroutinefunction(function):
+            words = "is asynchronous: make it a plain function, the leader calls it without awaiting"
+            return f": {method}() {words}"
+    return None
 
 
 def _size_on_the_wire(name: str) -> int:
@@ -211,38 +221,3 @@ def _size_on_the_wire(name: str) -> int:
         return len(name.encode())
     except UnicodeEncodeError:
         return 0
-
-
-def _require_version(assignor: Assignor, origin: str | _Origin) -> None:
-    version = assignor.version
-    if isinstance(version, bool) or not isinstance(version, int) or version < 0:
-        raise AssignorError(
-            f"{type(assignor).__name__}{origin} has version = {version!r}: set it to a whole number"
-        )
-
-
-def _require_protocols(assignor: Assignor, origin: str | _Origin) -> None:
-    protocols = assignor.rebalance_protocols
-    usable = isinstance(protocols, frozenset | set) and protocols
-    if not usable or not all(isinstance(protocol, RebalanceProtocol) for protocol in protocols):
-        raise AssignorError(
-            f"{type(assignor).__name__}{origin} has rebalance_protocols = {protocols!r}: set it to a "
-            "frozenset of RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE or both"
-        )
-
-
-def _require_signature(assignor: Assignor, origin: str | _Origin) -> None:
-    for method, arguments in (("assign", 2), ("user_data", 1), ("on_assignment", 2)):
-        function = getattr(assignor, method)
-        try:
-            inspect.signature(function).bind(*range(arguments))
-        except TypeError as error:
-            raise AssignorError(
-                f"{type(assignor).__name__}{origin}: {method}() is called with {arguments} arguments, "
-                f"which its signature does not allow ({error})"
-            ) from error
-        if inspect.iscoroutinefunction(function):
-            raise AssignorError(
-                f"{type(assignor).__name__}{origin}: {method}() is asynchronous: make it a plain function, "
-                "the leader calls it without awaiting"
-            )

@@ -81,7 +81,8 @@ def validate_assignment(
         except (TypeError, ValueError):
             text = f"{member_id} is given {_brief(given)}: give a list of TopicPartition"
             problems.append(Problem(ProblemKind.MALFORMED, text, member_id))
-    claims = _claims(members) if protocol is RebalanceProtocol.COOPERATIVE else []
+    cooperative = protocol is RebalanceProtocol.COOPERATIVE
+    claims = [_Claims.of(*each) for each in members.items()] if cooperative else []
     told = {problem.partition for problem in problems}
     problems += (found for found in _problems_of_claims(owners, claims) if found.partition not in told)
     return problems
@@ -132,10 +133,10 @@ class _Claims(NamedTuple):
     generation: int
     partitions: frozenset[TopicPartition]
 
-
-def _claims(members: Mapping[str, Member]) -> list[_Claims]:
-    claims = [(member_id, cooperative_claim(member.subscription)) for member_id, member in members.items()]
-    return [_Claims(member_id, claim.generation, frozenset(claim.partitions)) for member_id, claim in claims]
+    @classmethod
+    def of(cls, member_id: str, member: Member) -> _Claims:
+        claim = cooperative_claim(member.subscription)
+        return cls(member_id, claim.generation, frozenset(claim.partitions))
 
 
 def _problems_of_claims(owners: _Owners, claims: list[_Claims]) -> list[Problem]:
@@ -146,22 +147,18 @@ def _problems_of_claims(owners: _Owners, claims: list[_Claims]) -> list[Problem]
         counts = Counter(partition for claim in claims for partition in claim.partitions)
         rivals.update(partition for partition, count in counts.items() if count > 1)
     problems = []
-    for partition in _given_to_nobody(owners):
-        if partition not in claimed:
-            text = f"{partition.topic}-{partition.partition} is given to nobody"
-            problems.append(Problem(ProblemKind.MISSING, text, None, partition))
+    for topic, row in owners.items():
+        for number, owner in enumerate(row) if None in row else ():
+            partition = TopicPartition(topic, number)
+            if owner is None and partition not in claimed:
+                text = f"{topic}-{number} is given to nobody"
+                problems.append(Problem(ProblemKind.MISSING, text, None, partition))
     for partition in sorted(rivals.union(*(_given_away(claim, owners) for claim in claims))):
-        row = owners.get(partition.topic, ())
-        owner = row[partition.partition] if 0 <= partition.partition < len(row) else None
+        rows = owners.get(partition.topic, ())
+        owner = rows[partition.partition] if 0 <= partition.partition < len(rows) else None
         if owner is not None and (problem := _problem_of_claim(partition, owner, claims)):
             problems.append(problem)
     return problems
-
-
-def _given_to_nobody(owners: _Owners) -> Iterator[TopicPartition]:
-    for topic, row in owners.items():
-        if None in row:
-            yield from (TopicPartition(topic, n) for n, owner in enumerate(row) if owner is None)
 
 
 def _given_away(claim: _Claims, owners: _Owners) -> list[TopicPartition]:

@@ -65,11 +65,8 @@ def whole_weights(weights: Weights, partitions: Iterable[TopicPartition]) -> dic
     ValueError for a weight that is no number of 0 or more.
     """
     asked = list(partitions)
-    known: dict[TopicPartition, float] = {}
-    for partition in asked:
-        weight = _weight_of(weights, partition)
-        if weight is not None:
-            known[partition] = weight
+    found = ((partition, _weight_of(weights, partition)) for partition in asked)
+    known = {partition: weight for partition, weight in found if weight is not None}
     heaviest = max(known.values(), default=0.0)
     if not heaviest:
         return dict.fromkeys(asked, _TOTAL // max(1, len(asked)))

@@ -202,7 +202,7 @@ def kohort_hung(job: Job) -> Figures:
     partition = TopicPartition(job["topic"], 0)
     tracker = AsyncGroupConsumer(job["topic"], **kohort_settings(job)).parts.tracker
     session = tracker.begin(partition, 0)
-    session.delivered(0)
+    session.delivered_all([0])
     before = resident_mib()
     for first in range(1, job["records"], _WARM):
         session.delivered_all(range(first, first + _WARM))

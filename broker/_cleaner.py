@@ -106,7 +106,7 @@ class LogCleaner:
                 yield found
 
     async def _clean(self, target: PartitionLog) -> bool:
-        """Compact one log; whether it is worth looking for more."""
+        """Compact one log; returns whether it is worth looking for more."""
         started = time.monotonic()
         try:
             cleaning = target.begin_cleaning(
@@ -126,7 +126,7 @@ class LogCleaner:
         return self._stop_at is None or done
 
     async def _run_stages(self, cleaning: Cleaning) -> Exception | None:
-        """Run a compaction; what ended it early."""
+        """Run a compaction; returns the error that ended it early."""
         loop = asyncio.get_running_loop()
         try:
             for stage in cleaning.stages():

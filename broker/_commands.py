@@ -105,7 +105,7 @@ def run_users(options: argparse.Namespace) -> int:
 
 
 class _RefusedError(KohortError):
-    """What was asked for cannot be."""
+    """The request of a user of the command line is refused."""
 
 
 def _add(users: ScramUsers, options: argparse.Namespace) -> None:

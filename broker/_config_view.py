@@ -46,7 +46,7 @@ class ConfigRow:
 
 
 def topic_rows(node: Node, configs: Mapping[str, Any]) -> list[ConfigRow]:
-    """All configs of a topic for which ``configs`` were set."""
+    """Every config of a topic for which ``configs`` were set."""
     settings = node.settings
     defaults = topic_defaults(settings)
     broker = settings_of(BrokerSettings)
@@ -73,7 +73,7 @@ def _row(
 
 
 def default_rows(node: Node) -> list[ConfigRow]:
-    """What was set for all brokers together."""
+    """The settings that were set for all brokers together."""
     shown = []
     for row in broker_rows(node):
         values = tuple(one for one in row.synonyms if one[2] == DYNAMIC_DEFAULT_SOURCE)
@@ -83,7 +83,6 @@ def default_rows(node: Node) -> list[ConfigRow]:
 
 
 def broker_rows(node: Node) -> list[ConfigRow]:
-    """All settings of the broker."""
     rows = []
     for setting in settings_of(BrokerSettings).values():
         value = _shown(setting, getattr(node.settings, setting.name))
@@ -94,7 +93,7 @@ def broker_rows(node: Node) -> list[ConfigRow]:
 
 
 def _listener_rows(live: LiveSettings) -> list[ConfigRow]:
-    """What was set for one listener while the broker serves."""
+    """The settings that were set for one listener while the broker serves."""
     rows = []
     for name in live.of_broker:
         if name.startswith(PREFIX):

@@ -8,7 +8,7 @@ from ._topic_config import TopicConfig
 
 
 def settings_table() -> str:
-    """All settings of ``--set``."""
+    """Every setting of ``--set``."""
     known = settings_of(BrokerSettings)
     return markdown((known[name] for name in sorted(known)), BROKER)
 
@@ -40,17 +40,14 @@ _LIMITS = (
 
 
 def limits_table() -> str:
-    """Settings that are limits."""
     known = settings_of(BrokerSettings)
     return markdown((known[name] for name in _LIMITS), BROKER)
 
 
 def topic_configs_table() -> str:
-    """All configs that a topic can have."""
     return markdown(settings_of(TopicConfig).values(), TOPIC)
 
 
 def live_settings_table() -> str:
-    """Settings that may change while the broker runs."""
     known = settings_of(BrokerSettings)
     return markdown((known[name] for name in sorted(known) if known[name].row.dynamic), BROKER)

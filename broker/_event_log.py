@@ -74,7 +74,7 @@ class EventLog:
         self._log.log(level, "%s%s: %s", kind, where, what, extra={"event_fields": {"event": kind, **found}})
 
     def _repeated(self, event: Refusal) -> int | None:
-        """How many equal refusals were not logged since the last that was; None if this one is not to be."""
+        """Return how many equal refusals were left out since the last line; None: leave this one out, too."""
         api = event.api if isinstance(event, MemberFenced) else ""
         key = type(event), api, cut(event.group), event.member, event.instance_id, event.error_code
         logged_ms, skipped = self._refused.pop(key, (None, 0))

@@ -121,12 +121,12 @@ _ADDRESSES: Final = ("listeners", "advertised.listeners")
 
 
 def meaningless(names: Iterable[str]) -> list[str]:
-    """Those of the names, with dots or underscores, that mean something to Apache Kafka and nothing here."""
+    """The names, with dots or underscores, that mean something to Apache Kafka and nothing here."""
     return [name for name in names if _is_meaningless(name.replace("_", "."))]
 
 
 def meaningful(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The others, without the listeners of a controller: nobody listens there."""
+    """The settings that mean something here, without the listeners of a controller."""
     ignored = set(meaningless(given))
     found = {name: value for name, value in given.items() if name not in ignored}
     for controller in _items(str(_value(given, _CONTROLLERS))):

@@ -53,7 +53,7 @@ class LiveSettings:
             self.of_broker, self.of_all = kept
             self._apply()
 
-    def set(self, *, for_all: bool, values: Values) -> None:
+    async def set(self, *, for_all: bool, values: Values) -> None:
         """Let these be all that is set: on disk, then in force. Raises OSError, and SettingsError for values
         that do not go together; nothing is changed then.
         """
@@ -64,7 +64,7 @@ class LiveSettings:
             self.of_broker = values
         try:
             self._apply()
-            self.file.save({"broker": self.of_broker, "all": self.of_all})
+            await self.file.save({"broker": self.of_broker, "all": self.of_all})
         except (OSError, SettingsError):
             self.of_broker, self.of_all = before
             self._apply()

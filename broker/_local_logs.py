@@ -68,7 +68,6 @@ class LocalLogs:
         return list(self._topics.values())
 
     def partition(self, topic: str, index: int) -> Partition:
-        """A partition of a topic that is there."""
         return self._topics[topic].partitions[index]
 
     def partitions(self) -> Iterator[Partition]:
@@ -131,14 +130,14 @@ class LocalLogs:
         return unknown
 
     def add(self, name: str, topic_id: UUID, config: TopicConfig, count: int) -> list[Partition]:
-        """Have a new topic's partitions here; returns them."""
+        """Create a new topic's partitions and return them."""
         self._topics[name] = LocalTopic(
             name, topic_id, config, name in INTERNAL, flush_times=self._flush_times
         )
         return self.grow(name, count)
 
     def grow(self, name: str, count: int) -> list[Partition]:
-        """Have so many partitions of a topic here; returns the new ones."""
+        """Let a topic have ``count`` partitions; returns the new ones."""
         topic = self._topics[name]
         made = [
             Partition(topic, index, self, on_disk=TopicPartition(name, index) in self._found)
@@ -148,7 +147,7 @@ class LocalLogs:
         return made
 
     def reconfigure(self, name: str, config: TopicConfig) -> None:
-        """Let a topic's partitions go by another config."""
+        """Put another config of a topic in force."""
         topic = self._topics[name]
         topic.config = config
         for partition in topic.partitions:
@@ -264,7 +263,6 @@ class LocalLogs:
     # -- removing --------------------------------------------------------------------------------------------
 
     def _rename(self, key: TopicPartition) -> None:
-        """Take a partition's folder out of the way."""
         if key not in self._doomed:
             return
         try:

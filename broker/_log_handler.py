@@ -51,7 +51,6 @@ class LogHandler(logging.Handler):
             self.handleError(record)
 
     def flush(self) -> None:
-        """Write all that waits, now."""
         self.acquire()
         try:
             if self._waiting:
@@ -103,7 +102,7 @@ def _formatter(*, as_json: bool) -> logging.Formatter:
 
 
 def _add_time(_logger: Any, _method: str, event: _EventDict) -> _EventDict:
-    """When the record was made, in UTC to the millisecond: it may have waited."""
+    """Add the time when the record was made, in UTC to the millisecond: it may have waited."""
     from datetime import UTC, datetime
 
     made = datetime.fromtimestamp(event["_record"].created, UTC)
@@ -112,13 +111,13 @@ def _add_time(_logger: Any, _method: str, event: _EventDict) -> _EventDict:
 
 
 def _add_event_fields(_logger: Any, _method: str, event: _EventDict) -> _EventDict:
-    """The fields of an event of the coordinator in place of its sentence."""
+    """Put the fields of a coordinator event in the place of its sentence."""
     event.update(getattr(event["_record"], "event_fields", {}))
     return event
 
 
 def _escape(_logger: Any, _method: str, event: _EventDict) -> _EventDict:
-    """No text of a client's making breaks a line or steers a terminal."""
+    """Escape control characters: no client can break a line or steer a terminal."""
     for name, value in event.items():
         if isinstance(value, str) and name != "exception" and not value.isprintable():
             event[name] = "".join(

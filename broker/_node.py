@@ -46,5 +46,4 @@ class Node:
 
     @property
     def image(self) -> ClusterImage:
-        """The cluster as it is now."""
         return self.topics.image

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Awaitable, Iterable, Iterator
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import Protocol
@@ -25,7 +24,6 @@ from ..log import (
     PartitionLog,
     Producer,
     ReadInfo,
-    Result,
     Salvaged,
     Steps,
     check_batch,
@@ -62,7 +60,7 @@ class Waiter:
         self._woken: asyncio.Future[None] | None = None
 
     def tell(self, partition: Partition) -> None:
-        """A partition has grown, or is gone."""
+        """Called when a partition has grown, or is gone."""
         self._changed[partition] = None
         if self._woken is not None and not self._woken.done():
             self._woken.set_result(None)
@@ -176,7 +174,7 @@ class Partition:
     _flusher: Flusher | None = field(default=None, init=False)
     _told: tuple[str, int] | None = field(default=None, init=False)
     # first batches that were refused since the folder could not be made
-    _missed: deque[BatchHeader] = field(default_factory=lambda: deque(maxlen=_MAX_MISSED), init=False)
+    _missed: list[BatchHeader] = field(default_factory=list, init=False)
 
     def __post_init__(self, on_disk: bool) -> None:
         if on_disk:
@@ -289,7 +287,7 @@ class Partition:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self.damage)
 
     def check(self, records: bytes | bytearray, *, now_ms: int) -> Steps[CheckedBatch]:
-        """As PartitionLog.check."""
+        """See PartitionLog.check."""
         self.check_usable()
         if self.log is not None:
             return self.log.check(records, now_ms=now_ms)
@@ -329,12 +327,12 @@ class Partition:
             log = self._opened()
         except (KafkaError, CorruptLogError, DataFolderError) as error:
             if from_client:
-                self._missed.append(parse_batch_header(records))
+                self._missed = [*self._missed[1 - _MAX_MISSED :], parse_batch_header(records)]
             if isinstance(error, KafkaError):
                 raise
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         while self._missed:
-            log.missed(self._missed.popleft())
+            log.missed(self._missed.pop(0))
         return log
 
     def flush_before_answer(self, end_offset: int, *, all_replicas: bool) -> Awaitable[None] | None:
@@ -411,25 +409,21 @@ class Partition:
         return _EMPTY
 
     def salvage(self, offset: int) -> Iterator[Salvaged]:
-        """As PartitionLog.salvage."""
+        """See PartitionLog.salvage."""
         self.check_usable()
         return iter(()) if self.log is None else self.log.salvage(offset)
 
-    def find_timestamp(self, timestamp_ms: int) -> Steps[tuple[int, int, int] | None]:
-        """As PartitionLog.find_timestamp."""
+    def find_timestamp(self, timestamp_ms: int | None) -> Steps[tuple[int, int, int] | None]:
+        """See PartitionLog.find_timestamp; None: the newest timestamp."""
         self.check_usable()
         log = self.log
-        return None if log is None else (yield from self._look_up(log.find_timestamp(timestamp_ms)))
-
-    def find_newest(self) -> Steps[tuple[int, int] | None]:
-        """As PartitionLog.find_newest."""
-        self.check_usable()
-        log = self.log
-        return None if log is None else (yield from self._look_up(log.find_newest()))
-
-    def _look_up(self, steps: Steps[Result]) -> Steps[Result]:
+        if log is None:
+            return None
         try:
-            return (yield from steps)
+            if timestamp_ms is not None:
+                return (yield from log.find_timestamp(timestamp_ms))
+            newest = yield from log.find_newest()
+            return None if newest is None else (*newest, self.epoch_at(newest[0]))
         except CorruptLogError as error:
             raise self._unreadable(error) from error
 
@@ -471,7 +465,7 @@ class Partition:
             self._flushed()
 
     def reconfigure(self) -> None:
-        """Go by what the topic's config says now."""
+        """Put the topic's config in force."""
         if self.log is not None:
             self.log.reconfigure(self.topic.config.log_config())
             self._advance(self.log)

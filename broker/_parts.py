@@ -37,8 +37,6 @@ def _now_ms() -> int:
 
 
 class Parts:
-    """The parts of a broker while it runs."""
-
     def __init__(
         self,
         data: Path,
@@ -182,7 +180,7 @@ class Parts:
 
 
 def _authorizer(metadata: FolderStore, settings: BrokerSettings) -> Authorizer | None:
-    """The access rules of the data folder, where they are asked."""
+    """The access rules of the data folder; None if the broker is started without."""
     if not settings.authorizer_class_name:
         return None
     file = AclsFile(metadata.document("acls"))
@@ -194,20 +192,20 @@ def _authorizer(metadata: FolderStore, settings: BrokerSettings) -> Authorizer |
     )
 
 
+#: Counters of groups that are shown as they are.
+_COUNTS = ("abandoned", "expired_members", "offsets_removed", "refusals", "records_skipped")
+
+
 def _group_figures(node: Node) -> GroupFigures:
     counted = node.metrics.groups
     by_state, members = node.coordinator.group_counts()
     return GroupFigures(
         by_state=by_state,
         members=members,
-        rebalances=dict(counted.rebalances),
-        abandoned=counted.abandoned,
-        rebalance_times=counted.rebalance_times.figures(),
-        expired_members=counted.expired_members,
         offsets_committed=node.metrics.requests.offsets_committed,
-        offsets_removed=counted.offsets_removed,
-        refusals=counted.refusals,
-        records_skipped=counted.records_skipped,
+        rebalances=dict(counted.rebalances),
+        rebalance_times=counted.rebalance_times.figures(),
+        **{name: getattr(counted, name) for name in _COUNTS},
     )
 
 

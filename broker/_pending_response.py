@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ..protocol import MessageCodec
 from ._stopwatch import clock
-from .apis._api import replaced
+from .apis._api import ServedApi, replaced
 from .metrics import ApiMeter
 from .quotas import Gauge, Throttle, told_ms
 
@@ -28,31 +28,41 @@ class Caller(Protocol):
         """Take nothing more for so long."""
 
 
+class Route(NamedTuple):
+    """Where requests of one API and version go, and how they are read, counted and answered."""
+
+    codec: MessageCodec
+    meter: ApiMeter
+    api: ServedApi
+
+
 @dataclass(slots=True, eq=False)
 class PendingResponse:
     """Response to a request that is answered without a task. They leave in the order of their requests."""
 
     _connection: Caller
-    _codec: MessageCodec
+    _route: Route
     _correlation_id: int
-    _meter: ApiMeter
-    #: Whether the answer may have to wait for other members; nothing overtakes it then.
-    parks: bool
     response: bytes | bytearray | None = field(default=None, init=False)
+
+    @property
+    def parks(self) -> bool:
+        """Return whether the answer may have to wait for other members; nothing overtakes it then."""
+        return self._route.api.parks
 
     def set(self, body: Any) -> None:
         """The answer, from the coordinator: at once, or when what it promises is written."""
         assert self.response is None, "a request is answered once"
-        meter = self._meter
+        codec, meter, _ = self._route
         if not meter.flat or body.error_code:
             meter.see(body)
-        self.response = self._codec.response_frame(self._correlation_id, body)
+        self.response = codec.response_frame(self._correlation_id, body)
         self._connection.answered()
 
 
 @dataclass(slots=True, eq=False)
 class TimedResponse(PendingResponse):
-    """One that is timed. ``begun_s`` is when its request was taken up, ``queue_s`` what it waited before."""
+    """A response that is timed: its request waited for ``queue_s`` and was taken up at ``begun_s``."""
 
     _begun_s: float
     _queue_s: float
@@ -64,16 +74,15 @@ class TimedResponse(PendingResponse):
             self._submitted_s = clock()
 
     def set(self, body: Any) -> None:
-        """The answer, with which its time ends."""
         PendingResponse.set(self, body)
         now = clock()
         worked_until = now if self._submitted_s is None else self._submitted_s
-        self._meter.took(self._queue_s, worked_until - self._begun_s, now - worked_until)
+        self._route.meter.took(self._queue_s, worked_until - self._begun_s, now - worked_until)
 
 
 @dataclass(slots=True, eq=False)
 class MeteredResponse(PendingResponse):
-    """One of a client whose time is limited: it tells the delay for what the client has used by now."""
+    """A response to a client whose time is limited: it tells the delay for what the client has used."""
 
     _throttle: Throttle
     _gauge: Gauge
@@ -85,6 +94,6 @@ class MeteredResponse(PendingResponse):
             delay_s = self._throttle.told_s(self._gauge, delay_s)
             if delay_ms := told_ms(delay_s):
                 body = replaced(body, throttle_time_ms=delay_ms)
-                self._meter.throttle.record(delay_s)
+                self._route.meter.throttle.record(delay_s)
                 self._connection.mute(delay_ms / 1000)
         PendingResponse.set(self, body)

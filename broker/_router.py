@@ -1,4 +1,4 @@
-"""From a frame to its answer: header, version, authorisation, body, handler, response."""
+"""The way of a request from its frame to its answer: header, version, gate, body, handler, response."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from ..protocol import (
     ApiKey,
     ErrorCode,
     KafkaError,
-    MessageCodec,
     Part,
     ProtocolError,
     RequestContext,
@@ -25,17 +24,20 @@ from ..protocol import (
     encode_response_parts,
 )
 from ._node import Node
-from ._pending_response import Caller, MeteredResponse, PendingResponse, TimedResponse
+from ._pending_response import Caller, MeteredResponse, PendingResponse, Route, TimedResponse
 from ._stopwatch import Stopwatch, clock
 from .apis._api import Request, ServedApi, replaced
 from .apis._gate import Gate
-from .metrics import SAMPLED, ApiMeter
+from .metrics import SAMPLED
 from .network._peer import Peer
 from .quotas import Gauge, told_ms
 
 log = logging.getLogger("kohort.broker")
 
 _COMMIT = ApiKey.OFFSET_COMMIT
+_HEARTBEAT = ApiKey.HEARTBEAT
+#: Longest frame that a connection keeps.
+_SMALL_FRAME = 1_024
 _CORRELATION_ID = struct.Struct(">i").unpack_from
 
 
@@ -49,7 +51,7 @@ class Router:
         self._load = apis
         self._apis: Mapping[int, ServedApi] = {}
         self._gate = None if node.authorizer is None else Gate(node.authorizer)
-        self._without_task: dict[bytes, tuple[MessageCodec, ApiMeter, ServedApi]] = {}
+        self._without_task: dict[bytes, Route] = {}
 
     @property
     def metered(self) -> bool:
@@ -76,11 +78,11 @@ class Router:
         False for any other request, and for one that cannot be read or is not allowed whole: those are for
         ``answer``.
         """
-        known = self._without_task.get(frame[:4]) or self._learn(frame[:4])
-        if known is None:
+        route = self._without_task.get(frame[:4]) or self._learn(frame[:4])
+        if route is None:
             return False
-        codec, meter, api = known
-        if api.parks and calls:
+        codec, meter, api = route
+        if calls and api.parks:
             return False
         timed = not meter.count & SAMPLED
         begun_s = clock() if timed else 0.0
@@ -90,7 +92,15 @@ class Router:
                 header = peer.read_header(frame, flexible=codec.flexible)
             _, _, at, context = header
             (correlation_id,) = _CORRELATION_ID(frame, 4)
-            body = codec.request(frame, at)
+            if codec.key is _HEARTBEAT:
+                # a member's are the same bytes, as long as its generation is
+                known, rest, body = peer.heartbeat
+                if known is not codec or frame[at:] != rest:
+                    body = codec.request(frame, at)
+                    if len(frame) <= _SMALL_FRAME:
+                        peer.heartbeat = codec, frame[at:], body
+            else:
+                body = codec.request(frame, at)
         except ProtocolError:
             return False
         gate = self._gate
@@ -98,24 +108,24 @@ class Router:
             readable = peer.readable
             # written out: a call costs more than the look, and this is asked for every heartbeat
             if (
-                codec.api.key is _COMMIT
+                codec.key is _COMMIT
                 or readable is None
                 or readable[0] is not gate.authorizer.remembered
                 or not readable[1].get(body.group_id)
-            ) and not gate.is_open(codec.api.key, body, peer, context, node.topics):
+            ) and not gate.is_open(codec.key, body, peer, context, node.topics):
                 return False
         meter.count += 1
         call: PendingResponse
         if connection.unmetered and (gauge := self._gauge_of(peer, context)) is not None:
             connection.unmetered = False
-            call = MeteredResponse(connection, codec, correlation_id, meter, api.parks, node.throttle, gauge)
+            call = MeteredResponse(connection, route, correlation_id, node.throttle, gauge)
         elif timed:
-            call = TimedResponse(connection, codec, correlation_id, meter, api.parks, begun_s, peer.queue_s)
+            call = TimedResponse(connection, route, correlation_id, begun_s, peer.queue_s)
         else:
-            call = PendingResponse(connection, codec, correlation_id, meter, api.parks)
+            call = PendingResponse(connection, route, correlation_id)
         calls.append(call)
         try:
-            node.coordinator.submit(codec.api.key, codec.version, body, context, call)
+            node.coordinator.submit(codec.key, codec.version, body, context, call)
         except Exception:
             log.exception("%s v%d failed: answered UNKNOWN_SERVER_ERROR", codec.api.name, codec.version)
             if call.response is None:
@@ -125,15 +135,15 @@ class Router:
             call.submitted()
         return True
 
-    def _learn(self, start: bytes) -> tuple[MessageCodec, ApiMeter, ServedApi] | None:
-        """Codec, meter and facts for requests that begin with an API number and version."""
+    def _learn(self, start: bytes) -> Route | None:
+        """The route of requests that begin with an API number and version."""
         api = self.api_of(start)
         version = int.from_bytes(start[2:], "big")
         if api is None or not api.without_task or not api.serves(version):
             return None
-        known = codec_of(api.key, version), self._node.metrics.requests.of(api.key), api
-        self._without_task[start] = known
-        return known
+        route = Route(codec_of(api.key, version), self._node.metrics.requests.of(api.key), api)
+        self._without_task[start] = route
+        return route
 
     async def answer(self, frame: bytes, peer: Peer) -> bytes | bytearray | Sequence[Part] | None:
         """The response frame to a request frame, maybe in parts; None where the request asked for none.
@@ -221,6 +231,12 @@ class Router:
             raise
         except KafkaError as error:
             return request.error_answer(error.code)
+        except OSError as error:
+            # metadata that cannot be kept: what was there still stands, and clients may try again
+            log.error(
+                "%s v%d: nothing is changed, the disk fails: %s", request.api.name, request.version, error
+            )
+            return request.error_answer(ErrorCode.KAFKA_STORAGE_ERROR)
         except Exception:
             log.exception("%s v%d failed: answered UNKNOWN_SERVER_ERROR", request.api.name, request.version)
             return request.error_answer(ErrorCode.UNKNOWN_SERVER_ERROR)

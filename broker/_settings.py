@@ -6,12 +6,16 @@ one table in docs/broker.md, one place where ``--set`` looks.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 from ..settings import BROKER, MAX_INT, MAX_LONG, Row, Scope, SettingsError, read_settings
 from ._kafka_names import meaningful
 from .security._listeners import check_listener_settings, listeners_of, take_listener_settings
 from .security._settings import SecuritySettings
+
+#: A setting that may change while the broker runs.
+Live = partial(Row, dynamic="broker")
 
 _MINUTE_MS = 60_000
 _HOUR_MS = 3_600_000
@@ -37,38 +41,24 @@ class BrokerSettings(SecuritySettings):
             allowed="empty, or org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         ),
     ] = ""
-    super_users: Annotated[
-        str, Row("principals who may do everything, with semicolons: User:admin;User:ops")
-    ] = ""
+    super_users: Annotated[str, Row("principals who may do everything: User:admin;User:ops")] = ""
     allow_everyone_if_no_acl_found: Annotated[
         bool, Row("what no access rule names is open to everyone, and not only to super users")
     ] = False
-    auto_create_topics_enable: Annotated[
-        bool, Row("a Metadata request that allows it creates the topics it names")
-    ] = True
+    auto_create_topics_enable: Annotated[bool, Row("Metadata requests that allow it create topics")] = True
     delete_topic_enable: Annotated[bool, Row("DeleteTopics is obeyed")] = True
     num_partitions: Annotated[int, Row("partitions of a topic created without a number", 1, 100_000)] = 1
     default_replication_factor: Annotated[int, Row("replicas of a new topic; there is one broker", 1, 1)] = 1
     offsets_topic_num_partitions: Annotated[
         int, Row("partitions of __consumer_offsets, fixed when it is created", 1, 10_000)
     ] = 50
-    offsets_topic_replication_factor: Annotated[
-        int, Row("replicas of __consumer_offsets; there is one broker", 1, 1)
-    ] = 1
-    offsets_topic_compression_codec: Annotated[
-        int, Row("__consumer_offsets is written uncompressed", 0, 0)
-    ] = 0
+    offsets_topic_replication_factor: Annotated[int, Row("replicas; there is one broker", 1, 1)] = 1
+    offsets_topic_compression_codec: Annotated[int, Row("__consumer_offsets is not compressed", 0, 0)] = 0
 
-    message_max_bytes: Annotated[
-        int, Row("largest record batch, compressed", 0, MAX_INT, dynamic="broker")
-    ] = 1_048_588
+    message_max_bytes: Annotated[int, Live("largest record batch, compressed", 0, MAX_INT)] = 1_048_588
     fetch_max_bytes: Annotated[int, Row("most record bytes in one Fetch answer", 1024, MAX_INT)] = 57_671_680
-    min_insync_replicas: Annotated[
-        int, Row("kept for tools; there is one replica", 1, MAX_INT, dynamic="broker")
-    ] = 1
-    compression_type: Annotated[
-        Literal["producer"], Row("batches are stored as the producer packed them", dynamic="broker")
-    ] = "producer"
+    min_insync_replicas: Annotated[int, Live("kept for tools; there is one replica", 1, MAX_INT)] = 1
+    compression_type: Annotated[Literal["producer"], Live("batches stay as they came")] = "producer"
 
     socket_request_max_bytes: Annotated[int, Row("largest request", 1, MAX_INT)] = 104_857_600
     socket_listen_backlog_size: Annotated[int, Row("connections waiting to be accepted", 1, 65_535)] = 50
@@ -95,98 +85,70 @@ class BrokerSettings(SecuritySettings):
     ] = 268_435_456
 
     quota_window_num: Annotated[
-        int, Row("windows that the use of client quotas is a rate over", 1, MAX_INT)
+        int, Row("windows that the rate of a client is measured over", 1, MAX_INT)
     ] = 11
     quota_window_size_seconds: Annotated[int, Row("length of a window of client quotas", 1, MAX_INT)] = 1
     controller_quota_window_num: Annotated[
         int, Row("windows whose controller_mutation_rate may be used at once", 1, MAX_INT)
     ] = 11
-    controller_quota_window_size_seconds: Annotated[
-        int, Row("length of a window of controller_mutation_rate", 1, MAX_INT)
-    ] = 1
+    controller_quota_window_size_seconds: Annotated[int, Row("length of such a window", 1, MAX_INT)] = 1
 
-    log_segment_bytes: Annotated[
-        int, Row("size at which a new segment is begun", 14, MAX_INT, dynamic="broker")
-    ] = 1_073_741_824
+    log_segment_bytes: Annotated[int, Live("size at which a new segment is begun", 14, MAX_INT)] = (
+        1_073_741_824
+    )
     log_roll_hours: Annotated[int, Row("age at which a new segment is begun", 1, MAX_INT)] = 168
-    log_roll_ms: Annotated[
-        int | None, Row("as log.roll.hours, before it when set", 1, MAX_LONG, dynamic="broker")
-    ] = None
+    log_roll_ms: Annotated[int | None, Live("used before log.roll.hours", 1, MAX_LONG)] = None
     log_retention_hours: Annotated[int, Row("age at which segments go; -1: never", -1, MAX_INT)] = 168
-    log_retention_minutes: Annotated[
-        int | None, Row("as log.retention.hours, before it when set", -1, MAX_INT)
-    ] = None
-    log_retention_ms: Annotated[
-        int | None, Row("as log.retention.minutes, before it when set", -1, MAX_LONG, dynamic="broker")
-    ] = None
+    log_retention_minutes: Annotated[int | None, Row("used before log.retention.hours", -1, MAX_INT)] = None
+    log_retention_ms: Annotated[int | None, Live("used before log.retention.minutes", -1, MAX_LONG)] = None
     log_retention_bytes: Annotated[
-        int,
-        Row(
-            "a partition over this size loses its oldest segments; -1: no limit",
-            -1,
-            MAX_LONG,
-            dynamic="broker",
-        ),
+        int, Live("a partition over this size loses its oldest segments; -1: no limit", -1, MAX_LONG)
     ] = -1
-    log_retention_check_interval_ms: Annotated[
-        int, Row("time between two looks for segments to remove", 1, MAX_LONG)
-    ] = 300_000
+    log_retention_check_interval_ms: Annotated[int, Row("time between two checks", 1, MAX_LONG)] = 300_000
     log_cleanup_policy: Annotated[
         str,
-        Row(
+        Live(
             "remove old segments, keep the last value of each key, or both",
             allowed="delete, compact, or both with a comma",
             check=_is_cleanup_policy,
-            dynamic="broker",
             commas=True,
         ),
     ] = "delete"
     log_cleaner_enable: Annotated[bool, Row("logs whose cleanup.policy asks for it are compacted")] = True
     log_cleaner_threads: Annotated[int, Row("one log is compacted at a time", 1, 1)] = 1
     log_cleaner_backoff_ms: Annotated[
-        int,
-        Row("time between two looks for logs to compact, when there was none", 0, MAX_LONG, dynamic="broker"),
+        int, Live("time between two looks for logs to compact, when there was none", 0, MAX_LONG)
     ] = 15_000
     log_cleaner_dedupe_buffer_size: Annotated[
-        int,
-        Row("memory for the keys of a compaction; more keys take more passes", 1, MAX_LONG, dynamic="broker"),
+        int, Live("memory for the keys of a compaction; more keys take more passes", 1, MAX_LONG)
     ] = 134_217_728
-    log_cleaner_delete_retention_ms: Annotated[
-        int, Row("how long compaction keeps a tombstone", 0, MAX_LONG, dynamic="broker")
-    ] = 86_400_000
+    log_cleaner_delete_retention_ms: Annotated[int, Live("how long tombstones stay", 0, MAX_LONG)] = (
+        86_400_000
+    )
     log_cleaner_min_cleanable_ratio: Annotated[
-        float, Row("share of the log that must be new before it is compacted", 0, 1, dynamic="broker")
+        float, Live("share of the log that must be new before it is compacted", 0, 1)
     ] = 0.5
-    log_cleaner_min_compaction_lag_ms: Annotated[
-        int, Row("a record younger than this is not compacted away", 0, MAX_LONG, dynamic="broker")
-    ] = 0
+    log_cleaner_min_compaction_lag_ms: Annotated[int, Live("a younger record is kept", 0, MAX_LONG)] = 0
     log_cleaner_max_compaction_lag_ms: Annotated[
-        int, Row("a record waits no longer than this for compaction", 1, MAX_LONG, dynamic="broker")
+        int, Live("a record waits no longer than this for compaction", 1, MAX_LONG)
     ] = MAX_LONG
-    log_index_interval_bytes: Annotated[
-        int, Row("bytes of log between two index entries", 0, MAX_INT, dynamic="broker")
-    ] = 4_096
-    log_index_size_max_bytes: Annotated[
-        int, Row("largest index of a segment", 4, MAX_INT, dynamic="broker")
-    ] = 10_485_760
+    log_index_interval_bytes: Annotated[int, Live("bytes of log between two index entries", 0, MAX_INT)] = (
+        4_096
+    )
+    log_index_size_max_bytes: Annotated[int, Live("largest index of a segment", 4, MAX_INT)] = 10_485_760
     log_segment_delete_delay_ms: Annotated[
-        int, Row("how long a deleted segment stays on disk for readers", 0, MAX_LONG, dynamic="broker")
+        int, Live("how long a deleted segment stays on disk for readers", 0, MAX_LONG)
     ] = 60_000
-    log_message_timestamp_type: Annotated[
-        TimestampType, Row("whose time a record carries", dynamic="broker")
-    ] = "CreateTime"
+    log_message_timestamp_type: Annotated[TimestampType, Live("whose time a record carries")] = "CreateTime"
     log_message_timestamp_before_max_ms: Annotated[
-        int, Row("how far behind the broker's clock a record's time may be", 0, MAX_LONG, dynamic="broker")
+        int, Live("how far behind the broker's clock a record's time may be", 0, MAX_LONG)
     ] = MAX_LONG
     log_message_timestamp_after_max_ms: Annotated[
-        int, Row("how far ahead of the broker's clock a record's time may be", 0, MAX_LONG, dynamic="broker")
+        int, Live("how far ahead of the broker's clock a record's time may be", 0, MAX_LONG)
     ] = 3_600_000
-    log_flush_interval_messages: Annotated[
-        int, Row("fsync after this many records", 1, MAX_LONG, dynamic="broker")
-    ] = MAX_LONG
+    log_flush_interval_messages: Annotated[int, Live("fsync after this many records", 1, MAX_LONG)] = MAX_LONG
     log_flush_interval_ms: Annotated[
-        int | None,
-        Row("fsync what is older than this; empty: left to the system", 0, MAX_LONG, dynamic="broker"),
+        int | None, Live("fsync what is older than this; empty: left to the system", 0, MAX_LONG)
     ] = None
     kohort_offsets_ack_flush: Annotated[
         bool, Row("offsets and groups are acknowledged once they are on the disk (not a setting of Kafka)")

@@ -19,7 +19,6 @@ WORK_SLICE_S = 0.001
 
 
 async def in_slices(items: Iterable[T]) -> AsyncIterator[T]:
-    """The items, letting others go on now and then."""
     begun_s = clock()
     for item in items:
         yield item

@@ -99,7 +99,6 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def idle(self) -> bool:
-        """Return whether no request is pending."""
         return not self._waiting
 
     def version_for(self, api_key: int, max_version: int | None = None) -> int:

@@ -5,21 +5,21 @@ What does not need a producer id sends the batch that it has made with ``produce
 
 from __future__ import annotations
 
-import struct
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
 from ..protocol import (
-    BATCH_OVERHEAD,
     ApiKey,
+    BatchHeader,
     Codec,
     ErrorCode,
     KafkaError,
     TopicPartition,
     compress,
     kafka_module,
+    seal_batch,
     write_varint,
 )
 from ..protocol.messages.init_producer_id import InitProducerIdRequest
@@ -36,11 +36,9 @@ _LAST_TO_ANNOUNCED = 11
 #: The transaction timeout of a producer that has no transactions.
 _UNUSED_TIMEOUT_MS = 60_000
 
-_HEADER = struct.Struct(">qiibIhiqqqhii")
-_LOG_OVERHEAD = 12
-_CRC_AT, _COVERED_FROM = 17, 21
-_MAGIC = 2
 _TRANSACTIONAL = 0x10
+#: The length of null, and lengths below which one byte says them, as varints.
+_NULL, _SMALL = 1, 64
 _SEQUENCES = 2**31
 
 
@@ -127,7 +125,8 @@ class RecordBuffer:
     def add(self, key: bytes | None, value: bytes | None, headers: Headers, timestamp_ms: int) -> None:
         if not self.count:
             self._first_ms = self._last_ms = timestamp_ms
-        self._last_ms = max(self._last_ms, timestamp_ms)
+        if timestamp_ms > self._last_ms:
+            self._last_ms = timestamp_ms
         body = bytearray(b"\x00")  # no attributes
         write_varint(body, timestamp_ms - self._first_ms)
         write_varint(body, self.count)
@@ -143,32 +142,22 @@ class RecordBuffer:
 
     def batch(self, producer: ProducerId, sequence: int, codec: Codec, *, transactional: bool) -> bytes:
         """The records as a batch of Kafka's format 2; ``sequence`` is the number of the first one."""
-        from crc32c import crc32c  # takes long to load
-
-        out = bytearray(BATCH_OVERHEAD) + compress(codec, bytes(self._records))
-        _HEADER.pack_into(
-            out,
-            0,
-            0,  # base offset, which the broker sets
-            len(out) - _LOG_OVERHEAD,
-            -1,  # leader epoch
-            _MAGIC,
-            0,  # checksum, see below
-            codec | (_TRANSACTIONAL if transactional else 0),
-            self.count - 1,
-            self._first_ms,
-            self._last_ms,
-            *producer,
-            sequence,
-            self.count,
-        )
-        struct.pack_into(">I", out, _CRC_AT, crc32c(bytes(out[_COVERED_FROM:])))
-        return bytes(out)
+        attributes = codec | (_TRANSACTIONAL if transactional else 0)
+        count, times = self.count, (self._first_ms, self._last_ms)
+        # base offset, length and checksum are set by others, the leader epoch is not known
+        head = BatchHeader(0, 0, -1, 2, 0, attributes, count - 1, *times, *producer, sequence, count)
+        return bytes(seal_batch(head, compress(codec, bytes(self._records))))
 
 
 def _append_sized(out: bytearray, part: bytes | None) -> None:
-    write_varint(out, -1 if part is None else len(part))
-    out += part or b""
+    if part is None:
+        out.append(_NULL)
+    else:
+        if len(part) < _SMALL:
+            out.append(2 * len(part))
+        else:
+            write_varint(out, len(part))
+        out += part
 
 
 class Producer:
@@ -188,7 +177,6 @@ class Producer:
         self._sequences: dict[TopicPartition, int] = defaultdict(int)
 
     def batch(self, partition: TopicPartition, records: RecordBuffer) -> bytes:
-        """The records as the partition's next batch."""
         sequence = self._sequences[partition]
         self._sequences[partition] = (sequence + records.count) % _SEQUENCES
         return records.batch(

@@ -7,6 +7,11 @@ import random
 from dataclasses import dataclass, field
 
 
+def now_ms() -> float:
+    """The running event loop's clock, in milliseconds."""
+    return asyncio.get_running_loop().time() * 1000
+
+
 @dataclass(slots=True)
 class Backoff:
     """Exponential back-off with jitter (Kafka's ``retry.backoff.ms`` and ``retry.backoff.max.ms``).

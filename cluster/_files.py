@@ -30,19 +30,13 @@ class StateFileError(KohortError):
 
 @dataclass(frozen=True, slots=True)
 class StateFile:
-    """One document. ``version`` is written with it and must be the same when it is read.
-
-    ``without`` ends the sentence of an error: what is lost by who removes a file that cannot be read.
+    """One document. ``without`` ends the sentence of an error: what is lost by who removes a file that cannot
+    be read. ``version`` is written with it and must be the same when it is read.
     """
 
     path: Path
     without: str
     version: int = 1
-
-    @classmethod
-    def of(cls, folder: Path | str, kind: str, *, without: str, version: int = 1) -> StateFile:
-        """The document of a kind (``acls``, ``scram-users``) in a data folder: ``kohort-KIND.json``."""
-        return cls(Path(folder) / f"kohort-{kind}.json", without, version)
 
     def load(self, parse: Callable[[dict[str, Any]], T]) -> T | None:
         """The document as ``parse`` reads it; None if there is none.

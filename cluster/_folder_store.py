@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 from uuid import UUID
 
 from ._files import StateFile
 from ._layout import DELETED_TOPICS, DOCUMENTS, PRODUCER_IDS, TOPICS
 from ._store import Change, Create, Entry, Put, SessionState, Value
-from ._tree import Step, Tree
+from ._tree import Tree
 
 T = TypeVar("T")
 
@@ -32,69 +32,54 @@ _WITHOUT: Final = {
 }
 
 
-class _Part(Protocol):
-    """Entries that lie in one file."""
+class _Part(NamedTuple):
+    """Entries that lie in one file: ``read`` gives their values by path, ``written`` makes its content of
+    them, or raises OSError for entries that it cannot hold.
+    """
 
     file: StateFile
-
-    def read(self) -> dict[str, Value]:
-        """Return the values by path. Raises StateFileError."""
-        ...
-
-    def write(self, tree: Tree, step: Step) -> None:
-        """Replace the file by what it holds after a step. Raises OSError; the old content then still
-        stands.
-        """
-        ...
+    read: Callable[[dict[str, Any]], dict[str, Value]]
+    written: Callable[[dict[str, Value]], dict[str, Any]]
 
 
-class _TopicsPart:
-    """Topics, deleted topics and producer ids, in ``kohort.json``."""
+def _document(folder: Path, kind: str, path: str) -> _Part:
+    file = StateFile(folder / f"kohort-{kind}.json", _WITHOUT[kind])
 
-    def __init__(self, folder: Path) -> None:
-        self.file = StateFile(
-            folder / TOPICS_FILE, "the topics are taken from their folders and lose their configs"
-        )
+    def written(values: dict[str, Value]) -> dict[str, Any]:
+        if path not in values:
+            raise OSError(f"{file.path} cannot be emptied: remove it while the broker is stopped")
+        content: dict[str, Any] = values[path]
+        return content
 
-    def read(self) -> dict[str, Value]:
-        return self.file.load(_topics) or {}
-
-    def write(self, tree: Tree, step: Step) -> None:
-        def below(parent: str) -> dict[str, Value]:
-            found = {name: _after(tree, step, f"{parent}/{name}") for name in tree.children(parent)}
-            for path, entry in step.items():
-                above, _, name = path.rpartition("/")
-                if above == parent:
-                    found.setdefault(name, entry)
-            kept = ((name, entry) for name, entry in found.items() if entry is not None)
-            return {name: entry.value for name, entry in kept if not entry.ephemeral}
-
-        producer_ids = _after(tree, step, PRODUCER_IDS)
-        self.file.save(
-            {
-                "next_producer_id": 0 if producer_ids is None else producer_ids.value,
-                "deleted": below(DELETED_TOPICS),
-                "topics": below(TOPICS),
-            }
-        )
+    return _Part(file, lambda content: {path: content}, written)
 
 
-class _DocumentPart:
-    """A document that is one entry."""
+def _read_topics(content: dict[str, Any]) -> dict[str, Value]:
+    """The entries of ``kohort.json``; in the file of a former version deleted topics are a list without
+    names.
+    """
+    deleted = content["deleted"]
+    names = deleted if isinstance(deleted, dict) else dict.fromkeys(deleted)
+    found: dict[str, Value] = {PRODUCER_IDS: int(content["next_producer_id"])}
+    found |= {f"{DELETED_TOPICS}/{UUID(topic_id)}": name for topic_id, name in names.items()}
+    for name, stored in content["topics"].items():
+        if not (isinstance(stored["id"], str) and isinstance(stored["configs"], dict)):
+            raise ValueError(f"the topic {name} has no id or no configs")
+        found[f"{TOPICS}/{name}"] = stored
+    return found
 
-    def __init__(self, folder: Path, kind: str, path: str) -> None:
-        self.file = StateFile.of(folder, kind, without=_WITHOUT[kind])
-        self._path = path
 
-    def read(self) -> dict[str, Value]:
-        content = self.file.load(lambda content: content)
-        return {} if content is None else {self._path: content}
-
-    def write(self, tree: Tree, step: Step) -> None:
-        entry = _after(tree, step, self._path)
-        if entry is None:
-            raise OSError(f"{self.file.path} cannot be emptied: remove it while the broker is stopped")
-        self.file.save(entry.value)
+def _written_topics(values: dict[str, Value]) -> dict[str, Any]:
+    below: dict[str, dict[str, Value]] = {DELETED_TOPICS: {}, TOPICS: {}}
+    for path, value in values.items():
+        parent, _, name = path.rpartition("/")
+        if parent in below:
+            below[parent][name] = value
+    return {
+        "next_producer_id": values.get(PRODUCER_IDS, 0),
+        "deleted": below[DELETED_TOPICS],
+        "topics": below[TOPICS],
+    }
 
 
 class FolderStore:
@@ -109,11 +94,14 @@ class FolderStore:
         self._tree = Tree()
         self._session = SessionState.CONNECTED
         self._session_watchers: list[Callable[[SessionState], None]] = []
-        topics = _TopicsPart(folder)
+        file = StateFile(
+            folder / TOPICS_FILE, "the topics are taken from their folders and lose their configs"
+        )
+        topics = _Part(file, _read_topics, _written_topics)
         # by path, or by the path above
         self._parts: dict[str, _Part] = {TOPICS: topics, DELETED_TOPICS: topics, PRODUCER_IDS: topics}
-        self._parts |= {path: _DocumentPart(folder, kind, path) for kind, path in DOCUMENTS.items()}
-        self._unread: set[_Part] = set(self._parts.values())
+        self._parts |= {path: _document(folder, kind, path) for kind, path in DOCUMENTS.items()}
+        self._unread = {part.file for part in self._parts.values()}
 
     def __repr__(self) -> str:
         return f"FolderStore({self._tree}, {self._session.value})"
@@ -134,8 +122,8 @@ class FolderStore:
         self.commit_now(*changes)
 
     def commit_now(self, *changes: Change) -> None:
-        """As ``commit``, without a wait: a disk has none. For the start, and for owners that change what
-        they hold in one turn of the event loop; they need a home in this process.
+        """As ``commit``, without a wait: a disk has none. For the start and for commands, where no event loop
+        runs; a home on a network cannot offer it.
 
         Raises ValueError too, for changes that do not lie in one file.
         """
@@ -144,13 +132,16 @@ class FolderStore:
         for change in changes:
             self._part_of(change.path)
         step = self._tree.plan(changes)
-        durable = [path for path, entry in step.items() if self._is_durable(entry or self._tree.get(path))]
+        before = self._tree.entries()
+        after = {path: entry for path, entry in {**before, **step}.items() if entry is not None}
+        values = {path: entry.value for path, entry in after.items() if not entry.ephemeral}
+        durable = [path for path in step if path in values or (path in before and not before[path].ephemeral)]
         parts = {self._part_of(path) for path in durable}
         if len(parts) > 1 or None in parts:
             raise ValueError(f"a folder cannot keep {', '.join(sorted(durable))} in one step")
         for part in parts:
             assert part is not None
-            part.write(self._tree, step)
+            part.file.save(part.written(values))
         self._tree.apply(step)
 
     def watch(self, path: str, fired: Callable[[str], None]) -> None:
@@ -166,7 +157,7 @@ class FolderStore:
         if self._session is SessionState.LOST:
             return
         self._session = SessionState.LOST
-        self._tree.apply(dict.fromkeys(self._tree.ephemeral()))
+        self._tree.apply({path: None for path, entry in self._tree.entries().items() if entry.ephemeral})
         for changed in self._session_watchers:
             changed(self._session)
 
@@ -175,26 +166,20 @@ class FolderStore:
         return Document(self, kind)
 
     def unreadable(self, path: str, error: Exception) -> Exception:
-        """The error for a file whose entry at ``path`` is not what it should be."""
-        part = self._part_of(path)
-        assert part is not None, "only what a file holds can be unreadable"
-        return part.file.unreadable(error)
+        return self._parts[path].file.unreadable(error)
 
     def _part_of(self, path: str) -> _Part | None:
         """The file that holds a path, or the entries below it, once it is read."""
         part = self._parts.get(path) or self._parts.get(path.rpartition("/")[0])
-        if part is not None and part in self._unread:
-            self._tree.apply({path: Entry(value) for path, value in part.read().items()})
-            self._unread.discard(part)
+        if part is not None and part.file in self._unread:
+            found = part.file.load(part.read) or {}
+            self._tree.apply({path: Entry(value) for path, value in found.items()})
+            self._unread.discard(part.file)
         return part
-
-    @staticmethod
-    def _is_durable(entry: Entry | None) -> bool:
-        return entry is not None and not entry.ephemeral
 
 
 class Document:
-    """One entry that its owner reads and replaces as a whole, in one turn of the event loop."""
+    """One entry that its owner reads and replaces as a whole."""
 
     def __init__(self, store: FolderStore, kind: str) -> None:
         self._store = store
@@ -217,27 +202,18 @@ class Document:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise self._store.unreadable(self._path, error) from error
 
-    def save(self, content: Mapping[str, Any]) -> None:
-        """Replace the document. Raises OSError; the old content then still stands."""
+    async def save(self, content: Mapping[str, Any]) -> None:
+        """Replace the document. Raises OSError, and ConflictError where somebody else has changed it; the old
+        content then still stands.
+        """
+        await self._store.commit(self._change(content))
+
+    def save_now(self, content: Mapping[str, Any]) -> None:
+        """As ``save``, at the start and in commands, where no event loop runs."""
+        self._store.commit_now(self._change(content))
+
+    def _change(self, content: Mapping[str, Any]) -> Change:
         there = self._store.get(self._path)
-        make = Create if there is None else Put
-        self._store.commit_now(make(self._path, dict(content)))
-
-
-def _after(tree: Tree, step: Step, path: str) -> Entry | None:
-    return step[path] if path in step else tree.get(path)
-
-
-def _topics(content: dict[str, Any]) -> dict[str, Value]:
-    """The entries of ``kohort.json``; in the file of a former version deleted topics are a list without
-    names.
-    """
-    deleted = content["deleted"]
-    names = deleted if isinstance(deleted, dict) else dict.fromkeys(deleted)
-    found: dict[str, Value] = {PRODUCER_IDS: int(content["next_producer_id"])}
-    found |= {f"{DELETED_TOPICS}/{UUID(topic_id)}": name for topic_id, name in names.items()}
-    for name, stored in content["topics"].items():
-        if not (isinstance(stored["id"], str) and isinstance(stored["configs"], dict)):
-            raise ValueError(f"the topic {name} has no id or no configs")
-        found[f"{TOPICS}/{name}"] = stored
-    return found
+        if there is None:
+            return Create(self._path, dict(content))
+        return Put(self._path, dict(content), there.version)

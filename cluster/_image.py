@@ -7,6 +7,7 @@ however many topics there are.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 from uuid import UUID
@@ -46,6 +47,7 @@ class BrokerRegistration(NamedTuple):
     rack: str | None = None
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class TopicImage:
     """A topic. ``configs`` is what was set for it, ``partitions`` has the state of each by number.
 
@@ -53,42 +55,24 @@ class TopicImage:
     ``described`` keeps its part of the answer to Metadata, which is made once.
     """
 
-    __slots__ = ("configs", "described", "id", "internal", "name", "order", "partitions")
+    name: str
+    id: UUID
+    configs: Mapping[str, Any]
+    partitions: Sequence[PartitionState]
+    _: KW_ONLY
+    internal: bool = False
+    order: int = field(default=-1, init=False)
+    described: PreparedArray | None = field(default=None, init=False)
 
-    def __init__(
-        self,
-        name: str,
-        topic_id: UUID,
-        configs: Mapping[str, Any],
-        partitions: Sequence[PartitionState],
-        *,
-        internal: bool = False,
-    ) -> None:
-        self.name = name
-        self.id = topic_id
-        self.configs = configs
-        self.partitions = tuple(partitions)
-        self.internal = internal
-        self.order = -1
-        self.described: PreparedArray | None = None
+    def __post_init__(self) -> None:
+        self.partitions = tuple(self.partitions)
 
     def __repr__(self) -> str:
         return f"TopicImage({self.name}, {len(self.partitions)} partitions)"
 
-    def having(
-        self,
-        *,
-        configs: Mapping[str, Any] | None = None,
-        partitions: Sequence[PartitionState] | None = None,
-    ) -> TopicImage:
-        """The topic with other configs or partition states."""
-        return TopicImage(
-            self.name,
-            self.id,
-            self.configs if configs is None else configs,
-            self.partitions if partitions is None else partitions,
-            internal=self.internal,
-        )
+    def having(self, **changes: Any) -> TopicImage:
+        """The topic with other ``configs`` or ``partitions``."""
+        return replace(self, **changes)
 
 
 #: A mapping that is never changed: the shard that holds a key is found by its hash.

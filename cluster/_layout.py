@@ -31,12 +31,10 @@ DOCUMENTS: Final = {
 
 
 def topic_path(name: str) -> str:
-    """The path of a topic."""
     return f"{TOPICS}/{name}"
 
 
 def deleted_topic_path(topic_id: UUID) -> str:
-    """The path of a topic that is being deleted."""
     return f"{DELETED_TOPICS}/{topic_id}"
 
 
@@ -54,5 +52,4 @@ class TopicRecord:
         return cls(UUID(value["id"]), int(value["partitions"]), dict(value["configs"]))
 
     def stored(self) -> dict[str, Any]:
-        """Return it as the entry has it."""
         return {"id": str(self.id), "partitions": self.partitions, "configs": self.configs}

@@ -36,9 +36,9 @@ class Tree:
     def children(self, path: str) -> Sequence[str]:
         return list(self._children.get(path, ()))
 
-    def ephemeral(self) -> list[str]:
-        """Return the paths of all ephemeral entries."""
-        return [path for path, entry in self._entries.items() if entry.ephemeral]
+    def entries(self) -> Mapping[str, Entry]:
+        """Return every entry by its path, in the order of their creation."""
+        return self._entries
 
     def plan(self, changes: Sequence[Change]) -> Step:
         """Return what the changes make of the entries, which stay as they are. Raises ConflictError."""

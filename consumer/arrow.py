@@ -12,7 +12,6 @@ from __future__ import annotations
 import bisect
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -21,19 +20,16 @@ import pyarrow as pa
 from ..protocol import (
     BATCH_OVERHEAD,
     MAX_DECOMPRESSED_BYTES,
-    BatchHeader,
     CorruptBatchError,
-    decompress,
+    TopicPartition,
     parse_batch_header,
-    verify_batch,
 )
-from .columns import Bytes, Fields, Ints, Spans, fields, headers, is_abort_marker, walk
+from ..protocol.messages.fetch import AbortedTransaction
+from .columns import Bytes, Fields, Ints, Spans, fields, headers, walk_all
+from .decode import RUN_BYTES, Batch, ChunkReader
 
 #: Rows of one Arrow batch, about: what Spark takes fastest.
 ROWS_PER_BATCH = 20_000
-
-#: Bytes of records that are decoded in one go, about.
-RUN_BYTES = 4 * 1024 * 1024
 
 #: A row is as Spark's built-in Kafka source has it. ``timestampType`` is 0 for the producer's time and 1 for
 #: the broker's.
@@ -57,22 +53,6 @@ SCHEMA_WITH_HEADERS = SCHEMA.append(pa.field("headers", pa.list_(_HEADER)))
 _MICROS_PER_MILLI = 1000
 #: So many pieces are brought together in one step: few enough for the processor's caches.
 _AT_ONCE = 1024
-
-
-@dataclass(slots=True)
-class _Run:
-    """Batches that are decoded together: their records, decompressed, and a header for each."""
-
-    batches: list[BatchHeader] = field(default_factory=list)
-    parts: list[bytes | memoryview] = field(default_factory=list)
-    records: int = 0
-    size: int = 0
-
-    def add(self, header: BatchHeader, records: bytes | memoryview) -> None:
-        self.batches.append(header)
-        self.parts.append(records)
-        self.records += header.record_count
-        self.size += len(records)
 
 
 class _Scratch(threading.local):
@@ -111,157 +91,79 @@ def decode(
     CorruptBatchError, with the position of the batch, for bytes that are not what they claim to be, and for a
     batch that grows to more than ``max_batch_bytes`` when it is decompressed.
     """
-    for run, _ in _runs(memoryview(records), start, end, aborted, rows_per_batch, max_batch_bytes):
-        yield from _sliced(_arrow(run, topic, partition, start, end, include_headers), rows_per_batch)
-
-
-def decode_some(
-    records: memoryview,
-    *,
-    topic: str,
-    partition: int,
-    start: int,
-    aborted: Sequence[tuple[int, int]],
-    include_headers: bool,
-    rows_per_batch: int,
-    max_batch_bytes: int,
-) -> tuple[list[pa.RecordBatch], int]:
-    """As much as ``decode`` takes in one go, which is bounded in bytes; and how many bytes that were.
-
-    The rest is for the next call. What is before a flaw is given first, and CorruptBatchError raised then.
-    """
-    for run, size in _runs(records, start, None, aborted, rows_per_batch, max_batch_bytes):
-        made = _arrow(run, topic, partition, start, None, include_headers)
-        return list(_sliced(made, rows_per_batch)), size
-    return [], sum(header.size for _, header in _whole_batches(records))
-
-
-def _runs(
-    records: memoryview,
-    start: int,
-    end: int | None,
-    aborted: Sequence[tuple[int, int]],
-    rows: int,
-    max_batch_bytes: int,
-) -> Iterator[tuple[_Run, int]]:
-    """Batches to be decoded in one go, and where in ``records`` they end."""
-    run, behind = _Run(), 0
-    try:
-        for header, payload, behind in _wanted(records, start, end, aborted, max_batch_bytes):
-            run.add(header, payload)
-            if run.records >= rows or run.size >= RUN_BYTES:
-                yield run, behind
-                run = _Run()
-    except CorruptBatchError:
-        if run.batches:
-            yield run, behind
-        raise
-    if run.batches:
-        yield run, behind
+    reader = ChunkReader(
+        TopicPartition(topic, partition),
+        memoryview(records),
+        start,
+        aborted=[AbortedTransaction(*pair) for pair in aborted],
+        max_batch_bytes=max_batch_bytes,
+    )
+    while run := reader.next_run(rows_per_batch, end):
+        yield from decode_run(run, reader.partition, start, end, include_headers, rows_per_batch)
 
 
 def next_offset(records: bytes | bytearray | memoryview, otherwise: int) -> int:
     """The offset behind the last whole batch, or ``otherwise`` if there is none. Reads the headers only."""
-    behind = otherwise
-    for _, header in _whole_batches(records):
+    behind, position = otherwise, 0
+    while len(records) - position >= BATCH_OVERHEAD:
+        header = parse_batch_header(records, position)
+        position += header.size
+        if position > len(records):  # cut short by the limits of a Fetch
+            break
         behind = header.next_offset
     return behind
 
 
-def _whole_batches(records: bytes | bytearray | memoryview) -> Iterator[tuple[int, BatchHeader]]:
-    """As protocol.iter_batches, but a batch cut short by the limits of a Fetch ends the run quietly."""
-    position = 0
-    while len(records) - position >= BATCH_OVERHEAD:
-        header = parse_batch_header(records, position)
-        if position + header.size > len(records):
-            return
-        yield position, header
-        position += header.size
-
-
-def _wanted(
-    records: memoryview,
+def decode_run(
+    run: Sequence[Batch],
+    partition: TopicPartition,
     start: int,
     end: int | None,
-    aborted: Sequence[tuple[int, int]],
-    max_batch_bytes: int,
-) -> Iterator[tuple[BatchHeader, bytes | memoryview, int]]:
-    """Header, decompressed records and end of each batch that may hold a row of the range."""
-    transactions = _Aborted(aborted)
-    for position, header in _whole_batches(records):
-        if end is not None and header.base_offset >= end:
-            return
-        verify_batch(records, header, position)
-        payload = records[position + BATCH_OVERHEAD : position + header.size]
-        if transactions.hides(header, payload) or header.last_offset < start or not header.record_count:
-            continue
-        if header.record_count < 0:
-            raise CorruptBatchError(f"a batch of {header.record_count} records", position)
-        try:
-            plain = decompress(header.codec, payload, max_batch_bytes)
-        except CorruptBatchError as error:
-            raise CorruptBatchError(str(error).removesuffix(" (at byte 0)"), position) from error
-        yield header, plain, position + header.size
-
-
-class _Aborted:
-    """Follows a run of batches and tells which belong to aborted transactions (KIP-98, read_committed)."""
-
-    def __init__(self, aborted: Sequence[tuple[int, int]]) -> None:
-        self._waiting = sorted(aborted, key=lambda pair: pair[1], reverse=True)
-        self._open: set[int] = set()
-
-    def hides(self, header: BatchHeader, payload: memoryview) -> bool:
-        while self._waiting and self._waiting[-1][1] <= header.last_offset:
-            self._open.add(self._waiting.pop()[0])
-        if header.control:
-            if header.producer_id in self._open and is_abort_marker(payload):
-                self._open.discard(header.producer_id)
-            return True
-        return header.transactional and header.producer_id in self._open
-
-
-def _sliced(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
-    for first in range(0, batch.num_rows, rows):
-        yield batch.slice(first, rows)
+    include_headers: bool,
+    rows_per_batch: int,
+) -> Iterator[pa.RecordBatch]:
+    """The records of a reader's run with ``start <= offset < end``, as ``decode``."""
+    made = _arrow(run, partition, start, end, include_headers)
+    for first in range(0, made.num_rows, rows_per_batch):
+        yield made.slice(first, rows_per_batch)
 
 
 def _arrow(
-    run: _Run, topic: str, partition: int, start: int, end: int | None, include_headers: bool
+    run: Sequence[Batch], partition: TopicPartition, start: int, end: int | None, include_headers: bool
 ) -> pa.RecordBatch:
-    room = _scratch.of(run.size)
-    bodies: list[Ints] = []
-    position = 0
-    for header, part in zip(run.batches, run.parts, strict=True):
-        room[position : position + len(part)] = part
-        bodies.append(walk(room, position, position + len(part), header.record_count))
-        position += len(part)
-    data = memoryview(room)[:position]
+    batches, payloads = [batch.header for batch in run], [batch.payload for batch in run]
+    size = sum(map(len, payloads))
+    room, position = _scratch.of(size), 0
+    for payload in payloads:
+        room[position : position + len(payload)] = payload
+        position += len(payload)
+    at = walk_all(room, batches, payloads)
+    data = memoryview(room)[:size]
     raw = np.frombuffer(data, np.uint8)
-    at = bodies[0] if len(bodies) == 1 else np.concatenate(bodies)
     try:
-        found = fields(raw, at)
-        offsets = _per_record(run, [header.base_offset for header in run.batches]) + found.offset_deltas
-        rows = _rows_between(offsets, start, end)
-        _check_inside(found, at, len(data))
+        found = fields(raw, at, batches)
+        rows = _rows_between(found.offsets, start, end)
+        _check_inside(found, at, size)
+        count = rows.stop - rows.start
         columns = [
             *_binary_columns(data, found, rows),
-            _constant(topic, rows.stop - rows.start),
-            pa.array(np.full(rows.stop - rows.start, partition, np.int32)),
-            pa.array(offsets[rows]),
-            *_time_columns(run, found, rows),
+            _constant(partition.topic, count),
+            pa.array(np.full(count, partition.partition, np.int32)),
+            pa.array(found.offsets[rows]),
+            pa.array(found.times_ms[rows] * _MICROS_PER_MILLI).view(pa.timestamp("us", tz="UTC")),
+            pa.array(
+                np.zeros(count, np.int32)
+                if found.by_broker is None
+                else found.by_broker[rows].astype(np.int32)
+            ),
         ]
         if include_headers:
             columns.append(_header_column(data, raw, found.headers_at[rows]))
     except IndexError as error:
-        first = run.batches[0].base_offset
+        first = batches[0].base_offset
         raise CorruptBatchError(f"unreadable record in the batches from offset {first} on") from error
     schema = SCHEMA_WITH_HEADERS if include_headers else SCHEMA
     return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _per_record(run: _Run, values: Sequence[int]) -> Ints:
-    return np.repeat(np.array(values, np.int64), [header.record_count for header in run.batches])
 
 
 def _rows_between(offsets: Ints, start: int, end: int | None) -> slice:
@@ -275,18 +177,6 @@ def _check_inside(found: Fields, bodies: Ints, size: int) -> None:
     limits = np.append(bodies[1:], size)
     if (found.headers_at >= limits).any():
         raise IndexError("a record reaches past its end")
-
-
-def _time_columns(run: _Run, found: Fields, rows: slice) -> list[pa.Array]:
-    millis = _per_record(run, [header.base_timestamp_ms for header in run.batches]) + found.timestamp_deltas
-    kinds = np.zeros(len(millis), np.int32)
-    if any(header.log_append_time for header in run.batches):
-        by_broker = _per_record(run, [header.log_append_time for header in run.batches]).astype(bool)
-        written = _per_record(run, [header.max_timestamp_ms for header in run.batches])
-        millis = np.where(by_broker, written, millis)
-        kinds[by_broker] = 1
-    micros = pa.array(millis[rows] * _MICROS_PER_MILLI)
-    return [micros.view(pa.timestamp("us", tz="UTC")), pa.array(kinds[rows])]
 
 
 def _binary_columns(data: memoryview, found: Fields, rows: slice) -> list[pa.Array]:

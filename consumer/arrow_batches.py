@@ -66,7 +66,8 @@ def batches_of(chunk: Chunk, include_headers: bool, rows: int) -> list[pa.Record
     delivered = []
     for batch, first, behind in zip(fresh, firsts, [*firsts, end][1:], strict=True):
         _deliver(session, batch.column(_OFFSET).to_numpy())
-        delivered.append(_marked(batch, Covered(session.session_id, first, behind)))
+        mark = b"%d %d %d" % (session.session_id, first, behind)
+        delivered.append(batch.replace_schema_metadata({_KEY: mark}))
     session.passed(end)
     return delivered
 
@@ -79,22 +80,8 @@ def _deliver(session: PartitionSession, offsets: npt.NDArray[np.int64]) -> None:
 
 def _decoded(reader: ChunkReader, include_headers: bool, rows: int) -> list[pa.RecordBatch]:
     """The next records; up to what cannot be read, if that does not come first."""
-    made, size = arrow.decode_some(
-        reader.rest,
-        topic=reader.partition.topic,
-        partition=reader.partition.partition,
-        start=reader.next_offset,
-        aborted=reader.transactions,
-        include_headers=include_headers,
-        rows_per_batch=rows,
-        max_batch_bytes=reader.max_batch_bytes,
-    )
-    reader.pass_over(size)
-    return made
-
-
-def _marked(batch: pa.RecordBatch, what: Covered) -> pa.RecordBatch:
-    return batch.replace_schema_metadata({_KEY: b"%d %d %d" % what})
+    start, run = reader.next_offset, reader.next_run(rows)
+    return list(arrow.decode_run(run, reader.partition, start, None, include_headers, rows)) if run else []
 
 
 def _fresh(session: PartitionSession, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from ..assignors import Assignor, load_assignor
@@ -17,9 +16,8 @@ from .config import ConsumerConfig
 from .delivery import Delivery
 from .driver import Driver
 from .events import Event, LoopBlocked
-from .fetcher import Fetcher, FetchSettings
-from .group_messages import MembershipSettings
-from .handover import Callbacks, Handover, HandoverSettings
+from .fetcher import Fetcher
+from .handover import Callbacks, Handover
 from .membership import Membership
 from .positions import Positions
 from .selection import ManualAssignment
@@ -28,37 +26,85 @@ from .tracker import Tracker
 from .watchdogs import LoopWatch, PollWatch
 
 
-@dataclass(frozen=True, slots=True)
 class Parts:
-    """The parts of one consumer; consumers share none."""
+    """The parts of one consumer, not connected; consumers share none.
 
-    cluster: Cluster
-    membership: Membership
-    positions: Positions
-    tracker: Tracker
-    delivery: Delivery
-    fetcher: Fetcher
-    committer: Committer
-    handover: Handover
-    driver: Driver
-    watch: PollWatch
-    loop_watch: LoopWatch
+    Raises ConfigError for assignors that cannot be used.
+    """
+
+    def __init__(
+        self,
+        config: ConsumerConfig,
+        callbacks: Callbacks,
+        *,
+        manual: bool = False,
+        wake: Callable[[], None],
+        report: Callable[[Event], None],
+        failed: Callable[[Exception], None],
+    ) -> None:
+        rng = SURROUNDINGS.get().make_random()
+        backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, rng=rng)
+        settled = Signal()
+        self.cluster = make_cluster(config)
+        kind = ManualAssignment if manual else Membership
+        self.membership = kind(config, _assignors(config.assignor), rng)
+        self.positions = Positions(config.auto_offset_reset)
+        self.tracker = Tracker(commits=config.commits)
+        self.delivery = Delivery(
+            self.positions,
+            self.tracker,
+            max_undone=config.max_undone_records,
+            held_limit_bytes=config.prefetch_max_bytes,
+            wake=wake,
+            report=report,
+            hungry=lambda: self.fetcher.wake(),
+        )
+        self.watch = PollWatch(config.max_poll_interval_ms, taken=lambda: self.delivery.taken_one_by_one)
+        self.loop_watch = LoopWatch(
+            config.heartbeat_interval_ms, lambda late_ms, what: report(LoopBlocked(late_ms, what))
+        )
+        self.driver = Driver(
+            config,
+            self.cluster,
+            self.membership,
+            self.delivery,
+            self.watch,
+            backoff=backoff,
+            settled=settled,
+            report=report,
+            failed=failed,
+            polled=wake,
+        )
+        reading = Reading(self.cluster, self.positions, self.delivery, backoff, report, polled=wake)
+        self.fetcher = Fetcher(reading, config)
+        self.committer = Committer(
+            config,
+            self.cluster,
+            self.membership,
+            self.tracker,
+            backoff=backoff,
+            settled=settled,
+            carry_out=self.driver.carry_out,
+            report=report,
+            manual=manual,
+            read_in=self.positions.topic_id,
+        )
+        self.handover = self.driver.handover = Handover(
+            config,
+            callbacks,
+            self.positions,
+            self.delivery,
+            self.tracker,
+            self.committer,
+            announced=self.fetcher.wake,
+            revocation_done=self.driver.revocation_done,
+            report=report,
+        )
 
 
-def assemble(
-    config: ConsumerConfig,
-    callbacks: Callbacks,
-    *,
-    manual: bool = False,
-    wake: Callable[[], None],
-    report: Callable[[Event], None],
-    failed: Callable[[Exception], None],
-) -> Parts:
-    """Build the parts, without connecting. Raises ConfigError for assignors that cannot be used."""
-    rng = SURROUNDINGS.get().make_random()
-    backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, rng=rng)
-    settled = Signal()
-    cluster = Cluster(
+def make_cluster(config: ConsumerConfig) -> Cluster:
+    """A cluster client with a consumer's settings, which has not connected."""
+    return Cluster(
         config.bootstrap,
         config.client_id,
         request_timeout_ms=config.request_timeout_ms,
@@ -69,109 +115,6 @@ def assemble(
         reconnect_backoff_max_ms=config.reconnect_backoff_max_ms,
         ssl_context=config.ssl_context(),
         sasl=config.sasl(),
-    )
-    kind = ManualAssignment if manual else Membership
-    membership = kind(_membership_settings(config), _assignors(config.assignor), rng)
-    positions = Positions(config.auto_offset_reset)
-    tracker = Tracker(commits=config.commits)
-    delivery = Delivery(
-        positions,
-        tracker,
-        max_undone=config.max_undone_records,
-        held_limit_bytes=config.prefetch_max_bytes,
-        wake=wake,
-        report=report,
-        hungry=lambda: fetcher.wake(),
-    )
-    watch = PollWatch(config.max_poll_interval_ms, taken=lambda: delivery.taken_one_by_one)
-    driver = Driver(
-        cluster,
-        config.group,
-        membership,
-        delivery,
-        watch,
-        metadata_max_age_ms=config.metadata_max_age_ms,
-        with_racks=bool(config.client_rack),
-        create_topics=config.allow_auto_create_topics,
-        backoff=backoff,
-        settled=settled,
-        report=report,
-        failed=failed,
-        polled=wake,
-    )
-    reading = Reading(cluster, positions, delivery, backoff, report, polled=wake)
-    fetcher = Fetcher(reading, _fetch_settings(config))
-    committer = Committer(
-        cluster,
-        config.group,
-        config.group_instance_id,
-        membership,
-        tracker,
-        backoff=backoff,
-        settled=settled,
-        carry_out=driver.carry_out,
-        report=report,
-        manual=manual,
-        limit_ms=config.request_timeout_ms,
-        read_in=positions.topic_id,
-    )
-    handover = Handover(
-        HandoverSettings(config.drain_ms, config.rebalance_ms, config.default_api_timeout_ms, config.commits),
-        callbacks,
-        positions,
-        delivery,
-        tracker,
-        committer,
-        announced=fetcher.wake,
-        revocation_done=driver.revocation_done,
-        report=report,
-    )
-    driver.handover = handover
-    loop_watch = LoopWatch(
-        config.heartbeat_interval_ms, lambda late_ms, what: report(LoopBlocked(late_ms, what))
-    )
-    return Parts(
-        cluster,
-        membership,
-        positions,
-        tracker,
-        delivery,
-        fetcher,
-        committer,
-        handover,
-        driver,
-        watch,
-        loop_watch,
-    )
-
-
-def _membership_settings(config: ConsumerConfig) -> MembershipSettings:
-    return MembershipSettings(
-        group=config.group,
-        instance_id=config.group_instance_id,
-        session_timeout_ms=config.session_timeout_ms,
-        heartbeat_interval_ms=config.heartbeat_interval_ms,
-        rebalance_timeout_ms=config.rebalance_ms,
-        request_timeout_ms=config.request_timeout_ms,
-        retry_backoff_ms=config.retry_backoff_ms,
-        retry_backoff_max_ms=config.retry_backoff_max_ms,
-        rack=config.client_rack or None,
-    )
-
-
-def _fetch_settings(config: ConsumerConfig) -> FetchSettings:
-    return FetchSettings(
-        group=config.group,
-        rack=config.client_rack,
-        read_committed=config.isolation_level == "read_committed",
-        min_bytes=config.fetch_min_bytes,
-        max_bytes=config.fetch_max_bytes,
-        partition_max_bytes=config.max_partition_fetch_bytes,
-        max_wait_ms=config.fetch_max_wait_ms,
-        prefetch_max_bytes=config.prefetch_max_bytes,
-        check_crcs=config.check_crcs,
-        max_batch_bytes=config.max_decompressed_batch_bytes,
-        replica_lease_ms=config.metadata_max_age_ms,
     )
 
 

@@ -124,33 +124,10 @@ class WrongAssignmentError(KohortError):
         return tuple(sorted({problem.partition for problem in self.problems if problem.partition}))
 
 
-@dataclass(frozen=True, slots=True)
-class Assigned:
-    """An encoded assignment.
-
-    ``used`` names the assignor that made it, ``failure`` why another one's was not used.
-    """
-
-    assignments: dict[str, bytes]
-    used: str
-    failure: Exception | None = None
-
-
 def assign(
     assignor: Assignor, protocol: RebalanceProtocol, led: LedGroup, topics: Mapping[str, TopicInfo]
-) -> Assigned:
-    """The assignment of each member, encoded. ``protocol`` is the group's rebalance protocol."""
-    try:
-        return _assigned(assignor, protocol, led, topics)
-    except Exception as error:  # an assignor is anyone's code
-        cooperative = protocol is RebalanceProtocol.COOPERATIVE
-        stand_in = CooperativeStickyAssignor() if cooperative else RangeAssignor()
-        return replace(_assigned(stand_in, protocol, led, topics), failure=error)
-
-
-def _assigned(
-    assignor: Assignor, protocol: RebalanceProtocol, led: LedGroup, topics: Mapping[str, TopicInfo]
-) -> Assigned:
+) -> dict[str, bytes]:
+    """The assignment of each member, encoded. Raises what the assignor raises, and WrongAssignmentError."""
     staying = led.staying if led.leaving else led.members
     given: Mapping[str, Sequence[TopicPartition]] = {}
     if staying:
@@ -164,8 +141,7 @@ def _assigned(
         wanted = {topic for member in staying.values() for topic in member.topics}
         there = sum(topics[topic].partition_count for topic in wanted if topic in topics)
         note = ANOTHER_ROUND if sum(map(len, given.values())) < there else LISTENING
-    shares = {member: encode_assignment(given.get(member, ()), note) for member in led.members}
-    return Assigned(shares, assignor.name)
+    return {member: encode_assignment(given.get(member, ()), note) for member in led.members}
 
 
 def _withheld(
@@ -258,12 +234,16 @@ class MemberAssignors:
 
     def assign(self, name: str, led: LedGroup, topics: Mapping[str, TopicInfo]) -> dict[str, bytes]:
         """Make the assignment, as the leader; encoded, by member id."""
-        done = assign(self._assignors[name], self.protocol, led, topics)
-        if done.failure is not None:
-            self._failed(name, done.failure, done.used)
+        try:
+            assignments = assign(self._assignors[name], self.protocol, led, topics)
+        except Exception as error:  # an assignor is anyone's code
+            cooperative = self.protocol is RebalanceProtocol.COOPERATIVE
+            stand_in = CooperativeStickyAssignor() if cooperative else RangeAssignor()
+            assignments = assign(stand_in, self.protocol, led, topics)
+            self._failed(name, error, stand_in.name)
         for member, why in led.unreadable.items():
             self._report(AssignmentRefused(f"the subscription of {member} cannot be read: {why}"))
-        return done.assignments
+        return assignments
 
     def adopted(self, name: str, partitions: Iterable[TopicPartition], generation: int) -> None:
         """Tell the group's assignor what this member was assigned."""

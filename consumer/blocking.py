@@ -195,8 +195,9 @@ class GroupConsumer:
 
     def batches(self, max_records: int | None = None) -> Iterator[list[Record]]:
         """Lists of records, as many as are there at a time (default max_poll_records), until closed."""
-        while batch := self._next_batch(max_records):
-            yield batch
+        with suppress(ConsumerClosedError):
+            while batch := self.getmany(max_records, None):
+                yield batch
 
     def arrow_batches(
         self, *, include_headers: bool = False, max_rows: int = ROWS_PER_BATCH
@@ -206,12 +207,6 @@ class GroupConsumer:
         self._consumer.parts.watch.poller = threading.get_ident()
         while (batch := self._run(anext, batches, None)) is not None:
             yield batch
-
-    def _next_batch(self, max_records: int | None) -> list[Record]:
-        try:
-            return self.getmany(max_records, None)
-        except ConsumerClosedError:
-            return []
 
     def getmany(self, max_records: int | None = None, timeout_ms: float | None = 1_000) -> list[Record]:
         """As AsyncGroupConsumer.getmany."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
+from ..client.waiting import now_ms
 from .assembly import Parts
 from .handover import in_callback
 
@@ -24,40 +26,28 @@ CANCELLED_S = 2.0
 CLOSED = "the consumer was closed"
 
 
+@dataclass(slots=True, eq=False)
 class Closing:
     """``silenced`` is called when nothing may be delivered any more, ``over`` at the very end.
 
     ``tasks`` returns the tasks of a consumer that has started, None before.
     """
 
-    def __init__(
-        self,
-        parts: Parts,
-        notice_ms: float,
-        *,
-        tasks: Callable[[], Sequence[asyncio.Task[None]] | None],
-        silenced: Callable[[], None],
-        over: Callable[[], None],
-    ) -> None:
-        self._parts = parts
-        self._notice_ms = notice_ms
-        self._tasks = tasks
-        self._silenced = silenced
-        self._over = over
-        self._work: asyncio.Task[None] | None = None
-        self._drain_ms = 0.0
+    parts: Parts
+    notice_ms: float
+    _: KW_ONLY
+    tasks: Callable[[], Sequence[asyncio.Task[None]] | None]
+    silenced: Callable[[], None]
+    over: Callable[[], None]
+    _work: asyncio.Task[None] | None = None
+    _drain_ms: float = 0.0
 
     def __repr__(self) -> str:
         state = "not asked for" if self._work is None else "over" if self._work.done() else "under way"
         return f"Closing({state})"
 
     async def close(
-        self,
-        caller: Caller,
-        drain_timeout_ms: float,
-        timeout_ms: float,
-        *,
-        hurry: bool = True,
+        self, caller: Caller, drain_timeout_ms: float, timeout_ms: float, *, hurry: bool = True
     ) -> None:
         """Close, or ``hurry`` a close in progress; return when it has ended.
 
@@ -89,36 +79,35 @@ class Closing:
 
     def _hurry(self, drain_ms: float) -> None:
         self._drain_ms = min(self._drain_ms, drain_ms)
-        self._parts.driver.leave_now()
-        self._parts.handover.hurry(self._drain_ms)
+        self.parts.driver.leave_now()
+        self.parts.handover.hurry(self._drain_ms)
 
     async def _close(self, caller: Caller, timeout_ms: float) -> None:
-        parts, loop = self._parts, asyncio.get_running_loop()
-        deadline = loop.time() + timeout_ms / 1000
+        parts, deadline = self.parts, now_ms() + timeout_ms
 
         def left_ms() -> float:
-            return max(0.0, deadline - loop.time()) * 1000
+            return max(0.0, deadline - now_ms())
 
         try:
-            if self._tasks() is not None:
+            if self.tasks() is not None:
                 await self._give_up(caller, timeout_ms, left_ms)
                 await parts.driver.leave(CLOSED, max(left_ms(), LEAVE_MS))
         except asyncio.CancelledError:
-            if self._tasks() is not None:
+            if self.tasks() is not None:
                 await parts.driver.leave(CLOSED, LEAVE_MS)
             raise
         finally:
-            self._silenced()
-            for task in (tasks := self._tasks() or []):
+            self.silenced()
+            for task in (tasks := self.tasks() or []):
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await parts.cluster.close()
-            self._over()
+            self.over()
 
     async def _give_up(self, caller: Caller, timeout_ms: float, left_ms: Callable[[], float]) -> None:
-        parts = self._parts
+        parts = self.parts
         if parts.watch.read_by_another(caller):
-            notice_ms = min(self._notice_ms, timeout_ms)
+            notice_ms = min(self.notice_ms, timeout_ms)
             await parts.driver.announce_leave(CLOSED, notice_ms, NOT_READ_MS)
-        self._silenced()
+        self.silenced()
         await parts.handover.give_up_all(self._drain_ms, left_ms())

@@ -7,7 +7,6 @@ numpy over all records of a run at once: a loop over fields costs ten times as m
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,9 +19,6 @@ from .record import Rows
 Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
-#: An abort or commit marker's key: version, then type 0 for an abort, 1 for a commit (KIP-98).
-_MARKER = struct.Struct(">hh")
-_ABORT = 0
 _MAX_VARINT_SHIFT = 63
 #: So many records of one length in a row are found at once, without a step for each.
 _LEAST_ALIKE = 16
@@ -47,13 +43,28 @@ class Spans:
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The fields of n records; ``headers_at`` is where each record's header count stands."""
+    """The fields of n records; ``headers_at`` is where each record's header count stands.
 
-    timestamp_deltas: Ints
-    offset_deltas: Ints
+    ``by_broker``: which times are the broker's.
+    """
+
+    offsets: Ints
+    times_ms: Ints
+    by_broker: npt.NDArray[np.bool_]
     keys: Spans
     values: Spans
     headers_at: Ints
+
+
+def walk_all(
+    data: bytes | bytearray, batches: Sequence[BatchHeader], payloads: Sequence[bytes | memoryview]
+) -> Ints:
+    """Where the body of each record starts, with these payloads one after another in ``data``."""
+    bodies, position = [], 0
+    for header, payload in zip(batches, payloads, strict=True):
+        bodies.append(walk(data, position, position + len(payload), header.record_count))
+        position += len(payload)
+    return bodies[0] if len(bodies) == 1 else np.concatenate(bodies)
 
 
 def walk(data: bytes | bytearray, start: int, end: int, count: int) -> Ints:
@@ -200,13 +211,19 @@ def _spans_alike(data: Bytes, at: Ints) -> Spans | None:
     return Spans(starts, starts + length, np.zeros(at.size, np.bool_), length)
 
 
-def fields(data: Bytes, bodies: Ints) -> Fields:
+def fields(data: Bytes, bodies: Ints, batches: Sequence[BatchHeader]) -> Fields:
     """The fields of the records whose bodies start at these positions. Raises IndexError past the end."""
-    timestamp_deltas, at = varints(data, bodies + 1)  # behind the attributes, which are always 0
-    offset_deltas, at = varints(data, at)
+    deltas_ms, at = varints(data, bodies + 1)  # behind the attributes, which are always 0
+    deltas, at = varints(data, at)
     keys, at = spans(data, at)
     values, at = spans(data, at)
-    return Fields(timestamp_deltas, offset_deltas, keys, values, at)
+    counts = [header.record_count for header in batches]
+    offsets = np.repeat([header.base_offset for header in batches], counts) + deltas
+    times = np.repeat([header.base_timestamp_ms for header in batches], counts) + deltas_ms
+    by_broker = np.repeat([header.log_append_time for header in batches], counts)
+    if by_broker.any():
+        times = np.where(by_broker, np.repeat([header.max_timestamp_ms for header in batches], counts), times)
+    return Fields(offsets, times, by_broker, keys, values, at)
 
 
 def headers(data: Bytes, at: Ints) -> tuple[Ints, Spans, Spans]:
@@ -232,14 +249,6 @@ def headers(data: Bytes, at: Ints) -> tuple[Ints, Spans, Spans]:
     return counts, keys, values
 
 
-def is_abort_marker(records: memoryview) -> bool:
-    """Return whether the records of a control batch are an abort marker (else they are a commit marker)."""
-    raw = bytes(records)
-    key = fields(np.frombuffer(raw, np.uint8), walk(raw, 0, len(raw), 1)).keys
-    _, kind = _MARKER.unpack_from(raw, int(key.starts[0]))
-    return bool(kind == _ABORT)
-
-
 def _empty_spans(count: int) -> Spans:
     return Spans(np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.bool_))
 
@@ -250,40 +259,25 @@ def _put(into: Spans, places: Ints, pieces: Spans) -> None:
     into.null[places] = pieces.null
 
 
-def plain_rows(batches: Sequence[tuple[BatchHeader, bytes | memoryview]]) -> Rows | None:
+def plain_rows(batches: Sequence[BatchHeader], payloads: Sequence[bytes | memoryview]) -> Rows | None:
     """The records of these batches, not compressed; None when one of them is not quite ordinary.
 
     Ordinary is one without headers of records and without a flaw: everything else is for a reader that goes
     from field to field.
     """
-    data = b"".join([records for _, records in batches])
+    data = b"".join(payloads)
     raw = np.frombuffer(data, np.uint8)
     try:
-        bodies = _bodies(batches, data)
-        found = fields(raw, bodies)
+        bodies = walk_all(data, batches, payloads)
+        found = fields(raw, bodies, batches)
         if raw[found.headers_at].any() or not _filled(bodies, found, len(data)):
             return None
     except (CorruptBatchError, IndexError):
         return None
-    counts = [header.record_count for header, _ in batches]
-    offsets = _offsets([header.base_offset for header, _ in batches], counts, found.offset_deltas)
-    if offsets is None:
+    if (offsets := _rising(found.offsets)) is None:
         return None
-    times = np.repeat([header.base_timestamp_ms for header, _ in batches], counts) + found.timestamp_deltas
-    if any(header.log_append_time for header, _ in batches):
-        by_broker = np.repeat([header.log_append_time for header, _ in batches], counts)
-        times = np.where(
-            by_broker, np.repeat([header.max_timestamp_ms for header, _ in batches], counts), times
-        )
-    return Rows(offsets, _times(times), _pieces(data, found.keys), _pieces(data, found.values), None)
-
-
-def _bodies(batches: Sequence[tuple[BatchHeader, bytes | memoryview]], data: bytes) -> Ints:
-    bodies, position = [], 0
-    for header, records in batches:
-        bodies.append(walk(data, position, position + len(records), header.record_count))
-        position += len(records)
-    return np.concatenate(bodies)
+    keys, values = _pieces(data, found.keys), _pieces(data, found.values)
+    return Rows(offsets, _times(found.times_ms), keys, values, None)
 
 
 def _filled(bodies: Ints, found: Fields, size: int) -> bool:
@@ -293,9 +287,8 @@ def _filled(bodies: Ints, found: Fields, size: int) -> bool:
     return bool(behind[-1] == size and (gaps > 0).all() and (gaps <= _LONGEST_LENGTH).all())
 
 
-def _offsets(bases: list[int], counts: list[int], deltas: Ints) -> Sequence[int] | None:
-    """None unless they rise."""
-    offsets = np.repeat(bases, counts) + deltas
+def _rising(offsets: Ints) -> Sequence[int] | None:
+    """The offsets; None unless they rise."""
     if not (offsets[1:] > offsets[:-1]).all():
         return None
     first, last = int(offsets[0]), int(offsets[-1])

@@ -12,15 +12,16 @@ import asyncio
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import NamedTuple
 
 from ..client.cluster import Cluster
 from ..client.errors import BrokerConnectionError, ConsumerClosedError
 from ..client.offsets import CommittedOffset, commit_once
-from ..client.waiting import Backoff, Signal
+from ..client.waiting import Backoff, Signal, now_ms
 from ..protocol import ApiKey, ErrorCode, KafkaError, KohortError, TopicPartition
 from . import done_ahead
+from .config import ConsumerConfig
 from .errors import CommitFailedError
 from .events import CommitFailed, CommitSucceeded, Event
 from .group_errors import Reaction, reaction
@@ -105,68 +106,51 @@ class _Job:
         raise CommitFailedError("; ".join(parts), lost=tuple(sorted(self.lost)), failed=self.failed)
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Committer:
     """``settled`` fires when the membership may have changed; ``carry_out`` carries out its effects.
 
-    A commit at intervals is tried for ``limit_ms``, however short the interval is. ``read_in`` is the id of
-    the topic that a partition was read in, if that is known. Nothing is committed for another topic of the
-    name, if the coordinator takes ids (OffsetCommit v10) or the metadata show the difference.
+    A commit at intervals is tried for ``request_timeout_ms``, however short the interval is. ``read_in`` is
+    the id of the topic that a partition was read in, if that is known. Nothing is committed for another topic
+    of the name, if the coordinator takes ids (OffsetCommit v10) or the metadata show the difference.
     """
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        group: str,
-        instance_id: str | None,
-        membership: Membership,
-        tracker: Tracker,
-        *,
-        backoff: Backoff,
-        settled: Signal,
-        carry_out: Callable[[], None],
-        report: Callable[[Event], None],
-        manual: bool = False,
-        limit_ms: float = 30_000,
-        read_in: Callable[[TopicPartition], uuid.UUID | None] = lambda _: None,
-    ) -> None:
-        self._cluster = cluster
-        self._group = group
-        self._instance_id = instance_id
-        self._membership = membership
-        self._tracker = tracker
-        self._backoff = backoff
-        self._settled = settled
-        self._carry_out = carry_out
-        self._report = report
-        self._manual = manual
-        self._limit_ms = limit_ms
-        self._read_in = read_in
-        #: Topics that the coordinator did not know. Later they may be recreated topics of the same name.
-        self._unknown: set[str] = set()
-        self._final = _PARTITION_ERRORS | (_GROUP_IN_USE if manual else frozenset())
-        self._one_at_a_time = asyncio.Lock()
-        #: Fires when an attempt has succeeded, which ends the others' back-off.
-        self._succeeded = Signal()
-        self._failures = 0
-        self._retry_at = 0.0
-        self._numbers = 0
-        self._newest: dict[TopicPartition, _Sent] = {}
+    config: ConsumerConfig
+    cluster: Cluster
+    membership: Membership
+    tracker: Tracker
+    _: KW_ONLY
+    backoff: Backoff
+    settled: Signal
+    carry_out: Callable[[], None]
+    report: Callable[[Event], None]
+    manual: bool = False
+    read_in: Callable[[TopicPartition], uuid.UUID | None] = lambda _: None
+    #: Topics that the coordinator did not know. Later they may be recreated topics of the same name.
+    _unknown: set[str] = field(default_factory=set)
+    _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
+    #: Fires when an attempt has succeeded, which ends the others' back-off.
+    _succeeded: Signal = field(default_factory=Signal)
+    _failures: int = 0
+    _retry_at: float = 0.0
+    _numbers: int = 0
+    _newest: dict[TopicPartition, _Sent] = field(default_factory=dict)
 
     async def commit(self, offsets: Offsets | None, timeout_ms: float) -> None:
         """Commit these offsets, or all that is done. Raises CommitFailedError."""
-        if offsets is None:
-            await self._commit(self._job(None, UNKNOWN_TOPIC_TRIES), timeout_ms)
-            return
         job = self._job(offsets, UNKNOWN_TOPIC_TRIES)
-        job.given = {}
-        for partition, value in offsets.items():
-            offset = value if isinstance(value, CommittedOffset) else CommittedOffset(value)
-            if (session := self._tracker.get(partition)) is not None:
-                session.done_before(offset.offset)
-                if offset.leader_epoch < 0:
-                    offset = replace(offset, leader_epoch=session.epoch_at(offset.offset))
-            job.given[partition] = offset
+        if offsets is not None:
+            job.given = {partition: self._given(partition, value) for partition, value in offsets.items()}
         await self._commit(job, timeout_ms)
+
+    def _given(self, partition: TopicPartition, value: int | CommittedOffset) -> CommittedOffset:
+        """An offset of the user, up to which everything is done now."""
+        offset = value if isinstance(value, CommittedOffset) else CommittedOffset(value)
+        if (session := self.tracker.get(partition)) is not None:
+            session.done_before(offset.offset)
+            if offset.leader_epoch < 0:
+                return replace(offset, leader_epoch=session.epoch_at(offset.offset))
+        return offset
 
     async def commit_done(
         self, partitions: Iterable[TopicPartition] | None, timeout_ms: float, *, again: bool = False
@@ -175,12 +159,12 @@ class Committer:
 
         With ``again``, also offsets that are committed already. Returns whether everything was committed.
         """
-        job = self._job(self._tracker.committable(partitions, again=again), 1)
+        job = self._job(self.tracker.committable(partitions, again=again), 1)
         job.again = again
         try:
             await self._commit(job, timeout_ms)
         except CommitFailedError as error:
-            self._report(CommitFailed((*error.lost, *error.failed), error))
+            self.report(CommitFailed((*error.lost, *error.failed), error))
             return False
         except ConsumerClosedError:
             return False
@@ -188,39 +172,36 @@ class Committer:
 
     async def run(self, interval_ms: float) -> None:
         """Commit what is done at intervals, until cancelled; revocations commit by themselves."""
-        repeat_at = self._now() + REPEAT_MS
+        repeat_at = now_ms() + REPEAT_MS
         while True:
             await asyncio.sleep(interval_ms / 1000)
-            if not self._membership.can_commit():
+            if not self.membership.can_commit():
                 continue
-            again = self._manual and self._now() >= repeat_at
+            again = self.manual and now_ms() >= repeat_at
             if again:
-                repeat_at = self._now() + REPEAT_MS
-            await self.commit_done(None, self._limit_ms, again=again)
-
-    def _now(self) -> float:
-        return asyncio.get_running_loop().time() * 1000
+                repeat_at = now_ms() + REPEAT_MS
+            await self.commit_done(None, self.config.request_timeout_ms, again=again)
 
     def _job(self, partitions: Iterable[TopicPartition] | None, unknown_topic_tries: int) -> _Job:
-        left = set(self._tracker.committable() if partitions is None else partitions)
-        sessions = {p: session for p in left if (session := self._tracker.get(p)) is not None}
+        left = set(self.tracker.committable() if partitions is None else partitions)
+        sessions = {p: session for p in left if (session := self.tracker.get(p)) is not None}
         self._numbers += 1
         return _Job(left, None, self._numbers, sessions, unknown_topic_tries=unknown_topic_tries)
 
     async def _commit(self, job: _Job, timeout_ms: float) -> None:
-        deadline = self._now() + timeout_ms
+        deadline = now_ms() + timeout_ms
         while True:
             self._set_aside_lost(job)
             if not job.left:
                 break
-            left_ms = deadline - self._now()
+            left_ms = deadline - now_ms()
             if left_ms <= 0:
                 error = TimeoutError(f"not committed within {timeout_ms:.0f} ms; it may be tried again")
                 job.fail(job.left.copy(), error)
                 break
-            if not self._membership.can_commit():
-                await self._settled.wait(left_ms)
-            elif (pause_ms := self._retry_at - self._now()) > 0:
+            if not self.membership.can_commit():
+                await self.settled.wait(left_ms)
+            elif (pause_ms := self._retry_at - now_ms()) > 0:
                 await self._succeeded.wait(min(pause_ms, left_ms))
             else:
                 # finding the coordinator may take longer than this call has
@@ -231,14 +212,14 @@ class Committer:
 
     def _set_aside_lost(self, job: _Job) -> None:
         for partition in list(job.left):
-            began, session = job.sessions.get(partition), self._tracker.get(partition)
+            began, session = job.sessions.get(partition), self.tracker.get(partition)
             if began is None:
-                lost = partition not in self._membership.owned
+                lost = partition not in self.membership.owned
             elif session is not None and session.assignment == began.assignment:
                 continue
             else:
                 # it was revoked; what is done may have been committed with that
-                lost = job.given is not None or self._tracker.news(began) is not None
+                lost = job.given is not None or self.tracker.news(began) is not None
                 job.left.discard(partition)
             if lost:
                 job.left.discard(partition)
@@ -249,20 +230,20 @@ class Committer:
         await self._leave_out_others(job)
         self._set_aside_lost(job)
         offsets = self._to_send(job)
-        if not offsets or self._now() < self._retry_at or not self._membership.can_commit():
+        if not offsets or now_ms() < self._retry_at or not self.membership.can_commit():
             return
-        sessions = {partition: self._tracker.get(partition) for partition in offsets}
-        generation = self._membership.generation
+        sessions = {partition: self.tracker.get(partition) for partition in offsets}
+        generation = self.membership.generation
         self._numbers += 1
         number = self._numbers if job.given is None else job.number
         try:
             answers = await commit_once(
-                self._cluster,
-                self._group,
+                self.cluster,
+                self.config.group,
                 offsets,
                 generation,
-                self._membership.member_id,
-                self._instance_id,
+                self.membership.member_id,
+                self.config.group_instance_id,
                 self._topic_id,
             )
         except ConsumerClosedError:
@@ -278,10 +259,8 @@ class Committer:
             self._newest.update(
                 {p: _Sent(number, value.offset, job.given is not None) for p, value in committed.items()}
             )
-            self._tracker.committed(
-                {p: v for p, v in committed.items() if self._tracker.get(p) is sessions[p]}
-            )
-            self._report(CommitSucceeded({partition: value.offset for partition, value in committed.items()}))
+            self.tracker.committed({p: v for p, v in committed.items() if self.tracker.get(p) is sessions[p]})
+            self.report(CommitSucceeded({partition: value.offset for partition, value in committed.items()}))
         if refused is not None:
             self._refused(refused, generation)
         elif committed:
@@ -293,7 +272,7 @@ class Committer:
         doubted = self._unknown.intersection(p.topic for p in job.left)
         if job.given is None and doubted:
             with suppress(KohortError):
-                await self._cluster.metadata(doubted)
+                await self.cluster.metadata(doubted)
             others = [p for p in job.left if p.topic in doubted and self._is_another(p)]
             job.fail(
                 others, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the topic that was read is gone")
@@ -301,16 +280,16 @@ class Committer:
 
     def _is_another(self, partition: TopicPartition) -> bool:
         """Return whether the topic is not the one that was read, or there is none."""
-        read_in = self._read_in(partition)
-        return read_in is not None and read_in != self._cluster.known.topic_id(partition.topic)
+        read_in = self.read_in(partition)
+        return read_in is not None and read_in != self.cluster.known.topic_id(partition.topic)
 
     def _topic_id(self, partition: TopicPartition) -> uuid.UUID | None:
-        return self._read_in(partition) or self._cluster.known.topic_id(partition.topic)
+        return self.read_in(partition) or self.cluster.known.topic_id(partition.topic)
 
     def _to_send(self, job: _Job) -> dict[TopicPartition, CommittedOffset]:
         """The offsets to commit now, of the partitions left."""
         if job.given is None:
-            offsets = self._tracker.committable(job.left, again=job.again)
+            offsets = self.tracker.committable(job.left, again=job.again)
         else:
             offsets = {
                 p: job.given[p] for p in job.left if not self._is_outdated(p, job.given[p], job.number)
@@ -344,12 +323,14 @@ class Committer:
                 self._unknown.discard(partition.topic)
                 continue
             error = KafkaError(number, f"committing {partition.topic}-{partition.partition}")
-            if error.code is ErrorCode.OFFSET_METADATA_TOO_LARGE and _is_ours(offsets[partition]):
+            metadata = offsets[partition].metadata
+            too_large = error.code is ErrorCode.OFFSET_METADATA_TOO_LARGE
+            if too_large and metadata and done_ahead.is_ours(metadata):
                 # a broker with a lower offset.metadata.max.bytes: the offset alone, from now on
-                self._tracker.with_metadata = False
+                self.tracker.with_metadata = False
                 if job.given is not None:
                     job.given[partition] = replace(offsets[partition], metadata="")
-            elif error.code in self._final:
+            elif error.code in _PARTITION_ERRORS or (self.manual and error.code in _GROUP_IN_USE):
                 job.fail([partition], error)
             elif error.code in _UNKNOWN_TOPIC:
                 unknown.append((partition, error))
@@ -367,17 +348,13 @@ class Committer:
 
     def _refused(self, code: ErrorCode, generation: int) -> None:
         if reaction(ApiKey.OFFSET_COMMIT, code) is Reaction.FIND_COORDINATOR:
-            self._cluster.forget_coordinator(self._group)
-        self._membership.commit_refused(code, generation, self._now())
-        self._carry_out()
-        if self._membership.can_commit():
+            self.cluster.forget_coordinator(self.config.group)
+        self.membership.commit_refused(code, generation, now_ms())
+        self.carry_out()
+        if self.membership.can_commit():
             self._pause()
 
     def _pause(self) -> None:
         """Start the back-off after a failed attempt."""
-        self._retry_at = self._now() + self._backoff.delay_ms(self._failures)
+        self._retry_at = now_ms() + self.backoff.delay_ms(self._failures)
         self._failures += 1
-
-
-def _is_ours(offset: CommittedOffset) -> bool:
-    return bool(offset.metadata) and done_ahead.is_ours(offset.metadata)

@@ -19,12 +19,20 @@ from ..settings.model import SettingsModel
 
 #: Java's spelling of "there is no reset: tell me".
 _RESET_ALIASES = {"none": "fail"}
+#: Added to the rebalance timeout.
+_REBALANCE_SLACK_MS = 5_000
 _SASL_SETTINGS = (
     "sasl_mechanism",
     "sasl_plain_username",
     "sasl_plain_password",
     "sasl_oauth_token_provider",
 )
+
+
+def _positive(doc: str) -> Row:
+    """The row of a whole number of Kafka's type int, from 1 on."""
+    return Row(doc, 1, MAX_INT)
+
 
 OffsetReset = Annotated[
     Literal["earliest", "latest", "fail"] | Annotated[int, Ge(0)],
@@ -77,15 +85,15 @@ class ConsumerConfig(SettingsModel):
         ),
     ] = "cooperative-sticky"
     session_timeout_ms: Annotated[
-        int, Row("silence after which the group goes on without this member", 1, MAX_INT)
+        int, _positive("silence after which the group goes on without this member")
     ] = 45_000
     heartbeat_interval_ms: Annotated[
-        int, Row("time between heartbeats, less than session_timeout_ms", 1, MAX_INT)
+        int, _positive("time between heartbeats, less than session_timeout_ms")
     ] = 3_000
-    max_poll_interval_ms: Annotated[int, Row("longest time between two polls", 1, MAX_INT)] = 300_000
+    max_poll_interval_ms: Annotated[int, _positive("longest time between two polls")] = 300_000
     rebalance_timeout_ms: Annotated[
         int | None,
-        Row("how long a rebalance waits for this member; by default max_poll_interval_ms", 1, MAX_INT),
+        _positive("how long a rebalance waits for this member; by default max_poll_interval_ms"),
     ] = None
     leave_notice_ms: Annotated[
         int | None,
@@ -119,40 +127,32 @@ class ConsumerConfig(SettingsModel):
     enable_auto_commit: Annotated[
         bool, Row("records that are done are committed at intervals, before a revocation and at close")
     ] = True
-    auto_commit_interval_ms: Annotated[int, Row("time between automatic commits", 1, MAX_INT)] = 5_000
+    auto_commit_interval_ms: Annotated[int, _positive("time between automatic commits")] = 5_000
     max_poll_records: Annotated[int, Row("most records of one poll", 1)] = 500
     max_undone_records: Annotated[
         int, Row("records delivered and not done at which a partition's delivery pauses", 1)
     ] = 100_000
-    fetch_min_bytes: Annotated[
-        int, Row("bytes that a broker waits for before it answers a fetch", 1, MAX_INT)
-    ] = 1
-    fetch_max_bytes: Annotated[int, Row("most bytes of one fetch", 1, MAX_INT)] = 52_428_800
-    max_partition_fetch_bytes: Annotated[int, Row("most bytes of one partition in a fetch", 1, MAX_INT)] = (
-        1_048_576
-    )
+    fetch_min_bytes: Annotated[int, _positive("bytes that a broker waits for before it answers a fetch")] = 1
+    fetch_max_bytes: Annotated[int, _positive("most bytes of one fetch")] = 52_428_800
+    max_partition_fetch_bytes: Annotated[int, _positive("most bytes of one partition in a fetch")] = 1_048_576
     fetch_max_wait_ms: Annotated[
         int, Row("longest wait for fetch_min_bytes, less than request_timeout_ms", 0, MAX_INT)
     ] = 500
     prefetch_max_bytes: Annotated[
-        int, Row("memory of fetched and undelivered records at which fetching pauses", 1, MAX_INT)
+        int, _positive("memory of fetched and undelivered records at which fetching pauses")
     ] = 67_108_864
     max_decompressed_batch_bytes: Annotated[
-        int, Row("largest record batch after decompression; a larger one is a CorruptBatchError", 1, MAX_INT)
+        int, _positive("largest record batch after decompression; a larger one is a CorruptBatchError")
     ] = 67_108_864
     check_crcs: Annotated[bool, Row("checksums of record batches are verified")] = True
-    request_timeout_ms: Annotated[int, Row("longest wait for the answer to one request", 1, MAX_INT)] = 30_000
-    default_api_timeout_ms: Annotated[int, Row("longest duration of a call with its retries", 1, MAX_INT)] = (
-        60_000
-    )
-    retry_backoff_ms: Annotated[int, Row("first pause before a request is sent again", 1, MAX_INT)] = 100
-    retry_backoff_max_ms: Annotated[int, Row("longest pause before a request is sent again", 1, MAX_INT)] = (
-        1_000
-    )
-    reconnect_backoff_ms: Annotated[int, Row("first pause before a new connection", 1, MAX_INT)] = 50
-    reconnect_backoff_max_ms: Annotated[int, Row("longest pause before a new connection", 1, MAX_INT)] = 1_000
+    request_timeout_ms: Annotated[int, _positive("longest wait for the answer to one request")] = 30_000
+    default_api_timeout_ms: Annotated[int, _positive("longest duration of a call with its retries")] = 60_000
+    retry_backoff_ms: Annotated[int, _positive("first pause before a request is sent again")] = 100
+    retry_backoff_max_ms: Annotated[int, _positive("longest pause before a request is sent again")] = 1_000
+    reconnect_backoff_ms: Annotated[int, _positive("first pause before a new connection")] = 50
+    reconnect_backoff_max_ms: Annotated[int, _positive("longest pause before a new connection")] = 1_000
     metadata_max_age_ms: Annotated[
-        int, Row("age at which topics and partitions are looked up again", 1, MAX_INT)
+        int, _positive("age at which topics and partitions are looked up again")
     ] = 300_000
     allow_auto_create_topics: Annotated[bool, Row("a broker may create topics that do not exist")] = False
     security_protocol: Annotated[
@@ -237,9 +237,19 @@ class ConsumerConfig(SettingsModel):
         return self.rebalance_timeout_ms or self.max_poll_interval_ms
 
     @property
+    def round_timeout_ms(self) -> int:
+        """Request timeout of JoinGroup and SyncGroup, which may wait at the coordinator for the others."""
+        return max(self.request_timeout_ms, self.rebalance_ms + _REBALANCE_SLACK_MS)
+
+    @property
     def notice_ms(self) -> int:
         """Longest time that a member reads on after it has announced that it leaves."""
         return 2 * self.heartbeat_interval_ms if self.leave_notice_ms is None else self.leave_notice_ms
+
+    @property
+    def reads_committed(self) -> bool:
+        """Return whether records of open and aborted transactions are left out."""
+        return self.isolation_level == "read_committed"
 
     @property
     def commits(self) -> bool:

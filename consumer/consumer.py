@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from ..client.errors import ConfigError, ConsumerClosedError
 from ..client.offsets import EARLIEST, LATEST, CommittedOffset
 from ..client.pool import SURROUNDINGS
-from ..client.waiting import Signal
+from ..client.waiting import Signal, now_ms
 from ..protocol import TopicPartition
 from ..statemachine import MemberState
-from .assembly import Parts, assemble
+from .assembly import Parts
 from .closing import CLOSE_TIMEOUT_MS, CLOSED, Caller, Closing
 from .config import ConsumerConfig, consumer_config
 from .decode import off_the_loop, prepare
@@ -28,7 +28,6 @@ from .errors import ForkedError
 from .event_lines import EventLines
 from .events import ConsumerFailed, Event, EventLog, StateChanged
 from .handover import Callbacks, PartitionsCallback
-from .partition_session import PartitionSession
 from .record import Record, RecordStream, Run
 from .selection import Selection
 
@@ -117,7 +116,7 @@ class AsyncGroupConsumer:
         self._time: Callable[[], float] = lambda: 0.0
         self._turn_ends = 0.0
         self._parts: Parts | None = None
-        self._built = assemble(
+        self._built = Parts(
             self.config,
             self._callbacks,
             manual=self._selection.manual,
@@ -175,7 +174,7 @@ class AsyncGroupConsumer:
         self._parts = parts
         parts.cluster.refused = self._fail
         self._time = asyncio.get_running_loop().time
-        parts.watch.touch(parts.driver.now())
+        parts.watch.touch(now_ms())
         jobs = [
             parts.driver.run(),
             parts.driver.watch_topics(),
@@ -301,13 +300,13 @@ class AsyncGroupConsumer:
 
     async def next_run(self) -> Run | None:
         """Records to be taken one by one in another thread; None when the consumer is closed."""
-        runs = await self._poll(_next_run, None)
+        runs = await self._poll(lambda parts: [run] if (run := parts.delivery.run()) else [], None)
         return runs[0] if runs else None
 
     async def _poll(self, take: Callable[[Parts], list[T]], timeout_ms: float | None) -> list[T]:
         """Wait until ``take`` returns something."""
         parts = self._running()
-        now = parts.driver.now()
+        now = now_ms()
         deadline = None if timeout_ms is None else now + timeout_ms
         parts.watch.polling(now)
         if not isinstance(parts.watch.poller, int):
@@ -317,18 +316,19 @@ class AsyncGroupConsumer:
         try:
             await self._give_way()
             while not self._closed:
-                self._raise_errors(parts)
+                if error := self._error or parts.driver.topic_error or parts.positions.first_error():
+                    raise error
                 taken = take(parts)
                 if taken:
                     return taken
-                left_ms = None if deadline is None else deadline - parts.driver.now()
+                left_ms = None if deadline is None else deadline - now_ms()
                 if left_ms is not None and left_ms <= 0:
                     break
                 parts.fetcher.wake()
                 await self._more.wait(left_ms)
             return []
         finally:
-            parts.watch.polled(parts.driver.now())
+            parts.watch.polled(now_ms())
 
     async def _give_way(self) -> bool:
         """Let heartbeats and commits run if that is due, and return whether it was.
@@ -353,12 +353,6 @@ class AsyncGroupConsumer:
 
     async def _one(self) -> list[Record]:
         return [] if self._closed else await self.getmany(1, None)
-
-    def _raise_errors(self, parts: Parts) -> None:
-        if self._error is not None:
-            raise self._error
-        if error := parts.driver.topic_error or parts.positions.first_error():
-            raise error
 
     # done and committed
 
@@ -392,7 +386,7 @@ class AsyncGroupConsumer:
         records = records if isinstance(records, list) else list(records)
         taken = parts.delivery.last_taken
         # records equal only themselves: these are the ones delivered together last
-        if records == taken.records and all(self._goes_on(session) for session, _, _ in taken.parts):
+        if records == taken.records and all(s.session_id in self._sessions for s, _, _ in taken.parts):
             for session, start, end in taken.parts:
                 session.done_range(start, end)
             self._was_done(parts)
@@ -401,9 +395,6 @@ class AsyncGroupConsumer:
             self._was_done(parts)
             if stale is not None:
                 parts.tracker.session_of(stale)
-
-    def _goes_on(self, session: PartitionSession) -> bool:
-        return session.session_id in self._sessions
 
     def done_marked(self) -> None:
         """Take in what other threads have marked done, whose partitions may have been given up since."""
@@ -571,7 +562,7 @@ class AsyncGroupConsumer:
 
     def _publish(self, event: Event) -> None:
         if isinstance(event, StateChanged):
-            self._status = (event.state, event.reason, self._built.driver.now())
+            self._status = (event.state, event.reason, now_ms())
         self.events.publish(event)
 
     def _fail(self, error: Exception) -> None:
@@ -584,11 +575,6 @@ class AsyncGroupConsumer:
         if not task.cancelled() and (error := task.exception()) is not None:
             assert isinstance(error, Exception), "others are not kept in tasks"
             self._fail(error)
-
-
-def _next_run(parts: Parts) -> list[Run]:
-    run = parts.delivery.run()
-    return [] if run is None else [run]
 
 
 def _take_arrow(

@@ -1,18 +1,17 @@
 """Records from fetched bytes: checksums, codecs, control batches, aborted transactions (KIP-98).
 
-Larger batches are decoded by numpy if it is installed, others by aiokafka's compiled reader if that is, and
-by kafka-python's otherwise.
+Larger batches are decoded by numpy if it is installed, others by aiokafka's compiled reader if that is.
 """
 
 from __future__ import annotations
 
 import asyncio
-import importlib
 import struct
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 from functools import cache
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
@@ -24,12 +23,12 @@ from ..protocol import (
     CorruptBatchError,
     TopicPartition,
     decompress,
-    kafka_module,
     parse_batch_header,
+    read_varint,
     verify_batch,
 )
 from ..protocol.messages.fetch import AbortedTransaction
-from .record import Record, RecordBatch, Rows
+from .record import Headers, Record, RecordBatch, Rows
 
 T = TypeVar("T")
 
@@ -42,23 +41,25 @@ RUN_BYTES = 4 * 1024 * 1024
 
 _ATTRIBUTES_AT = 21
 _CODEC_MASK = 0x07
+#: Key of a record that ends a transaction: version, and what became of it.
 _MARKER = struct.Struct(">hh")
 _ABORT_MARKER = 0
 
 
-_MAX_VARINT_BYTES = 10
+class Batch(NamedTuple):
+    """A batch to deliver: ``payload`` is decompressed, ``head`` the bytes before it.
 
-
-class _Found(NamedTuple):
-    """A batch to deliver: its header, its decompressed records, and the position before it."""
+    The last two are the reader's before the batch.
+    """
 
     header: BatchHeader
-    overhead: bytes
+    head: bytes
     payload: bytes | memoryview
     position: int
     next_offset: int
 
 
+@dataclass(slots=True, eq=False)
 class ChunkReader:
     """Reads the records of one partition's part of a Fetch response, some batches at a time.
 
@@ -68,46 +69,25 @@ class ChunkReader:
     it is raised when reading gets there.
     """
 
-    __slots__ = (
-        "_aborted",
-        "_aborting",
-        "_check_crcs",
-        "_damage",
-        "_data",
-        "_generation",
-        "_max_batch_bytes",
-        "_position",
-        "_session_id",
-        "leader_epoch",
-        "next_offset",
-        "partition",
-    )
+    partition: TopicPartition
+    data: InitVar[bytes | memoryview]
+    next_offset: int
+    _: KW_ONLY
+    aborted: Sequence[AbortedTransaction] = ()
+    check_crcs: bool = True
+    max_batch_bytes: int = MAX_DECOMPRESSED_BYTES
+    damage: CorruptBatchError | None = None
+    generation: int = -1
+    session_id: int = 0
+    leader_epoch: int = -1
+    _data: memoryview = field(init=False)
+    _position: int = 0
+    _aborted: list[AbortedTransaction] = field(init=False)
+    _aborting: set[int] = field(default_factory=set)
 
-    def __init__(
-        self,
-        partition: TopicPartition,
-        data: bytes | memoryview,
-        start_offset: int,
-        *,
-        aborted: Sequence[AbortedTransaction] = (),
-        check_crcs: bool = True,
-        max_batch_bytes: int = MAX_DECOMPRESSED_BYTES,
-        damage: CorruptBatchError | None = None,
-        generation: int = -1,
-        session_id: int = 0,
-    ) -> None:
-        self.partition = partition
-        self.next_offset = start_offset
-        self.leader_epoch = -1
+    def __post_init__(self, data: bytes | memoryview) -> None:
         self._data = memoryview(data)
-        self._position = 0
-        self._check_crcs = check_crcs
-        self._max_batch_bytes = max_batch_bytes
-        self._damage = damage
-        self._generation = generation
-        self._session_id = session_id
-        self._aborted = sorted(aborted, key=lambda a: a.first_offset, reverse=True)
-        self._aborting: set[int] = set()
+        self._aborted = sorted(self.aborted, key=lambda a: a.first_offset, reverse=True)
 
     def __repr__(self) -> str:
         return f"ChunkReader({self.partition}, at {self.next_offset}, {self.size} bytes left)"
@@ -124,38 +104,6 @@ class ChunkReader:
         self._position = 0
 
     @property
-    def rest(self) -> memoryview:
-        """The unread bytes, for another reader; call ``pass_over`` afterwards."""
-        return self._data[self._position :]
-
-    def pass_over(self, size: int) -> None:
-        """Another reader has read this many bytes of ``rest``, whole batches; 0 if there was no whole one.
-
-        In that case the rest is passed, or ``damage`` raised if it is known.
-        """
-        end = self._position + size if size else len(self._data)
-        if not size and self._damage is not None:
-            raise self._damage
-        while self._position < end and size:
-            header = parse_batch_header(self._data, self._position)
-            self._begin_aborts(header.last_offset)
-            if header.control and self._aborting:
-                self._end_abort(self._found(header))
-            self._go_on(header)
-        self._position = end
-
-    @property
-    def max_batch_bytes(self) -> int:
-        """Limit of the size of a decompressed batch."""
-        return self._max_batch_bytes
-
-    @property
-    def transactions(self) -> list[AbortedTransaction]:
-        """The aborted transactions that concern the unread bytes."""
-        begun = [AbortedTransaction(producer, 0) for producer in self._aborting]
-        return begun + list(reversed(self._aborted))
-
-    @property
     def size(self) -> int:
         """Bytes not read yet."""
         return len(self._data) - self._position
@@ -166,98 +114,94 @@ class ChunkReader:
         return [] if batch is None else batch.records()
 
     def read_batch(self) -> RecordBatch | None:
-        """The records of the next batches, RUN_RECORDS, RUN_BYTES or a few more; None at the end.
+        """The records of the next run that has any; None at the end. Raises what ``next_run`` raises."""
+        while run := self.next_run():
+            if (rows := self._rows(run)).offsets:
+                size = sum(len(batch.payload) for batch in run)
+                return RecordBatch(self.partition, rows, self.generation, self.session_id, size)
+        return None
+
+    def next_run(self, most: int = RUN_RECORDS, end: int | None = None) -> list[Batch]:
+        """The next batches: ``most`` records, RUN_BYTES or a few more. None at the end, or at offset ``end``.
 
         Raises CorruptBatchError, with its position in these bytes; reading stays where it was, before the bad
         batch: what is before that is given first.
         """
-        while self.size:
-            start, run = self.next_offset, self._next_run()
-            if run and (rows := self._rows(run, start)).offsets:
-                size = sum(len(found.payload) for found in run)
-                return RecordBatch(self.partition, rows, self._generation, self._session_id, size)
-        return None
-
-    def _next_run(self) -> list[_Found]:
-        run: list[_Found] = []
+        run: list[Batch] = []
         records = size = 0
-        while records < RUN_RECORDS and size < RUN_BYTES:
+        while records < most and size < RUN_BYTES and self.size:
             try:
                 header = self._next_header()
-                if header is None:
-                    if self._damage is not None:
-                        raise self._damage
+                if header is None and self.damage is not None:
+                    raise self.damage
+                if header is None or (end is not None and header.base_offset >= end):
                     self._position = len(self._data)
                     break
-                found = self._find(header)
+                batch = self._find(header)
             except CorruptBatchError:
                 if run:
                     break
                 raise
-            if found is not None:
-                run.append(found)
+            if batch is not None:
+                run.append(batch)
                 records += header.record_count
-                size += len(found.payload)
-            self._go_on(header)
+                size += len(batch.payload)
+            self._position += header.size
+            self.next_offset = max(self.next_offset, header.next_offset)
+            self.leader_epoch = header.leader_epoch
         return run
-
-    def _go_on(self, header: BatchHeader) -> None:
-        self._position += header.size
-        self.next_offset = max(self.next_offset, header.next_offset)
-        self.leader_epoch = header.leader_epoch
 
     def _next_header(self) -> BatchHeader | None:
         if self.size < BATCH_OVERHEAD:
             return None
         header = parse_batch_header(self._data, self._position)
-        if self.size < header.size:
-            return None
-        if self._check_crcs:
-            verify_batch(self._data, header, self._position)
-        return header
+        return header if header.size <= self.size else None
 
-    def _find(self, header: BatchHeader) -> _Found | None:
+    def _find(self, header: BatchHeader) -> Batch | None:
         """The batch at this position, decompressed; None if nothing of it is to be delivered."""
-        self._begin_aborts(header.last_offset)
-        if header.last_offset < self.next_offset and not header.control:
-            return None
-        if header.transactional and not header.control and header.producer_id in self._aborting:
-            return None
-        found = self._found(header)
+        if self.check_crcs:
+            verify_batch(self._data, header, self._position)
+        while self._aborted and self._aborted[-1].first_offset <= header.last_offset:
+            self._aborting.add(self._aborted.pop().producer_id)
         if header.control:
-            self._end_abort(found)
+            if self._is_abort(self._unpacked(header)):
+                self._aborting.discard(header.producer_id)
             return None
-        return found
+        aborted = header.transactional and header.producer_id in self._aborting
+        if aborted or header.last_offset < self.next_offset or not header.record_count:
+            return None
+        return self._unpacked(header)
 
-    def _found(self, header: BatchHeader) -> _Found:
+    def _unpacked(self, header: BatchHeader) -> Batch:
         if header.record_count < 0:
             raise CorruptBatchError(f"a batch of {header.record_count} records", self._position)
         raw = self._data[self._position : self._position + header.size]
         try:
-            payload = decompress(header.codec, raw[BATCH_OVERHEAD:], self._max_batch_bytes)
+            payload = decompress(header.codec, raw[BATCH_OVERHEAD:], self.max_batch_bytes)
         except Exception as error:
             raise self._unreadable(header, self._position, error) from error
-        return _Found(header, bytes(raw[:BATCH_OVERHEAD]), payload, self._position, self.next_offset)
+        return Batch(header, bytes(raw[:BATCH_OVERHEAD]), payload, self._position, self.next_offset)
 
-    def _rows(self, run: list[_Found], start: int) -> Rows:
-        records = sum(found.header.record_count for found in run)
+    def _rows(self, run: list[Batch]) -> Rows:
+        start = run[0].next_offset
+        records = sum(batch.header.record_count for batch in run)
         if records >= COLUMNS_FROM and (plain_rows := _by_columns()) is not None:
-            rows = plain_rows([(found.header, found.payload) for found in run])
+            rows = plain_rows([batch.header for batch in run], [batch.payload for batch in run])
             if rows is not None:
                 return rows if rows.offsets[0] >= start else rows.part(bisect_left(rows.offsets, start))
-        fields: list[tuple[Any, ...]] = []
-        for found in run:
+        found: list[tuple[Any, ...]] = []
+        for batch in run:
             try:
-                fields += _fields(found)
+                found += _fields(batch)
             except Exception as error:
-                unreadable = self._unreadable(found.header, found.position, error)
-                self._position, self.next_offset = found.position, found.next_offset
-                if not fields:
+                unreadable = self._unreadable(batch.header, batch.position, error)
+                self._position, self.next_offset = batch.position, batch.next_offset
+                if not found:
                     raise unreadable from error
                 break
-            self.leader_epoch = found.header.leader_epoch
-        fields = fields[bisect_left(fields, start, key=itemgetter(0)) :]
-        return Rows(*zip(*fields, strict=True)) if fields else Rows((), (), (), (), None)
+            self.leader_epoch = batch.header.leader_epoch
+        found = found[bisect_left(found, start, key=itemgetter(0)) :]
+        return Rows(*zip(*found, strict=True)) if found else Rows((), (), (), (), None)
 
     def _unreadable(self, header: BatchHeader, position: int, error: Exception) -> CorruptBatchError:
         """One error for all the errors that the readers raise."""
@@ -267,44 +211,29 @@ class ChunkReader:
             position,
         )
 
-    def _begin_aborts(self, last_offset: int) -> None:
-        while self._aborted and self._aborted[-1].first_offset <= last_offset:
-            self._aborting.add(self._aborted.pop().producer_id)
-
-    def _end_abort(self, found: _Found) -> None:
+    def _is_abort(self, marker: Batch) -> bool:
         try:
-            keys = [row.key for row in _each(found)]
+            _, _, key, _, _ = next(_each(marker.header, bytes(marker.payload)))
+            return bool(_MARKER.unpack_from(key or b"")[1] == _ABORT_MARKER)
         except Exception as error:
-            raise self._unreadable(found.header, found.position, error) from error
-        for key in keys:
-            if key is not None and len(key) >= _MARKER.size:
-                _, kind = _MARKER.unpack_from(key)
-                if kind == _ABORT_MARKER:
-                    self._aborting.discard(found.header.producer_id)
+            raise self._unreadable(marker.header, marker.position, error) from error
 
 
-def _fields(found: _Found) -> list[tuple[Any, ...]]:
-    try:
-        return [(r.offset, r.timestamp, r.key, r.value, r.headers) for r in _each(found)]
-    except UnicodeDecodeError:
-        return list(_read_records(found.header, found.payload))
-
-
-def _each(found: _Found) -> Iterable[Any]:
-    """The records of a batch, one by one."""
-    plain = bytearray(found.overhead)
-    plain[_ATTRIBUTES_AT + 1] &= ~_CODEC_MASK
-    return _reader()(bytes(plain + found.payload))
+def _fields(batch: Batch) -> list[tuple[Any, ...]]:
+    """Offset, time, key, value and headers of each record of a batch."""
+    if (compiled := _compiled()) is not None:
+        plain = bytearray(batch.head)
+        plain[_ATTRIBUTES_AT + 1] &= ~_CODEC_MASK
+        with suppress(UnicodeDecodeError):  # header names that are no UTF-8
+            records = compiled(bytes(plain + batch.payload))
+            return [(r.offset, r.timestamp, r.key, r.value, r.headers) for r in records]
+    return list(_each(batch.header, bytes(batch.payload)))
 
 
 def prepare() -> None:
-    """Load the readers, which takes long, before the first records come.
-
-    Not kafka-python's: other threads may be loading parts of it, and its imports are not safe then.
-    """
+    """Load the readers, which takes long, before the first records come."""
     _by_columns()
-    with suppress(ImportError):
-        importlib.import_module("aiokafka.record._crecords.default_records")
+    _compiled()
 
 
 async def off_the_loop(load: Callable[[], T]) -> T:
@@ -314,7 +243,7 @@ async def off_the_loop(load: Callable[[], T]) -> T:
 
 
 @cache
-def _by_columns() -> Callable[[Sequence[tuple[BatchHeader, bytes | memoryview]]], Rows | None] | None:
+def _by_columns() -> Callable[[Sequence[BatchHeader], Sequence[bytes | memoryview]], Rows | None] | None:
     try:
         from .columns import plain_rows
     except ImportError:
@@ -323,12 +252,12 @@ def _by_columns() -> Callable[[Sequence[tuple[BatchHeader, bytes | memoryview]]]
 
 
 @cache
-def _reader() -> Callable[[bytes], Iterable[Any]]:
-    """The batch reader: from whole batch bytes, not compressed, to its records."""
+def _compiled() -> Callable[[bytes], Iterable[Any]] | None:
+    """aiokafka's reader: from the bytes of a batch that is not compressed to its records."""
     try:
         from aiokafka.record._crecords.default_records import DefaultRecordBatch
     except ImportError:
-        DefaultRecordBatch = kafka_module("kafka.record.default_records").DefaultRecordBatch  # noqa: N806
+        return None
     reader: Callable[[bytes], Iterable[Any]] = DefaultRecordBatch
     return reader
 
@@ -359,49 +288,39 @@ def end_of_run(
     return offset, leader_epoch, damage
 
 
-def _read_records(header: BatchHeader, data: bytes | memoryview) -> Iterator[tuple[Any, ...]]:
-    """Offset, time, key, value and headers of each record, for batches that compiled readers refuse.
+def _each(header: BatchHeader, data: bytes) -> Iterator[tuple[int, int, bytes | None, bytes | None, Headers]]:
+    """Offset, time, key, value and headers of each record in ``data``, the decompressed part of a batch.
 
-    Those are batches with header names that are not UTF-8, which are replaced as Java's clients do. ``data``
-    is decompressed. Raises CorruptBatchError, or IndexError, for bytes that are no records.
+    Names of headers that are not UTF-8 are replaced, as Java's clients do. Raises CorruptBatchError,
+    IndexError or ValueError for bytes that are no records.
     """
-    reader = _Reader(data)
+    at = 0
     for _ in range(header.record_count):
-        end = reader.varint() + reader.at
-        reader.at += 1  # attributes, of which there are none
-        timestamp = header.base_timestamp_ms + reader.varint()
-        offset = header.base_offset + reader.varint()
-        key, value = reader.piece(), reader.piece()
-        headers = tuple(reader.header() for _ in range(reader.varint()))
-        if reader.at != end:
+        size, at = read_varint(data, at)
+        end = at + size
+        delta_ms, at = read_varint(data, at + 1)  # behind the attributes, of which there are none
+        delta, at = read_varint(data, at)
+        key, at = _piece(data, at)
+        value, at = _piece(data, at)
+        count, at = read_varint(data, at)
+        headers = []
+        for _ in range(count):
+            name, at = _piece(data, at)
+            content, at = _piece(data, at)
+            headers.append(((name or b"").decode("utf-8", "replace"), content))
+        offset = header.base_offset + delta
+        if at != end:
             raise CorruptBatchError(f"the record at offset {offset} does not end where its length says")
-        yield offset, header.max_timestamp_ms if header.log_append_time else timestamp, key, value, headers
+        time_ms = header.max_timestamp_ms if header.log_append_time else header.base_timestamp_ms + delta_ms
+        yield offset, time_ms, key, value, headers
 
 
-class _Reader:
-    def __init__(self, data: bytes | memoryview) -> None:
-        self._data = memoryview(data)
-        self.at = 0
-
-    def varint(self) -> int:
-        value = 0
-        for nth in range(_MAX_VARINT_BYTES):
-            byte = self._data[self.at]
-            self.at += 1
-            value |= (byte & 0x7F) << (7 * nth)
-            if byte < 0x80:
-                return (value >> 1) ^ -(value & 1)
-        raise CorruptBatchError("a number of more than ten bytes")
-
-    def piece(self) -> bytes | None:
-        """Bytes behind their length; None for null."""
-        size = self.varint()
-        if size < 0:
-            return None
-        begin, self.at = self.at, self.at + size
-        if self.at > len(self._data):
-            raise CorruptBatchError(f"a field of {size} bytes with {len(self._data) - begin} left")
-        return bytes(self._data[begin : self.at])
-
-    def header(self) -> tuple[str, bytes | None]:
-        return (self.piece() or b"").decode("utf-8", "replace"), self.piece()
+def _piece(data: bytes, at: int) -> tuple[bytes | None, int]:
+    """Bytes behind their length, None for null; and the position behind them."""
+    size, at = read_varint(data, at)
+    if size < 0:
+        return None, at
+    piece = data[at : at + size]
+    if len(piece) < size:
+        raise CorruptBatchError(f"a field of {size} bytes with {len(piece)} left")
+    return piece, at + size

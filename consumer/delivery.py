@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import NamedTuple, TypeVar
 
 from ..protocol import CorruptBatchError, TopicPartition
@@ -50,40 +50,35 @@ class Taken(NamedTuple):
     parts: list[tuple[PartitionSession, int, int]]
 
 
+@dataclass(slots=True, eq=False)
 class Delivery:
     """``take`` returns records.
 
     Calls ``wake`` when there may be some, ``hungry`` when there is room again.
     """
 
-    def __init__(
-        self,
-        positions: Positions,
-        tracker: Tracker,
-        *,
-        max_undone: int,
-        held_limit_bytes: float = math.inf,
-        wake: Callable[[], None],
-        report: Callable[[Event], None],
-        hungry: Callable[[], None] = lambda: None,
-    ) -> None:
-        self.halted = False
-        #: The buffered bytes, and the memory that they hold.
+    positions: Positions
+    tracker: Tracker
+    _: KW_ONLY
+    max_undone: int
+    held_limit_bytes: InitVar[float] = math.inf
+    wake: Callable[[], None]
+    report: Callable[[Event], None]
+    hungry: Callable[[], None] = lambda: None
+    halted: bool = False
+    #: The buffered bytes, and the memory that they hold.
+    held: HeldBytes = field(init=False)
+    #: Result of the last ``take``.
+    last_taken: Taken = field(default_factory=lambda: Taken([], []))
+    #: The run under way, and the buffer that it is from.
+    _run: tuple[Run, FetchBuffer] | None = None
+    _given: int = 0
+    _buffers: dict[TopicPartition, FetchBuffer] = field(default_factory=dict)
+    _turn: deque[FetchBuffer] = field(default_factory=deque)
+
+    def __post_init__(self, held_limit_bytes: float) -> None:
         self.held = HeldBytes(held_limit_bytes)
-        #: What ``take`` returned last.
-        self.last_taken: Taken = Taken([], [])
-        self._positions = positions
-        self._tracker = tracker
-        self._max_undone = max_undone
-        self._wake = wake
-        self._report = report
-        self._hungry = hungry
-        #: The run under way, and the buffer that it is from.
-        self._run: tuple[Run, FetchBuffer] | None = None
-        self._given = 0
-        positions.disturbed = self.recall
-        self._buffers: dict[TopicPartition, FetchBuffer] = {}
-        self._turn: deque[FetchBuffer] = deque()
+        self.positions.disturbed = self.recall
 
     @property
     def buffered_bytes(self) -> int:
@@ -103,7 +98,7 @@ class Delivery:
         if buffer is not None and moved_by_reset and position.fetch_offset >= buffer.session.position:
             return
         self.drop([partition])
-        session = self._tracker.begin(
+        session = self.tracker.begin(
             partition,
             position.fetch_offset,
             committed=position.committed,
@@ -112,10 +107,6 @@ class Delivery:
         position.committed = None
         self._buffers[partition] = buffer = FetchBuffer(position, session)
         self._turn.append(buffer)
-
-    def has(self, partition: TopicPartition) -> bool:
-        """Return whether the partition was started."""
-        return partition in self._buffers
 
     def session(self, partition: TopicPartition) -> PartitionSession | None:
         """The partition's session; None before ``start``."""
@@ -160,7 +151,7 @@ class Delivery:
         buffer = self._buffers[reader.partition]
         buffer.readers.append(reader)
         self.held.add(reader)
-        self._wake()
+        self.wake()
 
     # stopping
 
@@ -177,14 +168,14 @@ class Delivery:
     def end(self, partition: TopicPartition) -> None:
         """``drop``, and end the session: its records can no longer be marked done, nor be committed."""
         self.drop([partition])
-        self._tracker.end(partition)
+        self.tracker.end(partition)
 
     def halt(self, halted: bool) -> None:
         """Deliver nothing at all, or go on."""
         self.halted = halted
         self.recall()
         if not halted:
-            self._wake()
+            self.wake()
 
     # to the user
 
@@ -215,7 +206,7 @@ class Delivery:
             self._turn.rotate(-1)
             if len(taken) >= limit:
                 break
-        self._tracker.given_out += bool(taken)
+        self.tracker.given_out += bool(taken)
         self.last_taken = Taken(taken.copy(), parts)
         return taken
 
@@ -235,7 +226,7 @@ class Delivery:
                     break
             self._turn.rotate(-1)
             if made:
-                self._tracker.given_out += 1
+                self.tracker.given_out += 1
                 return made
         return []
 
@@ -253,7 +244,7 @@ class Delivery:
         buffer.position.unreadable = 0
         if not reader.size:
             self.held.remove(buffer.readers.popleft())
-        self._hungry()
+        self.hungry()
         return made
 
     def run(self) -> Run | None:
@@ -267,10 +258,10 @@ class Delivery:
         if buffer is None:
             return None
         first = buffer.index
-        room = min(RUN, self._max_undone - buffer.session.undone)
+        room = min(RUN, self.max_undone - buffer.session.undone)
         buffer.index = end = min(first + room, len(buffer.batch))
         buffer.session.delivered_all(buffer.batch.rows.offsets[first:end])
-        self._tracker.given_out += 1
+        self.tracker.given_out += 1
         run = Run(buffer.batch, first, end)
         self._run = run, buffer
         return run
@@ -320,7 +311,7 @@ class Delivery:
         return None
 
     def _take_from(self, buffer: FetchBuffer, limit: int) -> list[Record]:
-        room = self._max_undone - buffer.session.undone
+        room = self.max_undone - buffer.session.undone
         first, last = buffer.index, min(buffer.index + min(limit, room), len(buffer.batch))
         buffer.index = last
         buffer.session.delivered_all(buffer.batch.rows.offsets[first:last])
@@ -340,14 +331,14 @@ class Delivery:
         return True
 
     def _window_full(self, buffer: FetchBuffer) -> bool:
-        full = buffer.session.undone >= self._max_undone
+        full = buffer.session.undone >= self.max_undone
         if full and not buffer.full:
-            self._report(WindowFull(buffer.session.partition, buffer.session.undone))
+            self.report(WindowFull(buffer.session.partition, buffer.session.undone))
         self._set_full(buffer, full)
         return full
 
     def _set_full(self, buffer: FetchBuffer, full: bool) -> None:
-        self._tracker.awaited += full - buffer.full
+        self.tracker.awaited += full - buffer.full
         buffer.full = full
 
     def _decode(self, buffer: FetchBuffer) -> None:
@@ -369,7 +360,7 @@ class Delivery:
                 self._set_batch(buffer, batch if len(fresh) == len(batch) else batch.only(fresh))
         if not len(buffer.batch):
             self._end_batch(buffer)
-        self._hungry()
+        self.hungry()
 
     def _end_batch(self, buffer: FetchBuffer) -> None:
         """A batch is delivered: pass the offsets up to the next one, and drop a finished reader."""
@@ -391,10 +382,10 @@ class Delivery:
         position.changed += 1
         position.damaged = False
         position.unreadable += 1
-        self._report(PartitionFailed(position.partition, error))
+        self.report(PartitionFailed(position.partition, error))
         if position.unreadable >= DECODE_TRIES:
-            self._positions.fail(position, error)
-        self._hungry()
+            self.positions.fail(position, error)
+        self.hungry()
 
     def _forget_buffered(self, buffer: FetchBuffer) -> None:
         for reader in buffer.readers:
@@ -406,5 +397,5 @@ class Delivery:
 
     def made_room(self) -> None:
         """Records are done: a full partition may go on."""
-        if any(buffer.full and buffer.session.undone < self._max_undone for buffer in self._turn):
-            self._wake()
+        if any(buffer.full and buffer.session.undone < self.max_undone for buffer in self._turn):
+            self.wake()

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, dataclass_transform
 
 from ..client.pool import Channel
 from ..protocol import ApiKey, TopicPartition
 from .events import Event
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass_transform(frozen_default=True)
 class Effect:
-    """Base of all effects. The driver carries them out in their order."""
+    """Base of all effects: frozen dataclasses, which the driver carries out in their order."""
+
+    def __init_subclass__(cls, *, eq: bool = True) -> None:
+        dataclass(frozen=True, eq=eq)(cls)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Send(Effect):
-    """Send ``body`` to the coordinator.
-
-    Report the outcome with ``answered`` or ``failed``, and this object.
-    """
+class Send(Effect, eq=False):
+    """Send ``body`` to the coordinator; tell the outcome by ``answered`` or ``failed``, with this object."""
 
     api_key: ApiKey
     body: Any
@@ -28,31 +27,24 @@ class Send(Effect):
     timeout_ms: float
 
 
-@dataclass(frozen=True, slots=True)
 class ForgetCoordinator(Effect):
     """Look the coordinator up again before the next request."""
 
 
-@dataclass(frozen=True, slots=True)
 class NeedTopics(Effect):
     """This member is the leader: get fresh metadata of these topics, then call ``topics``."""
 
     names: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
 class Assign(Effect):
-    """Start to read ``added`` in a new generation.
-
-    ``kept`` are the partitions that this member already had.
-    """
+    """Start to read ``added`` in a new generation; ``kept`` are partitions that this member already had."""
 
     generation: int
     added: tuple[TopicPartition, ...]
     kept: tuple[TopicPartition, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Revoke(Effect):
     """Give these partitions up, then call ``revocation_done``.
 
@@ -65,21 +57,18 @@ class Revoke(Effect):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
 class SessionAtRisk(Effect):
     """Stop all delivery while the session may have expired; go on when a heartbeat was answered again."""
 
     at_risk: bool
 
 
-@dataclass(frozen=True, slots=True)
 class Report(Effect):
     """Publish an event."""
 
     event: Event
 
 
-@dataclass(frozen=True, slots=True)
 class Fail(Effect):
     """The group refuses this member for good; nothing more will be tried."""
 

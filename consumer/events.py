@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
+from typing import dataclass_transform
 
 from ..protocol import TopicPartition
 from ..statemachine import MemberState
@@ -16,12 +17,14 @@ KEPT_EVENTS = 1_000
 Partitions = tuple[TopicPartition, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass_transform(frozen_default=True)
 class Event:
-    """Base of all events."""
+    """Base of all events: each class is a frozen dataclass."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True)(cls)
 
 
-@dataclass(frozen=True, slots=True)
 class StateChanged(Event):
     """The member moved to another state."""
 
@@ -29,7 +32,6 @@ class StateChanged(Event):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
 class RebalanceStarted(Event):
     """This member is about to join a new generation. ``generation`` is the old one, -1 for none."""
 
@@ -37,7 +39,6 @@ class RebalanceStarted(Event):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
 class RebalanceCompleted(Event):
     """The group has a new generation. ``assignment`` is all that this member has now."""
 
@@ -51,7 +52,6 @@ class RebalanceCompleted(Event):
     duration_ms: float
 
 
-@dataclass(frozen=True, slots=True)
 class RebalanceRetried(Event):
     """Joining or syncing did not work and is tried again after ``delay_ms``."""
 
@@ -59,13 +59,11 @@ class RebalanceRetried(Event):
     delay_ms: float
 
 
-@dataclass(frozen=True, slots=True)
 class PartitionsAssigned(Event):
     partitions: Partitions
     generation: int
 
 
-@dataclass(frozen=True, slots=True)
 class PartitionsRevoking(Event):
     """Delivery of these partitions has stopped; records delivered and not done are waited for."""
 
@@ -73,7 +71,6 @@ class PartitionsRevoking(Event):
     undone: int
 
 
-@dataclass(frozen=True, slots=True)
 class PartitionsRevoked(Event):
     """Partitions are revoked. ``undone`` counts the records, by partition, that will be delivered again."""
 
@@ -81,7 +78,6 @@ class PartitionsRevoked(Event):
     undone: Mapping[TopicPartition, int]
 
 
-@dataclass(frozen=True, slots=True)
 class PartitionsLost(Event):
     """The group went on without this member; others may have these partitions already."""
 
@@ -89,7 +85,6 @@ class PartitionsLost(Event):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
 class DrainTimedOut(Event):
     """Records were not done in time at a revocation: ``offsets`` has the first undone of each partition."""
 
@@ -97,7 +92,6 @@ class DrainTimedOut(Event):
     waited_ms: float
 
 
-@dataclass(frozen=True, slots=True)
 class OffsetReset(Event):
     """Reading of a partition goes on elsewhere than ``asked``, which is None when nothing was committed."""
 
@@ -108,7 +102,6 @@ class OffsetReset(Event):
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
 class LogTruncated(Event):
     """The log was cut before ``asked``, reached in ``leader_epoch``; reading goes on at ``offset``.
 
@@ -121,12 +114,10 @@ class LogTruncated(Event):
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
 class CommitSucceeded(Event):
     offsets: Mapping[TopicPartition, int]
 
 
-@dataclass(frozen=True, slots=True)
 class CommitFailed(Event):
     """A commit in the background failed; what is still owned is committed again later."""
 
@@ -134,7 +125,6 @@ class CommitFailed(Event):
     error: Exception
 
 
-@dataclass(frozen=True, slots=True)
 class CallbackFailed(Event):
     """A callback raised or took too long; the consumer went on."""
 
@@ -142,7 +132,6 @@ class CallbackFailed(Event):
     error: BaseException
 
 
-@dataclass(frozen=True, slots=True)
 class AssignorFailed(Event):
     """The leader's assignor raised or gave an assignment that breaks the rules; ``used`` took its place.
 
@@ -156,14 +145,12 @@ class AssignorFailed(Event):
     partitions: Partitions = ()
 
 
-@dataclass(frozen=True, slots=True)
 class AssignmentRefused(Event):
     """The leader's answer for this member cannot be used; the member joins again."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
 class PollIntervalExceeded(Event):
     """No poll for longer than max_poll_interval_ms; the member leaves until the next one.
 
@@ -175,19 +162,16 @@ class PollIntervalExceeded(Event):
     busy_with: str = ""
 
 
-@dataclass(frozen=True, slots=True)
 class SessionInDoubt(Event):
     """No heartbeat was answered for a session timeout: delivery stops until one is."""
 
     silent_ms: float
 
 
-@dataclass(frozen=True, slots=True)
 class SessionResumed(Event):
     """A heartbeat was answered again; delivery goes on."""
 
 
-@dataclass(frozen=True, slots=True)
 class LoopBlocked(Event):
     """Something blocked the event loop for longer than a heartbeat interval: no heartbeat could be sent.
 
@@ -198,7 +182,6 @@ class LoopBlocked(Event):
     by: str = ""
 
 
-@dataclass(frozen=True, slots=True)
 class BrokerUnavailable(Event):
     """A request failed because a broker could not be reached or did not answer; it will be tried again."""
 
@@ -206,14 +189,12 @@ class BrokerUnavailable(Event):
     error: Exception
 
 
-@dataclass(frozen=True, slots=True)
 class PatternMatched(Event):
     """The subscribed pattern matches these topics now; before, it matched others."""
 
     topics: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class TopicMissing(Event):
     """A subscribed topic does not exist, or may not be read; it is looked for again."""
 
@@ -221,7 +202,6 @@ class TopicMissing(Event):
     error: Exception
 
 
-@dataclass(frozen=True, slots=True)
 class PartitionFailed(Event):
     """A partition cannot be read; the error is also raised by the next poll where that says so."""
 
@@ -229,7 +209,6 @@ class PartitionFailed(Event):
     error: Exception
 
 
-@dataclass(frozen=True, slots=True)
 class WindowFull(Event):
     """So many records of a partition are delivered and not done that its delivery pauses."""
 
@@ -237,7 +216,6 @@ class WindowFull(Event):
     undone: int
 
 
-@dataclass(frozen=True, slots=True)
 class ConsumerFailed(Event):
     """The consumer cannot go on; every call raises this error from now on."""
 

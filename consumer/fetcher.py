@@ -8,15 +8,16 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from ..client.errors import ConsumerClosedError
 from ..client.fetch import STALE_METADATA, FetchedPartition, FetchFrom, FetchSession
 from ..client.requests import leader_or_raise
-from ..client.waiting import Signal
-from ..protocol import MAX_DECOMPRESSED_BYTES, ErrorCode, KafkaError, KohortError, TopicPartition
+from ..client.waiting import Signal, now_ms
+from ..protocol import ErrorCode, KafkaError, KohortError, TopicPartition
+from .config import ConsumerConfig
 from .decode import ChunkReader, end_of_run
 from .events import BrokerUnavailable, PartitionFailed
 from .positions import Phase, Position
@@ -28,45 +29,27 @@ BUSY_WAIT_MS = 20
 _FATAL = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPIC_EXCEPTION})
 
 
-@dataclass(frozen=True, slots=True)
-class FetchSettings:
-    """As in ConsumerConfig.
-
-    ``replica_lease_ms``: how long a preferred replica is used before asking again.
-    """
-
-    group: str
-    rack: str
-    read_committed: bool
-    min_bytes: int
-    max_bytes: int
-    partition_max_bytes: int
-    max_wait_ms: int
-    prefetch_max_bytes: int
-    check_crcs: bool
-    max_batch_bytes: int = MAX_DECOMPRESSED_BYTES
-    replica_lease_ms: int = 300_000
-
-
+@dataclass(slots=True, eq=False)
 class Fetcher:
     """Start ``run`` as a task; call ``wake`` after every change of positions or buffers."""
 
-    def __init__(self, reading: Reading, settings: FetchSettings) -> None:
-        self._with = reading
-        self._settings = settings
-        self._starts = StartOffsets(
-            reading, settings.group, settings.read_committed, stale=self._metadata_is_stale
-        )
-        self._changed = Signal()
-        self.sessions: dict[int, FetchSession] = defaultdict(FetchSession)
-        self._asked_bytes: dict[int, int] = {}
-        self._busy: dict[str | int, asyncio.Task[None]] = {}
-        self._node_failures: dict[int, int] = defaultdict(int)
-        self._node_retry_at: dict[int, float] = {}
-        self._metadata_failures = 0
-        #: Tasks that failed unexpectedly, how often in a row, and when they may start again.
-        self._faults: dict[str | int, tuple[int, float]] = {}
-        self._leaderless: frozenset[TopicPartition] = frozenset()
+    reading: Reading
+    config: ConsumerConfig
+    sessions: dict[int, FetchSession] = field(default_factory=lambda: defaultdict(FetchSession))
+    _starts: StartOffsets = field(init=False)
+    _changed: Signal = field(default_factory=Signal)
+    _asked_bytes: dict[int, int] = field(default_factory=dict)
+    _busy: dict[str | int, asyncio.Task[None]] = field(default_factory=dict)
+    _node_failures: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+    _node_retry_at: dict[int, float] = field(default_factory=dict)
+    _metadata_failures: int = 0
+    #: Tasks that failed unexpectedly, how often in a row, and when they may start again.
+    _faults: dict[str | int, tuple[int, float]] = field(default_factory=dict)
+    _leaderless: frozenset[TopicPartition] = frozenset()
+
+    def __post_init__(self) -> None:
+        config, stale = self.config, self._metadata_is_stale
+        self._starts = StartOffsets(self.reading, config.group, config.reads_committed, stale=stale)
 
     def __repr__(self) -> str:
         return f"Fetcher({len(self._busy)} requests under way)"
@@ -85,32 +68,32 @@ class Fetcher:
                 task.cancel()
             await asyncio.gather(*self._busy.values(), return_exceptions=True)
 
-    def _now(self) -> float:
-        return asyncio.get_running_loop().time() * 1000
-
     def _next_retry_ms(self) -> float | None:
-        now = self._now()
-        waits = [p.retry_at for p in self._with.positions if p.retry_at > now]
+        now = now_ms()
+        waits = [p.retry_at for p in self.reading.positions if p.retry_at > now]
         waits += [at for at in self._node_retry_at.values() if at > now]
         waits += [at for _, at in self._faults.values() if at > now]
         return min(waits) - now if waits else None
 
     def _start_what_is_due(self) -> None:
-        now = self._now()
-        if seeking := self._with.positions.in_phase(Phase.SEEKING, now):
+        now = now_ms()
+        if seeking := self.reading.positions.in_phase(Phase.SEEKING, now):
             self._start("committed", lambda: self._starts.find_committed(seeking))
         self._look_at_metadata(now)
         for phase, work in ((Phase.RESETTING, self._starts.reset), (Phase.VALIDATING, self._starts.validate)):
             # one task for each leader: one that does not answer delays no others
-            for node, positions in self._by_leader(self._with.positions.in_phase(phase, now)).items():
+            for node, positions in self._by_leader(self.reading.positions.in_phase(phase, now)).items():
                 self._start(f"{phase.value} at node {node}", partial(work, positions))
-        self._start_fetches(now)
+        by_node, enough = self._wanted(now)
+        for node, positions in by_node.items():
+            if now >= self._node_retry_at.get(node, 0.0):
+                self._start(node, partial(self._fetch, node, positions, enough))
 
     def _by_leader(self, positions: Iterable[Position]) -> dict[int, list[Position]]:
         """Group by leader. Positions without one are retried later, with fresh metadata."""
         by_node: dict[int, list[Position]] = defaultdict(list)
         for position in positions:
-            node = self._with.cluster.leader(position.partition)
+            node = self.reading.cluster.leader(position.partition)
             if node is None:
                 self._starts.delay(position)
                 self._metadata_is_stale()
@@ -120,7 +103,7 @@ class Fetcher:
 
     def _start(self, key: str | int, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         _, not_before = self._faults.get(key, (0, 0.0))
-        if key not in self._busy and self._now() >= not_before:
+        if key not in self._busy and now_ms() >= not_before:
             task = self._busy[key] = asyncio.create_task(work(), name=f"kohort fetcher {key}")
             task.add_done_callback(lambda done: self._ended(key, done))
 
@@ -131,7 +114,7 @@ class Fetcher:
         else:
             # a bug, which may concern a single record or response
             failures, _ = self._faults.get(key, (0, 0.0))
-            self._faults[key] = failures + 1, self._now() + self._with.backoff.delay_ms(failures)
+            self._faults[key] = failures + 1, now_ms() + self.reading.backoff.delay_ms(failures)
             asyncio.get_running_loop().call_exception_handler(
                 {"message": f"kohort fetcher: {key} failed", "exception": error, "task": task}
             )
@@ -144,8 +127,8 @@ class Fetcher:
 
         New leaders are asked before reading on (KIP-320).
         """
-        known = self._with.cluster.known
-        for position in self._with.positions.in_phase(Phase.READING, now):
+        known = self.reading.cluster.known
+        for position in self.reading.positions.in_phase(Phase.READING, now):
             topic_id = known.topic_id(position.partition.topic)
             if topic_id != position.topic_id and topic_id is not None:
                 before, position.topic_id = position.topic_id, topic_id
@@ -155,22 +138,16 @@ class Fetcher:
             epoch = known.leader_epoch(position.partition)
             if epoch > position.checked_epoch:
                 if position.checked_epoch >= 0 and position.leader_epoch >= 0:
-                    self._with.positions.validate(position)
+                    self.reading.positions.validate(position)
                 else:
                     position.checked_epoch = epoch
-
-    def _start_fetches(self, now: float) -> None:
-        by_node, enough = self._wanted(now)
-        for node, positions in by_node.items():
-            if now >= self._node_retry_at.get(node, 0.0):
-                self._start(node, partial(self._fetch, node, positions, enough))
 
     def _wanted(self, now: float) -> tuple[dict[int, list[Position]], bool]:
         """The positions to fetch from each node, and whether other partitions have enough."""
         by_node: dict[int, list[Position]] = defaultdict(list)
         enough = False
         hungry: list[Position] = []
-        for position in self._with.positions.in_phase(Phase.READING, now):
+        for position in self.reading.positions.in_phase(Phase.READING, now):
             if not position.readable or position.damaged:
                 continue
             if self._has_enough(position):
@@ -185,22 +162,24 @@ class Fetcher:
     def _nearest(self, position: Position, leader: int, now: float) -> int:
         """The preferred replica that the leader named, while that is valid (KIP-392); else the leader."""
         replica = position.read_replica
-        if replica >= 0 and (now >= position.replica_until or replica not in self._with.cluster.known.nodes):
+        if replica >= 0 and (
+            now >= position.replica_until or replica not in self.reading.cluster.known.nodes
+        ):
             position.read_replica = replica = -1
         return replica if replica >= 0 else leader
 
     def _room(self, node: int) -> int:
         """Limit of a response: what prefetching leaves beside the pending requests to other nodes."""
-        settings = self._settings
+        config = self.config
         others = sum(size for other, size in self._asked_bytes.items() if other != node)
-        room = settings.prefetch_max_bytes - self._with.delivery.held.total - others
-        return max(settings.partition_max_bytes, min(settings.max_bytes, room))
+        room = config.prefetch_max_bytes - self.reading.delivery.held.total - others
+        return max(config.max_partition_fetch_bytes, min(config.fetch_max_bytes, room))
 
     def _has_enough(self, position: Position) -> bool:
-        buffered = self._with.delivery.buffered(position.partition)
-        whole = self._with.delivery.held.total
-        return buffered >= self._settings.partition_max_bytes or (
-            buffered > 0 and whole >= self._settings.prefetch_max_bytes
+        buffered = self.reading.delivery.buffered(position.partition)
+        whole = self.reading.delivery.held.total
+        return buffered >= self.config.max_partition_fetch_bytes or (
+            buffered > 0 and whole >= self.config.prefetch_max_bytes
         )
 
     async def _fetch(self, node: int, positions: list[Position], others_wait: bool) -> None:
@@ -209,30 +188,32 @@ class Fetcher:
         The next request is sent before the last response is decoded, so that the broker works meanwhile.
         """
         # some may have been revoked between the creation of the task and its start
-        positions = [p for p in positions if p.readable and self._with.positions.get(p.partition) is p]
+        positions = [p for p in positions if p.readable and self.reading.positions.get(p.partition) is p]
         while positions and await self._fetch_once(node, positions, others_wait):
             self.wake()
-            now = self._now()
+            now = now_ms()
             self._look_at_metadata(now)
             by_node, others_wait = self._wanted(now)
             positions = by_node.get(node, [])
 
     async def _fetch_once(self, node: int, positions: list[Position], others_wait: bool) -> bool:
         """Send one Fetch; return whether there was a response."""
-        settings = self._settings
-        before = {p.partition: (p, p.changed, self._with.delivery.session_id(p.partition)) for p in positions}
-        max_wait_ms = min(settings.max_wait_ms, BUSY_WAIT_MS) if others_wait else settings.max_wait_ms
+        config, epoch_of = self.config, self.reading.cluster.known.leader_epoch
+        before = {
+            p.partition: (p, p.changed, self.reading.delivery.session_id(p.partition)) for p in positions
+        }
+        max_wait_ms = min(config.fetch_max_wait_ms, BUSY_WAIT_MS) if others_wait else config.fetch_max_wait_ms
         self._asked_bytes[node] = max_bytes = self._room(node)
         try:
-            answer = await self._with.cluster.fetch(
-                {p.partition: self._from(p) for p in positions},
+            answer = await self.reading.cluster.fetch(
+                {p.partition: FetchFrom(p.fetch_offset, epoch_of(p.partition)) for p in positions},
                 node_id=node,
                 max_bytes=max_bytes,
-                partition_max_bytes=settings.partition_max_bytes,
-                min_bytes=settings.min_bytes,
+                partition_max_bytes=config.max_partition_fetch_bytes,
+                min_bytes=config.fetch_min_bytes,
                 max_wait_ms=max_wait_ms,
-                read_committed=settings.read_committed,
-                rack=settings.rack,
+                read_committed=self.config.reads_committed,
+                rack=config.client_rack,
                 session=self.sessions[node],
             )
         except ConsumerClosedError:
@@ -246,22 +227,19 @@ class Fetcher:
         self._node_retry_at.pop(node, None)
         for partition, fetched in answer.items():
             position, changed, session_id = before[partition]
-            current = self._with.positions.get(partition) is position and not position.held
+            current = self.reading.positions.get(partition) is position and not position.held
             if current and position.changed == changed:
                 self._take_in(position, session_id, fetched)
         return True
 
-    def _from(self, position: Position) -> FetchFrom:
-        return FetchFrom(position.fetch_offset, self._with.cluster.known.leader_epoch(position.partition))
-
     def _node_failed(self, node: int, positions: list[Position], error: KohortError) -> None:
         failures = self._node_failures[node]
         self._node_failures[node] += 1
-        self._node_retry_at[node] = self._now() + self._with.backoff.delay_ms(failures)
+        self._node_retry_at[node] = now_ms() + self.reading.backoff.delay_ms(failures)
         for position in positions:
             position.read_replica = -1
         if not failures:
-            self._with.report(BrokerUnavailable(f"fetching from node {node}", error))
+            self.reading.report(BrokerUnavailable(f"fetching from node {node}", error))
         self._metadata_is_stale()
 
     def _take_in(self, position: Position, session_id: int, fetched: FetchedPartition) -> None:
@@ -273,7 +251,7 @@ class Fetcher:
         position.log_start_offset = fetched.log_start_offset
         if fetched.preferred_replica >= 0:
             position.read_replica = fetched.preferred_replica
-            position.replica_until = self._now() + self._settings.replica_lease_ms
+            position.replica_until = now_ms() + self.config.metadata_max_age_ms
         if not fetched.records:
             return
         end, leader_epoch, damage = end_of_run(fetched.records, position.fetch_offset, position.leader_epoch)
@@ -281,17 +259,17 @@ class Fetcher:
             position.partition,
             fetched.records,
             position.fetch_offset,
-            aborted=fetched.aborted if self._settings.read_committed else (),
-            check_crcs=self._settings.check_crcs,
-            max_batch_bytes=self._settings.max_batch_bytes,
+            aborted=fetched.aborted if self.config.reads_committed else (),
+            check_crcs=self.config.check_crcs,
+            max_batch_bytes=self.config.max_decompressed_batch_bytes,
             damage=damage,
             generation=position.generation,
             session_id=session_id,
         )
         position.fetch_offset, position.leader_epoch = end, leader_epoch
         position.damaged = damage is not None
-        self._with.positions.had_its_turn(position)
-        self._with.delivery.put(reader)
+        self.reading.positions.had_its_turn(position)
+        self.reading.delivery.put(reader)
 
     def _partition_error(self, position: Position, fetched: FetchedPartition) -> None:
         error = KafkaError(
@@ -303,13 +281,13 @@ class Fetcher:
             # a follower may lag, or have deleted more: ask the leader
             self._starts.delay(position)
         elif error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
-            self._with.positions.out_of_range(position, "the log does not have it")
+            self.reading.positions.out_of_range(position, "the log does not have it")
             self._starts.moved(position)
         elif error.code in _FATAL:
             self._starts.refused(position, error)
         else:
             if error.code not in STALE_METADATA:
-                self._with.report(PartitionFailed(position.partition, error))
+                self.reading.report(PartitionFailed(position.partition, error))
             self._starts.delay(position)
             self._metadata_is_stale()
 
@@ -317,25 +295,25 @@ class Fetcher:
         self._start("metadata", self._renew_metadata)
 
     async def _renew_metadata(self) -> None:
-        topics = {p.partition.topic for p in self._with.positions}
+        topics = {p.partition.topic for p in self.reading.positions}
         try:
-            await self._with.cluster.metadata(topics)
+            await self.reading.cluster.metadata(topics)
             self._metadata_failures = 0
             self._tell_leaderless()
         except ConsumerClosedError:
             return
         except KohortError as error:
-            self._with.report(BrokerUnavailable("asking for metadata", error))
+            self.reading.report(BrokerUnavailable("asking for metadata", error))
             self._metadata_failures += 1
-        await asyncio.sleep(self._with.backoff.delay_ms(self._metadata_failures) / 1000)
+        await asyncio.sleep(self.reading.backoff.delay_ms(self._metadata_failures) / 1000)
 
     def _tell_leaderless(self) -> None:
         """Report partitions that have lost their leader, once: they may not exist."""
-        cluster = self._with.cluster
-        leaderless = {p.partition for p in self._with.positions if cluster.leader(p.partition) is None}
+        cluster = self.reading.cluster
+        leaderless = {p.partition for p in self.reading.positions if cluster.leader(p.partition) is None}
         for partition in sorted(leaderless - self._leaderless):
             try:
                 leader_or_raise(cluster, partition)
             except KafkaError as error:
-                self._with.report(PartitionFailed(partition, error))
+                self.reading.report(PartitionFailed(partition, error))
         self._leaderless = frozenset(leaderless)

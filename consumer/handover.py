@@ -13,12 +13,13 @@ import inspect
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
-from ..client.waiting import Signal
+from ..client.waiting import Signal, now_ms
 from ..protocol import TopicPartition
 from .committer import Committer
+from .config import ConsumerConfig
 from .delivery import Delivery
 from .effects import Assign, Revoke
 from .events import (
@@ -50,18 +51,6 @@ class Callbacks:
     lost: PartitionsCallback | None = None
 
 
-@dataclass(slots=True)
-class HandoverSettings:
-    """``step_ms`` bounds a callback, and a whole revocation except for its commit, which has at least a tenth
-    of it and at most ``commit_ms``.
-    """
-
-    drain_ms: float
-    step_ms: float
-    commit_ms: float
-    auto_commit: bool
-
-
 @dataclass(slots=True, eq=False)
 class _Call:
     """A call of a callback; ``waited_for`` until it has returned or is abandoned."""
@@ -85,10 +74,7 @@ _COMMIT_SHARE = 0.1
 
 @dataclass(slots=True, eq=False)
 class _Revocation:
-    """A revocation, by the membership (``asked``) or ``give_up_all``.
-
-    ``left`` parts of it are in progress.
-    """
+    """A revocation, by the membership (``asked``) or ``give_up_all``; ``left`` parts of it go on."""
 
     asked: bool
     left: int = 0
@@ -109,41 +95,34 @@ class _Giving:
     work: asyncio.Task[None] | None = None
 
 
+@dataclass(slots=True, eq=False)
 class Handover:
-    """Carries out Assign and Revoke; calls ``revocation_done`` after each Revoke. Run ``run`` as a task."""
+    """Carries out Assign and Revoke; calls ``revocation_done`` after each Revoke. Run ``run`` as a task.
 
-    def __init__(
-        self,
-        settings: HandoverSettings,
-        callbacks: Callbacks,
-        positions: Positions,
-        delivery: Delivery,
-        tracker: Tracker,
-        committer: Committer,
-        *,
-        announced: Callable[[], None],
-        revocation_done: Callable[[], None],
-        report: Callable[[Event], None],
-    ) -> None:
-        self._settings = settings
-        self._callbacks = callbacks
-        self._positions = positions
-        self._delivery = delivery
-        self._tracker = tracker
-        self._committer = committer
-        self._announced = announced
-        self._revocation_done = revocation_done
-        self._report = report
-        #: All steps in progress, and the last one of each partition, which its next one waits for.
-        self._steps: set[asyncio.Task[None]] = set()
-        self._last: dict[TopicPartition, asyncio.Task[None]] = {}
-        self._giving: list[_Giving] = []
-        self._announcing: set[asyncio.Task[None]] = set()
-        #: Fires when records are done, or a wait for them may end otherwise.
-        self.drained = Signal()
-        self._closing = False
-        self._failed = asyncio.Event()
-        self._failure: BaseException | None = None
+    The rebalance timeout bounds a callback, and a whole revocation except for its commit, which has at least
+    a tenth of it and at most ``default_api_timeout_ms``.
+    """
+
+    config: ConsumerConfig
+    callbacks: Callbacks
+    positions: Positions
+    delivery: Delivery
+    tracker: Tracker
+    committer: Committer
+    _: KW_ONLY
+    announced: Callable[[], None]
+    revocation_done: Callable[[], None]
+    report: Callable[[Event], None]
+    #: Fires when records are done, or a wait for them may end otherwise.
+    drained: Signal = field(default_factory=Signal)
+    #: All steps in progress, and the last one of each partition, which its next one waits for.
+    _steps: set[asyncio.Task[None]] = field(default_factory=set)
+    _last: dict[TopicPartition, asyncio.Task[None]] = field(default_factory=dict)
+    _giving: list[_Giving] = field(default_factory=list)
+    _announcing: set[asyncio.Task[None]] = field(default_factory=set)
+    _closing: bool = False
+    _failed: asyncio.Event = field(default_factory=asyncio.Event)
+    _failure: BaseException | None = None
 
     def __repr__(self) -> str:
         return f"Handover({len(self._steps)} steps under way, {len(self._giving)} of them releases)"
@@ -152,10 +131,10 @@ class Handover:
 
     def assign(self, effect: Assign) -> None:
         """Give new partitions their positions; they are delivered once the user has been told."""
-        self._positions.kept(effect.kept, effect.generation)
+        self.positions.kept(effect.kept, effect.generation)
         if self._closing:
             return
-        self._positions.add(effect.added, effect.generation)
+        self.positions.add(effect.added, effect.generation)
         self._begin(effect.added, self._announce(effect))
 
     def revoke(self, effect: Revoke) -> None:
@@ -168,15 +147,15 @@ class Handover:
             for announcing in self._announcing:
                 announcing.cancel()
         lost = effect.reason if effect.lost else None
-        self._give(effect.partitions, self._settings.drain_ms, asked=True, lost=lost)
+        self._give(effect.partitions, self.config.drain_ms, asked=True, lost=lost)
 
     def _give(
         self, partitions: Iterable[TopicPartition], drain_ms: float, *, asked: bool, lost: str | None = None
     ) -> None:
         """Give partitions up, apart from others that wait for another step."""
         partitions = tuple(partitions)
-        self._positions.give_up(partitions)
-        self._delivery.drop(partitions)
+        self.positions.give_up(partitions)
+        self.delivery.drop(partitions)
         apart: dict[asyncio.Task[None] | None, list[TopicPartition]] = defaultdict(list)
         for partition in partitions:
             apart[self._last.get(partition)].append(partition)
@@ -210,26 +189,25 @@ class Handover:
     async def drain(self, partitions: Iterable[TopicPartition], timeout_ms: float) -> bool:
         """Wait until the delivered records of these partitions are done; return whether that was in time."""
         wanted = tuple(partitions)
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + timeout_ms / 1000
-        while self._tracker.undone(wanted):
-            if not await self._wait((deadline - loop.time()) * 1000):
+        deadline = now_ms() + timeout_ms
+        while self.tracker.undone(wanted):
+            if not await self._wait(deadline - now_ms()):
                 return False
         return True
 
     async def _wait(self, timeout_ms: float) -> bool:
         """Wait for records to be done, or for something else that may end a drain."""
-        self._tracker.awaited += 1
+        self.tracker.awaited += 1
         try:
             return await self.drained.wait(timeout_ms)
         finally:
-            self._tracker.awaited -= 1
+            self.tracker.awaited -= 1
 
     async def give_up_all(self, drain_ms: float, timeout_ms: float) -> bool:
         """Give up everything, to close, with shorter waits; return whether that was in time."""
         self._closing = True
         leaving = {p for giving in self._giving for p in giving.partitions}
-        self._give(sorted(self._positions.partitions() - leaving), drain_ms, asked=False)
+        self._give(sorted(self.positions.partitions() - leaving), drain_ms, asked=False)
         self.hurry(drain_ms)
         _, left = await asyncio.wait(self._steps, timeout=max(0.0, timeout_ms) / 1000)
         return not left
@@ -254,16 +232,16 @@ class Handover:
             await asyncio.gather(*self._steps, return_exceptions=True)
 
     async def _announce(self, effect: Assign) -> None:
-        self._report(PartitionsAssigned(effect.added, effect.generation))
+        self.report(PartitionsAssigned(effect.added, effect.generation))
         telling = asyncio.create_task(
-            self._call("on_partitions_assigned", self._callbacks.assigned, effect.added)
+            self._call("on_partitions_assigned", self.callbacks.assigned, effect.added)
         )
         self._announcing.add(telling)
         telling.add_done_callback(self._announcing.discard)
         await _unless_called_off(telling)
         leaving = {p for giving in self._giving for p in giving.partitions}
-        self._positions.hold((p for p in effect.added if p not in leaving), held=False)
-        self._announced()
+        self.positions.hold((p for p in effect.added if p not in leaving), held=False)
+        self.announced()
 
     async def _give_up(self, giving: _Giving) -> None:
         partitions = giving.partitions
@@ -271,41 +249,39 @@ class Handover:
             giving.work = asyncio.create_task(self._in_order(giving), name="kohort revocation")
             await _unless_called_off(giving.work)
         if partitions and giving.lost is not None:
-            self._report(PartitionsLost(partitions, giving.lost))
+            self.report(PartitionsLost(partitions, giving.lost))
             if not giving.told:
-                callback = self._callbacks.lost or self._callbacks.revoked
+                callback = self.callbacks.lost or self.callbacks.revoked
                 await self._call("on_partitions_lost", callback, partitions)
         elif partitions:
-            self._report(PartitionsRevoked(partitions, self._tracker.undone_by_partition(partitions)))
+            self.report(PartitionsRevoked(partitions, self.tracker.undone_by_partition(partitions)))
         for partition in partitions:
-            self._tracker.end(partition)
-        self._positions.remove(partitions)
+            self.tracker.end(partition)
+        self.positions.remove(partitions)
         self._giving.remove(giving)
         giving.revocation.left -= 1
         if giving.revocation.asked and not giving.revocation.left:
-            self._revocation_done()
+            self.revocation_done()
 
     async def _in_order(self, giving: _Giving) -> None:
         """The steps of an orderly revocation; a loss cancels them at any point."""
-        partitions, loop = giving.partitions, asyncio.get_running_loop()
-        began = loop.time()
+        partitions, began = giving.partitions, now_ms()
         await self._wait_until_done(giving)
-        await self._call("on_partitions_revoked", self._callbacks.revoked, partitions)
+        await self._call("on_partitions_revoked", self.callbacks.revoked, partitions)
         giving.told = True
-        if self._settings.auto_commit:
-            left_ms = self._settings.step_ms - (loop.time() - began) * 1000
-            left_ms = max(left_ms, self._settings.step_ms * _COMMIT_SHARE)
-            await self._committer.commit_done(partitions, min(left_ms, self._settings.commit_ms))
+        if self.config.commits:
+            left_ms = self.config.rebalance_ms - (now_ms() - began)
+            left_ms = max(left_ms, self.config.rebalance_ms * _COMMIT_SHARE)
+            await self.committer.commit_done(partitions, min(left_ms, self.config.default_api_timeout_ms))
 
     async def _wait_until_done(self, giving: _Giving) -> None:
-        self._report(PartitionsRevoking(giving.partitions, self._tracker.undone(giving.partitions)))
-        await self._call("on_partitions_revoking", self._callbacks.revoking, giving.partitions)
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        while undone := self._tracker.first_undone(giving.partitions):
-            waited_ms = (loop.time() - began) * 1000
+        self.report(PartitionsRevoking(giving.partitions, self.tracker.undone(giving.partitions)))
+        await self._call("on_partitions_revoking", self.callbacks.revoking, giving.partitions)
+        began = now_ms()
+        while undone := self.tracker.first_undone(giving.partitions):
+            waited_ms = now_ms() - began
             if waited_ms >= giving.drain_ms:
-                self._report(DrainTimedOut(undone, waited_ms))
+                self.report(DrainTimedOut(undone, waited_ms))
                 return
             await self._wait(giving.drain_ms - waited_ms)
 
@@ -317,21 +293,21 @@ class Handover:
         call = _Call()
         before = _call.set(call)
         try:
-            async with asyncio.timeout(self._settings.step_ms / 1000):
+            async with asyncio.timeout(self.config.rebalance_ms / 1000):
                 result = callback(partitions)
                 if inspect.isawaitable(result):
                     await result
         except TimeoutError as error:
-            late = TimeoutError(f"it had not come back after {self._settings.step_ms:.0f} ms")
-            self._report(CallbackFailed(name, error if error.args else late))
+            late = TimeoutError(f"it had not come back after {self.config.rebalance_ms:.0f} ms")
+            self.report(CallbackFailed(name, error if error.args else late))
         except asyncio.CancelledError as error:
             this = asyncio.current_task()
             if this is None or this.cancelling():
                 raise
             # something that the callback awaited was cancelled: its error, not a cancellation of this task
-            self._report(CallbackFailed(name, error))
+            self.report(CallbackFailed(name, error))
         except Exception as error:
-            self._report(CallbackFailed(name, error))
+            self.report(CallbackFailed(name, error))
         finally:
             call.waited_for = False
             _call.reset(before)

@@ -23,6 +23,7 @@ from ..protocol import ApiKey, ErrorCode, KafkaError, MalformedMessageError, Top
 from ..statemachine import MemberState, MemberTrigger, fire_member
 from . import group_messages
 from .assignment import ANOTHER_ROUND, LISTENING, LedGroup, MemberAssignors
+from .config import ConsumerConfig
 from .effects import Assign, Effect, Fail, ForgetCoordinator, NeedTopics, Report, Revoke, Send
 from .errors import FatalGroupError
 from .events import (
@@ -35,7 +36,6 @@ from .events import (
     StateChanged,
 )
 from .group_errors import NO_COORDINATOR_FOR_US, Reaction, fatal_text, reaction
-from .group_messages import MembershipSettings
 from .heartbeat import Heartbeats
 
 #: Members that learn of a rebalance at the same moment spread their JoinGroups over this time.
@@ -54,9 +54,7 @@ MOVES = "moves to another member"
 class Membership:
     """Call ``subscribe`` to begin. ``assignors`` come in the order of preference, with different names."""
 
-    def __init__(
-        self, settings: MembershipSettings, assignors: Sequence[Assignor], rng: random.Random
-    ) -> None:
+    def __init__(self, config: ConsumerConfig, assignors: Sequence[Assignor], rng: random.Random) -> None:
         self.state = MemberState.UNJOINED
         self.generation = -1
         self.member_id = ""
@@ -64,12 +62,12 @@ class Membership:
         self.owned: frozenset[TopicPartition] = frozenset()
         #: Name of the assignor the group agreed on; empty before the first generation.
         self.protocol = ""
-        self._settings = settings
+        self._config = config
         self._assignors = MemberAssignors(assignors, self._report)
         self._rng = rng
-        self._backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms, rng=rng)
+        self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, rng=rng)
         self._heartbeats = Heartbeats(
-            settings.heartbeat_interval_ms, settings.session_timeout_ms, self._backoff, self._emit
+            config.heartbeat_interval_ms, config.session_timeout_ms, self._backoff, self._emit
         )
         self._effects: list[Effect] = []
         self._subscription: tuple[str, ...] = ()
@@ -108,7 +106,7 @@ class Membership:
 
     def __repr__(self) -> str:
         who = self.member_id or "no member id yet"
-        return f"Membership({self._settings.group}, {self.state.value}, {who}, generation {self.generation})"
+        return f"Membership({self._config.group}, {self.state.value}, {who}, generation {self.generation})"
 
     # what the driver asks
 
@@ -194,7 +192,7 @@ class Membership:
         if (
             not (self.owned and others and self.generation >= 0)
             or self._paused
-            or self._settings.instance_id is not None
+            or self._config.group_instance_id is not None
             or self._assignors.protocol is RebalanceProtocol.EAGER
         ):
             return False
@@ -307,7 +305,7 @@ class Membership:
             self._begin_round(now)
         if self.state.heartbeats:
             if self._heartbeats.due(now):
-                beat = group_messages.heartbeat(self._settings, self.generation, self.member_id)
+                beat = group_messages.heartbeat(self._config, self.generation, self.member_id)
                 self._heartbeats.sent(beat, self.generation, now)
             self._heartbeats.check_session(now)
 
@@ -360,10 +358,10 @@ class Membership:
             self._subscription,
             self.owned,
             self._owned_generation,
-            self._settings.rack,
+            self._config.client_rack or None,
             leaving=self._said_so,
         )
-        self._request = group_messages.join_group(self._settings, self.member_id, protocols, reason)
+        self._request = group_messages.join_group(self._config, self.member_id, protocols, reason)
         self._emit(self._request)
 
     def _join_answered(self, response: Any, now: float) -> None:
@@ -424,13 +422,13 @@ class Membership:
         """Return whether to wait for a static member's old instance: at start-up, for one session timeout."""
         if self._first_refused is None:
             self._first_refused = now
-        return now < self._first_refused + self._settings.session_timeout_ms
+        return now < self._first_refused + self._config.session_timeout_ms
 
     # syncing
 
     def _send_sync(self, assignments: Mapping[str, bytes]) -> None:
         self._request = group_messages.sync_group(
-            self._settings, self.generation, self.member_id, self.protocol, assignments
+            self._config, self.generation, self.member_id, self.protocol, assignments
         )
         self._emit(self._request)
 
@@ -502,7 +500,7 @@ class Membership:
             self._ask_rejoin("partitions wait for their new owners", now, NEXT_ROUND_MS)
         elif announced:
             self._heartbeats.expect(now)
-            self._round_overdue_at = now + self._settings.session_timeout_ms
+            self._round_overdue_at = now + self._config.session_timeout_ms
         elif self._assignors.worth_another_round(self.protocol):
             self._ask_rejoin(f"assignor {self.protocol} failed", now, 0.0)
 
@@ -579,7 +577,7 @@ class Membership:
             self._fire(MemberTrigger.RESET, reason)
 
     def _fail(self, code: ErrorCode) -> None:
-        self._refuse_for_good(fatal_text(code, self._settings.group, self._settings.instance_id), code)
+        self._refuse_for_good(fatal_text(code, self._config.group, self._config.group_instance_id), code)
 
     def _refuse_for_good(self, text: str, code: ErrorCode | None = None) -> None:
         self._lose(text)
@@ -591,8 +589,8 @@ class Membership:
     # small things
 
     def _depart(self, reason: str) -> None:
-        if self.member_id and self._settings.instance_id is None:
-            self._emit(group_messages.leave_group(self._settings, self.member_id, reason))
+        if self.member_id and self._config.group_instance_id is None:
+            self._emit(group_messages.leave_group(self._config, self.member_id, reason))
             self.member_id = ""
 
     def _revoke(self, partitions: tuple[TopicPartition, ...], *, lost: bool, reason: str) -> None:

@@ -100,12 +100,8 @@ class PartitionSession:
 
     # delivery
 
-    def delivered(self, offset: int) -> None:
-        """A record is delivered. Offsets rise, and are ``fresh``."""
-        self._deliver(offset, offset + 1)
-
     def delivered_all(self, offsets: Sequence[int]) -> None:
-        """Records are delivered together; at least one."""
+        """Records are delivered together; at least one. Offsets rise, and are ``fresh``."""
         first, end = offsets[0], offsets[-1] + 1
         if end - first == len(offsets):
             self._deliver(first, end)

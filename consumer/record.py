@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice, repeat
 from operator import itemgetter, length_hint
 from typing import Any, NamedTuple, Self
@@ -100,52 +101,32 @@ class Rows(NamedTuple):
         """The rows with these indexes."""
         # the last one twice: for a single index itemgetter returns no tuple
         pick = itemgetter(*places, places[-1])
-        offsets, timestamps, keys, values, headers = self
-        return Rows(
-            pick(offsets)[:-1],
-            pick(timestamps)[:-1],
-            pick(keys)[:-1],
-            pick(values)[:-1],
-            None if headers is None else pick(headers)[:-1],
-        )
+        return Rows._make(None if column is None else pick(column)[:-1] for column in self)
 
 
+@dataclass(slots=True, eq=False)
 class RecordBatch:
     """Records of one partition as columns; ``size`` is their approximate memory in bytes."""
 
-    __slots__ = ("_generation", "_partition", "_session_id", "rows", "size")
-
-    def __init__(
-        self, partition: TopicPartition, rows: Rows, generation: int = -1, session_id: int = 0, size: int = 0
-    ) -> None:
-        self.rows = rows
-        self.size = size
-        self._partition = partition
-        self._generation = generation
-        self._session_id = session_id
+    topic_partition: TopicPartition
+    rows: Rows
+    generation: int = -1
+    session_id: int = 0
+    size: int = 0
 
     def __repr__(self) -> str:
-        return f"RecordBatch({self._partition}, {len(self)} records)"
+        return f"RecordBatch({self.topic_partition}, {len(self)} records)"
 
     def __len__(self) -> int:
         return len(self.rows.offsets)
 
     def only(self, places: Sequence[int]) -> RecordBatch:
         """A batch of the records with these indexes."""
-        rows = self.rows.at(places)
-        return RecordBatch(self._partition, rows, self._generation, self._session_id, self.size)
-
-    @property
-    def topic(self) -> str:
-        return self._partition.topic
-
-    @property
-    def partition(self) -> int:
-        return self._partition.partition
+        return replace(self, rows=self.rows.at(places))
 
     def records(self, first: int = 0, last: int | None = None) -> list[Record]:
         """Records ``first`` to, not including, ``last``."""
-        topic, partition = self._partition
+        topic, partition = self.topic_partition
         fields = self.fields(first, last, repeat(topic), repeat(partition))
         return list(map(made, fields))
 
@@ -162,8 +143,8 @@ class RecordBatch:
             rows.keys,
             rows.values,
             repeat(()) if rows.headers is None else rows.headers,
-            repeat(self._generation),
-            repeat(self._session_id),
+            repeat(self.generation),
+            repeat(self.session_id),
         )
 
 
@@ -179,9 +160,10 @@ class Run:
     def __init__(self, batch: RecordBatch, first: int, end: int) -> None:
         self.count = end - first
         self._offsets = batch.rows.offsets[first:end]
-        self._gate = [batch.topic] * self.count
+        topic, partition = batch.topic_partition
+        self._gate = [topic] * self.count
         # counts down with each record
-        self._left = repeat(batch.partition, self.count)
+        self._left = repeat(partition, self.count)
         self._records: Iterator[Record] = map(made, batch.fields(first, end, self._gate, self._left))
 
     def __repr__(self) -> str:
@@ -216,6 +198,7 @@ class Run:
 LOOK_EVERY = 64
 
 
+@dataclass(slots=True, eq=False)
 class RecordStream:
     """The iterator of ``async for record in consumer``.
 
@@ -224,18 +207,12 @@ class RecordStream:
     if there are any; ``one`` waits for one, and returns none at the end.
     """
 
-    __slots__ = ("_few", "_give_way", "_many", "_one", "_run", "_run_now")
-
-    def __init__(
-        self,
-        give_way: Callable[[], Awaitable[bool]],
-        run_now: Callable[[], Run | None],
-        one: Callable[[], Awaitable[list[Record]]],
-    ) -> None:
-        self._give_way, self._run_now, self._one = give_way, run_now, one
-        self._run: Run | None = None
-        self._few: Iterator[Record] = iter(())
-        self._many = 1
+    give_way: Callable[[], Awaitable[bool]]
+    run_now: Callable[[], Run | None]
+    one: Callable[[], Awaitable[list[Record]]]
+    _run: Run | None = None
+    _few: Iterator[Record] = field(default_factory=lambda: iter(()))
+    _many: int = 1
 
     def __aiter__(self) -> Self:
         return self
@@ -248,12 +225,12 @@ class RecordStream:
     async def _next(self) -> Record:
         """The next record, and the first of the next few: twice as many each time that no turn was due."""
         while True:
-            self._many = 1 if await self._give_way() else min(2 * self._many, LOOK_EVERY)
+            self._many = 1 if await self.give_way() else min(2 * self._many, LOOK_EVERY)
             if self._run is None or self._run.over:
-                self._run = self._run_now()
+                self._run = self.run_now()
             if self._run is not None:
                 self._few = islice(self._run, self._many)
-            elif one := await self._one():
+            elif one := await self.one():
                 self._few = iter(one)
             else:
                 raise StopAsyncIteration

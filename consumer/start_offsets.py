@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import TypeVar
 
 from ..client.cluster import Cluster
 from ..client.errors import ConsumerClosedError
 from ..client.offsets import EARLIEST, LATEST, CommittedOffset, EpochEnd, Errors
-from ..client.waiting import Backoff
+from ..client.waiting import Backoff, now_ms
 from ..protocol import ErrorCode, KafkaError, KohortError, TopicPartition, UnsupportedVersionError
 from . import done_ahead
 from .delivery import Delivery
@@ -36,6 +35,8 @@ class Reading:
     polled: Callable[[], None]
 
 
+_POLICIES = {EARLIEST: "earliest", LATEST: "latest"}
+
 #: Refusals after which requests are retried: the right may be granted.
 REFUSALS = {
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "this client needs the right to read the topic",
@@ -43,29 +44,19 @@ REFUSALS = {
 }
 
 
+@dataclass(slots=True, eq=False)
 class StartOffsets:
     """``group``: "" for none. ``stale`` is called when the metadata may be stale."""
 
-    def __init__(
-        self,
-        reading: Reading,
-        group: str,
-        read_committed: bool,
-        *,
-        stale: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._with = reading
-        self._stale = stale
-        self._group = group
-        self._read_committed = read_committed
-
-    def __repr__(self) -> str:
-        return f"StartOffsets({self._with.positions!r})"
+    reading: Reading
+    group: str
+    read_committed: bool
+    _: KW_ONLY
+    stale: Callable[[], None] = lambda: None
 
     # committed offsets
 
     async def find_committed(self, seeking: list[Position]) -> None:
-        """Look up the committed offsets of these positions."""
         errors: Errors = {}
         found = await self._guarded(
             seeking, "asking for committed offsets", errors, lambda: self._committed(seeking, errors)
@@ -75,19 +66,19 @@ class StartOffsets:
         for position in seeking:
             if position.partition in errors:
                 continue
-            if self._with.positions.get(position.partition) is position and position.phase is Phase.SEEKING:
+            if self.reading.positions.get(position.partition) is position and position.phase is Phase.SEEKING:
                 partition = position.partition
-                epoch = self._with.cluster.known.leader_epoch(partition)
-                self._with.positions.found_committed(partition, _certain(found.get(partition)), epoch)
+                epoch = self.reading.cluster.known.leader_epoch(partition)
+                self.reading.positions.found_committed(partition, _certain(found.get(partition)), epoch)
                 self.moved(position)
 
     async def _committed(
         self, seeking: list[Position], errors: Errors
     ) -> dict[TopicPartition, CommittedOffset]:
-        if not self._group:
+        if not self.group:
             return {}
         partitions = [p.partition for p in seeking]
-        return await self._with.cluster.committed(self._group, partitions, errors=errors)
+        return await self.reading.cluster.committed(self.group, partitions, errors=errors)
 
     # resets
 
@@ -95,7 +86,7 @@ class StartOffsets:
         """Ask the leaders for the offsets of these resets."""
         errors: Errors = {}
         at = {p.partition: p.reset_to for p in resetting}
-        before = {p.partition: p.changed for p in resetting}
+        before = [(p, p.changed) for p in resetting]
         missed = [p.partition for p in resetting if p.reset is not None and p.reset.asked is not None]
 
         async def ask() -> tuple[dict[TopicPartition, int], dict[TopicPartition, str]]:
@@ -105,29 +96,25 @@ class StartOffsets:
         if answer is None:
             return
         found, ranges = answer
-        for position in resetting:
+        for position in self._unmoved(before, errors):
             partition = position.partition
-            if self._with.positions.get(partition) is not position or position.changed != before[partition]:
-                continue
-            if partition not in found:
-                continue
-            reset = self._with.positions.reset_found(position, found[partition])
+            reset = self.reading.positions.reset_found(position, found[partition])
             if reset is not None:
                 reason = reset.reason + ranges.get(partition, "")
-                policy = _policy_name(at[partition])
-                self._with.report(OffsetReset(partition, reset.asked, reason, policy, found[partition]))
+                policy = _POLICIES.get(at[partition], f"timestamp {at[partition]}")
+                self.reading.report(OffsetReset(partition, reset.asked, reason, policy, found[partition]))
             self.moved(position, moved_by_reset=True)
 
     async def _ranges(self, partitions: list[TopicPartition]) -> dict[TopicPartition, str]:
         """The offset ranges of the logs, as texts for the reason of a reset."""
         unknown: Errors = {}
-        starts = await self._with.cluster.list_offsets(dict.fromkeys(partitions, EARLIEST), errors=unknown)
-        ends = await self._with.cluster.list_offsets(dict.fromkeys(starts, LATEST), errors=unknown)
+        starts = await self.reading.cluster.list_offsets(dict.fromkeys(partitions, EARLIEST), errors=unknown)
+        ends = await self.reading.cluster.list_offsets(dict.fromkeys(starts, LATEST), errors=unknown)
         return {p: f": it starts at {starts[p].offset} and ends at {ends[p].offset}" for p in ends}
 
     async def _offsets_at(self, at: dict[TopicPartition, int], errors: Errors) -> dict[TopicPartition, int]:
         """Offsets by time; the end of the log if no record is that late."""
-        committed, listed = self._read_committed, self._with.cluster.list_offsets
+        committed, listed = self.read_committed, self.reading.cluster.list_offsets
         found = await listed(at, read_committed=committed, errors=errors)
         none = {partition: LATEST for partition, row in found.items() if row.offset < 0}
         ends = await listed(none, read_committed=committed, errors=errors)
@@ -138,40 +125,36 @@ class StartOffsets:
     async def validate(self, validating: list[Position]) -> None:
         """Ask the leaders whether their logs were truncated before these positions (KIP-320)."""
         epochs = {p.partition: max(p.leader_epoch, self._read_under(p)) for p in validating}
-        before = {p.partition: p.changed for p in validating}
-        known = {p: self._with.cluster.known.leader_epoch(p) for p in epochs}
+        before = [(p, p.changed) for p in validating]
+        known = {p: self.reading.cluster.known.leader_epoch(p) for p in epochs}
         errors: Errors = {}
         ends = await self._guarded(
             validating, "asking where leader epochs end", errors, lambda: self._epoch_ends(epochs, errors)
         )
         if ends is None:
             return
-        for position in validating:
+        for position in self._unmoved(before, errors):
             partition = position.partition
-            if self._with.positions.get(partition) is not position or position.changed != before[partition]:
-                continue
-            if partition in errors:
-                continue
             position.checked_epoch = known[partition]
             end = ends.get(partition)
             if end is not None and end.offset < position.fetch_offset:
                 self._truncated(position, epochs[partition], end)
             else:
-                self._with.positions.valid(position)
+                self.reading.positions.valid(position)
             self.moved(position, goes_on=True)
             # what is done beyond the commit may be in the truncated part, even if the commit is not
-            self._with.delivery.known_to(partition, position.fetch_offset if end is None else end.offset)
+            self.reading.delivery.known_to(partition, position.fetch_offset if end is None else end.offset)
 
     def _read_under(self, position: Position) -> int:
         """The highest leader epoch under which the partition was read."""
-        session = self._with.delivery.session(position.partition)
+        session = self.reading.delivery.session(position.partition)
         return -1 if session is None else session.leader_epoch
 
     async def _epoch_ends(
         self, epochs: dict[TopicPartition, int], errors: Errors
     ) -> dict[TopicPartition, EpochEnd]:
         try:
-            found = await self._with.cluster.epoch_ends(epochs, errors=errors)
+            found = await self.reading.cluster.epoch_ends(epochs, errors=errors)
         except UnsupportedVersionError:
             # brokers before Kafka 2.1 do not have this request
             return {}
@@ -183,44 +166,51 @@ class StartOffsets:
     def _truncated(self, position: Position, epoch: int, end: EpochEnd) -> None:
         """The log was truncated: go on where, or as the reset policy says."""
         partition, asked = position.partition, position.fetch_offset
-        if self._with.positions.fails_without_offset:
-            self._with.positions.fail(position, LogTruncatedError(partition, asked, epoch, end.offset))
+        if self.reading.positions.fails_without_offset:
+            self.reading.positions.fail(position, LogTruncatedError(partition, asked, epoch, end.offset))
             return
         if end.offset < 0:
-            self._with.positions.cut_somewhere(position, f"leader epoch {epoch}, which it is from, is gone")
-            self._with.delivery.drop([partition])
+            self.reading.positions.cut_somewhere(position, f"leader epoch {epoch}, which it is from, is gone")
+            self.reading.delivery.drop([partition])
             return
         # undelivered data may be gone as well; delivered records are at their offsets, or gone
-        delivered = self._with.delivery.delivered_to(partition)
+        delivered = self.reading.delivery.delivered_to(partition)
         offset = end.offset if delivered is None else min(end.offset, delivered)
-        session = self._with.delivery.session(partition)
+        session = self.reading.delivery.session(partition)
         # a session with records from behind the cut is over: what it has not done before the cut is read
         # again
         again = offset if session is None or delivered == offset else min(offset, session.committable)
-        self._with.positions.cut_at(position, again)
+        self.reading.positions.cut_at(position, again)
         position.leader_epoch = end.leader_epoch
-        self._with.delivery.cut(position)
-        self._with.report(LogTruncated(partition, asked, epoch, offset))
+        self.reading.delivery.cut(position)
+        self.reading.report(LogTruncated(partition, asked, epoch, offset))
 
     def made_anew(self, position: Position) -> None:
         """The topic was recreated: what was read is of another log."""
-        self._with.delivery.end(position.partition)
-        self._with.positions.cut_somewhere(position, "the topic was deleted and made anew")
+        self.reading.delivery.end(position.partition)
+        self.reading.positions.cut_somewhere(position, "the topic was deleted and made anew")
         # its leader epochs start again as well
         position.checked_epoch = -1
         self.moved(position)
 
     # what they share
 
+    def _unmoved(self, before: list[tuple[Position, int]], errors: Errors) -> Iterator[Position]:
+        """The positions that have not jumped since, and have no error."""
+        for position, changed in before:
+            current = self.reading.positions.get(position.partition) is position
+            if current and position.changed == changed and position.partition not in errors:
+                yield position
+
     def moved(self, position: Position, *, moved_by_reset: bool = False, goes_on: bool = False) -> None:
         """The position has changed its phase: start delivery, or report why there is none."""
-        there = goes_on and self._with.delivery.has(position.partition)
+        there = goes_on and self.reading.delivery.session(position.partition) is not None
         # a partition about to be revoked delivers nothing more; its session ends when its records are done
         if position.phase is Phase.READING and not (there or position.leaving):
-            self._with.delivery.start(position, moved_by_reset=moved_by_reset)
+            self.reading.delivery.start(position, moved_by_reset=moved_by_reset)
         if position.phase is Phase.FAILED and position.error is not None:
-            self._with.report(PartitionFailed(position.partition, position.error))
-        self._with.polled()
+            self.reading.report(PartitionFailed(position.partition, position.error))
+        self.reading.polled()
 
     async def _guarded(
         self,
@@ -240,7 +230,7 @@ class StartOffsets:
         told: set[str] = set()
         for position in positions:
             wrong = errors.get(position.partition)
-            if wrong is None or self._with.positions.get(position.partition) is not position:
+            if wrong is None or self.reading.positions.get(position.partition) is not position:
                 continue
             if isinstance(wrong, KafkaError) and not wrong.retriable:
                 self.refused(position, wrong)
@@ -248,27 +238,25 @@ class StartOffsets:
             self.delay(position)
             if str(wrong) not in told:
                 told.add(str(wrong))
-                self._with.report(BrokerUnavailable(doing, wrong))
+                self.reading.report(BrokerUnavailable(doing, wrong))
         if errors:
-            self._stale()
+            self.stale()
         return answer
 
     def refused(self, position: Position, error: KafkaError) -> None:
         """A final error, or a missing right that may be granted."""
         if error.code not in REFUSALS:
-            self._with.positions.fail(position, error)
+            self.reading.positions.fail(position, error)
             self.moved(position)
             return
         self.delay(position)
         error = KafkaError(error.code, f"{error.message}: {REFUSALS[error.code]}")
-        if self._with.positions.refuse(position, error):
-            self._with.report(PartitionFailed(position.partition, error))
-        self._with.polled()
+        if self.reading.positions.refuse(position, error):
+            self.reading.report(PartitionFailed(position.partition, error))
+        self.reading.polled()
 
     def delay(self, position: Position) -> None:
-        """Start the partition's back-off."""
-        now = asyncio.get_running_loop().time() * 1000
-        position.retry_at = now + self._with.backoff.delay_ms(position.failures)
+        position.retry_at = now_ms() + self.reading.backoff.delay_ms(position.failures)
         position.failures += 1
 
 
@@ -277,7 +265,3 @@ def _certain(committed: CommittedOffset | None) -> CommittedOffset | None:
     if committed is None or committed.leader_epoch >= 0 or not done_ahead.is_ours(committed.metadata):
         return committed
     return replace(committed, metadata="")
-
-
-def _policy_name(reset_to: int) -> str:
-    return {EARLIEST: "earliest", LATEST: "latest"}.get(reset_to, f"timestamp {reset_to}")

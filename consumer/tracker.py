@@ -191,7 +191,6 @@ class Tracker:
         return offset if _is_news(offset, session.committed) else None
 
     def committed(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
-        """These offsets are committed."""
         for partition, offset in offsets.items():
             if (session := self._by_partition.get(partition)) is not None:
                 session.committed = offset

@@ -36,12 +36,10 @@ class PollWatch:
     _look_at: float = 0.0
 
     def polling(self, now: float) -> None:
-        """A poll begins."""
         self._waiting += 1
         self._last = now
 
     def polled(self, now: float) -> None:
-        """A poll has returned."""
         self._waiting -= 1
         self._last = now
 

@@ -23,14 +23,12 @@ def events_table() -> str:
 
 
 def fields_table() -> str:
-    """The fields that events have in common."""
     shared = [*_own(CoordinatorEvent, None), *_own(GroupEvent, CoordinatorEvent)]
     lines = [f"| `{name}` | {kind} |" for name, kind in shared]
     return "\n".join(("| field | type |", "| --- | --- |", *lines))
 
 
 def unready_table() -> str:
-    """The errors of an unready shard as a Markdown table."""
     lines = [
         "| request | " + " | ".join(unready.value for unready in Unready) + " |",
         "| --- " * (1 + len(Unready)) + "|",
@@ -42,7 +40,6 @@ def unready_table() -> str:
 
 
 def append_errors_table() -> str:
-    """Errors that a client is told for those of the log, as a Markdown table."""
     lines = ["| the log says | the client is told |", "| --- | --- |"]
     lines += [f"| {ErrorCode(log).name} | {int(told)} {told.name} |" for log, told in APPEND_ERRORS.items()]
     return "\n".join(lines) + "\n"

@@ -47,7 +47,6 @@ def list_request(body: Any) -> ListRequest:
 
 
 def handle_list(shard: GroupShard, request: Request, _now_ms: int) -> None:
-    """All groups of this shard that pass the filters."""
     wanted: ListRequest = request.body
     listed = []
     for group_id in shard.state.group_ids():
@@ -63,10 +62,10 @@ def handle_delete(shard: GroupShard, request: Request, _now_ms: int) -> None:
     group_id = request.body.group_id
     group = shard.state.find(group_id)
     if group is None:
-        shard.reply(request, delete_refusal(request, ErrorCode.GROUP_ID_NOT_FOUND))
+        shard.refuse(request, ErrorCode.GROUP_ID_NOT_FOUND)
         return
     if not group.is_empty:
-        shard.reply(request, delete_refusal(request, ErrorCode.NON_EMPTY_GROUP))
+        shard.refuse(request, ErrorCode.NON_EMPTY_GROUP)
         return
 
     def settled(error: ErrorCode, _now_ms: int) -> None:
@@ -81,12 +80,10 @@ def handle_delete(shard: GroupShard, request: Request, _now_ms: int) -> None:
 
 
 def delete_refusal(request: Request, error: int) -> DeletableGroupResult:
-    """The outcome for a group that cannot be deleted."""
     return DeletableGroupResult(request.body.group_id, error)
 
 
 def list_refusal(_request: Request, _error: int) -> list[ListedGroup]:
-    """The list of a shard that does not serve: empty."""
     return []
 
 

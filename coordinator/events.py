@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from ..protocol import ErrorCode, MalformedMessageError, TopicPartition, decode_assignment
 from .engine.events import CoordinatorEvent
+
+E = TypeVar("E", bound="GroupEvent")
 
 #: How a history divides its room, and what makes way for what.
 Share: TypeAlias = Literal["rebalances", "members", "refusals"]
@@ -55,16 +57,19 @@ class Cause:
     client_id: str = ""
     client_host: str = ""
 
-    def fields(self) -> dict[str, Any]:
-        """The fields of an event that has this cause."""
-        return {
-            "cause": self.text,
-            "cause_kind": self.kind,
-            "member": self.member_id,
-            "instance_id": self.instance_id,
-            "client_id": self.client_id,
-            "client_host": self.client_host,
-        }
+    def event(self, kind: type[E], group: str, generation: int, **own: Any) -> E:
+        if issubclass(kind, CausedEvent):
+            own["cause_kind"] = self.kind
+        return kind(
+            group,
+            generation=generation,
+            cause=self.text,
+            member=self.member_id,
+            instance_id=self.instance_id,
+            client_id=self.client_id,
+            client_host=self.client_host,
+            **own,
+        )
 
 
 class Move(NamedTuple):
@@ -272,7 +277,6 @@ class AppendRefused(Refusal):
 
 
 def append_refused(group_id: str, error: ErrorCode) -> AppendRefused:
-    """The event of a write that the log did not take."""
     return AppendRefused(group_id, cause=f"the log did not take records: {error.name}", error_code=error)
 
 
@@ -296,7 +300,6 @@ def size_of(text: str) -> int:
 
 
 def _texts(event: GroupEvent) -> tuple[str, ...]:
-    """The fields that hold texts, but for the group."""
     kind = type(event).__name__
     known = _text_fields.get(kind)
     if known is None:

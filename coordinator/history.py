@@ -90,7 +90,6 @@ class History:
         return f"<History: {self._entries} events of {len(self._groups)} groups>"
 
     def __len__(self) -> int:
-        """Number of entries of all groups."""
         return self._entries
 
     def keep(self, event: CoordinatorEvent, knows: Callable[[str], bool]) -> None:
@@ -105,7 +104,6 @@ class History:
             self.add(event)
 
     def add(self, event: GroupEvent) -> None:
-        """Keep an event, and number it."""
         if not self._size:
             return
         history = self._groups.pop(event.group, None) or _GroupHistory()
@@ -131,14 +129,12 @@ class History:
         return entries if limit < 0 else entries[max(0, len(entries) - limit) :]
 
     def drop(self, group: str) -> None:
-        """Forget a group."""
         history = self._groups.pop(group, None)
         if history is not None:
             self._entries -= history.size
             self._weight = self._weight.plus(history.weight, -1)
 
     def drop_where(self, gone: Callable[[str], bool]) -> None:
-        """Forget the groups of which ``gone`` says so."""
         for group in [group for group in self._groups if gone(group)]:
             self.drop(group)
 
@@ -174,7 +170,6 @@ class History:
         self._remove(history, share, next(iter(share)))
 
     def _weigh(self, history: _GroupHistory, entry: HistoryEntry, weight: _Weight) -> None:
-        """This is what an entry weighs from now on."""
         history.weight = history.weight.plus(weight).plus(entry.weight, -1)
         self._weight = self._weight.plus(weight).plus(entry.weight, -1)
         entry.weight = weight

@@ -82,9 +82,9 @@ def claim_folder(fs: FileSystem, folder: str, topic_id: uuid.UUID | None) -> uui
     if topic_id is None:
         raise DataFolderError(f"{folder} has no {PARTITION_METADATA}: pass the topic's id")
     fs.make_dirs(folder)
-    write_topic_id(fs, folder, topic_id)
-    fs.sync_dir(folder)
     fs.sync_dir(os.path.dirname(folder))
+    # the last step: where it is done, so are the others. A flush syncs the folder
+    write_topic_id(fs, folder, topic_id)
     return topic_id
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal
 
 _DAY_MS = 86_400_000
@@ -47,12 +48,12 @@ class LogConfig:
     @property
     def deletes(self) -> bool:
         """Return whether retention by time and size applies."""
-        return "delete" in self._policies()
+        return "delete" in _policies(self.cleanup_policy)
 
     @property
     def compacts(self) -> bool:
         """Return whether only the newest record of each key is kept."""
-        return "compact" in self._policies()
+        return "compact" in _policies(self.cleanup_policy)
 
     @property
     def stamps(self) -> bool:
@@ -64,5 +65,8 @@ class LogConfig:
         """Return whether readers see only what is on the disk."""
         return self.kohort_visibility == FLUSHED
 
-    def _policies(self) -> set[str]:
-        return {policy.strip() for policy in self.cleanup_policy.split(",")}
+
+@lru_cache(maxsize=16)
+def _policies(text: str) -> frozenset[str]:
+    # asked at every append
+    return frozenset(policy.strip() for policy in text.split(","))

@@ -309,16 +309,19 @@ def write_whole(fs: FileSystem, path: str, data: bytes, *, sync_folder: bool = T
 
 def make_durable_dirs(fs: FileSystem, folder: str) -> None:
     """Make a folder, with those above it, so that a crash keeps them: also what is synced inside is lost
-    with a name that is not.
+    with a name that is not. One that cannot be kept is removed, so that the next try begins with it.
     """
-    new = []
-    above = folder
-    while not fs.exists(above):
-        new.append(above)
-        above = os.path.dirname(above)
+    if fs.exists(folder):
+        return
+    above = os.path.dirname(folder)
+    make_durable_dirs(fs, above)
     fs.make_dirs(folder)
-    for made in new:
-        fs.sync_dir(os.path.dirname(made))
+    try:
+        fs.sync_dir(above)
+    except OSError:
+        with contextlib.suppress(OSError):
+            fs.remove_tree(folder)
+        raise
 
 
 def sync_names(fs: FileSystem, folder: str) -> None:

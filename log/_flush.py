@@ -8,59 +8,51 @@ what was added meanwhile is the next flush's.
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from ._files import FileSystem
 from ._segment import Segment
 
 
+@dataclass(slots=True, eq=False)
 class Flush:
-    """One flush: ``run`` it, in any thread, and everything below ``end_offset`` is on the disk."""
+    """One flush: ``run`` it, in any thread, and everything below ``end_offset`` is on the disk.
 
-    __slots__ = ("_folder", "_fs", "end_offset", "error", "marks", "missing", "paths")
+    ``folder`` is None if it has no new files. ``error`` is that of a run that failed; ``missing`` are the
+    paths that were gone when their turn came.
+    """
 
-    def __init__(
-        self,
-        fs: FileSystem,
-        end_offset: int,
-        paths: Iterable[str],
-        folder: str | None,
-        marks: Mapping[str, int],
-    ) -> None:
-        self._fs = fs
-        self._folder = folder
-        self.end_offset = end_offset
-        self.paths = tuple(paths)
-        self.marks = marks
-        #: The error of the run, if it failed.
-        self.error: OSError | None = None
-        #: Paths that were gone when their turn came.
-        self.missing: set[str] = set()
+    fs: FileSystem
+    end_offset: int
+    paths: Sequence[str]
+    folder: str | None
+    marks: Mapping[str, int]
+    error: OSError | None = None
+    missing: set[str] = field(default_factory=set)
 
     def __repr__(self) -> str:
         return f"Flush(up to {self.end_offset}, {len(self.paths)} files)"
 
-    def run(self) -> None:
+    def run(self, *, complete: bool = False) -> None:
         """Sync the files, then the folder if it has new ones; ``error`` tells of a failure.
 
-        The files are opened anew: the log may close its own meanwhile. One that is gone is no failure here,
-        since retention and deletion go on too; the log looks at ``missing``.
+        The files are opened anew: the log may close its own meanwhile. One that is gone is no failure, since
+        retention and deletion go on too, and the log looks at ``missing``; but with ``complete``, for a flush
+        during which nobody can have taken one away.
         """
         try:
             for path in self.paths:
                 self._sync(path)
-            if self._folder is not None:
-                self._sync_folder(self._folder)
+            if self.folder is not None:
+                self._sync_folder(self.folder)
         except OSError as error:
             self.error = error
-
-    def check_complete(self) -> None:
-        """Take a missing file for a failure: for a flush during which nobody can have taken one away."""
-        if self.missing and self.error is None:
+        if complete and self.missing and self.error is None:
             self.error = FileNotFoundError(errno.ENOENT, "gone before it was synced", min(self.missing))
 
     def _sync(self, path: str) -> None:
-        file = self._fs.file(path)
+        file = self.fs.file(path)
         try:
             file.sync()
         except FileNotFoundError:
@@ -70,7 +62,7 @@ class Flush:
 
     def _sync_folder(self, folder: str) -> None:
         try:
-            self._fs.sync_dir(folder)
+            self.fs.sync_dir(folder)
         except FileNotFoundError:
             self.missing.add(folder)
 

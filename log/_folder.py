@@ -49,9 +49,7 @@ _CLEAN_SHUTDOWN_TEXT = b'{"version":0,"brokerEpoch":-1}'
 class DataFolder:
     """One broker's data folder, locked while it is open.
 
-    Open the logs with ``open_log``, or with ``PartitionLog.open`` and what ``clean_start``,
-    ``recovery_point`` and ``log_start_offset`` say. At the stop: close the logs, ``write_checkpoints``, then
-    ``close``.
+    Open the logs with ``open_log``. At the stop: close the logs, ``write_checkpoints``, then ``close``.
     """
 
     def __init__(self, path: str, lock: Lock, fs: FileSystem) -> None:
@@ -117,13 +115,6 @@ class DataFolder:
             raise DataFolderError(f"{topic!r} is no topic name: 1 to 249 of a-z, A-Z, 0-9, '.', '_', '-'")
         return os.path.join(self.path, partition_folder(topic, partition))
 
-    def recovery_point(self, topic: str, partition: int) -> int:
-        """Offset below which the last run had flushed everything."""
-        return self._recovery_points.get(TopicPartition(topic, partition), 0)
-
-    def log_start_offset(self, topic: str, partition: int) -> int:
-        return self._log_starts.get(TopicPartition(topic, partition), 0)
-
     def open_log(
         self,
         topic: str,
@@ -137,7 +128,8 @@ class DataFolder:
         """Open a partition with what the checkpoints say of it, or make it for ``topic_id``; see
         ``PartitionLog.open``.
         """
-        if TopicPartition(topic, partition) in self._stale:
+        key = TopicPartition(topic, partition)
+        if key in self._stale:
             # what is said of the former partition of that name must not meet the new one after a crash
             self._write_checkpoints()
         log = PartitionLog.open(
@@ -145,15 +137,14 @@ class DataFolder:
             config,
             now_ms=now_ms,
             clean=self.clean_start,
-            recovery_point=self.recovery_point(topic, partition),
-            log_start_offset=self.log_start_offset(topic, partition),
-            high_watermark=self._high_watermarks.get(TopicPartition(topic, partition), 0),
+            recovery_point=self._recovery_points.get(key, 0),
+            log_start_offset=self._log_starts.get(key, 0),
+            high_watermark=self._high_watermarks.get(key, 0),
             topic_id=topic_id,
             keep_damage=keep_damage,
             fs=self._fs,
         )
-        cleaned = self._cleaner_offsets.get(TopicPartition(topic, partition), 0)
-        log.cleaner_offset = min(cleaned, log.log_end_offset)
+        log.cleaner_offset = min(self._cleaner_offsets.get(key, 0), log.log_end_offset)
         return log
 
     def topic_id(self, topic: str, partition: int) -> uuid.UUID | None:

@@ -33,7 +33,7 @@ from ._steps import Result, Steps, at_once
 from ._validation import CheckedBatch, check_batch, check_own, stamp
 from .cleaner._cleaning import Cleaning
 from .cleaner._filter import LastBatch, Rules
-from .cleaner._plan import Cleanable, SegmentInfo, find_cleanable, first_dirty_offset, segment_infos
+from .cleaner._plan import Cleanable, SegmentInfo, find_cleanable, segment_infos
 from .cleaner._swap import Source
 
 #: Ask delete_records for everything below the high watermark.
@@ -481,7 +481,15 @@ class PartitionLog:
         """Return what a compaction would cover now, if the log were a compacted one. Raises OSError and
         CorruptLogError.
         """
-        return self._cleanable(self._segment_infos(), now_ms)
+        return self._plan(now_ms)[1]
+
+    def _plan(self, now_ms: int) -> tuple[Sequence[SegmentInfo], Cleanable]:
+        infos = segment_infos(self._segments.all, self.log_end_offset, self.config)
+        dirty, stable = self._first_dirty_offset, self.last_stable_offset
+        found = find_cleanable(
+            infos, self.config, first_dirty=dirty, last_stable_offset=stable, now_ms=now_ms
+        )
+        return infos, found
 
     def begin_cleaning(
         self,
@@ -496,8 +504,7 @@ class PartitionLog:
         long stages. Raises KafkaError KAFKA_STORAGE_ERROR, OSError and CorruptLogError.
         """
         self._require_online()
-        infos = self._segment_infos()
-        cleanable = self._cleanable(infos, now_ms)
+        infos, cleanable = self._plan(now_ms)
         segments = self._segments.all
         source = Source(
             fs=self._fs,
@@ -538,7 +545,7 @@ class PartitionLog:
         min.cleanable.dirty.ratio of the log, would be dirty then. Return whether it did.
         """
         self._require_online()
-        dirty = sum(segment.size for segment in self._segments.since(self._first_dirty_offset()))
+        dirty = sum(segment.size for segment in self._segments.since(self._first_dirty_offset))
         due = (
             self.config.compacts
             and self._segments.active.size > 0
@@ -550,20 +557,11 @@ class PartitionLog:
                 self._roll(now_ms)
         return due
 
+    @property
     def _first_dirty_offset(self) -> int:
-        return first_dirty_offset(self.cleaner_offset, self.log_start_offset, self.log_end_offset)
-
-    def _segment_infos(self) -> list[SegmentInfo]:
-        return segment_infos(self._segments.all, self.log_end_offset, self.config)
-
-    def _cleanable(self, infos: Sequence[SegmentInfo], now_ms: int) -> Cleanable:
-        return find_cleanable(
-            infos,
-            self.config,
-            first_dirty=self._first_dirty_offset(),
-            last_stable_offset=self.last_stable_offset,
-            now_ms=now_ms,
-        )
+        """The end of the last compaction; the log start if that is unknown or impossible."""
+        known = self.log_start_offset <= self.cleaner_offset <= self.log_end_offset
+        return self.cleaner_offset if known else self.log_start_offset
 
     # -- to the disk -----------------------------------------------------------------------------------------
 
@@ -593,8 +591,7 @@ class PartitionLog:
             # segments have gone or were replaced since it began: rare enough to be done here. Those that
             # compaction is putting in place it has synced itself
             flush = self.begin_flush()
-            flush.run()
-            flush.check_complete()
+            flush.run(complete=True)
         if flush.error is not None:
             failure = storage_error(self.path, flush.error)
             # what could not be opened was not synced: the next flush does it

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ..protocol import BATCH_OVERHEAD, BatchHeader, CorruptBatchError, parse_batch_header
 from ._errors import CorruptLogError, UndoError
 from ._files import FileRange, FileSystem, OsFile
 from ._indexes import NO_TIMESTAMP, AbortedTransaction, OffsetIndex, TimeIndex, TxnIndex
 from ._names import DELETED, INDEX, LOG, SEGMENT_SUFFIXES, TIME_INDEX, TXN_INDEX, file_name
+
+T = TypeVar("T")
 
 
 class DamagedRange(NamedTuple):
@@ -152,10 +154,7 @@ class Segment:
         """Walk batches from the one at ``position`` on, without their records. Raises CorruptLogError for
         damage that is not known.
         """
-        end = self.size if end is None else end
-        if not self.damage:
-            return self._steps(position, end)
-        return chain.from_iterable(self._steps(*piece) for piece in intact(self.damage, position, end))
+        return self._around_damage(self._steps, position, self.size if end is None else end)
 
     def _steps(self, position: int, end: int) -> Iterator[Step]:
         while position < end:
@@ -176,11 +175,12 @@ class Segment:
         """Position and header of each batch from ``position`` on. Raises CorruptLogError for damage that is
         not known.
         """
+        return self._around_damage(self._headers, position, self.size)
+
+    def _around_damage(self, walk: Callable[[int, int], Iterator[T]], position: int, end: int) -> Iterator[T]:
         if not self.damage:
-            return self._headers(position, self.size)
-        return chain.from_iterable(
-            self._headers(*piece) for piece in intact(self.damage, position, self.size)
-        )
+            return walk(position, end)
+        return chain.from_iterable(walk(*piece) for piece in intact(self.damage, position, end))
 
     def _headers(self, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
         while position < end:
@@ -389,9 +389,10 @@ class Segment:
             for file in (self.file, self.index.file, self.time_index.file):
                 self._fs.remove(file.path)
         except OSError as error:
-            raise UndoError(
-                error.errno, f"{error.strerror}, while undoing: {cause}", self.file.path
-            ) from cause
+            raise self._undo_error(error, cause) from cause
+
+    def _undo_error(self, error: OSError, cause: OSError) -> UndoError:
+        return UndoError(error.errno, f"{error.strerror}, while undoing: {cause}", self.file.path)
 
     def _undo(self, before: tuple[int, int, int, int], aborted_count: int | None, cause: OSError) -> None:
         size, index_count, time_count, self._bytes_since_entry = before
@@ -403,6 +404,4 @@ class Segment:
                 self.txn_index.truncate(aborted_count)
         except OSError as error:
             self.size = size
-            raise UndoError(
-                error.errno, f"{error.strerror}, while undoing: {cause}", self.file.path
-            ) from cause
+            raise self._undo_error(error, cause) from cause

@@ -21,6 +21,9 @@ _MORE: Final = 0x80
 #: Bytes of the longest varint that is compared column by column.
 _SHORT_BYTES: Final = 3
 
+#: The length of null, as it is written.
+_NULL: Final = 1
+
 #: Offset deltas of one byte and of two end before these.
 _LOW, _BOTH = 1 << 6, 1 << 13
 
@@ -44,9 +47,8 @@ class Columns:
         self._delta = range(at - begin, behind - begin)
         #: Number of records that may follow before their offset deltas take one more byte, or the last one
         #: rises.
-        self.until = (
-            (_LOW if 0 <= delta < _LOW else _BOTH) - 1 - delta % (_LOW if 0 <= delta < _LOW else _BOTH)
-        )
+        round_ = _LOW if 0 <= delta < _LOW else _BOTH
+        self.until = round_ - 1 - delta % round_
         at = behind
         for _ in ("key", "value"):
             size, behind = _short_varint(data, at)
@@ -89,6 +91,13 @@ def _bytes_of_deltas() -> tuple[bytes, bytes]:
     return bytes([2 * number & 0x7F | _MORE for number in numbers]), bytes(
         [number >> 6 for number in numbers]
     )
+
+
+def _delta(number: int) -> bytes:
+    """An offset delta as a varint."""
+    if number < _LOW:
+        return bytes([2 * number])
+    return b"".join(_deltas(number, 1))
 
 
 def _deltas(first: int, count: int) -> list[bytes]:
@@ -221,92 +230,96 @@ class RecordWalk:
                 self.left -= 1
 
     def _walk_short(self, count: int) -> None:
-        """Walk over up to ``count`` whole records whose numbers have one byte or two, three in the offset
-        delta, and whose headers are small.
+        """Walk over up to ``count`` whole records whose times and lengths have one byte or two, whose offset
+        deltas count on, and whose headers are small.
         """
         data, size = self._data, len(self._data)
-        oldest, newest, keyless, unordered = self.oldest, self.newest, self.keyless, self.unordered
-        start = self._at
-        # as it is written: twice the number
-        due = 2 * (self._count - self.left)
-        end_due = due + 2 * count
+        oldest, newest, keyless = self.oldest, self.newest, self.keyless
+        start, number = self._at, self._count - self.left
+        until = number + count
+        same = -1  # the last time, if it has one byte
         try:
-            while due < end_due:
-                at = start
-                length = data[at]
-                if length >= 0x80:
-                    at += 1
-                    if data[at] >= 0x80:
-                        break
-                    length += (data[at] - 1) << 7
-                end = at + 1 + (length >> 1)
-                at += 2
-                time = data[at]
-                if time >= 0x80:
-                    at += 1
-                    if data[at] >= 0x80:
-                        break
-                    time += (data[at] - 1) << 7
-                at += 1
-                delta = data[at]
-                if delta >= 0x80:
-                    at += 1
-                    delta += (data[at] - 1) << 7
-                    if data[at] >= 0x80:
-                        at += 1
-                        if data[at] >= 0x80:
+            while number < until:
+                # up to the next number that 64 divides, deltas differ in their first byte alone
+                delta = _delta(number)
+                width, tail = len(delta), delta[1:]
+                last = min(delta[0] | 0x7E, delta[0] + 2 * (until - number - 1))
+                for first in range(delta[0], last + 1, 2):
+                    length = data[start]
+                    at = start + 2
+                    if length >= _MORE:
+                        if data[start + 1] >= _MORE:
                             break
-                        delta += (data[at] - 1) << 14
-                at += 1
-                key = data[at]
-                if key >= 0x80:
+                        length += (data[start + 1] - 1) << 7
+                        at += 1
+                    end = at - 1 + (length >> 1)
+                    if data[at] != same:
+                        time = same = data[at]
+                        if time >= _MORE:
+                            at += 1
+                            if data[at] >= _MORE:
+                                break
+                            time += (data[at] - 1) << 7
+                            same = -1
+                        time = (time >> 1) ^ -(time & 1)
+                        if time > newest:
+                            newest = time
+                        if time < oldest:
+                            oldest = time
                     at += 1
-                    if data[at] >= 0x80:
+                    if data[at] != first or (tail and data[at + 1 : at + width] != tail):
                         break
-                    key += (data[at] - 1) << 7
-                value_at = at + 1 if key & 1 else at + 1 + (key >> 1)
-                value = data[value_at]
-                at = value_at + 1
-                if value >= 0x80:
-                    if data[at] >= 0x80:
+                    at += width
+                    field = data[at]
+                    if field < _MORE:
+                        at += 1 + (field >> 1)
+                        if field & 1:
+                            if field != _NULL:
+                                break
+                            keyless = True
+                    elif data[at + 1] >= _MORE or field & 1:
                         break
-                    value += (data[at] - 1) << 7
+                    else:
+                        at += 2 + (field + ((data[at + 1] - 1) << 7) >> 1)
+                    field = data[at]
+                    if field < _MORE:
+                        at += 1 + (field >> 1)
+                        if field & 1 and field != _NULL:
+                            break
+                    elif data[at + 1] >= _MORE or field & 1:
+                        break
+                    else:
+                        at += 2 + (field + ((data[at + 1] - 1) << 7) >> 1)
+                    headers = data[at]
                     at += 1
-                if not value & 1:
-                    at += value >> 1
-                headers = data[at]
-                at += 1
-                if headers:
-                    at = _behind_headers(data, at, headers)
-                if at != end or end > size or length & 1:
-                    break
-                time = (time >> 1) ^ -(time & 1)
-                if time > newest:
-                    newest = time
-                if time < oldest:
-                    oldest = time
-                if key & 1:
-                    keyless = True
-                if delta != due:
-                    unordered = True
-                start = end
-                due += 2
+                    if headers:
+                        at = _behind_headers(data, at, headers)
+                    if at != end or end > size or length & 1:
+                        break
+                    start = end
+                    number += 1
+                else:
+                    continue
+                break
         except IndexError:
             pass  # what is wrong with it is found by who reads it next
         self._at = start
-        self.left = self._count - due // 2
-        self.oldest, self.newest, self.keyless, self.unordered = oldest, newest, keyless, unordered
+        self.left = self._count - number
+        self.oldest, self.newest, self.keyless = oldest, newest, keyless
 
     def _take_like(self, begin: int) -> bool:
         """Walk over the records behind the one at ``begin``, if all of some have fields of its lengths."""
         data, stride = self._data, self._at - begin
-        try:
-            columns = Columns(data, begin)
-        except (IndexError, ValueError):  # a record that was read in another way
-            return False
-        while columns.end == self._at:
-            count = min(self._window, self.left, (len(data) - self._at) // stride)
-            count = min(count, columns.until)
+        room = 0
+        if data[begin : begin + 1] == data[self._at : self._at + 1]:
+            try:
+                columns = Columns(data, begin)
+                room = min(columns.until, _MOST) if columns.end == self._at else 0
+            except (IndexError, ValueError):  # a record that was read in another way
+                return False
+        taken = 0
+        while taken < room:
+            count = min(self._window, self.left, (len(data) - self._at) // stride, room - taken)
             if count < _FEWEST // 2:
                 break
             due = self._count - self.left if self._packed else None
@@ -316,9 +329,13 @@ class RecordWalk:
                 self.oldest = min(self.oldest, *times)
                 self._at += count * stride
                 self.left -= count
-                self._window, self._single = min(2 * self._window, _MOST), 0
-                return True
-            self._window = count // 4
+                self._window = min(2 * self._window, _MOST)
+                taken += count
+            else:
+                self._window = count // 4
+        if taken:
+            self._single = 0
+            return True
         self._window = _FEWEST
         self._single = min(max(2 * self._single, _FEWEST), _SINGLE)
         return False

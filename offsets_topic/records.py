@@ -138,12 +138,10 @@ def encode_all(records: Iterable[Record]) -> tuple[list[tuple[bytes, bytes | Non
 
 @lru_cache(maxsize=16_384)
 def offset_key(group: str, topic: str, partition: int) -> bytes:
-    """Key of a committed offset."""
     return b"\x00\x01" + _string(group) + _string(topic) + _INT32.pack(partition)
 
 
 def group_key(group: str) -> bytes:
-    """Key of a group's own record."""
     return b"\x00\x02" + _string(group)
 
 

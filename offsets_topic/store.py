@@ -108,7 +108,7 @@ class Log(Protocol):
     @property
     def log_end_offset(self) -> int: ...
 
-    def append(self, records: bytes, *, now_ms: int, from_client: bool) -> AppendInfo: ...
+    def append(self, records: bytes | bytearray, *, now_ms: int, from_client: bool) -> AppendInfo: ...
 
     def read(self, offset: int, max_bytes: int, *, to_log_end: bool) -> ReadInfo: ...
 
@@ -163,7 +163,7 @@ class OffsetsStore:
             # version and type, version and the coordinator's epoch
             records = [(_MARKER_KEY.pack(0, marker[0]), _MARKER_VALUE.pack(0, marker[1]))]
         batch = build_batch(
-            [(key, value, ()) for key, value in records],
+            records,
             timestamp_ms=now_ms,
             producer_id=producer_id,
             producer_epoch=producer_epoch,
@@ -171,7 +171,7 @@ class OffsetsStore:
             transactional=producer_id != NO_PRODUCER,
             control=marker is not None,
         )
-        return self._log(partition).append(bytes(batch), now_ms=now_ms, from_client=False).base_offset
+        return self._log(partition).append(batch, now_ms=now_ms, from_client=False).base_offset
 
     def load(self, partition: int) -> Iterator[StoredBatch]:
         """Every batch from the log start to the log end, beyond the high watermark too.

@@ -6,7 +6,7 @@ them takes longer than everything else a broker does before it serves.
 
 from typing import Any
 
-from ._apis import APIS, GROUP_HISTORY_FEATURE, Api, ApiKey, api_for
+from ._apis import APIS, GROUP_HISTORY_FEATURE, Api, api_for
 from ._batch import (
     BATCH_OVERHEAD,
     BatchHeader,
@@ -68,6 +68,7 @@ from ._subscription import (
     encode_topic_partitions,
     subscribed_topics,
 )
+from .messages._apis import ApiKey
 from .messages._wire import PreparedArray, Sendable
 
 _RENAMED = {"request_class": request_type, "response_class": response_type}

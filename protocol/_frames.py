@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 
 from ._errors import FrameTooLargeError, MalformedFrameError
@@ -11,6 +12,7 @@ MAX_FRAME_BYTES = 104_857_600
 
 #: Bytes of the length in front of each frame.
 LENGTH_PREFIX = 4
+_LENGTH = struct.Struct(">i")
 
 
 class FrameReader:
@@ -44,32 +46,28 @@ class FrameReader:
         stream cannot be trusted after that. Frames are cut as the iterator is consumed.
         """
         buffer = self._buffer
-        size = len(data) - LENGTH_PREFIX
-        if (
-            not buffer
-            and 0 <= size <= self._max_frame_bytes
-            and data[:LENGTH_PREFIX] == size.to_bytes(4, "big")
-        ):
-            # one whole frame, as requests mostly come
-            yield bytes(data[LENGTH_PREFIX:])
-            return
-        buffer += data
-        start = 0
+        # requests mostly come whole: then nothing is kept of what arrived
+        whole = not buffer and isinstance(data, bytes)
+        if not whole:
+            buffer += data
+        source = data if whole else buffer
+        start, end = 0, len(source)
         try:
-            while (waiting := len(buffer) - start) >= LENGTH_PREFIX:
-                size = int.from_bytes(buffer[start : start + LENGTH_PREFIX], "big", signed=True)
+            while end - start >= LENGTH_PREFIX:
+                (size,) = _LENGTH.unpack_from(source, start)
                 if size < 0:
                     raise MalformedFrameError(f"frame of negative length {size}")
                 if size > self._max_frame_bytes:
                     raise FrameTooLargeError(f"frame of {size} bytes, the limit is {self._max_frame_bytes}")
-                if waiting - LENGTH_PREFIX < size:
+                begin, stop = start + LENGTH_PREFIX, start + LENGTH_PREFIX + size
+                if stop > end:
                     return
-                end = start + LENGTH_PREFIX + size
-                frame = bytes(memoryview(buffer)[start + LENGTH_PREFIX : end])
-                start = end
-                yield frame
+                start = stop
+                yield bytes(source[begin:stop] if whole else memoryview(source)[begin:stop])
         finally:
-            if start:
+            if whole:
+                buffer += source[start:]
+            elif start:
                 del buffer[:start]
 
 

@@ -15,9 +15,10 @@ from functools import cache
 from types import ModuleType
 from typing import Any, Final, NamedTuple, TypeAlias, get_args, get_origin, get_type_hints
 
-from ._apis import APIS, Api, ApiKey, api_for
+from ._apis import APIS, Api, api_for
 from ._errors import MalformedFrameError, MalformedMessageError
-from .messages._wire import Pieces, Sendable, long_varint
+from .messages._apis import ApiKey
+from .messages._wire import Pieces, Sendable, skip_tags
 
 _REQUEST_HEADER = struct.Struct(">hhih")
 _CORRELATION_ID = struct.Struct(">i")
@@ -33,9 +34,6 @@ MAX_REQUEST_ELEMENTS = 100_000
 
 #: A response is bounded by its own bytes alone.
 _UNLIMITED: Final = 1 << 62
-
-#: Most tagged fields of a header; KIPs define one so far.
-_MAX_HEADER_TAGS = 1_000
 
 #: A piece of a response frame.
 Part: TypeAlias = bytes | bytearray | Sendable
@@ -58,6 +56,7 @@ class MessageCodec(NamedTuple):
     """One version of an API: how its headers and bodies are read and written."""
 
     api: Api
+    key: ApiKey
     version: int
     flexible: bool
     response_head: struct.Struct
@@ -107,6 +106,7 @@ def codec_of(api_key: int, version: int) -> MessageCodec:
 
     return MessageCodec(
         api,
+        api.key,
         version,
         flexible,
         head,
@@ -165,7 +165,7 @@ def decode_request_header(frame: bytes) -> RequestHeader:
             raise MalformedFrameError(f"client id of {length} bytes in a frame of {len(frame)}")
         client_id = None if length < 0 else str(frame[_REQUEST_HEADER.size : end], "utf-8")
         if _has_tags(key, version):
-            end = _skip_tags(frame, end)
+            end = skip_tags(frame, end)
     except (struct.error, IndexError, UnicodeDecodeError, MalformedMessageError) as error:
         raise MalformedFrameError(f"unreadable request header in a frame of {len(frame)} bytes") from error
     return RequestHeader(key, version, correlation_id, client_id, end)
@@ -220,14 +220,17 @@ def decode_response(api_key: int, version: int, frame: bytes | memoryview) -> tu
     try:
         (correlation_id,) = _CORRELATION_ID.unpack_from(frame)
         start = _CORRELATION_ID.size
-        if api_key == ApiKey.API_VERSIONS:
-            # an error is always written as v0, whatever version was asked for
-            version = version if frame[start : start + 2] == b"\x00\x00" else 0
-        elif _has_tags(api_key, version):
-            start = _skip_tags(frame, start)
+        if api_key != ApiKey.API_VERSIONS and _has_tags(api_key, version):
+            start = skip_tags(frame, start)
     except (struct.error, IndexError, MalformedMessageError) as error:
         raise MalformedMessageError(f"unreadable response header in a frame of {len(frame)} bytes") from error
-    return correlation_id, codec_of(api_key, version).response(frame, start)
+    try:
+        return correlation_id, codec_of(api_key, version).response(frame, start)
+    except MalformedMessageError:
+        # who does not know the version that was asked for answers in version 0
+        if api_key != ApiKey.API_VERSIONS or not version:
+            raise
+        return correlation_id, codec_of(api_key, 0).response(frame, start)
 
 
 def _unreadable(of: MessageCodec, side: str, error: Exception) -> MalformedMessageError:
@@ -243,16 +246,3 @@ def _cut_short(of: MessageCodec, side: str, missing: int) -> MalformedMessageErr
 def _has_tags(api_key: int, version: int) -> bool:
     api = APIS.get(api_key)
     return api is not None and api.flexible(version)
-
-
-def _skip_tags(data: bytes | memoryview, position: int) -> int:
-    count, position = long_varint(data, position)
-    if count > _MAX_HEADER_TAGS:
-        raise IndexError(f"{count} tagged fields in a header")
-    for _ in range(count):
-        _, position = long_varint(data, position)
-        size, position = long_varint(data, position)
-        position += size
-        if position > len(data):
-            raise IndexError("a tagged field is longer than its frame")
-    return position

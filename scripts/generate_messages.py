@@ -1,4 +1,5 @@
-"""Writes ``protocol/messages/``: a module for each API with its messages, their readers and writers.
+"""Writes ``protocol/messages/``: a module for each API with its messages, their readers and writers, and the table
+of all of them.
 
 The schemas are Apache Kafka's, as kafka-python ships them, and our own in ``protocol/*.json``. What is written is
 plain Python without reflection: named tuples, a reader and a writer for the classic versions of a message and one
@@ -487,6 +488,9 @@ class Reader(Side):
             code.add(f"{target}, at = {self.helper(helper)}(data, at)")
             self.refuse_null(each, target, within)
             return
+        if self.flexible and each.kind != "records":
+            self.short(each, target, within)
+            return
         if self.flexible:
             self.varint("size")
             code.add("size -= 1")
@@ -500,13 +504,26 @@ class Reader(Side):
             "records": "data[at:end]",
         }[each.kind]
         with code.block("if size >= 0:"):
-            if self.flexible and not wide:
-                with code.block("if size > 32767:"):
-                    code.add(
-                        f'raise {self.helper("malformed")}("a string of " + str(size) + " bytes, 32767 is the most")'
-                    )
             code.add("end = at + size", f"{target} = {value}", "at = end")
         self.null(each, target, within)
+
+    def short(self, each: Field, target: str, within: Range) -> None:
+        """A string or bytes of a flexible version: nearly all have a length of one byte."""
+        code = self.code
+        nullable = each.nullable.cut(within)
+        code.add("size = data[at]")
+        with code.block("if 0 < size < 128:"):
+            part = "data[at + 1 : end]"
+            # a response may be a view of a larger buffer
+            text = f"{part}.decode()" if self.message.name.endswith("Request") else f'str({part}, "utf-8")'
+            value = text if each.kind == "string" else f"bytes({part})"
+            code.add("end = at + size", f"{target} = {value}", "at = end")
+        if nullable == within:
+            with code.block("elif not size:"):
+                code.add(f"{target} = None", "at += 1")
+        with code.block("else:"):
+            code.add(f"{target}, at = {self.helper(f'read_compact_{each.kind}')}(data, at)")
+            self.refuse_null(each, target, within)
 
     def null(self, each: Field, target: str, within: Range) -> None:
         """What follows ``if size >= 0``: a null, for which any negative length stands, where that may be."""
@@ -931,10 +948,45 @@ def schemas() -> dict[str, list[Path]]:
 def modules() -> dict[str, str]:
     """The text of each module, by its file name."""
     made = {}
+    found = []
     for api, paths in schemas().items():
         messages = [load(path) for path in paths]
         made[f"{snake(api)}.py"] = Module(api, messages).text()
+        found.append(messages[0])
+    made["_apis.py"] = _table(sorted(found, key=lambda request: request.key))
     return _formatted(made)
+
+
+def _table(requests: list[Message]) -> str:
+    """The module with the numbers and versions of all APIs."""
+    names = [(request, request.name.removesuffix("Request")) for request in requests]
+    rows = []
+    for request, name in names:
+        flexible = request.flexible.cut(request.versions)
+        first = None if flexible.empty else flexible.low
+        versions = f"{request.versions.low}, {request.versions.high}, {first}"
+        rows.append(f'    (ApiKey.{snake(name).upper()}, "{name}", {versions}),')
+    return "\n".join(
+        (
+            f'"""The APIs whose messages are here: numbers, names and versions. {_WRITTEN}"""',
+            "",
+            "from enum import IntEnum",
+            "from typing import Final",
+            "",
+            "",
+            "class ApiKey(IntEnum):",
+            '    """Kafka\'s API numbers, and kohort\'s own."""',
+            "",
+            *(f"    {snake(name).upper()} = {request.key}" for request, name in names),
+            "",
+            "",
+            "#: Key, name, first and last version, and the first that is flexible (KIP-482); None where none is.",
+            "ROWS: Final = (",
+            *rows,
+            ")",
+            "",
+        )
+    )
 
 
 def _formatted(texts: dict[str, str]) -> dict[str, str]:

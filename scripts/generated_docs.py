@@ -12,7 +12,10 @@ import re
 import sys
 from pathlib import Path
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+# tables of what tests expect are in tests/
+sys.path.insert(0, str(ROOT / ".src"))
 PART = re.compile(
     r"(?P<open><!-- made by (?P<module>[\w.]+):(?P<function>\w+) -->\n).*?(?P<end><!-- end -->)", re.S
 )

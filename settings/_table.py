@@ -161,6 +161,18 @@ class Setting(NamedTuple):
             return f"{words}{', not empty' * bool(row.shortest)}{most}"
         return words if row.most is None else f"{words}, at most {row.most}"
 
+    def takes(self, value: Any) -> bool:
+        """Return whether a value is of the setting's type and within its bounds, as pydantic would."""
+        kinds: Any = {int: int, float: (int, float)}.get(self.type, object)
+        row = self.row
+        return (
+            isinstance(value, kinds)
+            and (kinds is object or not isinstance(value, bool))
+            and (row.least is None or value >= row.least)
+            and (row.most is None or value <= row.most)
+            and (row.check is None or row.check(value))
+        )
+
     def shown_name(self, scope: Scope) -> str:
         """Name as users of a table of ``scope`` write it."""
         if scope.names == "kafka":

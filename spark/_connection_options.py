@@ -130,10 +130,7 @@ class SecurityOptions(SettingsModel):
             authorities=_pem("ssl_cafile", self.ssl_cafile),
             certificate="\n".join(
                 part
-                for part in (
-                    _pem("ssl_keyfile", self.ssl_keyfile),
-                    _pem("ssl_certfile", self.ssl_certfile),
-                )
+                for part in (_pem("ssl_keyfile", self.ssl_keyfile), _pem("ssl_certfile", self.ssl_certfile))
                 if part
             ),
             key_password=self.ssl_password or "",
@@ -198,63 +195,30 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-_CLIENT = (
-    "auto.include.jmx.reporter",
-    "client.dns.lookup",
-    "client.rack",
-    "connections.max.idle.ms",
-    "default.api.timeout.ms",
-    "enable.metrics.push",
-    "metadata.recovery.rebootstrap.trigger.ms",
-    "metadata.recovery.strategy",
-    "metric.reporters",
-    "metrics.num.samples",
-    "metrics.recording.level",
-    "metrics.sample.window.ms",
-    "receive.buffer.bytes",
-    "reconnect.backoff.max.ms",
-    "reconnect.backoff.ms",
-    "retry.backoff.max.ms",
-    "retry.backoff.ms",
-    "send.buffer.bytes",
-    "socket.connection.setup.timeout.max.ms",
-    "socket.connection.setup.timeout.ms",
-)
+# settings of Java's clients: of both kinds, of consumers, of producers
+_CLIENT = """
+    auto.include.jmx.reporter client.dns.lookup client.rack connections.max.idle.ms default.api.timeout.ms
+    enable.metrics.push metadata.recovery.rebootstrap.trigger.ms metadata.recovery.strategy metric.reporters
+    metrics.num.samples metrics.recording.level metrics.sample.window.ms receive.buffer.bytes
+    reconnect.backoff.max.ms reconnect.backoff.ms retry.backoff.max.ms retry.backoff.ms send.buffer.bytes
+    socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms
+"""
 
-_CONSUMER = (
-    "allow.auto.create.topics",
-    "check.crcs",
-    "exclude.internal.topics",
-    "fetch.max.bytes",
-    "fetch.max.wait.ms",
-    "fetch.min.bytes",
-    "heartbeat.interval.ms",
-    "max.partition.fetch.bytes",
-    "max.poll.interval.ms",
-    "max.poll.records",
-    "partition.assignment.strategy",
-    "session.timeout.ms",
-)
+_CONSUMER = """
+    allow.auto.create.topics check.crcs exclude.internal.topics fetch.max.bytes fetch.max.wait.ms
+    fetch.min.bytes heartbeat.interval.ms max.partition.fetch.bytes max.poll.interval.ms max.poll.records
+    partition.assignment.strategy session.timeout.ms
+"""
 
-_PRODUCER = (
-    "acks",
-    "batch.size",
-    "buffer.memory",
-    "delivery.timeout.ms",
-    "enable.idempotence",
-    "linger.ms",
-    "max.block.ms",
-    "max.in.flight.requests.per.connection",
-    "max.request.size",
-    "metadata.max.age.ms",
-    "metadata.max.idle.ms",
-    "retries",
-)
+_PRODUCER = """
+    acks batch.size buffer.memory delivery.timeout.ms enable.idempotence linger.ms max.block.ms
+    max.in.flight.requests.per.connection max.request.size metadata.max.age.ms metadata.max.idle.ms retries
+"""
 
 #: What a read takes and does not need.
 READING = frozenset(
     {
-        *(f"kafka.{name}" for name in (*_CLIENT, *_CONSUMER)),
+        *(f"kafka.{name}" for name in (_CLIENT + _CONSUMER).split()),
         "fetchoffset.numretries",
         "fetchoffset.retryintervalms",
         "groupidprefix",
@@ -263,7 +227,7 @@ READING = frozenset(
 )
 
 #: What a write takes and does not need: all replicas in sync acknowledge, each record once.
-WRITING = frozenset(f"kafka.{name}" for name in (*_CLIENT, *_PRODUCER))
+WRITING = frozenset(f"kafka.{name}" for name in (_CLIENT + _PRODUCER).split())
 
 
 def without_tuning(given: Mapping[str, T], unused: frozenset[str]) -> dict[str, T]:

@@ -17,7 +17,7 @@ from functools import cached_property
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from ..protocol import KohortError, TopicPartition
+from ..protocol import KohortError
 from ._client import Client
 from ._events import BatchCommitted, Listener, OffsetsLost, all_of
 from ._fetch import ReadTask, TaskReading
@@ -34,9 +34,9 @@ from ._frames import (
 )
 from ._group import GroupOffsets, GroupState, Patience
 from ._intent import intents, outcomes, positions
-from ._offsets import Bounds, OffsetRange, Plan
+from ._offsets import OffsetRange, Offsets, Plan
 from ._options import AVAILABLE_NOW, GroupBatchesOptions, OptionsError, read_options
-from ._plan import StartRules, plan_batch, split_tasks
+from ._plan import StartRules, plan_batch, split_tasks, up_to
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,11 +68,7 @@ class GroupBatches:
     """
 
     def __init__(
-        self,
-        spark: SparkSession,
-        *,
-        on_event: Listener | Sequence[Listener] | None = None,
-        **options: Any,
+        self, spark: SparkSession, *, on_event: Listener | Sequence[Listener] | None = None, **options: Any
     ) -> None:
         self.options = read_options(GroupBatchesOptions, **options)
         self._spark = spark
@@ -83,7 +79,7 @@ class GroupBatches:
             self._client, self.options, on_event=self._on_event, stopping=self._stopping
         )
         self._rules = self.options.start_rules
-        self._reached: dict[TopicPartition, int] = {}
+        self._reached: Offsets = {}
         self._next_number = 0
         self._handed_out: Batch | None = None
         #: Which thread has our session.
@@ -228,7 +224,7 @@ class GroupBatches:
 
     # planning
 
-    def _next(self, ends: dict[TopicPartition, int] | None) -> Batch | None:
+    def _next(self, ends: Offsets | None) -> Batch | None:
         if self._handed_out is not None and not self._handed_out.committed:
             raise UncommittedBatchError(
                 f"batch {self._handed_out.number} is not committed: call its commit() once it is written. "
@@ -251,10 +247,14 @@ class GroupBatches:
         self._handed_out = Batch(self, plan, time.monotonic() - began, ahead)
         return self._handed_out
 
-    def _planned(self, state: GroupState, ends: dict[TopicPartition, int] | None) -> Plan:
+    def _planned(self, state: GroupState, ends: Offsets | None) -> Plan:
+        bounds = state.bounds
+        if ends is not None:
+            # somebody may have moved a commit on since the start
+            bounds = up_to({p: commit.offset for p, commit in state.committed.items()}, bounds, ends)
         return plan_batch(
             state.committed,
-            state.bounds if ends is None else _up_to(state, ends),
+            bounds,
             rules=self._rules,
             limits=self.options.limits,
             reached=self._reached,
@@ -286,7 +286,7 @@ class GroupBatches:
         self._rules = StartRules("committed", options.starting_offsets_fallback, options.fail_on_data_loss)
         return True
 
-    def _ends_now(self) -> dict[TopicPartition, int]:
+    def _ends_now(self) -> Offsets:
         return {partition: bounds.latest for partition, bounds in self._group.look().bounds.items()}
 
     def _task(self, ranges: tuple[OffsetRange, ...]) -> ReadTask:
@@ -323,18 +323,6 @@ class GroupBatches:
             signal.signal(signal.SIGTERM, before)
 
 
-def _up_to(state: GroupState, ends: dict[TopicPartition, int]) -> dict[TopicPartition, Bounds]:
-    """The logs as they were at the start; but never short of a commit, which someone may have moved on."""
-    bounds = {}
-    for partition, end in ends.items():
-        now = state.bounds.get(partition)
-        if now is not None:
-            commit = state.committed.get(partition)
-            end = max(end, now.earliest, commit.offset if commit else 0)
-            bounds[partition] = Bounds(now.earliest, min(now.latest, end))
-    return bounds
-
-
 class Batch:
     """One micro-batch: write ``df``, then call ``commit``.
 
@@ -349,6 +337,11 @@ class Batch:
     ) -> None:
         self._loop = loop
         self._plan = plan
+        self.number = plan.number
+        self.ranges = plan.ranges
+        self.replayed = plan.replayed
+        self.lag = plan.lag
+        self.lost = plan.lost
         #: What the driver reads itself is under way already.
         self.ahead = ahead
         self.plan_seconds = plan_seconds
@@ -361,26 +354,6 @@ class Batch:
     def __repr__(self) -> str:
         spans = ", ".join(map(str, self.ranges))
         return f"Batch({self.number}: {spans}{', replayed' if self.replayed else ''}, lag {self.lag})"
-
-    @property
-    def number(self) -> int:
-        return self._plan.number
-
-    @property
-    def ranges(self) -> tuple[OffsetRange, ...]:
-        return self._plan.ranges
-
-    @property
-    def replayed(self) -> bool:
-        return self._plan.replayed
-
-    @property
-    def lag(self) -> int:
-        return self._plan.lag
-
-    @property
-    def lost(self) -> tuple[OffsetRange, ...]:
-        return self._plan.lost
 
     @property
     def key(self) -> str:

@@ -52,12 +52,7 @@ class BatchCommitted:
     def durations(self) -> dict[str, float]:
         """Seconds by phase: plan, read (where it is known), sink, commit."""
         read = {} if self.read_seconds is None else {"read": self.read_seconds}
-        return {
-            "plan": self.plan_seconds,
-            **read,
-            "sink": self.sink_seconds,
-            "commit": self.commit_seconds,
-        }
+        return {"plan": self.plan_seconds, **read, "sink": self.sink_seconds, "commit": self.commit_seconds}
 
 
 @dataclass(frozen=True, slots=True)

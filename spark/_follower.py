@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from ..protocol import KohortError, TopicPartition
+from ..protocol import KohortError
 from ._events import BatchCommitted, Event, OffsetsLost
-from ._offsets import OffsetRange
-from ._stream_plan import BatchReport, Offsets, Reports, from_document
+from ._offsets import OffsetRange, Offsets, from_document
+from ._stream_plan import BatchReport, Reports
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import QueryProgressEvent, QueryStartedEvent, QueryTerminatedEvent
@@ -232,7 +232,7 @@ class Done:
     """Progress of a query: number and end of a batch."""
 
     number: int
-    ends: Mapping[TopicPartition, int]
+    ends: Offsets
 
 
 class OffsetMirror:

@@ -15,7 +15,7 @@ from ..protocol import ErrorCode, KafkaError, KohortError, TopicPartition
 from ._client import Client
 from ._events import CommitRefused, Event
 from ._member import ExclusiveMember
-from ._offsets import Bounds, Committed
+from ._offsets import Bounds, Commits, Committed, Logs, Offsets
 from ._options import ReadOptions
 from ._plan import NoStartError
 
@@ -51,8 +51,8 @@ class CommitRefusedError(KohortError):
 class GroupState:
     """One look at the group: all its commits, and the logs of the partitions that are to be read."""
 
-    committed: dict[TopicPartition, Committed]
-    bounds: dict[TopicPartition, Bounds]
+    committed: Commits
+    bounds: Logs
 
 
 @dataclass(slots=True)
@@ -106,12 +106,7 @@ class GroupOffsets:
         if self._exclusive is not None:
             self._exclusive.leave()
 
-    def commit(
-        self,
-        number: int,
-        offsets: Mapping[TopicPartition, Committed],
-        meanwhile: Callable[[], object] | None = None,
-    ) -> None:
+    def commit(self, number: int, offsets: Commits, meanwhile: Callable[[], object] | None = None) -> None:
         """Commit for batch ``number``, all or nothing; ``meanwhile`` is called while the answer is awaited.
 
         While members of the group make the coordinator refuse, wait and warn; with ``fail_on_commit_error``,
@@ -122,11 +117,7 @@ class GroupOffsets:
             meanwhile = None
 
     def try_commit(
-        self,
-        number: int,
-        offsets: Mapping[TopicPartition, Committed],
-        patience: Patience,
-        meanwhile: Callable[[], object] | None = None,
+        self, number: int, offsets: Commits, patience: Patience, meanwhile: Callable[[], object] | None = None
     ) -> bool:
         """One attempt of ``commit``; False after a refusal and a wait.
 
@@ -146,20 +137,14 @@ class GroupOffsets:
         patience.wait = min(patience.wait * 2, _LONGEST_WAIT_SECONDS)
         return False
 
-    def commit_once(self, number: int, offsets: Mapping[TopicPartition, Committed]) -> None:
+    def commit_once(self, number: int, offsets: Commits) -> None:
         """One attempt. Raises CommitRefusedError while the group has members."""
         refusal = self._try(offsets)
         if refusal is not None:
             self._on_event(CommitRefused(self._options.group, number, refusal.code.name, 0.0))
             raise self._refused(number, refusal) from refusal
 
-    def offsets_at(
-        self,
-        times_ms: int | Mapping[TopicPartition, int],
-        bounds: Mapping[TopicPartition, Bounds],
-        *,
-        must_be_there: bool = False,
-    ) -> dict[TopicPartition, int]:
+    def offsets_at(self, times_ms: int | Offsets, bounds: Logs, *, must_be_there: bool = False) -> Offsets:
         """The first offset at or after a time; where all records are older, the log's end, or NoStartError.
 
         A mapping must name only partitions of ``bounds``; the others are left out of the answer.
@@ -177,9 +162,7 @@ class GroupOffsets:
         # what has come since the look is not in it
         return {p: _up_to(at.offset, bounds[p].latest) for p, at in found.items()}
 
-    def _try(
-        self, offsets: Mapping[TopicPartition, Committed], meanwhile: Callable[[], object] | None = None
-    ) -> KafkaError | None:
+    def _try(self, offsets: Commits, meanwhile: Callable[[], object] | None = None) -> KafkaError | None:
         """Commit; the refusal, if it is one that ends when the group's members leave."""
         values = {p: CommittedOffset(c.offset, metadata=c.metadata) for p, c in offsets.items()}
         answer = self._client.submit(lambda cluster: self._commit(cluster, values))
@@ -225,7 +208,7 @@ class GroupOffsets:
         group = self._options.group
         return await cluster.committed(group) if group else {}
 
-    async def _bounds(self, cluster: Cluster) -> dict[TopicPartition, Bounds]:
+    async def _bounds(self, cluster: Cluster) -> Logs:
         partitions = await self._partitions(cluster)
         read_committed = self._options.isolation_level == "read_committed"
         earliest, latest = await asyncio.gather(

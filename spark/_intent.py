@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..protocol import TopicPartition
-from ._offsets import Committed, OffsetRange, Plan
+from ._offsets import Commits, Committed, OffsetRange, Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ def parse_mark(metadata: str | None) -> Mark | None:
     return Mark(batch, end, token)
 
 
-def intents(plan: Plan) -> dict[TopicPartition, Committed]:
+def intents(plan: Plan) -> Commits:
     """The commits that announce a batch."""
     return {
         span.topic_partition: Committed(span.start, format_mark(Mark(plan.number, span.end, plan.token)))
@@ -65,12 +64,12 @@ def intents(plan: Plan) -> dict[TopicPartition, Committed]:
     }
 
 
-def outcomes(number: int, ranges: Iterable[OffsetRange]) -> dict[TopicPartition, Committed]:
+def outcomes(number: int, ranges: Iterable[OffsetRange]) -> Commits:
     """The commits that end a batch."""
     return {span.topic_partition: Committed(span.end, format_mark(Mark(number))) for span in ranges}
 
 
-def positions(plan: Plan) -> dict[TopicPartition, Committed]:
+def positions(plan: Plan) -> Commits:
     """The commits for partitions that have no range in the batch.
 
     Without a batch they carry the number of the last one, so that the count goes on.
@@ -89,7 +88,7 @@ class Announced:
     ranges: tuple[OffsetRange, ...]
 
 
-def pending(committed: Mapping[TopicPartition, Committed]) -> Announced | None:
+def pending(committed: Commits) -> Announced | None:
     """The batch that was announced and not ended, if there is one.
 
     All intents of a batch are one commit, so an intent below the newest number was left behind by a driver
@@ -107,7 +106,7 @@ def pending(committed: Mapping[TopicPartition, Committed]) -> Announced | None:
     return None
 
 
-def next_number(committed: Mapping[TopicPartition, Committed]) -> int:
+def next_number(committed: Commits) -> int:
     """One above the highest number in any commit; 0 where there is none."""
     marks = (parse_mark(commit.metadata) for commit in committed.values())
     return max((mark.batch + 1 for mark in marks if mark), default=0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..protocol import KohortError, TopicPartition
 
@@ -21,6 +22,9 @@ EARLIEST = -2
 #: Of a partition number.
 _MOST_DIGITS = 10
 
+#: Offsets by partition.
+Offsets = dict[TopicPartition, int]
+
 _EXAMPLE = '{"orders": {"0": 23, "1": -2}}'
 
 
@@ -28,7 +32,7 @@ class OffsetsFormatError(KohortError, ValueError):
     """Text that is not offsets; says which part of it."""
 
 
-def parse_offsets(text: str) -> dict[TopicPartition, int]:
+def parse_offsets(text: str) -> Offsets:
     """Offsets by partition; values are offsets, LATEST or EARLIEST. Raises OffsetsFormatError."""
     try:
         document = json.loads(text)
@@ -43,12 +47,26 @@ def parse_offsets(text: str) -> dict[TopicPartition, int]:
     }
 
 
-def format_offsets(offsets: Mapping[TopicPartition, int]) -> str:
+def format_offsets(offsets: Offsets) -> str:
     """Format offsets as JSON, sorted by topic and partition number: equal offsets give equal text."""
-    topics: dict[str, dict[str, int]] = {}
+    return json.dumps(to_document(offsets), separators=(",", ":"))
+
+
+def to_document(offsets: Offsets) -> dict[str, dict[str, int]]:
+    """Offsets as Spark's checkpoint keeps them: ``{"orders": {"0": 23}}``."""
+    document: dict[str, dict[str, int]] = {}
     for (topic, partition), offset in sorted(offsets.items()):
-        topics.setdefault(topic, {})[str(partition)] = offset
-    return json.dumps(topics, separators=(",", ":"))
+        document.setdefault(topic, {})[str(partition)] = offset
+    return document
+
+
+def from_document(document: Mapping[str, Any]) -> Offsets:
+    """The reverse of ``to_document``."""
+    return {
+        TopicPartition(topic, int(number)): int(offset)
+        for topic, partitions in document.items()
+        for number, offset in partitions.items()
+    }
 
 
 def _partitions(topic: str, partitions: object) -> dict[str, object]:
@@ -111,6 +129,11 @@ class Bounds:
     latest: int
 
 
+#: The logs that are to be read, and all that a group has committed.
+Logs = dict[TopicPartition, Bounds]
+Commits = dict[TopicPartition, Committed]
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """One batch. ``lag`` is how many offsets are left after it; ``lost`` is what the log no longer has.
@@ -126,7 +149,7 @@ class Plan:
     replayed: bool = False
     lag: int = 0
     lost: tuple[OffsetRange, ...] = ()
-    moves: Mapping[TopicPartition, int] = field(default_factory=dict)
+    moves: Offsets = field(default_factory=dict)
 
     @property
     def offsets(self) -> int:

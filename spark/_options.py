@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Annotated, ClassVar, Literal, Self, TypeVar
 
 from annotated_types import Ge, MinLen
@@ -17,7 +18,18 @@ from ._plan import Fallback, Limits, Start, StartRules
 #: A trigger, in Python's spelling and in Spark's.
 AVAILABLE_NOW = ("available_now", "availableNow")
 
-_NAMED_STARTS: dict[str, Start] = {"committed": "committed", "earliest": "earliest", "latest": "latest"}
+STARTS: dict[str, Start] = {"committed": "committed", "earliest": "earliest", "latest": "latest"}
+
+
+def readable_offsets(text: str, named: Collection[str] = ()) -> str:
+    """``text``, which must be one of ``named`` or offsets as JSON. Raises ValueError."""
+    if text not in named:
+        try:
+            parse_offsets(text)
+        except OffsetsFormatError as error:
+            words = f"neither one of {', '.join(named)} nor offsets: " if named else ""
+            raise ValueError(f"{words}{error}") from error
+    return text
 
 
 class ReadingOptions(SecurityOptions):
@@ -135,12 +147,7 @@ class ReadOptions(ReadingOptions):
     @field_validator("starting_offsets")
     @classmethod
     def _readable(cls, text: str) -> str:
-        if text not in _NAMED_STARTS:
-            try:
-                parse_offsets(text)
-            except OffsetsFormatError as error:
-                raise ValueError(f"neither one of {', '.join(_NAMED_STARTS)} nor offsets: {error}") from error
-        return text
+        return readable_offsets(text, STARTS)
 
     @field_validator("topic_pattern")
     @classmethod
@@ -162,7 +169,7 @@ class ReadOptions(ReadingOptions):
     def start_rules(self) -> StartRules:
         """Rules for the start of the first batch."""
         named = self.starting_offsets
-        start = _NAMED_STARTS[named] if named in _NAMED_STARTS else parse_offsets(named)
+        start = STARTS[named] if named in STARTS else parse_offsets(named)
         return StartRules(start, self.starting_offsets_fallback, self.fail_on_data_loss)
 
 

@@ -13,12 +13,12 @@ from typing import Literal
 
 from ..protocol import KohortError, TopicPartition
 from ._intent import Announced, new_token, next_number, pending
-from ._offsets import EARLIEST, LATEST, Bounds, Committed, OffsetRange, Plan
+from ._offsets import EARLIEST, LATEST, Bounds, Commits, Logs, OffsetRange, Offsets, Plan
 
 Fallback = Literal["earliest", "latest", "fail"]
 
 #: Where a first batch starts: as committed, at an end of each log, or at given offsets.
-Start = Literal["committed", "earliest", "latest"] | Mapping[TopicPartition, int]
+Start = Literal["committed", "earliest", "latest"] | Offsets
 
 #: Records that make one more task worth its start (about 26 ms in Spark).
 RECORDS_PER_TASK = 100_000
@@ -54,12 +54,12 @@ class StartRules:
 
 
 def plan_batch(
-    committed: Mapping[TopicPartition, Committed],
-    bounds: Mapping[TopicPartition, Bounds],
+    committed: Commits,
+    bounds: Logs,
     *,
     rules: StartRules,
     limits: Limits,
-    reached: Mapping[TopicPartition, int] | None = None,
+    reached: Offsets | None = None,
     least_number: int = 0,
 ) -> Plan:
     """The next batch; its ranges are empty when there is nothing to read.
@@ -80,12 +80,7 @@ def plan_batch(
     return _advance(number, starts, committed, bounds, rules, limits)
 
 
-def choose_starts(
-    bounds: Mapping[TopicPartition, Bounds],
-    committed: Mapping[TopicPartition, Committed],
-    rules: StartRules,
-    reached: Mapping[TopicPartition, int],
-) -> dict[TopicPartition, int]:
+def choose_starts(bounds: Logs, committed: Commits, rules: StartRules, reached: Offsets) -> Offsets:
     """Offset of each partition's next record. Raises NoStartError, naming the partitions."""
     starts = {
         partition: offset
@@ -103,11 +98,7 @@ def choose_starts(
 
 
 def _start_of(
-    partition: TopicPartition,
-    log: Bounds,
-    committed: Mapping[TopicPartition, Committed],
-    rules: StartRules,
-    reached: Mapping[TopicPartition, int],
+    partition: TopicPartition, log: Bounds, committed: Commits, rules: StartRules, reached: Offsets
 ) -> int | None:
     if isinstance(rules.start, Mapping):
         if partition in rules.start:
@@ -133,12 +124,7 @@ def _still_there(span: OffsetRange, log: Bounds) -> bool:
     return max(span.start, log.earliest) < min(span.end, log.latest)
 
 
-def _replay(
-    batch: Announced,
-    starts: Mapping[TopicPartition, int],
-    bounds: Mapping[TopicPartition, Bounds],
-    rules: StartRules,
-) -> Plan:
+def _replay(batch: Announced, starts: Offsets, bounds: Logs, rules: StartRules) -> Plan:
     """The announced batch again, less what the log no longer has of it."""
     lost = losses({span.topic_partition: (span.start, span.end) for span in batch.ranges}, bounds)
     refuse_losses(lost, rules)
@@ -157,12 +143,7 @@ def _replay(
 
 
 def _advance(
-    number: int,
-    wanted: Mapping[TopicPartition, int],
-    committed: Mapping[TopicPartition, Committed],
-    bounds: Mapping[TopicPartition, Bounds],
-    rules: StartRules,
-    limits: Limits,
+    number: int, wanted: Offsets, committed: Commits, bounds: Logs, rules: StartRules, limits: Limits
 ) -> Plan:
     """The next records of each partition, within the limits."""
     lost = losses({partition: (start, start) for partition, start in wanted.items()}, bounds)
@@ -182,14 +163,18 @@ def _advance(
     return Plan(number, ranges, new_token(), lag=lag, lost=lost, moves=moves)
 
 
+def up_to(start: Offsets, bounds: Logs, target: Offsets) -> Logs:
+    """The logs as they were when ``target`` was taken, but never short of ``start``."""
+    ends = {p: max(target[p], start.get(p, 0), log.earliest) for p, log in bounds.items() if p in target}
+    return {p: Bounds(bounds[p].earliest, min(bounds[p].latest, end)) for p, end in ends.items()}
+
+
 def usable(offset: int, log: Bounds, rules: StartRules) -> int:
     """Offset where reading can go on: one that the log has, or its next."""
     return _fallback(log, rules) if offset > log.latest else max(offset, log.earliest)
 
 
-def losses(
-    wanted: Mapping[TopicPartition, tuple[int, int]], bounds: Mapping[TopicPartition, Bounds]
-) -> tuple[OffsetRange, ...]:
+def losses(wanted: Mapping[TopicPartition, tuple[int, int]], bounds: Logs) -> tuple[OffsetRange, ...]:
     """Ranges before the log's start and behind its end: a topic made anew, or cut off."""
     lost = []
     for partition, (start, end) in sorted(wanted.items()):
@@ -248,11 +233,7 @@ def shares(sizes: Sequence[int], limit: int) -> list[int]:
 
 
 def split_tasks(
-    ranges: Iterable[OffsetRange],
-    *,
-    cores: int,
-    min_tasks: int = 1,
-    records_per_task: int | None = None,
+    ranges: Iterable[OffsetRange], *, cores: int, min_tasks: int = 1, records_per_task: int | None = None
 ) -> list[tuple[OffsetRange, ...]]:
     """The ranges as tasks of about equal size, several ranges in one where they are small.
 

@@ -10,14 +10,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from ..client import Cluster
-from ..client.producer import (
-    Headers,
-    Producer,
-    ProducerId,
-    RecordBuffer,
-    init_producer_id,
-    partition_of_key,
-)
+from ..client.producer import Headers, Producer, ProducerId, RecordBuffer, init_producer_id, partition_of_key
 from ..protocol import Codec, ErrorCode, KafkaError, TopicPartition
 from ._client import Client
 from ._group import UnknownTopicError

@@ -11,10 +11,10 @@ from typing import Any
 
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 
+from ._offsets import from_document, to_document
 from ._options import OptionsError
 from ._source_options import SourceOptions
 from ._stream import SourceOffsets
-from ._stream_plan import from_document, to_document
 from ._task import Task, TaskReader
 
 try:

@@ -10,7 +10,6 @@ from typing import Annotated, Any, ClassVar, Literal
 from annotated_types import Ge
 from pydantic import field_validator, model_validator
 
-from ..protocol import TopicPartition
 from ..settings import (
     SPARK_BATCH,
     SPARK_SOURCE,
@@ -22,11 +21,10 @@ from ..settings import (
     settings_of,
 )
 from ._connection_options import READING, from_spark, without_tuning
-from ._offsets import OffsetsFormatError, parse_offsets
-from ._options import OptionsError, ReadingOptions, ReadOptions, read_options
+from ._offsets import Offsets, parse_offsets
+from ._options import STARTS, OptionsError, ReadingOptions, ReadOptions, read_options, readable_offsets
 from ._plan import StartRules
 
-_STARTS = ("committed", "earliest", "latest")
 _ENDS = ("latest", "committed")
 _DURATION = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(ms|s|m|min|h)\s*$")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
@@ -160,14 +158,8 @@ class SourceOptions(ReadingOptions):
     @field_validator("starting_offsets", "ending_offsets", "starting_times", "ending_times")
     @classmethod
     def _readable(cls, text: str | None, info: Any) -> str | None:
-        named = {"starting_offsets": _STARTS, "ending_offsets": _ENDS}.get(info.field_name, ())
-        if text is not None and text not in named:
-            try:
-                parse_offsets(text)
-            except OffsetsFormatError as error:
-                words = f"neither one of {', '.join(named)} nor offsets: " if named else ""
-                raise ValueError(f"{words}{error}") from error
-        return text
+        named = {"starting_offsets": tuple(STARTS), "ending_offsets": _ENDS}.get(info.field_name, ())
+        return text if text is None else readable_offsets(text, named)
 
     @field_validator("max_trigger_delay", mode="before")
     @classmethod
@@ -223,7 +215,7 @@ class SourceOptions(ReadingOptions):
     def commits(self) -> bool:
         return self.commit_offsets == "afterBatch"
 
-    def times(self, which: Literal["starting", "ending"]) -> int | dict[TopicPartition, int] | None:
+    def times(self, which: Literal["starting", "ending"]) -> int | Offsets | None:
         """One time in ms for all partitions, one for each, or None."""
         stamp = self.starting_timestamp if which == "starting" else self.ending_timestamp
         by_partition = self.starting_times if which == "starting" else self.ending_times

@@ -12,30 +12,38 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..client import BrokerConnectionError
-from ..protocol import KafkaError, KohortError, TopicPartition
+from ..protocol import KafkaError, KohortError
 from ._client import Client, process_client
 from ._fetch import ReadTask
 from ._group import CommitRefusedError, GroupOffsets, GroupState
-from ._offsets import EARLIEST, LATEST, Bounds, Committed, OffsetRange, format_offsets, parse_offsets
-from ._plan import Limits, choose_starts, losses, split_tasks
+from ._offsets import (
+    EARLIEST,
+    LATEST,
+    Commits,
+    Committed,
+    Logs,
+    OffsetRange,
+    Offsets,
+    format_offsets,
+    parse_offsets,
+    to_document,
+)
+from ._plan import Limits, choose_starts, losses, split_tasks, up_to
 from ._source_options import SourceOptions
 from ._stream_plan import (
     START_MARK,
     BatchReport,
-    Offsets,
     Reports,
     batch_ranges,
     begin_new,
     begun_at,
     next_ends,
     read_ranges,
-    to_document,
-    up_to,
     waiting_offsets,
 )
 
@@ -100,9 +108,7 @@ class SourceOffsets:
             self._is_kept = self._is_kept or path is not None
         return self._initial
 
-    def latest(
-        self, start: Mapping[TopicPartition, int], max_offsets: int | None, *, all_of_it: bool
-    ) -> Offsets:
+    def latest(self, start: Offsets, max_offsets: int | None, *, all_of_it: bool) -> Offsets:
         """End of the batch that begins at ``start``; ``start`` itself when there is nothing to read.
 
         ``start`` is what Spark has done, so it is committed. ``all_of_it`` is a trigger that knows no limits.
@@ -136,9 +142,7 @@ class SourceOffsets:
         state = self._group.look() if self._planned is None else self._planned.state
         return {p: bounds.latest for p, bounds in state.bounds.items()}
 
-    def ranges(
-        self, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]
-    ) -> list[OffsetRange]:
+    def ranges(self, start: Offsets, end: Offsets) -> list[OffsetRange]:
         """Tasks of the batch between these two places of the checkpoint."""
         # a batch that was planned by an earlier process is looked at anew
         planned = self._planned if self._planned is not None and self._planned.ends == end else None
@@ -162,7 +166,7 @@ class SourceOffsets:
         self._report(BatchReport(start, dict(end), lost))
         return ranges
 
-    def follow(self, done: Mapping[TopicPartition, int]) -> None:
+    def follow(self, done: Offsets) -> None:
         """Commit what Spark has done. Refusals are logged, and errors with ``failOnCommitError``."""
         if self._options.commits and self._options.group_mode == "standalone":
             self._commit(done, "")
@@ -210,7 +214,7 @@ class SourceOffsets:
             self._commit(self._initial, START_MARK)
         self._is_kept, self._first_batch = True, None
 
-    def _begun(self, end: Mapping[TopicPartition, int], state: GroupState) -> Offsets:
+    def _begun(self, end: Offsets, state: GroupState) -> Offsets:
         """Begin of the query's first batch, which an earlier process has planned. Raises StartStateError."""
         begun = begun_at(end, state.committed) if self._options.commits else None
         if begun is None:
@@ -245,7 +249,7 @@ class SourceOffsets:
             }
         return ends | _named_ends(parse_offsets(named), state.bounds)
 
-    def _too_little(self, start: Offsets, bounds: Mapping[TopicPartition, Bounds]) -> bool:
+    def _too_little(self, start: Offsets, bounds: Logs) -> bool:
         """Return whether to wait for more; a read of the present records does not."""
         least = self._options.min_offsets
         if least is None or self._target is not None:
@@ -255,7 +259,7 @@ class SourceOffsets:
 
     # commits
 
-    def _follow(self, done: Mapping[TopicPartition, int], state: GroupState) -> None:
+    def _follow(self, done: Offsets, state: GroupState) -> None:
         stale = any(
             state.committed.get(p) is None or state.committed[p].offset != at for p, at in done.items()
         )
@@ -264,10 +268,10 @@ class SourceOffsets:
         elif time.monotonic() - self._committed_at >= TOUCH_SECONDS and self._options.commits:
             self._attempt({p: state.committed[p] for p in done})
 
-    def _commit(self, offsets: Mapping[TopicPartition, int], metadata: str) -> None:
+    def _commit(self, offsets: Offsets, metadata: str) -> None:
         self._attempt({partition: Committed(at, metadata) for partition, at in offsets.items()})
 
-    def _attempt(self, commits: Mapping[TopicPartition, Committed]) -> None:
+    def _attempt(self, commits: Commits) -> None:
         self._committed_at = time.monotonic()
         try:
             self._group.commit_once(-1, commits)
@@ -319,7 +323,7 @@ def _write_once(path: Path, text: str) -> None:
         temporary.unlink()
 
 
-def _named_ends(named: Offsets, bounds: Mapping[TopicPartition, Bounds]) -> Offsets:
+def _named_ends(named: Offsets, bounds: Logs) -> Offsets:
     return {
         partition: {EARLIEST: bounds[partition].earliest, LATEST: bounds[partition].latest}.get(
             offset, offset

@@ -16,38 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..protocol import TopicPartition
-from ._offsets import Bounds, Committed, OffsetRange
+from ._offsets import Commits, Logs, OffsetRange, Offsets, from_document, to_document
 from ._plan import DataLossError, Limits, StartRules, allocate, losses, refuse_losses, usable
-
-Offsets = dict[TopicPartition, int]
 
 #: Metadata of the commit that keeps where a query has begun, until its first batch is done.
 START_MARK = '{"start":true}'
 
 
-def to_document(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
-    """Offsets as Spark's checkpoint keeps them: ``{"orders": {"0": 23}}``."""
-    document: dict[str, dict[str, int]] = {}
-    for (topic, partition), offset in sorted(offsets.items()):
-        document.setdefault(topic, {})[str(partition)] = offset
-    return document
-
-
-def from_document(document: Mapping[str, Any]) -> Offsets:
-    """The reverse of ``to_document``."""
-    return {
-        TopicPartition(topic, int(number)): int(offset)
-        for topic, partitions in document.items()
-        for number, offset in partitions.items()
-    }
-
-
-def begin_new(
-    start: Mapping[TopicPartition, int],
-    bounds: Mapping[TopicPartition, Bounds],
-    committed: Mapping[TopicPartition, Committed],
-) -> Offsets:
+def begin_new(start: Offsets, bounds: Logs, committed: Commits) -> Offsets:
     """``start`` with the partitions that are new: from their commit, else from their first record."""
     new = {
         partition: committed[partition].offset if partition in committed else log.earliest
@@ -58,11 +34,7 @@ def begin_new(
 
 
 def next_ends(
-    start: Mapping[TopicPartition, int],
-    bounds: Mapping[TopicPartition, Bounds],
-    *,
-    rules: StartRules,
-    limits: Limits,
+    start: Offsets, bounds: Logs, *, rules: StartRules, limits: Limits
 ) -> tuple[Offsets, tuple[OffsetRange, ...]]:
     """End of a batch from ``start``, and the ranges that the logs no longer have. Raises DataLossError.
 
@@ -82,13 +54,7 @@ def next_ends(
     return ends, lost
 
 
-def batch_ranges(
-    start: Mapping[TopicPartition, int],
-    end: Mapping[TopicPartition, int],
-    bounds: Mapping[TopicPartition, Bounds],
-    *,
-    fail_on_data_loss: bool,
-) -> list[OffsetRange]:
+def batch_ranges(start: Offsets, end: Offsets, bounds: Logs, *, fail_on_data_loss: bool) -> list[OffsetRange]:
     """Ranges between two places of the checkpoint. With ``fail_on_data_loss`` nothing is left out.
 
     An end before the start was planned without it, for a log that was made anew: it is read from its first
@@ -113,11 +79,7 @@ def batch_ranges(
 
 
 def read_ranges(
-    start: Mapping[TopicPartition, int],
-    end: Mapping[TopicPartition, int],
-    bounds: Mapping[TopicPartition, Bounds],
-    *,
-    rules: StartRules,
+    start: Offsets, end: Offsets, bounds: Logs, *, rules: StartRules
 ) -> tuple[list[OffsetRange], tuple[OffsetRange, ...]]:
     """Ranges from ``start`` to ``end``, and those that the logs do not have. Raises DataLossError.
 
@@ -138,9 +100,7 @@ def read_ranges(
     return ranges, lost
 
 
-def begun_at(
-    end: Mapping[TopicPartition, int], committed: Mapping[TopicPartition, Committed]
-) -> Offsets | None:
+def begun_at(end: Offsets, committed: Commits) -> Offsets | None:
     """Begin of the query's first batch, which ended at ``end``, from the group's commits (START_MARK).
 
     Partitions that were new by then are left out. None where the group does not tell.
@@ -153,25 +113,9 @@ def begun_at(
     return begun if begun and all(at <= end[partition] for partition, at in begun.items()) else None
 
 
-def waiting_offsets(start: Mapping[TopicPartition, int], bounds: Mapping[TopicPartition, Bounds]) -> int:
+def waiting_offsets(start: Offsets, bounds: Logs) -> int:
     """Number of offsets to read."""
     return sum(max(0, log.latest - start.get(partition, log.earliest)) for partition, log in bounds.items())
-
-
-def up_to(
-    start: Mapping[TopicPartition, int],
-    bounds: Mapping[TopicPartition, Bounds],
-    target: Mapping[TopicPartition, int],
-) -> dict[TopicPartition, Bounds]:
-    """The logs as they were when ``target`` was taken, but never short of ``start``."""
-    return {
-        partition: Bounds(
-            log.earliest,
-            min(log.latest, max(target[partition], start.get(partition, 0), log.earliest)),
-        )
-        for partition, log in bounds.items()
-        if partition in target
-    }
 
 
 log = logging.getLogger(__name__)
@@ -181,7 +125,7 @@ log = logging.getLogger(__name__)
 class BatchReport:
     """A batch that is to be read; start and end are alike where the source only tells where it stands."""
 
-    start: Mapping[TopicPartition, int]
+    start: Offsets
     end: Offsets
     lost: tuple[OffsetRange, ...] = ()
 

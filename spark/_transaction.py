@@ -15,14 +15,7 @@ from dataclasses import dataclass
 from ..client import Cluster, CommittedOffset
 from ..client.producer import init_producer_id
 from ..client.requests import TRANSACTION, find_coordinator
-from ..protocol import (
-    ApiKey,
-    ErrorCode,
-    KafkaError,
-    KohortError,
-    TopicPartition,
-    UnsupportedVersionError,
-)
+from ..protocol import ApiKey, ErrorCode, KafkaError, KohortError, TopicPartition, UnsupportedVersionError
 from ..protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from ..protocol.messages.end_txn import EndTxnRequest
 from ._client import Client

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from ..client import EARLIEST, LATEST, Cluster
 from ..protocol import KohortError, TopicPartition
 from ._intent import next_number, parse_mark
-from ._offsets import Committed, OffsetsFormatError, parse_offsets
+from ._offsets import Commits, Committed, Offsets, OffsetsFormatError, parse_offsets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,11 +62,7 @@ async def job_status(cluster: Cluster, group: str) -> JobStatus:
     return described(group, committed, bounds)
 
 
-def described(
-    group: str,
-    committed: Mapping[TopicPartition, Committed],
-    bounds: Mapping[TopicPartition, tuple[int, int]],
-) -> JobStatus:
+def described(group: str, committed: Commits, bounds: Mapping[TopicPartition, tuple[int, int]]) -> JobStatus:
     """Status from the results of a look; partitions that are no longer there are left out."""
     newest = next_number(committed) - 1
     rows = tuple(
@@ -99,7 +95,7 @@ class CheckpointError(KohortError):
     """A folder that is no checkpoint of a query over topics, or one without a batch."""
 
 
-def read_checkpoint(folder: str | Path) -> tuple[int, dict[TopicPartition, int]]:
+def read_checkpoint(folder: str | Path) -> tuple[int, Offsets]:
     """Number and ends of the last batch that the query has done; a batch under way does not count.
 
     Raises CheckpointError.
@@ -112,7 +108,7 @@ def read_checkpoint(folder: str | Path) -> tuple[int, dict[TopicPartition, int]]
             "folders offsets and commits"
         )
     number = max(done)
-    offsets: dict[TopicPartition, int] = {}
+    offsets: Offsets = {}
     # a version, the batch's settings, and then a line for each source
     for line in (folder / "offsets" / str(number)).read_text().splitlines()[2:]:
         try:

@@ -1,6 +1,5 @@
-"""The life cycles as data: groups and transactional ids on the broker's side, the member on the client's.
-
-What each state of a group answers is in ``statemachine.answers``, for documentation and tests.
+"""The life cycles as data: groups and transactional ids on the broker's side, the classic member on the
+client's.
 """
 
 from ._consumer_group import (

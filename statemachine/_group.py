@@ -26,9 +26,9 @@ Dead                    this object is finished (its shard moved away); final
 A group appears as Empty (first join, or a commit without a group), or is read back from the log as Empty or
 Stable, the only two states that are ever durable.
 
-The moves are data (:data:`GROUP_TRANSITIONS`) and so are the answers (``GROUP_ANSWERS``); the machine, the
-exhaustive tests and the diagram are made from them. The machine has no callbacks and no conditions: whoever
-handles a request decides which trigger to fire, and an illegal one raises.
+The moves are data (:data:`GROUP_TRANSITIONS`): the machine, the exhaustive tests and the diagram are made
+from them. The machine has no callbacks and no conditions: whoever handles a request decides which trigger to
+fire, and an illegal one raises.
 
 Source: KIP-62, KIP-134, KIP-345, KIP-394 and what Apache Kafka 4.3 answers.
 """

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from random import Random
 
@@ -20,13 +20,13 @@ Change = tuple[int, bytes | None]
 class FileNode:
     """One file. ``content`` is what a program reads, ``durable`` what was there at the last sync."""
 
-    __slots__ = ("_lost", "_page_bytes", "content", "durable", "pending")
+    __slots__ = ("_lost", "content", "durable", "page_bytes", "pending")
 
     def __init__(self, page_bytes: int, content: bytes = b"") -> None:
         self.content = bytearray(content)
         self.durable = bytes(content)
         self.pending: list[Change] = []
-        self._page_bytes = page_bytes
+        self.page_bytes = page_bytes
         # pages that a failed sync gave up: the cache has them as written, but nobody writes them again
         self._lost: set[int] = set()
 
@@ -52,7 +52,7 @@ class FileNode:
         self.pending.clear()
 
     def survivor(self, rng: Random, *, flips: int = 0) -> bytes:
-        """What the disk might hold: any size and any version of each page that there was since the sync."""
+        """Content that the disk might hold: any size and any version of each page since the last sync."""
         kind = rng.randrange(4)
         if kind == 0:
             return self.durable
@@ -62,7 +62,7 @@ class FileNode:
         return bytes(data)
 
     def _synced(self) -> bytes:
-        """What a sync makes durable."""
+        """Content that a sync makes durable."""
         if not self._lost:
             return bytes(self.content)
         content = bytearray(self.content)
@@ -89,7 +89,11 @@ class FileNode:
 
     def _page(self, start: int, end: int, rng: Random) -> bytes:
         """A page after some of the changes to it, maybe torn within the last one."""
-        changes = [change for change in self.pending if change[1] is None or _overlaps(change, start, end)]
+        changes = [
+            (position, data)
+            for position, data in self.pending
+            if data is None or (position < end and position + len(data) > start)
+        ]
         kept = changes[: rng.randint(0, len(changes))]
         page = bytearray(self.durable[start:end].ljust(end - start, b"\0"))
         torn = rng.randrange(2) == 0
@@ -112,10 +116,10 @@ class FileNode:
             data[rng.randrange(*rng.choice(ranges))] ^= 1 << rng.randrange(8)
 
     def _pages(self, start: int, end: int) -> range:
-        return range(start // self._page_bytes, -(-end // self._page_bytes))
+        return range(start // self.page_bytes, -(-end // self.page_bytes))
 
     def _bounds(self, page: int) -> tuple[int, int]:
-        return page * self._page_bytes, (page + 1) * self._page_bytes
+        return page * self.page_bytes, (page + 1) * self.page_bytes
 
 
 class FolderNode:
@@ -161,11 +165,12 @@ class Tree:
         self._found: dict[str, Node | None] = {}
 
     def find(self, path: str) -> Node | None:
-        try:
-            return self._found[path]
-        except KeyError:
-            node = self._found[path] = self._find(path)
-            return node
+        if path not in self._found:
+            node: Node | None = self.root
+            for name in _parts(path):
+                node = node.names.get(name) if isinstance(node, FolderNode) else None
+            self._found[path] = node
+        return self._found[path]
 
     def change(self, folder: FolderNode, *entries: tuple[str, Node | None]) -> None:
         """Change names in a folder of this tree."""
@@ -178,28 +183,22 @@ class Tree:
         folder, name = self.parent(path)
         folder.names[name] = folder.durable[name] = node
 
-    def _find(self, path: str) -> Node | None:
-        node: Node | None = self.root
-        for name in _parts(path):
-            if not isinstance(node, FolderNode):
-                return None
-            node = node.names.get(name)
-        return node
-
     def file(self, path: str) -> FileNode:
-        node = self.find(path)
-        if node is None:
-            raise error(errno.ENOENT, path)
+        node = self._there(path)
         if isinstance(node, FolderNode):
             raise error(errno.EISDIR, path)
         return node
 
     def folder(self, path: str) -> FolderNode:
+        node = self._there(path)
+        if not isinstance(node, FolderNode):
+            raise error(errno.ENOTDIR, path)
+        return node
+
+    def _there(self, path: str) -> Node:
         node = self.find(path)
         if node is None:
             raise error(errno.ENOENT, path)
-        if not isinstance(node, FolderNode):
-            raise error(errno.ENOTDIR, path)
         return node
 
     def make_file(self, path: str) -> FileNode:
@@ -231,14 +230,22 @@ class Tree:
 
     def survivor(self, rng: Random, *, ordered: bool, flips: int) -> Tree:
         """A disk as a crash might leave it, all of it durable."""
-        tree = Tree(self.page_bytes)
-        tree.root = _survivor(self.root, rng, ordered, flips, self.page_bytes)
-        return tree
+        return self._with(
+            lambda folder: dict(sorted(folder.survivor(rng, ordered=ordered).items())),
+            lambda file: file.survivor(rng, flips=flips),
+        )
 
     def copy(self, *, durable: bool = False) -> Tree:
         """The same disk as programs see it, or as it was synced; all of it durable."""
+        if durable:
+            return self._with(lambda folder: folder.durable, lambda file: file.durable)
+        return self._with(lambda folder: folder.names, lambda file: bytes(file.content))
+
+    def _with(
+        self, names_in: Callable[[FolderNode], dict[str, Node]], read: Callable[[FileNode], bytes]
+    ) -> Tree:
         tree = Tree(self.page_bytes)
-        tree.root = _copy(self.root, durable, self.page_bytes)
+        tree.root = _rebuilt(self.root, names_in, read)
         return tree
 
 
@@ -261,11 +268,6 @@ def _split(path: str) -> tuple[str, str]:
 def absolute(path: str) -> str:
     """The path from the root."""
     return os.path.abspath(path)
-
-
-def _overlaps(change: Change, start: int, end: int) -> bool:
-    position, data = change
-    return data is not None and position < end and position + len(data) > start
 
 
 def _apply(content: bytearray, change: Change) -> None:
@@ -294,27 +296,15 @@ def _walk(path: str, folder: FolderNode) -> Iterator[tuple[str, FileNode]]:
             yield f"{path}/{name}", node
 
 
-def _settled(names: dict[str, Node]) -> FolderNode:
-    folder = FolderNode()
-    folder.names, folder.durable = names, dict(names)
-    return folder
-
-
-def _survivor(folder: FolderNode, rng: Random, ordered: bool, flips: int, page_bytes: int) -> FolderNode:
-    names: dict[str, Node] = {}
-    for name, node in sorted(folder.survivor(rng, ordered=ordered).items()):
+def _rebuilt(
+    folder: FolderNode, names_in: Callable[[FolderNode], dict[str, Node]], read: Callable[[FileNode], bytes]
+) -> FolderNode:
+    """The folder with these names in every folder and this content of every file, all of it durable."""
+    made = FolderNode()
+    for name, node in names_in(folder).items():
         if isinstance(node, FolderNode):
-            names[name] = _survivor(node, rng, ordered, flips, page_bytes)
+            made.names[name] = _rebuilt(node, names_in, read)
         else:
-            names[name] = FileNode(page_bytes, node.survivor(rng, flips=flips))
-    return _settled(names)
-
-
-def _copy(folder: FolderNode, durable: bool, page_bytes: int) -> FolderNode:
-    names: dict[str, Node] = {}
-    for name, node in (folder.durable if durable else folder.names).items():
-        if isinstance(node, FolderNode):
-            names[name] = _copy(node, durable, page_bytes)
-        else:
-            names[name] = FileNode(page_bytes, node.durable if durable else bytes(node.content))
-    return _settled(names)
+            made.names[name] = FileNode(node.page_bytes, read(node))
+    made.sync()
+    return made

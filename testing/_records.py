@@ -62,7 +62,7 @@ async def produce(bootstrap: str, topic: str, values: Iterable[Any], partition: 
 
 
 async def read(bootstrap: str, topic: str) -> list[Record]:
-    """What is there now."""
+    """Every record that is there now."""
     async with Cluster(bootstrap) as cluster:
         state = await cluster.metadata([topic])
         if topic not in state.topics:

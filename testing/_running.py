@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ..broker import Broker
     from ..coordinator import CoordinatorEvent
-    from ._running_broker import RunningBroker, TestClock
-    from ._steering import RequestFaults
+    from ._running_broker import RunningBroker
 
 #: What tests want otherwise than production does: groups form at once, members may ask for short sessions.
 TEST_SETTINGS: Mapping[str, Any] = {
@@ -38,9 +36,12 @@ def running_broker(
     the block. ``on_note`` is called in the broker's thread. Raises what :class:`kohort.broker.Broker`
     raises.
     """
-    from ..broker import Broker, BrokerSettings
+    import asyncio
+    from concurrent.futures import Future
+
+    from ..broker import Broker, BrokerSettings, loop_factory
     from ..broker.apis import load_all
-    from ._running_broker import TestClock
+    from ._running_broker import RunningBroker, TestClock
     from ._steering import FaultyRouter, RequestFaults
 
     # checking settings costs the import of pydantic: not for our own
@@ -57,69 +58,34 @@ def running_broker(
     )
     # before there is a second thread: pytest parses what is imported, and Python cannot do so in two at once
     load_all()
-    thread = _BrokerThread(broker, clock, faults)
-    running = thread.begin()
-    try:
-        yield running
-    finally:
-        thread.end()
+    begun: Future[tuple[RunningBroker, Callable[[], object]]] = Future()
+    ended: Future[None] = Future()
 
+    async def serve() -> None:
+        loop, stopped = asyncio.get_running_loop(), asyncio.Event()
+        async with broker:
+            running = RunningBroker(broker, loop, clock, faults)
+            begun.set_result((running, lambda: loop.call_soon_threadsafe(stopped.set)))
+            await stopped.wait()
 
-class _BrokerThread:
-    """Runs a broker; hands errors of its start and its end to the caller."""
-
-    def __init__(self, broker: Broker, clock: TestClock, faults: RequestFaults) -> None:
-        self._broker = broker
-        self._clock = clock
-        self._faults = faults
-        self._ready = threading.Event()
-        self._running: RunningBroker | None = None
-        self._error: BaseException | None = None
-        self._stop: Callable[[], object] = _nothing_to_stop
-        self._thread = threading.Thread(target=self._run, name="kohort-broker", daemon=True)
-
-    def begin(self) -> RunningBroker:
-        self._thread.start()
-        self._ready.wait()
-        if self._running is None:
-            self._thread.join()
-            assert self._error is not None, "a broker that did not start says why"
-            raise self._error
-        return self._running
-
-    def end(self) -> None:
-        self._stop()
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
-
-    def _run(self) -> None:
-        import asyncio
-
-        from ..broker import loop_factory
-
+    def run() -> None:
         try:
             with asyncio.Runner(loop_factory=loop_factory()) as runner:
-                runner.run(self._serve())
+                runner.run(serve())
+            ended.set_result(None)
         except BaseException as error:
-            self._error = error
+            for future in (ended, begun):
+                if not future.done():
+                    future.set_exception(error)
+
+    thread = threading.Thread(target=run, name="kohort-broker", daemon=True)
+    thread.start()
+    try:
+        running, stop = begun.result()
+        try:
+            yield running
         finally:
-            self._ready.set()
-
-    async def _serve(self) -> None:
-        import asyncio
-
-        from ._running_broker import RunningBroker
-
-        loop = asyncio.get_running_loop()
-        stop = asyncio.Event()
-        async with self._broker as broker:
-            assert broker.data is not None, "a broker that serves has a folder"
-            self._stop = lambda: loop.call_soon_threadsafe(stop.set)
-            self._running = RunningBroker(broker, loop, self._clock, self._faults)
-            self._ready.set()
-            await stop.wait()
-
-
-def _nothing_to_stop() -> None:
-    """The broker has not started yet."""
+            stop()
+    finally:
+        thread.join()
+        ended.result()

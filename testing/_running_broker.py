@@ -105,13 +105,13 @@ class RunningBroker:
 
         The newcomer does nothing, and is gone when its session ends.
         """
-        seat = self._steer(group, lambda shard, _: member_of(shard, group, instance_id))
-        if seat.instance_id is None:
+        member = self._steer(group, lambda shard, _: member_of(shard, group, instance_id))
+        if member.instance_id is None:
             raise ValueError(
                 f"{instance_id!r} is no static member, so it cannot be fenced: use expire_session, or give "
                 "the member a group_instance_id"
             )
-        self._on_loop(lambda: self._join_again(group, seat))
+        self._on_loop(lambda: self._join_again(group, member))
 
     def coordinator_stopped(self) -> AbstractContextManager[None]:
         """In the block nothing about groups is served: NOT_COORDINATOR, as while a broker restarts."""
@@ -142,16 +142,16 @@ class RunningBroker:
 
     # inside
 
-    def _join_again(self, group: str, seat: Any) -> None:
+    def _join_again(self, group: str, member: Any) -> None:
         from ..protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 
-        protocols = [JoinGroupRequestProtocol(name=n, metadata=m) for n, m in seat.protocols]
+        protocols = [JoinGroupRequestProtocol(name=n, metadata=m) for n, m in member.protocols]
         body = JoinGroupRequest(
             group_id=group,
-            session_timeout_ms=seat.session_timeout_ms,
-            rebalance_timeout_ms=seat.rebalance_timeout_ms,
+            session_timeout_ms=member.session_timeout_ms,
+            rebalance_timeout_ms=member.rebalance_timeout_ms,
             member_id="",
-            group_instance_id=seat.instance_id,
+            group_instance_id=member.instance_id,
             protocol_type="consumer",
             protocols=protocols,
             reason="another process with the same instance id",

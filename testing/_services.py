@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -59,28 +59,18 @@ def run_service(
 
 
 def _run(service: ConsumerService, expected: int, timeout_s: float) -> int:
-    errors: list[BaseException] = []
-
-    def serve() -> None:
-        try:
-            asyncio.run(service.serve())
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=serve, name="kohort-service", daemon=True)
-    thread.start()
     deadline = time.monotonic() + timeout_s
     late = False
-    while thread.is_alive() and service.finished < expected:
-        late = time.monotonic() > deadline
-        if late:
-            break
-        time.sleep(POLL_S)
-    finished = service.finished
-    service.stop("the records are done" if not late else "the test is out of time")
-    thread.join()
-    if errors:
-        raise errors[0]
+    with ThreadPoolExecutor(1, thread_name_prefix="kohort-service") as threads:
+        served = threads.submit(lambda: asyncio.run(service.serve()))
+        try:
+            while not (served.done() or late or service.finished >= expected):
+                time.sleep(POLL_S)
+                late = time.monotonic() > deadline
+            finished = service.finished
+        finally:
+            service.stop("the records are done" if not late else "the test is out of time")
+        served.result()
     if late:
         raise TimeoutError(
             f"after {timeout_s:g} s {finished} of {expected} records were done: is a handler waiting?"

@@ -8,7 +8,8 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..broker._router import Router
 from ..broker.apis import Request
@@ -26,6 +27,13 @@ if TYPE_CHECKING:
     from ..broker._pending_response import Caller, PendingResponse
     from ..broker.network._peer import Peer
 
+E = TypeVar("E", bound=IntEnum)
+
+_NAMES: dict[type[IntEnum], str] = {
+    ApiKey: "API of Kafka; say, for example, 'fetch' or 'offset_commit'",
+    ErrorCode: "error of Kafka; say, for example, 'NOT_COORDINATOR'",
+}
+
 #: What belongs to a coordinator: refused while it is stopped.
 GROUP_APIS = frozenset(
     {
@@ -41,7 +49,7 @@ GROUP_APIS = frozenset(
 
 @dataclass(slots=True, eq=False)
 class Fault:
-    """What happens to the next ``left`` requests of an API; ``hits`` counts those it has happened to."""
+    """A fault that the next ``left`` requests of an API meet; ``hits`` counts those that have met it."""
 
     apis: frozenset[int]
     left: float
@@ -84,7 +92,12 @@ class RequestFaults:
         self, api: ApiKey | str, error: ErrorCode | str, times: int = 1, *, client_id: str | None = None
     ) -> Fault:
         """The request is not carried out, and answered with this error."""
-        return self._add(api, times, client_id, error=_error_code(error))
+        return self._add(
+            api,
+            times,
+            client_id,
+            error=_named(ErrorCode, error),
+        )
 
     def clear(self) -> None:
         """No faults any more."""
@@ -94,14 +107,10 @@ class RequestFaults:
     @contextmanager
     def coordinator_stopped(self) -> Iterator[None]:
         """In the block all that concerns groups is refused with NOT_COORDINATOR, and none can be found."""
+        refused, lost = ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE
         both = [
-            Fault(GROUP_APIS, float("inf"), None, error=ErrorCode.NOT_COORDINATOR),
-            Fault(
-                frozenset({ApiKey.FIND_COORDINATOR}),
-                float("inf"),
-                None,
-                error=ErrorCode.COORDINATOR_NOT_AVAILABLE,
-            ),
+            Fault(GROUP_APIS, float("inf"), None, error=refused),
+            Fault(frozenset({ApiKey.FIND_COORDINATOR}), float("inf"), None, error=lost),
         ]
         with self._lock:
             self._faults[:0] = both
@@ -114,13 +123,14 @@ class RequestFaults:
     def _add(self, api: ApiKey | str, times: int, client_id: str | None, **what: Any) -> Fault:
         if times < 1:
             raise ValueError(f"times={times}: a fault happens at least once")
-        fault = Fault(frozenset({_api_key(api)}), times, client_id, **what)
+        key = _named(ApiKey, api)
+        fault = Fault(frozenset({key}), times, client_id, **what)
         with self._lock:
             self._faults.append(fault)
         return fault
 
     def active(self) -> bool:
-        """Whether any may still happen."""
+        """Return whether any may still happen."""
         return bool(self._faults)
 
     def take(self, api_key: int, client_id: str | None) -> Fault | None:
@@ -136,21 +146,14 @@ class RequestFaults:
         return None
 
 
-def _api_key(api: ApiKey | str) -> int:
-    if isinstance(api, ApiKey):
-        return int(api)
-    name = api.replace("-", "_").upper()
-    if name not in ApiKey.__members__:
-        raise ValueError(f"{api!r} is no API of Kafka; say, for example, 'fetch' or 'offset_commit'")
-    return int(ApiKey[name])
-
-
-def _error_code(error: ErrorCode | str) -> ErrorCode:
-    if isinstance(error, ErrorCode):
-        return error
-    if error not in ErrorCode.__members__:
-        raise ValueError(f"{error!r} is no error of Kafka; say, for example, 'NOT_COORDINATOR'")
-    return ErrorCode[error]
+def _named(kind: type[E], given: E | str) -> E:
+    """The API or the error of a name."""
+    if isinstance(given, kind):
+        return given
+    name = str(given).replace("-", "_").upper()
+    if name not in kind.__members__:
+        raise ValueError(f"{given!r} is no {_NAMES[kind]}")
+    return kind[name]
 
 
 class FaultyRouter(Router):
@@ -172,21 +175,18 @@ class FaultyRouter(Router):
             return await super().answer(frame, peer)
         header = decode_request_header(frame)
         fault = self._faults.take(header.api_key, header.client_id)
-        if fault is None:
-            return await super().answer(frame, peer)
-        if fault.delay_s:
+        if fault is not None and fault.delay_s:
             await asyncio.sleep(fault.delay_s)
-        if fault.drop:
+        if fault is not None and fault.drop:
             if fault.answer_only:
                 await super().answer(frame, peer)
             raise ProtocolError(f"{api_for(header.api_key).name} is dropped, as the test wants it")
-        if fault.error is None:
+        if fault is None or fault.error is None:
             return await super().answer(frame, peer)
         api = self.api_of(frame)
         assert api is not None, "a request that can be answered is of an API that is served"
         body = decode_request(frame, header)
         request = Request(api, header.api_version, body, peer.context(header.client_id), peer.endpoint)
-        answer = request.error_answer(fault.error)
-        if answer is None:
+        if (answer := request.error_answer(fault.error)) is None:
             return None
         return encode_response(header.api_key, header.api_version, header.correlation_id, answer)

@@ -12,12 +12,9 @@ import os
 from collections.abc import Collection
 from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ._disk import FileNode, FolderNode, Tree, absolute, error
-
-if TYPE_CHECKING:
-    from ..log import File, FileSystem, Lock
 
 #: Operations that change the disk: those that faults count, ``read`` being the only other one. ``extend`` and
 #: ``cut`` are both truncate.
@@ -149,7 +146,7 @@ class FaultyFileSystem:
         return [path for path, _ in self._tree.walk()]
 
     def content(self, path: str) -> bytes:
-        """What a file holds. Raises FileNotFoundError."""
+        """Content of a file. Raises FileNotFoundError."""
         return bytes(self._tree.file(path).content)
 
     def put(self, path: str, content: bytes) -> None:
@@ -169,7 +166,7 @@ class FaultyFileSystem:
 
     # -- FileSystem ------------------------------------------------------------------------------------------
 
-    def file(self, path: str) -> File:
+    def file(self, path: str) -> FaultyFile:
         return FaultyFile(self, absolute(path))
 
     def exists(self, path: str) -> bool:
@@ -222,7 +219,7 @@ class FaultyFileSystem:
         self._meet(Operation("sync_dir", path))
         self._tree.folder(path).sync()
 
-    def lock(self, path: str) -> Lock | None:
+    def lock(self, path: str) -> _Lock | None:
         self._require_power()
         path = absolute(path)
         if path in self._locks:
@@ -230,50 +227,6 @@ class FaultyFileSystem:
         self._tree.make_file(path)
         self._locks.add(path)
         return _Lock(self._locks, path)
-
-    # -- for FaultyFile --------------------------------------------------------------------------------------
-
-    def _node(self, path: str) -> FileNode | None:
-        self._require_power()
-        return self._tree.file(path) if self._tree.find(path) is not None else None
-
-    def _read(self, path: str, position: int, size: int) -> bytes:
-        self._meet(Operation("read", path, position, size))
-        return bytes(self._tree.file(path).content[position : position + size])
-
-    def _write(self, path: str, position: int, data: bytes) -> None:
-        operation = Operation("write", path, position, len(data))
-        fault = self._fault(operation)
-        node = self._tree.make_file(path)
-        if fault is not None:
-            part = fault.byte if fault.error is None else len(data) // 2
-            if part:
-                node.write(position, data[:part])
-            self._strike(fault, operation)
-        if self.capacity_bytes is not None:
-            growth = position + len(data) - len(node.content)
-            over = self.used_bytes + max(growth, 0) - self.capacity_bytes
-            if growth > 0 and over > 0:
-                node.write(position, data[: max(len(data) - over, 0)])
-                self.failed.append(operation)
-                raise error(errno.ENOSPC, path)
-        node.write(position, data)
-
-    def _truncate(self, path: str, size: int) -> None:
-        node = self._node(path)
-        kind: str = "cut" if node is not None and size < len(node.content) else "extend"
-        self._meet(Operation(kind, path, size))
-        self._tree.make_file(path).truncate(size)
-
-    def _sync(self, path: str) -> None:
-        operation = Operation("sync", path)
-        fault = self._fault(operation)
-        node = self._tree.file(path)
-        if fault is not None:
-            if fault.error is not None:
-                node.sync_failed()
-            self._strike(fault, operation)
-        node.sync()
 
     # -- inside ----------------------------------------------------------------------------------------------
 
@@ -317,37 +270,52 @@ class FaultyFile:
         return f"FaultyFile({self.path!r})"
 
     def size(self) -> int:
-        node = self._fs._node(self.path)
-        return 0 if node is None else len(node.content)
+        return len(self._fs._tree.file(self.path).content) if self._fs.exists(self.path) else 0
 
     def read(self, position: int, size: int) -> bytes:
-        return self._fs._read(self.path, position, size)
+        self._fs._meet(Operation("read", self.path, position, size))
+        return bytes(self._fs._tree.file(self.path).content[position : position + size])
 
     def write(self, position: int, data: bytes | bytearray | memoryview) -> None:
-        self._fs._write(self.path, position, bytes(data))
+        fs, data = self._fs, bytes(data)
+        operation = Operation("write", self.path, position, len(data))
+        fault = fs._fault(operation)
+        node = fs._tree.make_file(self.path)
+        if fault is not None:
+            part = fault.byte if fault.error is None else len(data) // 2
+            if part:
+                node.write(position, data[:part])
+            fs._strike(fault, operation)
+        if fs.capacity_bytes is not None:
+            growth = position + len(data) - len(node.content)
+            over = fs.used_bytes + max(growth, 0) - fs.capacity_bytes
+            if growth > 0 and over > 0:
+                node.write(position, data[: max(len(data) - over, 0)])
+                fs.failed.append(operation)
+                raise error(errno.ENOSPC, self.path)
+        node.write(position, data)
 
     def truncate(self, size: int) -> None:
-        self._fs._truncate(self.path, size)
+        self._fs._meet(Operation("cut" if size < self.size() else "extend", self.path, size))
+        self._fs._tree.make_file(self.path).truncate(size)
 
     def sync(self) -> None:
-        self._fs._sync(self.path)
+        operation = Operation("sync", self.path)
+        fault = self._fs._fault(operation)
+        node = self._fs._tree.file(self.path)
+        if fault is not None:
+            if fault.error is not None:
+                node.sync_failed()
+            self._fs._strike(fault, operation)
+        node.sync()
 
     def close(self) -> None:
         pass
 
 
-class _Lock:
-    __slots__ = ("_locks", "_path")
-
-    def __init__(self, locks: set[str], path: str) -> None:
-        self._locks = locks
-        self._path = path
+class _Lock(NamedTuple):
+    locks: set[str]
+    path: str
 
     def release(self) -> None:
-        self._locks.discard(self._path)
-
-
-if TYPE_CHECKING:
-
-    def _is_a_file_system(files: FaultyFileSystem) -> FileSystem:
-        return files
+        self.locks.discard(self.path)

@@ -1,4 +1,4 @@
-"""What the three APIs of access rules share: numbers on the wire, and the authorizer."""
+"""Parts that the three APIs of access rules share: numbers on the wire, and the authorizer."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _number(kind: type[NumberT], value: int) -> NumberT:
 
 
 def is_known(wanted: AclFilter) -> bool:
-    """Whether all numbers of the filter mean something here."""
+    """Return whether all numbers of the filter mean something here."""
     return 0 not in (wanted.resource_type, wanted.pattern_type, wanted.operation, wanted.permission)
 
 

@@ -19,7 +19,7 @@ from ...protocol import (
 )
 from .._node import Node
 from ..authorizer import CLUSTER_NAME, Access, Authorizer, ResourceType
-from ._errors import ErrorShape
+from ._errors import AT_TOP, ErrorShape
 
 
 def replaced(body: Any, **fields: Any) -> Any:
@@ -38,6 +38,11 @@ class Guard:
     admit: Callable[[Asked], Awaitable[Any]]
 
 
+async def hand_over(node: Node, request: Request) -> Any:
+    """Handler of the APIs of groups: the coordinator answers them."""
+    return await node.coordinator.handle(request.api.key, request.version, request.body, request.context)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedApi:
     """Everything that the broker knows of one API."""
@@ -47,10 +52,10 @@ class ServedApi:
     versions: tuple[int, int]
     #: First version that clients are told; None: the first that is served.
     told_from: int | None = None
-    #: Answers a request with a response body, None with nothing. May raise KafkaError.
-    handler: Handler
     guard: Guard
-    errors: ErrorShape
+    #: Answers a request with a response body, None with nothing. May raise KafkaError.
+    handler: Handler = hand_over
+    errors: ErrorShape = AT_TOP
     #: Whether this body's request is answered at all: a Produce with acks=0 is not.
     is_answered: Callable[[Any], bool] = lambda _body: True
     #: The answer may take minutes.
@@ -80,7 +85,7 @@ class ServedApi:
 
     @property
     def private(self) -> bool:
-        """Whether it is kohort's own: offered as a feature, not by its number."""
+        """Return whether it is kohort's own: offered as a feature, not by its number."""
         return APIS[self.key].private
 
     def serves(self, version: int) -> bool:
@@ -112,12 +117,11 @@ class Request:
 
     @property
     def produces(self) -> bool:
-        """Whether its bytes count towards the quota of producers."""
         return self.api.produces
 
     @property
     def knows_quota_error(self) -> bool:
-        """Whether its client knows THROTTLING_QUOTA_EXCEEDED; older ones are delayed instead (KIP-599)."""
+        """Return whether its client knows THROTTLING_QUOTA_EXCEEDED; others are delayed instead (KIP-599)."""
         known_from = self.api.refused_over_quota_from
         return known_from is not None and self.version >= known_from
 
@@ -193,11 +197,6 @@ class Asked:
 
 
 Handler: TypeAlias = "Callable[[Node, Request], Awaitable[Any]]"
-
-
-async def hand_over(node: Node, request: Request) -> Any:
-    """Handler of the APIs of groups: the coordinator answers them."""
-    return await node.coordinator.handle(request.api.key, request.version, request.body, request.context)
 
 
 @cache

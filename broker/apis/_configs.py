@@ -12,7 +12,9 @@ from ...cluster import TopicImage
 from ...protocol import ErrorCode, KafkaError
 from ...settings import SettingsError
 from .._config_view import ConfigRow, broker_rows, topic_rows
+from .._names import check_name
 from .._node import Node
+from .._topics import unchanged
 from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType, right
 from ._api import Asked, Guard, Request
 from ._errors import Level, in_elements, same
@@ -32,19 +34,12 @@ class ConfigResource(IntEnum):
 #: What a change does to a config that is given with no value.
 DELETE = 1
 
-Resource = tuple[int, str]
-
-#: What is to be set for topics, by field name.
-Changes = dict[TopicImage, dict[str, Any]]
-
-#: Text by Kafka's name.
-Given = dict[str, str]
-
 #: Gives the rows that are shown of a resource: few changes need them, and they take long to make.
 Rows = Callable[[], list[ConfigRow]]
 
-#: Makes what is to be set from what was set by field name, the rows that are shown, and a request's changes.
-Changed = Callable[[Mapping[str, Any], Rows, Any], Given]
+#: Makes the texts to be set, by Kafka's name, from what was set by field name, the rows that are shown, and a
+#: request's changes.
+Changed = Callable[[Mapping[str, Any], Rows, Any], dict[str, str]]
 
 #: Rights and errors of AlterConfigs and IncrementalAlterConfigs.
 _ALTER_RIGHTS: Final = (
@@ -55,13 +50,12 @@ _ALTER_RIGHTS: Final = (
 ALTER_ERRORS: Final = in_elements(Level("resources", "responses", same("resource_type", "resource_name")))
 
 
-def times_named(resources: Iterable[Any]) -> Mapping[Resource, int]:
-    """Number of times that each resource is in the request."""
+def times_named(resources: Iterable[Any]) -> Mapping[tuple[int, str], int]:
     return Counter((item.resource_type, item.resource_name) for item in resources)
 
 
-def flaw(item: Any, times: Mapping[Resource, int]) -> str | None:
-    """Why this resource of AlterConfigs or IncrementalAlterConfigs cannot be meant; None if it can."""
+def flaw(item: Any, times: Mapping[tuple[int, str], int]) -> str | None:
+    """Return what is wrong with a resource of AlterConfigs or IncrementalAlterConfigs; None if nothing is."""
     if times[item.resource_type, item.resource_name] > 1:
         return "each resource may be in the request once"
     if any(times > 1 for times in Counter(config.name for config in item.configs).values()):
@@ -73,7 +67,7 @@ def flaw(item: Any, times: Mapping[Resource, int]) -> str | None:
 
 
 def has_configs(item: Any) -> bool:
-    """Return whether resources of this kind have configs somewhere, so that there are rights to them."""
+    """Return whether resources of this kind have configs in Apache Kafka: there are rights to them."""
     return any(item.resource_type == kind for kind in ConfigResource)
 
 
@@ -110,15 +104,26 @@ ALTER_GUARD: Final = configs_guard(*_ALTER_RIGHTS, altering=True)
 async def alter(node: Node, request: Request, changed: Changed) -> Any:
     """Settings of the broker are changed one after the other, the configs of all topics at once."""
     times = times_named(request.body.resources)
-    changes: Changes = {}
+    changes: dict[TopicImage, dict[str, Any]] = {}
     refused: dict[tuple[int, str], KafkaError] = {}
     for item in request.body.resources:
+        key = item.resource_type, item.resource_name
         try:
             if reason := flaw(item, times):
                 raise invalid(reason)
-            _alter(node, item, changed, changes, validate_only=request.body.validate_only)
+            if item.resource_type == ConfigResource.BROKER:
+                await _alter_settings(node, item, changed, validate_only=request.body.validate_only)
+            elif item.resource_type == ConfigResource.TOPIC:
+                topic, configs = _topic_configs(node, item, changed)
+                changes[topic] = configs
+            else:
+                raise invalid(no_configs(item))
         except KafkaError as error:
-            refused[item.resource_type, item.resource_name] = error
+            refused[key] = error
+        except SettingsError as error:
+            refused[key] = invalid(str(error))
+        except OSError as error:
+            refused[key] = unchanged(error)
     try:
         if changes and not request.body.validate_only:
             await node.topics.alter(changes)
@@ -137,19 +142,6 @@ async def alter(node: Node, request: Request, changed: Changed) -> Any:
     )
 
 
-def _alter(node: Node, item: Any, changed: Changed, changes: Changes, *, validate_only: bool) -> None:
-    if item.resource_type == ConfigResource.BROKER:
-        try:
-            _alter_settings(node, item, changed, validate_only=validate_only)
-        except SettingsError as error:
-            raise invalid(str(error)) from None
-    elif item.resource_type == ConfigResource.TOPIC:
-        topic, configs = _topic_configs(node, item, changed)
-        changes[topic] = configs
-    else:
-        raise invalid(no_configs(item))
-
-
 def _topic_configs(node: Node, item: Any, changed: Changed) -> tuple[TopicImage, dict[str, Any]]:
     """A topic and what is to be set for it. What is wrong with the values is told before that there is no
     such topic, as Apache Kafka does.
@@ -157,7 +149,7 @@ def _topic_configs(node: Node, item: Any, changed: Changed) -> tuple[TopicImage,
     name = item.resource_name
     if not name:
         raise invalid("there are no defaults of all topics to change: name a topic")
-    node.topics.check_name(name)
+    check_name(name)
     topic = node.topics.get(name)
     before = {} if topic is None else topic.configs
     try:
@@ -169,16 +161,15 @@ def _topic_configs(node: Node, item: Any, changed: Changed) -> tuple[TopicImage,
     return topic, configs
 
 
-def _alter_settings(node: Node, item: Any, changed: Changed, *, validate_only: bool) -> None:
+async def _alter_settings(node: Node, item: Any, changed: Changed, *, validate_only: bool) -> None:
     if item.resource_name not in ("", str(node.node_id)):
         raise invalid(f"broker {item.resource_name!r} is not this one, which is {node.node_id}")
     for_all = item.resource_name == ""
     before = node.live.of_all if for_all else node.live.of_broker
     values = node.live.check(changed(before, partial(broker_rows, node), item.configs), for_all=for_all)
     if not validate_only:
-        node.live.set(for_all=for_all, values=values)
+        await node.live.set(for_all=for_all, values=values)
 
 
 def invalid(reason: str) -> KafkaError:
-    """INVALID_REQUEST."""
     return KafkaError(ErrorCode.INVALID_REQUEST, reason)

@@ -15,7 +15,6 @@ _NAMES = {
 
 
 def access_table() -> str:
-    """The rights that every API asks for."""
     lines = [_line(api.name, access) for api in served_apis().values() for access in api.access]
     return "\n".join(
         (
@@ -33,7 +32,6 @@ def _line(api: str, access: Access) -> str:
 
 
 def apis_table() -> str:
-    """The APIs and versions that ApiVersions tells."""
     apis = served_apis()
     lines = [
         f"| {row.api_key} | {apis[row.api_key].name} | {row.min_version}-{row.max_version} |"

@@ -26,7 +26,6 @@ CLUSTER_OPERATIONS_RIGHT: Final = Access(
 
 
 def refusal(access: Access) -> KafkaError:
-    """The error of a request without this right."""
     assert access.error is not None, "what is only left out is never refused"
     return KafkaError(access.error, f"{access.operation.name} on {access.resource.name} is not allowed")
 
@@ -58,7 +57,6 @@ async def each(asked: Asked, wanted_of: Callable[[Any], Wanted], *, always: bool
 
 
 def appended(answer: Any, field: str, more: Iterable[Any]) -> Any:
-    """The answer with more elements in an array."""
     return replaced(answer, **{field: [*getattr(answer, field), *more]})
 
 

@@ -124,7 +124,10 @@ API = ServedApi(
             0: (
                 Level("v3_and_below_topics", "results_by_topic_v3_and_below", {"name": "name"}),
                 Level(
-                    "partitions", "results_by_partition", {"": "partition_index"}, error="partition_error_code"
+                    "partitions",
+                    "results_by_partition",
+                    {"": "partition_index"},
+                    error="partition_error_code",
                 ),
             )
         },

@@ -33,7 +33,7 @@ async def handle(node: Node, request: Request) -> Any:
         entity = [make_entity(part.entity_type, part.entity_name) for part in entry.entity]
         answers.append(request.result("EntryData", refused, entity=entity))
     if not request.body.validate_only and changed.values != node.quotas.table.values:
-        node.quotas_file.save(changed.stored())
+        await node.quotas_file.save(changed.stored())
         node.quotas.replace(changed, clock())
     return request.answer(entries=answers)
 
@@ -43,7 +43,7 @@ def _parts(entry: Any) -> frozenset[tuple[str, str | None]]:
 
 
 def _changes(entry: Any) -> tuple[QuotaEntity, dict[QuotaKey, float | None]]:
-    """What an entry asks for, checked as a whole. Raises KafkaError INVALID_REQUEST."""
+    """The changes that an entry asks for, checked as a whole. Raises KafkaError INVALID_REQUEST."""
     entity = entity_of((part.entity_type, part.entity_name) for part in entry.entity)
     changes: dict[QuotaKey, float | None] = {}
     for op in entry.ops:

@@ -8,15 +8,15 @@ from typing import Any
 from ...protocol import ApiKey
 from .._node import Node
 from ._api import Request, ServedApi
-from ._configs import ALTER_ERRORS, ALTER_GUARD, Given, Rows, alter
+from ._configs import ALTER_ERRORS, ALTER_GUARD, Rows, alter
 
 
 async def handle(node: Node, request: Request) -> Any:
     return await alter(node, request, _whole)
 
 
-def _whole(_before: Mapping[str, Any], _rows: Rows, configs: Any) -> Given:
-    """All configs anew: what is not named has its default again."""
+def _whole(_before: Mapping[str, Any], _rows: Rows, configs: Any) -> dict[str, str]:
+    """Replace all configs: a config that is not named has its default again."""
     return {config.name: config.value for config in configs}
 
 

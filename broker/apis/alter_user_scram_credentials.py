@@ -43,13 +43,13 @@ async def handle(node: Node, request: Request) -> Any:
             errors[user] = error
     kept = {key: credential for key, credential in changed.items() if credential is not None}
     if kept != before:
-        node.scram_users.replace(kept)
+        await node.scram_users.change(kept)
     make = partial(request.result, "AlterUserScramCredentialsResult")
     return request.answer(results=[make(error, user=user) for user, error in errors.items()])
 
 
 def _changes(before: _Credentials, items: list[Any]) -> _Changes:
-    """What a user's items make of its credentials. Raises KafkaError at the first wrong one."""
+    """The changes of one user's credentials. Raises KafkaError at the first that is wrong."""
     changes: _Changes = {}
     for item in items:
         key, credential = _change(before, item)

@@ -19,7 +19,6 @@ from ...protocol.messages.api_versions import (
 from ...transactions import EPOCH_BUMP_VERSION
 from .._node import Node
 from ._api import Request, ServedApi
-from ._errors import AT_TOP
 from ._guards import OPEN_TO_ALL
 
 _SOFTWARE_FROM = 3
@@ -70,6 +69,5 @@ API = ServedApi(
     versions=(0, 4),
     handler=handle,
     guard=OPEN_TO_ALL,
-    errors=AT_TOP,
     reads_only=True,
 )

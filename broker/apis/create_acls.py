@@ -25,7 +25,7 @@ async def handle(node: Node, request: Request) -> Any:
             results.append(request.result("AclCreationResult"))
         except KafkaError as error:
             results.append(request.result("AclCreationResult", error))
-    authorizer.create(good)
+    await authorizer.create(good)
     return request.answer(results=results)
 
 

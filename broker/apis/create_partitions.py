@@ -20,7 +20,7 @@ from .create_topics import check_total
 
 
 async def handle(node: Node, request: Request) -> Any:
-    """What can be checked beforehand is; then all topics grow at once."""
+    """Check what can be checked; then let all topics grow at once."""
     wanted = {item.name: item for item in request.body.topics}
     times = Counter(item.name for item in request.body.topics)
     refused: dict[str, KafkaError] = {}

@@ -26,7 +26,7 @@ _CONFIGS_FROM = 5
 
 
 async def handle(node: Node, request: Request) -> Any:
-    """What can be checked beforehand is; then all topics are created at once."""
+    """Check what can be checked; then create all topics at once."""
     times = Counter(item.name for item in request.body.topics)
     wanted = list({item.name: item for item in reversed(request.body.topics)}.values())[::-1]
     total = sum(_asked_for(node, item) for item in wanted if times[item.name] == 1)
@@ -62,7 +62,7 @@ async def handle(node: Node, request: Request) -> Any:
 async def create_all(
     node: Node, request: Request, plans: list[TopicPlan], *, validate_only: bool = False
 ) -> dict[str, KafkaError]:
-    """Create what can be; why the others are not, by name."""
+    """Create the topics that can be created; returns the errors of the others, by name."""
     refused = node.topics.refusals(plans)
     if validate_only:
         return refused
@@ -97,37 +97,33 @@ def _asked_for(node: Node, item: Any) -> int:
 
 
 def _planned(node: Node, item: Any) -> TopicPlan:
-    """What is wrong is told in Apache Kafka's order: the name, configs, replicas, partitions."""
+    """Check a topic in Apache Kafka's order: the name, configs, replicas, partitions. Raises KafkaError."""
     node.topics.check_free(item.name)
-    configs = _configs(item)
+    nulls = [config.name for config in item.configs if config.value is None]
+    if nulls:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"the topic configs {', '.join(nulls)} have no value")
     try:
-        node.topics.check_configs(configs)
+        configs = node.topics.check_configs({config.name: config.value for config in item.configs})
     except SettingsError as error:
         raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
-    return node.topics.plan(item.name, _partition_count(node, item), configs)
+    return TopicPlan(item.name, _partition_count(node, item), configs)
 
 
 def _partition_count(node: Node, item: Any) -> int:
     if item.assignments:
         _check_assignments(node, item)
         return len(item.assignments)
-    check_replication_factor(item.replication_factor)
+    if item.replication_factor not in (_DEFAULT, 1):
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"replication factor {item.replication_factor}: there is one broker, ask for 1 or -1",
+        )
     if item.num_partitions < _DEFAULT or item.num_partitions == 0:
         raise KafkaError(
             ErrorCode.INVALID_PARTITIONS,
             f"{item.num_partitions} partitions: ask for 1 or more, or -1 for the default",
         )
-    count: int = item.num_partitions
-    return node.settings.num_partitions if count == _DEFAULT else count
-
-
-def check_replication_factor(factor: int) -> None:
-    """One broker holds one replica."""
-    if factor not in (_DEFAULT, 1):
-        raise KafkaError(
-            ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"replication factor {factor}: there is one broker, ask for 1 or -1",
-        )
+    return _asked_for(node, item)
 
 
 def _check_assignments(node: Node, item: Any) -> None:
@@ -141,13 +137,6 @@ def _check_assignments(node: Node, item: Any) -> None:
             ErrorCode.INVALID_REPLICA_ASSIGNMENT, "assigned partitions must be 0, 1, 2 and so on"
         )
     check_placed(node, item.assignments)
-
-
-def _configs(item: Any) -> dict[str, str]:
-    nulls = [config.name for config in item.configs if config.value is None]
-    if nulls:
-        raise KafkaError(ErrorCode.INVALID_CONFIG, f"the topic configs {', '.join(nulls)} have no value")
-    return {config.name: config.value for config in item.configs}
 
 
 def _answer(request: Request, plan: TopicPlan, configs: PreparedArray | None) -> Any:

@@ -24,7 +24,7 @@ async def handle(node: Node, request: Request) -> Any:
     repeats = Repeats()
     flaws = [_flaw(wanted, repeats) for wanted in filters]
     found = [[] if flaw else authorizer.find(wanted) for wanted, flaw in zip(filters, flaws, strict=True)]
-    authorizer.delete(acl for acls in found for acl in acls)
+    await authorizer.delete(acl for acls in found for acl in acls)
     return request.answer(
         filter_results=[
             make(
@@ -36,7 +36,7 @@ async def handle(node: Node, request: Request) -> Any:
 
 
 def _flaw(wanted: AclFilter, repeats: Repeats) -> str | None:
-    """Why a filter is not looked at; None if it is."""
+    """Return what is wrong with a filter; None if nothing is."""
     if not is_known(wanted):
         return "a number in the filter means nothing here"
     return "the filter is in the request too often: name it once" if repeats.refuses(wanted) else None

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from ...protocol import ApiKey
 from ..authorizer import Operation, ResourceType, right
-from ._api import ServedApi, hand_over
+from ._api import ServedApi
 from ._errors import Level, in_elements
 from ._guards import groups
 
 API = ServedApi(
     key=ApiKey.DELETE_GROUPS,
     versions=(0, 2),
-    handler=hand_over,
     guard=groups(right(Operation.DELETE, ResourceType.GROUP, "each group"), refused_once=True),
     errors=in_elements(Level("groups_names", "results", {"": "group_id"})),
 )

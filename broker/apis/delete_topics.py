@@ -87,7 +87,7 @@ async def _guard(asked: Asked) -> Any:
         return await asked.proceed()
 
     def is_missed(name: str) -> bool:
-        """Return whether there is none, and the sender may know."""
+        """Return whether there is no such topic, and the sender may know that."""
         return asked.node.topics.get(name) is None and asked.shows(_NAME_RIGHT, name)
 
     if request.version < _IDS_FROM:

@@ -9,7 +9,6 @@ from .._node import Node
 from ..authorizer import AclFilter, Operation, ResourceType, right
 from ._acls import authorizer_of, typed
 from ._api import Request, ServedApi
-from ._errors import AT_TOP
 from ._guards import whole
 
 
@@ -27,5 +26,4 @@ API = ServedApi(
     versions=(1, 3),
     handler=handle,
     guard=whole(right(Operation.DESCRIBE, ResourceType.CLUSTER, "all rules")),
-    errors=AT_TOP,
 )

@@ -7,7 +7,6 @@ from typing import Any
 from ...protocol import ApiKey, ErrorCode
 from .._node import Node
 from ._api import Asked, Guard, Request, ServedApi
-from ._errors import AT_TOP
 from ._guards import CLUSTER_OPERATIONS_RIGHT, with_cluster_operations
 from ._lookup import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED
 
@@ -53,6 +52,5 @@ API = ServedApi(
     versions=(0, 2),
     handler=handle,
     guard=Guard((CLUSTER_OPERATIONS_RIGHT,), _guard),
-    errors=AT_TOP,
     reads_only=True,
 )

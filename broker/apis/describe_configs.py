@@ -9,6 +9,7 @@ from typing import Any
 from ...coordinator import Repeats
 from ...protocol import ApiKey, KafkaError, PreparedArray
 from .._config_view import ConfigRow, broker_rows, default_rows, topic_rows
+from .._names import check_name
 from .._node import Node
 from .._turns import in_slices
 from ..authorizer import Operation, ResourceType, right
@@ -53,10 +54,10 @@ async def handle(node: Node, request: Request) -> Any:
 
 
 def _described(node: Node, resource: Any) -> tuple[Hashable, Callable[[], list[ConfigRow]]]:
-    """What makes the configs of a resource, the same for all whose configs are the same, and its rows."""
+    """A key that resources with the same configs share, and a function that makes their rows."""
     name = resource.resource_name
     if resource.resource_type == ConfigResource.TOPIC:
-        node.topics.check_name(name)
+        check_name(name)
         topic = find_topic(node, name)
         return repr(sorted(topic.configs.items())), partial(topic_rows, node, topic.configs)
     if resource.resource_type == ConfigResource.BROKER:

@@ -12,7 +12,6 @@ from ...protocol import ApiKey, KafkaError
 from .._node import Node
 from ..authorizer import Operation, ResourceType, right
 from ._api import Request, ServedApi
-from ._errors import AT_TOP
 from ._guards import whole
 
 
@@ -40,5 +39,4 @@ API = ServedApi(
     versions=(0, 0),
     handler=handle,
     guard=whole(right(Operation.DESCRIBE, ResourceType.GROUP, "the group"), field="group_id"),
-    errors=AT_TOP,
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...protocol import ApiKey
 from ..authorizer import Operation, ResourceType, right
-from ._api import Asked, Guard, ServedApi, hand_over, replaced
+from ._api import Asked, Guard, ServedApi, replaced
 from ._errors import Level, in_elements
 from ._guards import groups, with_operations
 
@@ -29,7 +29,6 @@ async def _guard(asked: Asked) -> Any:
 API = ServedApi(
     key=ApiKey.DESCRIBE_GROUPS,
     versions=(0, 6),
-    handler=hand_over,
     guard=Guard(_ALLOWED.access, _guard),
     errors=in_elements(Level("groups", "groups", {"": "group_id"})),
     reads_only=True,

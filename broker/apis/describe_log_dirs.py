@@ -16,7 +16,6 @@ from .._partition import Partition
 from .._turns import in_slices
 from ..authorizer import Operation, ResourceType, right
 from ._api import Request, ServedApi
-from ._errors import AT_TOP
 from ._guards import whole
 
 
@@ -59,6 +58,5 @@ API = ServedApi(
     guard=whole(
         right(Operation.DESCRIBE, ResourceType.CLUSTER, "all partitions; below v3 none are told instead")
     ),
-    errors=AT_TOP,
     reads_only=True,
 )

@@ -16,7 +16,7 @@ from ...protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponseTopic,
     TopicRequest,
 )
-from .._names import INTERNAL
+from .._names import INTERNAL, check_name
 from .._node import Node
 from .._turns import in_slices
 from ..authorizer import Operation, ResourceType, right
@@ -38,7 +38,7 @@ async def handle(node: Node, request: Request) -> Any:
             return request.answer(topics=topics, next_cursor=Cursor(name, 0))
         topic = node.topics.get(name)
         if topic is None:
-            topics.append(_missing(node, name))
+            topics.append(_missing(name))
             continue
         start = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
         described = _described(node, topic, start, left)
@@ -53,11 +53,14 @@ async def handle(node: Node, request: Request) -> Any:
 def _names(node: Node, body: DescribeTopicPartitionsRequest) -> list[str]:
     """The names that are asked for from the cursor on, in order, each once: all topics where none is named.
 
-    Raises KafkaError INVALID_REQUEST.
+    Raises KafkaError: INVALID_REQUEST, and UNKNOWN_SERVER_ERROR for an empty name.
     """
     names = {item.name for item in body.topics} or {topic.name for topic in node.topics.all()}
     cursor = body.cursor
     if cursor is None:
+        if "" in names:
+            # Apache Kafka trips over it, and not where a cursor is given
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "a topic's name is empty")
         return sorted(names)
     if cursor.partition_index < 0:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"the cursor's partition is {cursor.partition_index}")
@@ -91,10 +94,10 @@ def _partition(index: int, state: PartitionState) -> DescribeTopicPartitionsResp
     )
 
 
-def _missing(node: Node, name: str) -> DescribeTopicPartitionsResponseTopic:
+def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     try:
-        node.topics.check_name(name)
+        check_name(name)
     except KafkaError as error:
         # of Kafka's own topics it is told that they are not there
         if error.code == ErrorCode.INVALID_TOPIC_EXCEPTION:

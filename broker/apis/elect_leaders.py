@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import Any
 
 from ...cluster import NO_LEADER, PartitionState, TopicImage
@@ -15,61 +14,49 @@ from ._api import Request, ServedApi
 from ._errors import at_top
 from ._guards import whole
 
-
-class Election(IntEnum):
-    """Kinds of elections on the wire."""
-
-    PREFERRED = 0
-    UNCLEAN = 1
-
-
-#: Errors of a partition without a leader: its only replica cannot be served.
+#: Errors of a partition whose only replica cannot be served, by Kafka's number of the election.
 _NO_CANDIDATE = {
-    Election.PREFERRED: ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
-    Election.UNCLEAN: ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+    0: ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+    1: ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
 }
 
 
 async def handle(node: Node, request: Request) -> Any:
     body = request.body
-    try:
-        kind = Election(body.election_type)
-    except ValueError:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"election type {body.election_type}") from None
+    unled = _NO_CANDIDATE.get(body.election_type)
+    if unled is None:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"election type {body.election_type}")
     if body.topic_partitions is None:
-        results = [_of_all(kind, topic) async for topic in in_slices(node.topics.all())]
+        results = [_of_all(unled, topic) async for topic in in_slices(node.topics.all())]
     else:
-        results = [_of_some(node, kind, item) async for item in in_slices(body.topic_partitions)]
+        results = [_of_some(node, unled, item) async for item in in_slices(body.topic_partitions)]
     return request.answer(replica_election_results=results)
 
 
-def _of_all(kind: Election, topic: TopicImage) -> ReplicaElectionResult:
-    """A topic with the partitions that would need an election."""
-    found = [_elected(kind, index, state) for index, state in enumerate(topic.partitions)]
+def _of_all(unled: ErrorCode, topic: TopicImage) -> ReplicaElectionResult:
+    """The partitions of a topic that would need an election."""
+    found = [_elected(unled, index, state) for index, state in enumerate(topic.partitions)]
     return ReplicaElectionResult(
         topic.name, [one for one in found if one.error_code != ErrorCode.ELECTION_NOT_NEEDED]
     )
 
 
-def _of_some(node: Node, kind: Election, item: Any) -> ReplicaElectionResult:
-    """The partitions of a topic that are asked for."""
+def _of_some(node: Node, unled: ErrorCode, item: Any) -> ReplicaElectionResult:
     topic = node.topics.get(item.topic)
     states = () if topic is None else topic.partitions
     missing = f"there is no topic {item.topic!r}" if topic is None else f"{item.topic} has no such partition"
-    return ReplicaElectionResult(
-        item.topic,
-        [
-            _elected(kind, index, states[index])
-            if 0 <= index < len(states)
-            else PartitionResult(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, missing)
-            for index in item.partitions
-        ],
-    )
+    found = [
+        _elected(unled, index, states[index])
+        if 0 <= index < len(states)
+        else PartitionResult(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, missing)
+        for index in item.partitions
+    ]
+    return ReplicaElectionResult(item.topic, found)
 
 
-def _elected(kind: Election, index: int, state: PartitionState) -> PartitionResult:
+def _elected(unled: ErrorCode, index: int, state: PartitionState) -> PartitionResult:
     if state.leader == NO_LEADER:
-        return PartitionResult(index, _NO_CANDIDATE[kind], "its only replica cannot be served")
+        return PartitionResult(index, unled, "its only replica cannot be served")
     return PartitionResult(index, ErrorCode.ELECTION_NOT_NEEDED, "the partition has its preferred leader")
 
 

@@ -9,8 +9,13 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...log import FileRange
 from ...protocol import ApiKey, ErrorCode, KafkaError
+from ...protocol.messages.fetch import (
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchableTopicResponse,
+    PartitionData,
+)
 from .._node import Node
 from .._partition import Partition, Waiter
 from .._stopwatch import clock
@@ -29,26 +34,15 @@ _READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
 _NO_SESSION = 0
 
 
-@dataclass(slots=True)
-class _Found:
-    """What one partition gives; the numbers are -1 with an error."""
-
-    index: int
-    error: ErrorCode = ErrorCode.NONE
-    high_watermark: int = -1
-    last_stable_offset: int = -1
-    log_start_offset: int = -1
-    aborted: list[tuple[int, int]] | None = None
-    diverging: tuple[int, int] | None = None
-    records: bytes | FileRange = b""
-    partition: Partition | None = None
+#: A partition, None with an error, and what is answered for it.
+_Found = tuple[Partition | None, PartitionData]
 
 
 @dataclass(slots=True)
 class _Round:
-    """One look at all partitions of a request."""
+    """The outcome of one look at all partitions of a request."""
 
-    topics: list[tuple[Any, list[_Found]]] = field(default_factory=list)
+    topics: list[FetchableTopicResponse] = field(default_factory=list)
     #: A topic and a partition of the request, and what was found there.
     places: list[tuple[Any, Any, _Found]] = field(default_factory=list)
     size: int = 0
@@ -68,7 +62,15 @@ async def handle(node: Node, request: Request) -> Any:
     if body.max_wait_ms > 0 and found.places and not found.urgent and found.size < min_bytes:
         await _grown(node, request, found, min_bytes)
         found = _look(node, request, most)
-    return _answer(request, found)
+    for _, _, (partition, data) in found.places:
+        if partition is not None:
+            partition.topic.traffic.fetch_requests += 1
+            partition.topic.traffic.bytes_out += _size(data)
+    return request.answer(session_id=_NO_SESSION, responses=found.topics)
+
+
+def _size(data: PartitionData) -> int:
+    return len(data.records or b"")
 
 
 async def _grown(node: Node, request: Request, found: _Round, min_bytes: int) -> None:
@@ -76,9 +78,9 @@ async def _grown(node: Node, request: Request, found: _Round, min_bytes: int) ->
     up. Only what has grown is looked at again: there may be thousands.
     """
     places = {
-        result.partition: (topic, wanted, len(result.records))
-        for topic, wanted, result in found.places
-        if result.partition is not None
+        partition: (topic, wanted, _size(data))
+        for topic, wanted, (partition, data) in found.places
+        if partition is not None
     }
     size = found.size
     loop = asyncio.get_running_loop()
@@ -95,15 +97,15 @@ async def _grown(node: Node, request: Request, found: _Round, min_bytes: int) ->
                 now = _Round()
                 try:
                     # a range is not read, however much it is
-                    result = _read(
+                    _, data = _read(
                         node, request, topic, wanted, wanted.partition_max_bytes, now, range_bytes=1
                     )
                 except KafkaError:
                     return
                 if now.urgent:
                     return
-                places[partition] = topic, wanted, len(result.records)
-                size += len(result.records) - before
+                places[partition] = topic, wanted, _size(data)
+                size += _size(data) - before
     except TimeoutError:
         return
     finally:
@@ -112,7 +114,7 @@ async def _grown(node: Node, request: Request, found: _Round, min_bytes: int) ->
 
 
 def _most_bytes(node: Node, request: Request) -> int:
-    """How much the answer may hold: what the client asks for, the broker gives and the quota allows."""
+    """Most bytes of the answer: the least of what the client, the broker and the quota allow."""
     most: int = min(request.body.max_bytes, node.settings.fetch_max_bytes)
     limit = node.throttle.fetch_limit(request, clock())
     return most if limit is None else min(most, limit)
@@ -133,14 +135,14 @@ def _look(node: Node, request: Request, left: int) -> _Round:
             try:
                 result = _read(node, request, topic, wanted, left, found)
             except KafkaError as error:
-                result = _Found(wanted.partition, error.code)
+                result = None, PartitionData(wanted.partition, error.code, -1, aborted_transactions=None)
                 found.urgent = True
-            size = len(result.records)
+            size = _size(result[1])
             found.size += size
             left -= size
-            results.append(result)
+            results.append(result[1])
             found.places.append((topic, wanted, result))
-        found.topics.append((topic, results))
+        found.topics.append(FetchableTopicResponse(topic.topic, topic.topic_id, results))
     return found
 
 
@@ -154,7 +156,7 @@ def _read(
     *,
     range_bytes: int = RANGE_BYTES,
 ) -> _Found:
-    """What a partition has; from ``range_bytes`` on it is not read here."""
+    """Read a partition; of ``range_bytes`` or more only the place in the file is told."""
     by_id = request.version >= _TOPIC_IDS_FROM
     partition = find_partition(node, topic.topic, topic.topic_id, wanted.partition, by_id=by_id)
     check_leader_epoch(partition, wanted.current_leader_epoch)
@@ -162,13 +164,14 @@ def _read(
     diverging = _diverging(partition, wanted)
     if diverging is not None:
         found.urgent = True
-        return _Found(
+        return partition, PartitionData(
             wanted.partition,
-            high_watermark=partition.high_watermark,
-            last_stable_offset=partition.last_stable_offset,
-            log_start_offset=partition.log_start_offset,
-            diverging=diverging,
-            partition=partition,
+            ErrorCode.NONE,
+            partition.high_watermark,
+            partition.last_stable_offset,
+            partition.log_start_offset,
+            diverging,
+            aborted_transactions=None,
         )
     allowed = max(0, min(wanted.partition_max_bytes, left))
     # a batch over the limit is given only as the first of an answer, so that every client gets on (KIP-74)
@@ -179,19 +182,21 @@ def _read(
         at_least_one=not found.size,
         range_bytes=range_bytes,
     )
-    return _Found(
+    # a range of a file is as good as its bytes: what is sent is sent in parts
+    records: Any = info.range or info.records
+    return partition, PartitionData(
         wanted.partition,
-        high_watermark=info.high_watermark,
-        last_stable_offset=info.last_stable_offset,
-        log_start_offset=info.log_start_offset,
-        aborted=list(info.aborted) if committed else None,
-        records=info.range or info.records,
-        partition=partition,
+        ErrorCode.NONE,
+        info.high_watermark,
+        info.last_stable_offset,
+        info.log_start_offset,
+        aborted_transactions=[AbortedTransaction(*one) for one in info.aborted] if committed else None,
+        records=records,
     )
 
 
-def _diverging(partition: Partition, wanted: Any) -> tuple[int, int] | None:
-    """Where the client's log and ours part, if its last epoch did not reach as far as it reads (KIP-595)."""
+def _diverging(partition: Partition, wanted: Any) -> EpochEndOffset | None:
+    """The point where the client's log and ours part, if its last epoch ended before (KIP-595)."""
     if wanted.last_fetched_epoch == NO_EPOCH:
         return None
     epoch, end_offset = partition.end_of_epoch(wanted.last_fetched_epoch)
@@ -200,56 +205,7 @@ def _diverging(partition: Partition, wanted: Any) -> tuple[int, int] | None:
             ErrorCode.OFFSET_OUT_OF_RANGE, f"nothing is known of leader epoch {wanted.last_fetched_epoch}"
         )
     parted = epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset
-    return (epoch, end_offset) if parted else None
-
-
-def _answer(request: Request, found: _Round) -> Any:
-    make_topic = request.part("FetchableTopicResponse")
-    make_partition = request.part("PartitionData")
-    responses = [
-        make_topic(
-            topic=topic.topic,
-            topic_id=topic.topic_id,
-            partitions=[_partition(request, make_partition, result) for result in results],
-        )
-        for topic, results in found.topics
-    ]
-    _count(found)
-    return request.answer(session_id=_NO_SESSION, responses=responses)
-
-
-def _count(found: _Round) -> None:
-    """What the topics give. Partitions with an error are not among them."""
-    for _, results in found.topics:
-        for result in results:
-            if result.partition is not None:
-                traffic = result.partition.topic.traffic
-                traffic.fetch_requests += 1
-                traffic.bytes_out += len(result.records)
-
-
-def _partition(request: Request, make: Any, result: _Found) -> Any:
-    diverging = None
-    if result.diverging is not None:
-        epoch, end_offset = result.diverging
-        diverging = request.part("EpochEndOffset")(epoch=epoch, end_offset=end_offset)
-    return make(
-        partition_index=result.index,
-        error_code=result.error,
-        high_watermark=result.high_watermark,
-        last_stable_offset=result.last_stable_offset,
-        log_start_offset=result.log_start_offset,
-        diverging_epoch=diverging,
-        aborted_transactions=_aborted(request, result),
-        records=result.records,
-    )
-
-
-def _aborted(request: Request, result: _Found) -> list[Any] | None:
-    if not result.aborted:
-        return None if result.aborted is None else []
-    made = request.part("AbortedTransaction")
-    return [made(producer_id=producer, first_offset=first) for producer, first in result.aborted]
+    return EpochEndOffset(epoch, end_offset) if parted else None
 
 
 _REPLICA_RIGHT = Access(

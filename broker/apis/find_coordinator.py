@@ -19,27 +19,19 @@ from ._guards import each, refusal
 _GROUP, _TRANSACTION, _SHARE_GROUP = range(3)
 _MANY_FROM = 4
 
+_NOWHERE: dict[str, Any] = {"node_id": -1, "host": "", "port": -1}
+
 
 async def handle(node: Node, request: Request) -> Any:
     body = request.body
     host, port = request.endpoint
-    found: dict[str, Any] = {
-        "error_code": ErrorCode.NONE,
-        "node_id": node.node_id,
-        "host": host,
-        "port": port,
-    }
+    found: dict[str, Any] = {"node_id": node.node_id, "host": host, "port": port}
     if body.key_type == _TRANSACTION:
         # the first one has its topic made
         await start_transactions(node)
     elif body.key_type != _GROUP:
-        found = {
-            "error_code": ErrorCode.INVALID_REQUEST,
-            "error_message": f"key type {body.key_type} is not offered: groups (0), transactions (1) are",
-            "node_id": -1,
-            "host": "",
-            "port": -1,
-        }
+        words = f"key type {body.key_type} is not offered by this broker: groups (0), transactions (1) are"
+        found = {"error_code": ErrorCode.INVALID_REQUEST, "error_message": words, **_NOWHERE}
     if request.version < _MANY_FROM:
         # Kafka names the error here, none too; with many keys it says nothing
         return request.answer(**{"error_message": "NONE", **found})
@@ -67,8 +59,6 @@ async def _guard(asked: Asked) -> Any:
     access, name = wanted(body.key)
     return await asked.proceed() if asked.may(access, name) else request.error_answer(refusal(access).code)
 
-
-_NOWHERE: dict[str, Any] = {"node_id": -1, "host": "", "port": -1}
 
 API = ServedApi(
     key=ApiKey.FIND_COORDINATOR,

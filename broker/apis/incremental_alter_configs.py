@@ -11,7 +11,7 @@ from .._live_settings import kafka_name
 from .._node import Node
 from ..security._listeners import PREFIX
 from ._api import Request, ServedApi
-from ._configs import ALTER_ERRORS, ALTER_GUARD, DELETE, Given, Rows, alter, invalid
+from ._configs import ALTER_ERRORS, ALTER_GUARD, DELETE, Rows, alter, invalid
 
 _SET, _APPEND, _SUBTRACT = 0, 2, 3
 
@@ -31,8 +31,8 @@ async def handle(node: Node, request: Request) -> Any:
     return await alter(node, request, _incremental)
 
 
-def _incremental(before: Mapping[str, Any], shown: Rows, configs: Any) -> Given:
-    """What was set, with these changes."""
+def _incremental(before: Mapping[str, Any], shown: Rows, configs: Any) -> dict[str, str]:
+    """The configs that were set, with these changes."""
     given = {kafka_name(name): as_text(value) or "" for name, value in before.items()}
     for config in configs:
         name = kafka_name(config.name) if config.name.startswith(PREFIX) else config.name

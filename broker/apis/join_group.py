@@ -6,7 +6,7 @@ from typing import Any
 
 from ...protocol import ApiKey, ErrorCode
 from ..authorizer import Operation, ResourceType, right
-from ._api import ServedApi, hand_over
+from ._api import ServedApi
 from ._errors import at_top
 from ._guards import whole
 
@@ -24,7 +24,6 @@ def _with_error(body: Any, version: int, _code: ErrorCode) -> dict[str, Any]:
 API = ServedApi(
     key=ApiKey.JOIN_GROUP,
     versions=(0, 9),
-    handler=hand_over,
     guard=whole(right(Operation.READ, ResourceType.GROUP, "the group"), field="group_id"),
     errors=at_top(_with_error),
     parks=True,

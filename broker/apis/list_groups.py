@@ -6,8 +6,7 @@ from typing import Any
 
 from ...protocol import ApiKey
 from ..authorizer import Access, Operation, ResourceType
-from ._api import Asked, Guard, ServedApi, hand_over, replaced
-from ._errors import AT_TOP
+from ._api import Asked, Guard, ServedApi, replaced
 
 _ALL_RIGHT = Access(Operation.DESCRIBE, ResourceType.CLUSTER, None, "all groups")
 _GROUP_RIGHT = Access(
@@ -26,8 +25,6 @@ async def _guard(asked: Asked) -> Any:
 API = ServedApi(
     key=ApiKey.LIST_GROUPS,
     versions=(0, 5),
-    handler=hand_over,
     guard=Guard((_ALL_RIGHT, _GROUP_RIGHT), _guard),
-    errors=AT_TOP,
     reads_only=True,
 )

@@ -7,7 +7,6 @@ from typing import Any
 
 from ...protocol import ApiKey, ErrorCode, KafkaError
 from .._node import Node
-from .._partition import Partition
 from ..authorizer import Operation, ResourceType, right
 from ._api import Request, ServedApi
 from ._errors import PARTITIONS, TOPICS_BY_NAME, in_elements
@@ -77,18 +76,9 @@ async def _find(node: Node, request: Request, topic: str, wanted: Any) -> tuple[
         return partition.log_start_offset, -1, partition.epoch_at(partition.log_start_offset)
     if timestamp in (_LATEST_TIERED, _EARLIEST_PENDING_UPLOAD):
         return _NOWHERE
-    return await _at_time(node, partition, timestamp, end)
-
-
-async def _at_time(node: Node, partition: Partition, timestamp: int, end: int) -> tuple[int, int, int]:
-    if timestamp == _MAX_TIMESTAMP:
-        newest = await node.long_work.run(partition.find_newest())
-        found = None if newest is None else (*newest, partition.epoch_at(newest[0]))
-    else:
-        found = await node.long_work.run(partition.find_timestamp(timestamp))
-    if found is None or found[0] >= end:
-        return _NOWHERE
-    return found
+    steps = partition.find_timestamp(None if timestamp == _MAX_TIMESTAMP else timestamp)
+    found = await node.long_work.run(steps)
+    return _NOWHERE if found is None or found[0] >= end else found
 
 
 API = ServedApi(

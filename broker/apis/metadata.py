@@ -10,8 +10,9 @@ from uuid import UUID
 from ...cluster import NO_LEADER, PartitionState, TopicImage
 from ...protocol import ApiKey, ErrorCode, KafkaError, PreparedArray
 from ...protocol.messages.metadata import MetadataResponse, MetadataResponsePartition
+from .._names import check_name
 from .._node import Node
-from .._topics import NO_TOPIC_ID
+from .._topics import NO_TOPIC_ID, TopicPlan
 from .._turns import in_slices
 from ..authorizer import Access, Operation, ResourceType, right
 from ._api import Asked, Guard, Request, ServedApi
@@ -72,7 +73,7 @@ async def _topics(node: Node, request: Request) -> list[Any]:
 
 
 async def _create_missing(node: Node, request: Request, names: list[str]) -> dict[str, KafkaError]:
-    """Create the topics that are not there, where that is wanted; why one could not be, by name."""
+    """Create the topics that do not exist, where that is wanted; returns errors by name."""
     if not (node.settings.auto_create_topics_enable and request.body.allow_auto_topic_creation):
         return {}
     refused: dict[str, KafkaError] = {}
@@ -81,7 +82,8 @@ async def _create_missing(node: Node, request: Request, names: list[str]) -> dic
     for name in missing:
         try:
             check_total(len(missing) * node.settings.num_partitions)
-            plans.append(node.topics.plan(name, node.settings.num_partitions, {}))
+            node.topics.check_free(name)
+            plans.append(TopicPlan(name, node.settings.num_partitions, {}))
         except KafkaError as error:
             refused[name] = error
     return refused | await create_all(node, request, plans)
@@ -106,7 +108,7 @@ def _by_name(node: Node, name: str | None, refused: Mapping[str, KafkaError]) ->
     if name in refused:
         raise refused[name]
     if node.topics.get(name) is None:
-        node.topics.check_name(name)
+        check_name(name)
     return find_topic(node, name)
 
 
@@ -182,7 +184,7 @@ async def _guard(asked: Asked) -> Any:
 
 
 def _sorted_out(asked: Asked) -> tuple[list[Any], list[Any]]:
-    """The topics that are asked for: what may be answered, and what may not."""
+    """Split the topics that are asked for into those that may be answered and those that may not."""
     allowed: list[Any] = []
     refused: list[Any] = []
     for item in _topics_meant(asked.request.body.topics):
@@ -195,7 +197,6 @@ def _sorted_out(asked: Asked) -> tuple[list[Any], list[Any]]:
 
 
 def _is_created(asked: Asked, name: str) -> bool:
-    """Return whether a topic would be created on the way."""
     node = asked.node
     return (
         node.settings.auto_create_topics_enable

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from ...protocol import ApiKey
 from ..authorizer import Operation, ResourceType, right
-from ._api import ServedApi, hand_over
+from ._api import ServedApi
 from ._errors import PARTITIONS, Level, in_elements, same
 from ._guards import topics, whole
 
 API = ServedApi(
     key=ApiKey.OFFSET_COMMIT,
     versions=(2, 10),
-    handler=hand_over,
     guard=whole(
         right(Operation.READ, ResourceType.GROUP, "the group"),
         field="group_id",

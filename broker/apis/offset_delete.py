@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from ...protocol import ApiKey
 from ..authorizer import Operation, ResourceType, right
-from ._api import ServedApi, hand_over
+from ._api import ServedApi
 from ._errors import PARTITIONS, TOPICS_BY_NAME, ErrorShape
 from ._guards import topics, whole
 
 API = ServedApi(
     key=ApiKey.OFFSET_DELETE,
     versions=(0, 0),
-    handler=hand_over,
     guard=whole(
         right(Operation.DELETE, ResourceType.GROUP, "the group"),
         field="group_id",

@@ -7,7 +7,7 @@ from typing import Any
 from ...protocol import ApiKey, ErrorCode
 from ...protocol.messages.offset_fetch import OffsetFetchResponsePartitions, OffsetFetchResponseTopics
 from ..authorizer import Operation, ResourceType, right
-from ._api import Asked, Guard, ServedApi, hand_over, replaced
+from ._api import Asked, Guard, ServedApi, replaced
 from ._errors import TOPICS_BY_NAME, ErrorShape, Level, same
 from ._guards import appended, refusal, topic_name
 
@@ -65,7 +65,6 @@ def _told(asked: Asked, group: Any, hidden: list[Any] | None) -> Any:
 
 
 def _unfetched(topic: Any) -> OffsetFetchResponseTopics:
-    """A topic of an OffsetFetch answer that may not be seen."""
     error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     partitions = [
         OffsetFetchResponsePartitions(index, -1, error_code=error) for index in topic.partition_indexes
@@ -84,7 +83,6 @@ _MANY_GROUPS = (Level("groups", "groups", same("group_id")),)
 API = ServedApi(
     key=ApiKey.OFFSET_FETCH,
     versions=(1, 10),
-    handler=hand_over,
     guard=Guard((_GROUP_RIGHT, _TOPIC_RIGHT), _guard),
     errors=ErrorShape(
         top=(2, _MANY_GROUPS_FROM - 1), levels={0: _ONE_GROUP, _MANY_GROUPS_FROM: _MANY_GROUPS}

@@ -75,7 +75,7 @@ _NOT_VERIFIED = frozenset(
 
 @dataclass(slots=True)
 class _Outcome:
-    """What is answered for a partition, once ``flush`` is over where there is one."""
+    """The answer for a partition, due when ``flush`` is over where there is one."""
 
     base_offset: int = -1
     log_append_time_ms: int = -1
@@ -143,7 +143,7 @@ def _answer(request: Request, responses: list[tuple[Any, list[tuple[int, _Outcom
 
 
 def _record_errors(request: Request, error: KafkaError | None) -> list[Any]:
-    """Which records a batch is refused for (KIP-467, from v8 on)."""
+    """The records that a batch is refused for (KIP-467, from v8 on)."""
     if not isinstance(error, RecordsError):
         return []
     make = request.part("BatchIndexAndErrorMessage")

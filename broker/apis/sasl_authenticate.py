@@ -7,7 +7,6 @@ from typing import Any
 from ...protocol import ApiKey, ErrorCode
 from .._node import Node
 from ._api import Request, ServedApi
-from ._errors import AT_TOP
 from ._guards import OPEN_TO_ALL
 
 
@@ -23,5 +22,4 @@ API = ServedApi(
     versions=(0, 2),
     handler=handle,
     guard=OPEN_TO_ALL,
-    errors=AT_TOP,
 )

@@ -11,7 +11,6 @@ from typing import Any
 from ...protocol import ApiKey, ErrorCode
 from .._node import Node
 from ._api import Request, ServedApi
-from ._errors import AT_TOP
 from ._guards import OPEN_TO_ALL
 
 
@@ -24,5 +23,4 @@ API = ServedApi(
     versions=(0, 1),
     handler=handle,
     guard=OPEN_TO_ALL,
-    errors=AT_TOP,
 )

@@ -7,9 +7,7 @@ guard stands between the router and its handler.
 from ._access import Access, right
 from ._acls import (
     CLUSTER_NAME,
-    EVERYONE,
     OPERATIONS,
-    WILDCARD,
     Acl,
     AclFilter,
     Operation,
@@ -18,23 +16,18 @@ from ._acls import (
     ResourceType,
 )
 from ._authorizer import STANDARD_AUTHORIZER, Authorizer
-from ._rules import AclRules, Verdict
 
 __all__ = [
     "CLUSTER_NAME",
-    "EVERYONE",
     "OPERATIONS",
     "STANDARD_AUTHORIZER",
-    "WILDCARD",
     "Access",
     "Acl",
     "AclFilter",
-    "AclRules",
     "Authorizer",
     "Operation",
     "PatternType",
     "Permission",
     "ResourceType",
-    "Verdict",
     "right",
 ]

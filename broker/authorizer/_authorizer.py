@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from ...protocol import RequestContext
@@ -59,7 +59,7 @@ class Authorizer:
         *,
         super_users: Iterable[str] = (),
         allow_everyone_if_no_acl_found: bool = False,
-        save: Callable[[Sequence[Acl]], None] = lambda _acls: None,
+        save: Callable[[Sequence[Acl]], Awaitable[None]] | None = None,
     ) -> None:
         self._rules = AclRules(acls)
         self._super_users = frozenset(super_users)
@@ -110,7 +110,7 @@ class Authorizer:
         )
 
     def operations(self, context: RequestContext, resource_type: ResourceType, name: str) -> frozenset[int]:
-        """All that who sent a request may do to a resource, as numbers."""
+        """Numbers of all operations on a resource that are allowed to the sender of a request."""
         return frozenset(
             int(operation)
             for operation in OPERATIONS[resource_type]
@@ -118,22 +118,24 @@ class Authorizer:
         )
 
     def find(self, wanted: AclFilter) -> list[Acl]:
-        """The rules that a filter means, in the order in which they came."""
+        """The rules that a filter means, oldest first."""
         return self._rules.find(wanted)
 
-    def create(self, acls: Iterable[Acl]) -> None:
+    async def create(self, acls: Iterable[Acl]) -> None:
         """Take in rules; they are durable and in force when this returns. Raises OSError."""
         new = [acl for acl in dict.fromkeys(acls) if acl not in self._rules]
         if new:
-            self._save([*self._rules, *new])
+            if self._save is not None:
+                await self._save([*self._rules, *new])
             self._rules.add(new)
             self._forget()
 
-    def delete(self, acls: Iterable[Acl]) -> None:
+    async def delete(self, acls: Iterable[Acl]) -> None:
         """Take rules away; they are gone for good when this returns. Raises OSError."""
         gone = set(acls)
         if gone:
-            self._save([acl for acl in self._rules if acl not in gone])
+            if self._save is not None:
+                await self._save([acl for acl in self._rules if acl not in gone])
             self._rules.remove(gone)
             self._forget()
 
@@ -163,7 +165,7 @@ class Authorizer:
         return allowed
 
     def _make_room(self, text: str) -> None:
-        """For one more decision, or one more who asks."""
+        """Make room for one more decision, or one more client."""
         size = _DECISION_BYTES + (len(text) if text.isascii() else 4 * len(text))
         if self._bytes + size > MAX_REMEMBERED_BYTES:
             self._forget()

@@ -20,9 +20,9 @@ class AclsFile:
         """The rules that were saved last; none if there is no file. Raises StateFileError."""
         return self._file.load(lambda content: list(map(_read, content["acls"]))) or []
 
-    def save(self, acls: Sequence[Acl]) -> None:
+    async def save(self, acls: Sequence[Acl]) -> None:
         """Replace the rules, durably. Raises OSError; the old ones then still stand."""
-        self._file.save({"acls": [_written(acl) for acl in acls]})
+        await self._file.save({"acls": [_written(acl) for acl in acls]})
 
 
 #: Fields of a rule in the order of the document, with the type of those that are written by name.

@@ -75,7 +75,6 @@ class AclRules:
                 self._index(acl)
 
     def find(self, wanted: AclFilter) -> list[Acl]:
-        """The rules that a filter means."""
         return [acl for acl in self._acls if wanted.matches(acl)]
 
     def verdict(
@@ -123,7 +122,7 @@ class AclRules:
         )
 
     def _patterns_of(self, resource_type: ResourceType, name: str) -> Iterator[_ByPrincipal]:
-        """The rules of every pattern that takes the name in."""
+        """The rules of every pattern that matches the name."""
         literal = self._names.get((resource_type, PatternType.LITERAL))
         if literal is not None:
             for key in (name, WILDCARD) if name != WILDCARD else (name,):
@@ -154,7 +153,7 @@ def _speaks_of(acl: Acl, operation: Operation) -> bool:
 
 
 def _covered(acl: Acl, denied: set[tuple[PatternType, str]]) -> bool:
-    """Return whether all that the pattern of a permission takes in is denied."""
+    """Return whether the rules deny all that the pattern of a permission matches."""
     if acl.pattern_type is PatternType.LITERAL and (PatternType.LITERAL, acl.name) in denied:
         return True
     return any((PatternType.PREFIXED, acl.name[:end]) in denied for end in range(1, len(acl.name) + 1))

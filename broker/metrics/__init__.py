@@ -6,32 +6,17 @@ seconds.
 """
 
 from ._broker_metrics import BrokerMetrics
-from ._requests import SAMPLED, ApiMeter, RequestMeters
-from ._sensors import Counter, Histogram
-from ._snapshot import (
-    ApiFigures,
-    BrokerSnapshot,
-    ClientFigures,
-    GroupFigures,
-    PartitionFigures,
-    QuotaFigures,
-    TimeFigures,
-    TopicFigures,
-)
+from ._requests import SAMPLED, ApiMeter
+from ._sensors import Histogram
+from ._snapshot import BrokerSnapshot, GroupFigures, PartitionFigures, QuotaFigures
 
 __all__ = [
     "SAMPLED",
-    "ApiFigures",
     "ApiMeter",
     "BrokerMetrics",
     "BrokerSnapshot",
-    "ClientFigures",
-    "Counter",
     "GroupFigures",
     "Histogram",
     "PartitionFigures",
     "QuotaFigures",
-    "RequestMeters",
-    "TimeFigures",
-    "TopicFigures",
 ]

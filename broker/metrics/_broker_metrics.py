@@ -1,4 +1,4 @@
-"""All that is counted in one broker."""
+"""The counters of one broker."""
 
 from __future__ import annotations
 
@@ -24,11 +24,10 @@ class BrokerMetrics:
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Let windows begin and end, on the running loop."""
+        """Begin and end windows, on the running loop."""
         self._timer = asyncio.get_running_loop().call_later(WINDOW_S, self._rotate)
 
     def stop(self) -> None:
-        """No further windows."""
         if self._timer is not None:
             self._timer.cancel()
 

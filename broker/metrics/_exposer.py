@@ -54,7 +54,6 @@ class MetricsListener:
         self.port = self._server.sockets[0].getsockname()[1]
 
     def stop(self) -> None:
-        """Stop listening."""
         if self._server is not None:
             self._server.close()
 
@@ -93,17 +92,14 @@ class MetricsListener:
 
 
 class _Collector:
-    """Gives a snapshot to prometheus-client."""
-
     def __init__(self, snapshot: BrokerSnapshot) -> None:
         self._snapshot = snapshot
 
     def describe(self) -> Iterable[Any]:
-        """Nothing beforehand: the families are known when they are collected."""
+        """Tell nothing beforehand: the families are known when they are collected."""
         return ()
 
     def collect(self) -> Iterator[Any]:
-        """The metric families of the snapshot."""
         from prometheus_client.metrics_core import Metric
 
         for family in FAMILIES:

@@ -316,7 +316,7 @@ FAMILIES: Final = (
 
 
 def families_table() -> str:
-    """For the documentation: each name with its labels and what it is in Apache Kafka."""
+    """Table for docs/: each name with its labels, and its name in Apache Kafka."""
     rows = [
         f"| `{_shown(one)}` | {', '.join(one.labels)} | {one.help} | {one.kafka and f'`{one.kafka}`'} |"
         for one in FAMILIES

@@ -33,7 +33,6 @@ class GroupCounters:
     records_skipped: int = 0
 
     def see(self, event: CoordinatorEvent) -> None:
-        """Count an event and hand it on."""
         if isinstance(event, RebalanceCompleted):
             self.rebalances[event.cause_kind] += 1
             self.rebalance_times.record(event.duration_ms / 1000)

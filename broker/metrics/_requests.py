@@ -42,12 +42,12 @@ class ApiMeter(Counter):
         self.total = Histogram()
 
     def see(self, body: Any) -> None:
-        """An answer with one error at its top, 0 for none."""
+        """Count the error at the top of an answer, if there is one."""
         if body.error_code:
             self.fail(body.error_code)
 
     def see_all(self, body: Any) -> None:
-        """Any answer."""
+        """Count the errors, wherever they are in an answer."""
         for code in _codes(body, _paths(self.key)):
             if code:
                 self.fail(code)
@@ -55,7 +55,6 @@ class ApiMeter(Counter):
                 self.items += 1
 
     def fail(self, code: int) -> None:
-        """Count an error."""
         self.errors[code] = self.errors.get(code, 0) + 1
 
     def took(self, queue_s: float, local_s: float, remote_s: float) -> None:
@@ -71,7 +70,6 @@ class ApiMeter(Counter):
             getattr(self, phase).rotate()
 
     def figures(self, now: float) -> ApiFigures:
-        """What is known of it."""
         return ApiFigures(
             self.count,
             self.rate(now),
@@ -106,7 +104,6 @@ class RequestMeters:
         self._by_key: dict[int, ApiMeter] = {}
 
     def of(self, key: int) -> ApiMeter:
-        """That of an API."""
         meter = self._by_key.get(key)
         if meter is None:
             made = CommitMeter if key == ApiKey.OFFSET_COMMIT else ApiMeter
@@ -120,13 +117,11 @@ class RequestMeters:
         return 0 if meter is None else meter.items
 
     def rotate(self, now: float) -> None:
-        """A window ends."""
         self._now = now
         for meter in self._by_key.values():
             meter.rotate(now)
 
     def figures(self, now: float) -> dict[str, ApiFigures]:
-        """By name of API."""
         return {api_for(key).name: meter.figures(now) for key, meter in sorted(self._by_key.items())}
 
 
@@ -141,7 +136,7 @@ def _codes(body: Any, paths: tuple[_Path, ...]) -> Iterator[int]:
 
 @cache
 def _paths(key: int) -> tuple[_Path, ...]:
-    """Where the answer of an API has errors."""
+    """The places of errors in the answer of an API."""
     return tuple(_found(response_type(key), ()))
 
 

@@ -26,17 +26,17 @@ class Counter:
         self._now_s = self._before_s = now
 
     def rotate(self, now: float) -> None:
-        """A window ends."""
+        """End a window."""
         self._before, self._before_s = self._then, self._now_s
         self._then, self._now_s = self.count, now
 
     def rate(self, now: float) -> float:
-        """By the second, in the last one to two windows."""
+        """Counts a second, in the last one to two windows."""
         return (self.count - self._before) / max(now - self._before_s, 1.0)
 
 
 class Histogram:
-    """Times in seconds."""
+    """Durations in seconds."""
 
     __slots__ = ("_before", "_buckets", "_highest_before_s", "_highest_s", "count", "total_s")
 
@@ -51,7 +51,6 @@ class Histogram:
         return f"Histogram({self.count} times, {self.total_s:g} s)"
 
     def record(self, seconds: float) -> None:
-        """Count a time."""
         micros = int(seconds * 1e6)
         if micros < _STEPS:
             index = max(micros, 0)
@@ -65,7 +64,7 @@ class Histogram:
             self._highest_s = seconds
 
     def rotate(self) -> None:
-        """A window ends."""
+        """End a window."""
         if self._before is not None or any(self._buckets):
             self._before, self._buckets = self._buckets, [0] * _BUCKETS
             if not any(self._before):

@@ -74,7 +74,6 @@ class Clients:
             self._closed.setdefault(name, Traffic()).add(client.traffic)
 
     def figures(self, clients: Iterable[Client]) -> list[ClientFigures]:
-        """Every client with what it did since the start."""
         found: dict[tuple[str, str], Traffic] = {}
         open_now: dict[tuple[str, str], int] = {}
         for name, traffic in self._closed.items():

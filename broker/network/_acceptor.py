@@ -56,7 +56,7 @@ class Acceptor:
         quotas.on_free.append(self._watch_again)
 
     def __repr__(self) -> str:
-        return f"Acceptor({self.listener}, {self._quotas.count(self.listener.name)} connections)"
+        return f"Acceptor({self.listener}, {self._quotas.by_listener()[self.listener.name]} connections)"
 
     async def start(self, backlog: int) -> None:
         """Listen. Raises OSError, with the listener in its text, if the address cannot be had."""
@@ -75,7 +75,7 @@ class Acceptor:
         self._watch()
 
     def close(self) -> None:
-        """Accept nothing more; handshakes under way end."""
+        """Accept nothing more, and end the handshakes under way."""
         if self._timer is not None:
             self._timer.cancel()
         self._look_away()

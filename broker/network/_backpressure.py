@@ -76,7 +76,6 @@ class Backpressure:
         return f"Backpressure({self.held_bytes} request bytes held, {waiting} connections wait)"
 
     def add(self, connection: Requester) -> None:
-        """A new connection."""
         self._free[connection] = None
 
     def forget(self, connection: Requester) -> None:
@@ -180,7 +179,6 @@ class Backpressure:
 
 
 def _rank(connection: Requester) -> int:
-    """The place of its line."""
     if connection.held_bytes > SMALL_BYTES:
         return _LARGE
     return 0 if connection.small_only else 1

@@ -49,17 +49,15 @@ class RequestQueue:
 
     @property
     def full(self) -> bool:
-        """Return whether no more should be read."""
         return len(self.frames) >= MAX_WAITING_REQUESTS or self.held_bytes >= MAX_WAITING_BYTES
 
     def add(self, frame: bytes) -> None:
-        """One more waits."""
         self.frames.append(frame)
         self._arrivals.append(clock())
         self.held_bytes += len(frame)
 
     def end(self, error: ProtocolError) -> None:
-        """Nothing that follows is a frame."""
+        """End the stream with an error: nothing that follows is a frame."""
         self.frames.append(error)
         self.ended = True
 
@@ -69,11 +67,10 @@ class RequestQueue:
         return frame, clock() - self._arrivals.popleft() if self._arrivals else 0.0
 
     def release(self, size: int) -> None:
-        """Stop counting bytes that were taken."""
         self.held_bytes -= size
 
     def close(self) -> None:
-        """Give all of it up, and what still comes."""
+        """Drop every frame, and all that still come."""
         self.ended = True
         self.frames.clear()
         self._arrivals.clear()
@@ -94,7 +91,7 @@ class Pause:
         return self._timer is not None
 
     def begin(self, seconds: float) -> None:
-        """Last for so long from now on, longer if it did already."""
+        """Pause for so long from now on, or until the end of a longer pause."""
         if self._timer is not None:
             if self._timer.when() >= self._loop.time() + seconds:
                 return
@@ -102,7 +99,6 @@ class Pause:
         self._timer = self._loop.call_later(seconds, self.end)
 
     def end(self) -> None:
-        """Be over now."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

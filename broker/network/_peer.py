@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from ...protocol import ANONYMOUS, RequestContext, decode_request_header
+from ...protocol import ANONYMOUS, MessageCodec, RequestContext, decode_request_header
 from ..authorizer._authorizer import Readable
 from ..metrics import ApiMeter
 from ..metrics._traffic import Traffic
@@ -49,12 +49,14 @@ class Peer:
     traffic: Traffic = field(default_factory=Traffic)
     #: The last header of a request that needed no task.
     header: KnownHeader | None = None
+    #: The body of its last heartbeat as bytes and read, and by which codec.
+    heartbeat: tuple[MessageCodec | None, bytes, Any] = (None, b"", None)
     #: What it is known to be allowed to read.
     readable: Readable | None = None
     _contexts: dict[str, RequestContext] = field(default_factory=dict)
 
     def identify(self, principal: str) -> None:
-        """From the next request on it is ``principal`` (``User:alice``)."""
+        """Let the next requests be those of ``principal`` (``User:alice``)."""
         self.principal = principal
         self._contexts.clear()
         self.header = None
@@ -80,7 +82,6 @@ class Peer:
 
     @property
     def client_id(self) -> str:
-        """Client id of the last request."""
         return next(iter(self._contexts), "")
 
     def context(self, client_id: str | None) -> RequestContext:

@@ -55,7 +55,6 @@ class Outbox:
             self._loop.call_soon(self.flush)
 
     def flush(self) -> None:
-        """Let them go now."""
         self._due = False
         if self.unsent:
             unsent, self.unsent = self.unsent, bytearray()
@@ -102,11 +101,9 @@ class Sender:
         self.resume()
 
     def pause(self) -> None:
-        """The transport has more than it should."""
         self.can_write = False
 
     def resume(self) -> None:
-        """The transport wants more."""
         self.can_write = True
         if self._resumed is not None and not self._resumed.done():
             self._resumed.set_result(None)

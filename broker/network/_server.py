@@ -110,7 +110,6 @@ class Server:
         }
 
     def peers(self) -> list[Peer]:
-        """The other ends of all connections."""
         return [connection.peer for connection in self._connections]
 
     # for connections

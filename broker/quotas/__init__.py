@@ -6,13 +6,11 @@ one client, ``_throttle`` is the one place where answers are delayed. Time comes
 one clock that never goes backwards.
 """
 
-from ._client_quotas import ClientQuotas, ClientUse, Gauge, MutationGauge, QuotaWindows
+from ._client_quotas import ClientQuotas
 from ._entities import (
-    ANY_NAME,
     CLIENT_ID,
     DEFAULT_NAME,
     USER,
-    Filter,
     QuotaEntity,
     QuotaKey,
     check_filter,
@@ -21,25 +19,19 @@ from ._entities import (
 )
 from ._table import QuotaTable
 from ._throttle import Throttle, told_ms
-from ._windows import RateWindows, TokenBucket
+from ._windows import Gauge, QuotaWindows
 
 __all__ = [
-    "ANY_NAME",
     "CLIENT_ID",
     "DEFAULT_NAME",
     "USER",
     "ClientQuotas",
-    "ClientUse",
-    "Filter",
     "Gauge",
-    "MutationGauge",
     "QuotaEntity",
     "QuotaKey",
     "QuotaTable",
     "QuotaWindows",
-    "RateWindows",
     "Throttle",
-    "TokenBucket",
     "check_filter",
     "check_value",
     "entity_of",

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 
 from ._entities import QuotaKey
 from ._table import QuotaTable
-from ._windows import RateWindows, TokenBucket
+from ._windows import Gauge, MutationGauge, QuotaWindows
 
 #: Clients known by name; when there are more, what is idle is forgotten.
 MAX_KNOWN: Final = 10_000
@@ -16,78 +16,6 @@ MAX_KNOWN: Final = 10_000
 MAX_KNOWN_NAME: Final = 249
 
 _USER_PREFIX: Final = "User:"
-
-
-@dataclass(frozen=True, slots=True)
-class QuotaWindows:
-    """``num`` windows of ``size_s`` seconds."""
-
-    num: int = 11
-    size_s: float = 1.0
-
-
-class Gauge:
-    """A rate with its quota, shared by all who have it in common."""
-
-    __slots__ = ("_span_s", "_windows", "limit", "throttled_s", "used_s")
-
-    def __init__(self, windows: QuotaWindows) -> None:
-        self._windows = RateWindows(windows.num, windows.size_s)
-        self._span_s = windows.num * windows.size_s
-        self.limit = 0.0
-        #: Time of the last use, and all the delays it has caused, in seconds.
-        self.used_s = 0.0
-        self.throttled_s = 0.0
-
-    def record(self, value: float, now: float) -> float:
-        """Count something that is done; the delay for it in seconds."""
-        self.used_s = now
-        return self._windows.record(value, self.limit, now)
-
-    def take_back(self, value: float) -> None:
-        """Take back the last record: it is not done after all."""
-        self._windows.unrecord(value)
-
-    def used(self, now: float) -> float:
-        """Use of the quota by the second, in its unit."""
-        return self._windows.rate(now)
-
-    def is_blank(self, now: float) -> bool:
-        """Return whether nothing is lost when it is forgotten."""
-        return now - self.used_s > self._span_s
-
-
-class MutationGauge:
-    """A bucket with its quota: partitions made or deleted, shared by all who have it in common."""
-
-    __slots__ = ("_bucket", "limit", "throttled_s", "used_s")
-
-    def __init__(self, windows: QuotaWindows) -> None:
-        self._bucket = TokenBucket(windows.num * windows.size_s)
-        self.limit = 0.0
-        self.used_s = 0.0
-        self.throttled_s = 0.0
-
-    def may(self, now: float) -> bool:
-        """Return whether there is no debt: then anything may be done."""
-        return self._bucket.tokens(self.limit, now) >= 0
-
-    def record(self, value: float, now: float) -> None:
-        """Count something that is done."""
-        self._bucket.take(value, self.limit, now)
-        self.used_s = now
-
-    def delay_s(self, now: float) -> float:
-        """Seconds until there is no debt."""
-        return self._bucket.delay_s(self.limit, now)
-
-    def used(self, now: float) -> float:
-        """Tokens left in the bucket, as Apache Kafka shows them; below 0 is debt."""
-        return self._bucket.tokens(self.limit, now)
-
-    def is_blank(self, now: float) -> bool:
-        """Return whether nothing is lost when it is forgotten: it is full."""
-        return self._bucket.is_full(self.limit, now)
 
 
 @dataclass(slots=True)
@@ -169,7 +97,6 @@ class ClientQuotas:
         return self._windows.size_s
 
     def gauges(self) -> list[tuple[Shared, Gauge | MutationGauge]]:
-        """All that is measured."""
         return list(self._gauges.items())
 
     def _resolve(self, user: str, client_id: str) -> ClientUse:

@@ -24,8 +24,6 @@ class Found:
 
 @dataclass(slots=True)
 class QuotaTable:
-    """Values by entity and key."""
-
     values: dict[QuotaEntity, dict[QuotaKey, float]] = field(default_factory=dict)
 
     def change(self, entity: QuotaEntity, changes: Mapping[QuotaKey, float | None]) -> None:
@@ -71,7 +69,6 @@ class QuotaTable:
         return next((limit for limit in limits if limit is not None), None)
 
     def stored(self) -> dict[str, Any]:
-        """The table as a JSON document."""
         entries = [
             {
                 "entity": [list(part) for part in entity.parts],
@@ -83,7 +80,7 @@ class QuotaTable:
 
     @classmethod
     def parse(cls, document: Mapping[str, Any]) -> QuotaTable:
-        """From a JSON document. Raises ValueError, KeyError, TypeError or AttributeError."""
+        """Read a JSON document. Raises ValueError, KeyError, TypeError or AttributeError."""
         table = cls()
         for entry in document["quotas"]:
             entity = entity_of((kind, name) for kind, name in entry["entity"])

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from ...protocol import ErrorCode, KafkaError, RequestContext
-from ._client_quotas import ClientQuotas, ClientUse, Gauge
+from ._client_quotas import ClientQuotas, ClientUse
+from ._windows import Gauge
 
 #: Longest delay that an answer can tell, in seconds.
 MAX_DELAY_S: Final = (2**31 - 1) / 1000
@@ -27,11 +28,11 @@ class ChargedRequest(Protocol):
 
     @property
     def produces(self) -> bool:
-        """Whether its bytes count towards the quota of producers."""
+        """Return whether its bytes count towards the quota of producers."""
 
     @property
     def knows_quota_error(self) -> bool:
-        """Whether its client knows THROTTLING_QUOTA_EXCEEDED."""
+        """Return whether its client knows THROTTLING_QUOTA_EXCEEDED."""
 
 
 class Throttle:
@@ -43,7 +44,6 @@ class Throttle:
         self.quotas = quotas
 
     def use_of(self, context: RequestContext, now: float) -> ClientUse:
-        """The gauges of who asks."""
         return self.quotas.of(context.principal, context.client_id, now)
 
     def time_delay_s(self, use: ClientUse, spent_s: float, now: float) -> float:
@@ -104,7 +104,7 @@ class Throttle:
         if gauge is None:
             return
         strict = request.knows_quota_error
-        refused = strict and not gauge.may(now)
+        refused = strict and gauge.used(now) < 0
         if not refused:
             gauge.record(partitions, now)
         if not strict or refused:

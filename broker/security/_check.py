@@ -46,6 +46,7 @@ def check(
     Raises SettingsError for settings that no broker can be started with.
     """
     listeners = listeners_of(settings, host, port)
+    # made for the errors that they raise
     ConnectionQuotas(settings, listeners, time.monotonic)
     parts, warnings = [], []
     for listener in listeners:
@@ -55,7 +56,8 @@ def check(
     if metrics_port is not None:
         # where the first listener is, as Broker has it
         local = _is_local(listeners[0].host or host)
-        parts.append(Part(f"metrics at port {metrics_port}", list(_metrics_lines(local=local))))
+        let_in = f"everyone; {MAX_CONNECTIONS} connections, which count towards no other limit"
+        parts.append(Part(f"metrics at port {metrics_port}", list(_door(let_in, local=local))))
         if not local:
             warnings.append(
                 "metrics: names of topics, users and clients are told to whoever reaches the port: keep it "
@@ -69,19 +71,18 @@ def check(
 
 def _listener_lines(settings: BrokerSettings, listener: Listener, users: ScramUsers) -> Iterator[str]:
     own = settings_for(settings, listener.name)
-    yield f"reached from  {'this machine' if _is_local(listener.host) else 'wherever its address is reached'}"
-    yield f"encrypted     {own.ssl_enabled_protocols if listener.tls else 'no'}"
-    yield f"let in        {_let_in(settings, listener, users)}"
+    encrypted = own.ssl_enabled_protocols if listener.tls else "no"
+    yield from _door(_let_in(settings, listener, users), local=_is_local(listener.host), encrypted=encrypted)
     if listener.control:
         yield "control       its connections and requests wait for nobody else's"
     if is_own(settings, listener.name, "max_connections"):
         yield f"connections   {own.max_connections}"
 
 
-def _metrics_lines(*, local: bool) -> Iterator[str]:
+def _door(let_in: str, *, local: bool, encrypted: str = "no") -> Iterator[str]:
     yield f"reached from  {'this machine' if local else 'wherever its address is reached'}"
-    yield "encrypted     no"
-    yield f"let in        everyone; {MAX_CONNECTIONS} connections, which count towards no other limit"
+    yield f"encrypted     {encrypted}"
+    yield f"let in        {let_in}"
 
 
 def _let_in(settings: BrokerSettings, listener: Listener, users: ScramUsers) -> str:
@@ -170,7 +171,8 @@ def _limits(settings: BrokerSettings) -> Iterator[str]:
     yield f"connections          {settings.max_connections}; one more {over}"
     yield f"  of one address     {settings.max_connections_per_ip}"
     yield f"  new ones           {'not limited' if rate == MAX_INT else f'{rate} a second'}"
-    yield f"  silent             {_ms(settings.connections_max_idle_ms)}"
+    idle_ms = settings.connections_max_idle_ms
+    yield f"  silent             {'not limited' if idle_ms < 0 else f'{idle_ms} ms'}"
     yield f"a request            {settings.socket_request_max_bytes} bytes"
     yield f"requests that wait   {settings.queued_max_request_bytes} bytes"
     yield f"members of a group   {settings.group_max_size}"
@@ -226,7 +228,3 @@ def _is_local(host: str) -> bool:
 def _proves(settings: BrokerSettings, listener: Listener) -> bool:
     own = settings_for(settings, listener.name)
     return listener.sasl or (listener.tls and own.ssl_client_auth == "required")
-
-
-def _ms(value: int) -> str:
-    return "not limited" if value < 0 else f"{value} ms"

@@ -1,4 +1,4 @@
-"""Why somebody is not let in."""
+"""Errors of clients that are not let in."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ...protocol import KohortError
 
 
 class CertificateError(KohortError):
-    """A certificate that cannot be read, or that no mapping rule has a name for."""
+    """A certificate cannot be read, or no mapping rule has a name for it."""
 
 
 class AuthenticationError(KohortError):

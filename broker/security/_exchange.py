@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Protocol
 
 from ._errors import AuthenticationError
 
@@ -13,28 +13,26 @@ from ._errors import AuthenticationError
 NOT_RIGHT = "the user name or the password is not right"
 
 
-class Exchange(Protocol):
+class Exchange(ABC):
     """One authentication under way: a message of the client in, the broker's answer out.
 
     ``done`` tells that ``user`` has been proved; ``expires_ms`` is when the proof ends on the wall clock, if
     it says so itself.
     """
 
-    done: bool
-    user: str
-    expires_ms: int | None
+    done = False
+    user = ""
+    expires_ms: int | None = None
 
+    @abstractmethod
     async def step(self, data: bytes) -> bytes:
         """Raises AuthenticationError."""
 
 
-class PlainExchange:
+class PlainExchange(Exchange):
     """PLAIN (RFC 4616): the name and the password, as they are."""
 
     def __init__(self, passwords: Mapping[str, str]) -> None:
-        self.done = False
-        self.user = ""
-        self.expires_ms: int | None = None
         self._passwords = passwords
 
     async def step(self, data: bytes) -> bytes:
@@ -55,5 +53,5 @@ class PlainExchange:
 
 
 def _digest(text: str) -> bytes:
-    """Of one length, so that comparing tells nothing of the length either."""
+    """A hash of fixed length, so that comparing tells nothing of the length either."""
     return hashlib.sha256(text.encode()).digest()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ListenerSecurity:
-    """One listener's. Raises SettingsError where its settings cannot be kept."""
+    """TLS and SASL of one listener. Raises SettingsError where its settings do not suffice."""
 
     def __init__(self, settings: SecuritySettings, listener: Listener, users: ScramUsers) -> None:
         self.settings = settings_for(settings, listener.name)
@@ -46,7 +46,7 @@ class ListenerSecurity:
         return f"ListenerSecurity({self.listener})"
 
     def tls_context(self) -> ssl.SSLContext | None:
-        """For a connection that comes now; None without TLS."""
+        """The context for a connection that comes now; None without TLS."""
         return None if self._contexts is None else self._contexts.current()
 
     def principal(self, transport: BaseTransport) -> str:

@@ -231,5 +231,5 @@ def settings_for(settings: SecuritySettings, listener: str, mechanism: str = "")
 
 
 def is_own(settings: SecuritySettings, listener: str, field: str) -> bool:
-    """Whether a setting was given for this listener."""
+    """Return whether a setting was given for this listener."""
     return f"{listener.replace('.', '_')}..{field}" in settings.listener_name

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from types import SimpleNamespace
+from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn
 
 from ...protocol import (
@@ -21,6 +21,7 @@ from ...protocol import (
     decode_request,
     decode_request_header,
     encode_response,
+    response_type,
 )
 from ._errors import AuthenticationError
 from ._exchange import Exchange
@@ -37,50 +38,30 @@ _PREFIX_BYTES = 4
 
 
 class Pass:
-    """Not for us: the request goes on to the router."""
+    """The answer of ``Login`` to a request that goes on to the router."""
 
 
 PASS: Final = Pass()
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Login:
     """``answer`` is asked first for each request; ``let_in`` is called with the principal that was proved.
 
     ``failed`` is why the connection has to end, once it has to.
     """
 
-    __slots__ = (
-        "_begun",
-        "_ends",
-        "_exchange",
-        "_let_in",
-        "_mechanism",
-        "_name",
-        "_now",
-        "_principal",
-        "_raw",
-        "_sasl",
-        "failed",
-    )
-
-    def __init__(
-        self,
-        sasl: Sasl,
-        name: str,
-        let_in: Callable[[str], None],
-        now: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self.failed = ""
-        self._sasl = sasl
-        self._name = name
-        self._let_in = let_in
-        self._now = now
-        self._principal = ""
-        self._mechanism = ""
-        self._exchange: Exchange | None = None
-        self._raw = False
-        self._begun = float("-inf")
-        self._ends: float | None = None
+    _sasl: Sasl
+    _name: str
+    _let_in: Callable[[str], None]
+    _now: Callable[[], float] = time.monotonic
+    failed: str = field(default="", init=False)
+    _principal: str = field(default="", init=False)
+    _mechanism: str = field(default="", init=False)
+    _exchange: Exchange | None = field(default=None, init=False)
+    _raw: bool = field(default=False, init=False)
+    _begun: float = field(default=float("-inf"), init=False)
+    _ends: float | None = field(default=None, init=False)
 
     def __repr__(self) -> str:
         return f"Login({self._name}, {self._principal or 'nobody yet'})"
@@ -107,7 +88,7 @@ class Login:
         if self._exchange is not None:
             if header.api_key == ApiKey.SASL_HANDSHAKE:
                 self._fail("another handshake in the middle of its authentication")
-                return _response(header, error_code=ErrorCode.ILLEGAL_SASL_STATE, mechanisms=[])
+                return _response(header, error_code=ErrorCode.ILLEGAL_SASL_STATE)
             if header.api_key != ApiKey.SASL_AUTHENTICATE:
                 raise ProtocolError("another request in the middle of its authentication")
             body = decode_request(frame, header)
@@ -142,31 +123,19 @@ class Login:
             exchange, offered = None, [self._mechanism]
         if exchange is None:
             self._fail(f"it asked for a SASL mechanism that is not offered here ({', '.join(offered)} are)")
-            code = ErrorCode.UNSUPPORTED_SASL_MECHANISM
-            return _response(header, error_code=code, mechanisms=offered)
+            return _response(header, error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=offered)
         self._exchange, self._mechanism = exchange, body.mechanism
         self._raw = header.api_version == 0
-        return _response(header, error_code=ErrorCode.NONE, mechanisms=offered)
+        return _response(header, mechanisms=offered)
 
     async def _authenticate(self, header: RequestHeader, data: bytes) -> bytes | bytearray:
         try:
             answer = await self._step(data)
         except AuthenticationError as error:
-            return _response(
-                header,
-                error_code=ErrorCode.SASL_AUTHENTICATION_FAILED,
-                error_message=f"authentication by {self._mechanism} failed: {error}",
-                auth_bytes=b"",
-                session_lifetime_ms=0,
-            )
+            text = f"authentication by {self._mechanism} failed: {error}"
+            return _response(header, error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=text)
         lifetime_ms = self._completed() if self._exchange is not None and self._exchange.done else 0
-        return _response(
-            header,
-            error_code=ErrorCode.NONE,
-            error_message=None,
-            auth_bytes=answer,
-            session_lifetime_ms=lifetime_ms,
-        )
+        return _response(header, error_message=None, auth_bytes=answer, session_lifetime_ms=lifetime_ms)
 
     async def _bare(self, token: bytes) -> bytes | None:
         try:
@@ -212,7 +181,7 @@ def _principal(exchange: Exchange) -> str:
 
 
 def _response(header: RequestHeader, **fields: Any) -> bytes | bytearray:
+    """The frame of a response; what is not named has the schema's defaults."""
     api_for(header.api_key).require(header.api_version)
-    return encode_response(
-        header.api_key, header.api_version, header.correlation_id, SimpleNamespace(**fields)
-    )
+    body = response_type(header.api_key)(**fields)
+    return encode_response(header.api_key, header.api_version, header.correlation_id, body)

@@ -38,11 +38,7 @@ class _Value(NamedTuple):
 def subject_name(certificate: bytes) -> str:
     """The subject of a DER certificate: ``CN=alice,OU=billing,O=Example``. Raises CertificateError."""
     try:
-        (whole,) = _values(certificate)
-        signed = _values(_values(whole.content)[0].content)
-        # version (often left out), serial number, algorithm, issuer, validity, subject
-        subject = signed[5] if signed[0].tag == _VERSION_TAG else signed[4]
-        names = [_relative_name(item) for item in _values(subject.content)]
+        names = [_relative_name(item) for item in _values(_signed(certificate)[4].content)]
     except (IndexError, ValueError) as error:
         raise CertificateError(f"a certificate whose subject cannot be read: {error}") from None
     return ",".join(reversed(names))
@@ -51,10 +47,7 @@ def subject_name(certificate: bytes) -> str:
 def valid_until(certificate: bytes) -> float:
     """End of a DER certificate's validity, in seconds since 1970. Raises CertificateError."""
     try:
-        (whole,) = _values(certificate)
-        signed = _values(_values(whole.content)[0].content)
-        validity = signed[4] if signed[0].tag == _VERSION_TAG else signed[3]
-        end = _values(validity.content)[1]
+        end = _values(_signed(certificate)[3].content)[1]
         text = end.content.decode("ascii")
         if end.tag == _UTC_TIME:
             # two digits: 1950 to 2049 (RFC 5280)
@@ -62,6 +55,13 @@ def valid_until(certificate: bytes) -> float:
         return datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC).timestamp()
     except (IndexError, ValueError) as error:
         raise CertificateError(f"a certificate whose end cannot be read: {error}") from None
+
+
+def _signed(certificate: bytes) -> list[_Value]:
+    """Serial number, algorithm, issuer, validity, subject and so on, without the version before them."""
+    (whole,) = _values(certificate)
+    found = _values(_values(whole.content)[0].content)
+    return found[1:] if found[0].tag == _VERSION_TAG else found
 
 
 def _relative_name(item: _Value) -> str:

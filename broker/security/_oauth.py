@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from ._errors import AuthenticationError
+from ._exchange import Exchange
 
 if TYPE_CHECKING:
     from ._tokens import Tokens
@@ -13,13 +14,10 @@ if TYPE_CHECKING:
 _SEPARATOR = "\x01"
 
 
-class OauthExchange:
-    """One message with the token; who is told that it is refused gives up with another message."""
+class OauthExchange(Exchange):
+    """One message with the token; a client that is told that it is refused sends another to give up."""
 
     def __init__(self, tokens: Tokens) -> None:
-        self.done = False
-        self.user = ""
-        self.expires_ms: int | None = None
         self._tokens = tokens
         self._refused: AuthenticationError | None = None
 

@@ -50,8 +50,8 @@ class ConnectionQuotas:
         self.on_excess: list[Callable[[], None]] = []
         self.total = 0
         self._now = now
-        self._listeners = list(listeners)
-        self._by_listener: Counter[str] = Counter()
+        self._by_listener = dict.fromkeys((listener.name for listener in listeners), 0)
+        self._own: dict[str, int] = {}
         self._by_address: Counter[str] = Counter()
         # those that count towards max.connections
         self._counted = 0
@@ -64,18 +64,14 @@ class ConnectionQuotas:
     def reconfigure(self, settings: SecuritySettings) -> None:
         """Let these settings count from now on. Raises SettingsError."""
         self._settings = settings
-        self._own = {
-            listener.name: settings_for(settings, listener.name).max_connections
-            if is_own(settings, listener.name, "max_connections")
-            else MAX_INT
-            for listener in self._listeners
-        }
         self._overrides = _overrides(settings.max_connections_per_ip_overrides)
         rates = {"": settings.max_connection_creation_rate}
-        for listener in self._listeners:
-            if is_own(settings, listener.name, "max_connection_creation_rate"):
-                own = settings_for(settings, listener.name)
-                rates[listener.name] = own.max_connection_creation_rate
+        for name in self._by_listener:
+            own = settings_for(settings, name)
+            limited = is_own(settings, name, "max_connections")
+            self._own[name] = own.max_connections if limited else MAX_INT
+            if is_own(settings, name, "max_connection_creation_rate"):
+                rates[name] = own.max_connection_creation_rate
         self._pace = {name: _Pace(rate, self._now()) for name, rate in rates.items() if rate < MAX_INT}
         # there may be room for who waits
         for tell in self.on_free:
@@ -96,7 +92,7 @@ class ConnectionQuotas:
 
     def by_listener(self) -> dict[str, int]:
         """Connections of each listener."""
-        return {listener.name: self._by_listener[listener.name] for listener in self._listeners}
+        return dict(self._by_listener)
 
     def admit(self, listener: Listener, address: str) -> ConnectionSlot | None:
         """The slot of a connection that has come; None if it is to be closed."""
@@ -129,10 +125,6 @@ class ConnectionQuotas:
             del self._by_address[slot.address]
         for tell in self.on_free:
             tell()
-
-    def count(self, listener: str) -> int:
-        """Connections of one listener."""
-        return self._by_listener[listener]
 
     def _tell_excess(self) -> None:
         if self.excess:

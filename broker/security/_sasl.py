@@ -49,7 +49,7 @@ class Sasl:
         return None if begin is None else begin()
 
     def believed_ms(self, mechanism: str, expires_ms: int | None, now_ms: int) -> int:
-        """For how long somebody is believed who has proved who they are (KIP-368); 0: for ever."""
+        """Time in ms until a client has to authenticate again (KIP-368); 0: never."""
         limits = [self._believed_ms[mechanism]] if self._believed_ms[mechanism] else []
         if expires_ms is not None:
             limits.append(max(1, expires_ms - now_ms))

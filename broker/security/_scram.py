@@ -12,26 +12,21 @@ import hmac
 import secrets
 
 from ._errors import AuthenticationError
-from ._exchange import NOT_RIGHT
+from ._exchange import NOT_RIGHT, Exchange
 from ._scram_users import HASHES, ScramCredential, ScramUsers
 
 _NONCE_BYTES = 24
 
 
-class ScramExchange:
-    """Two rounds: the name and its salt, then the proof."""
+class ScramExchange(Exchange):
+    """Two rounds of messages: the name and its salt, then the proof."""
 
     def __init__(self, mechanism: str, users: ScramUsers) -> None:
-        self.done = False
-        self.user = ""
-        self.expires_ms: int | None = None
         self._mechanism = mechanism
         self._users = users
         self._credential: ScramCredential | None = None
         self._known = False
-        self._binding = ""
-        self._nonce = ""
-        self._messages = ""
+        self._binding = self._nonce = self._messages = ""
 
     async def step(self, data: bytes) -> bytes:
         try:

@@ -55,7 +55,7 @@ class ScramCredential:
     def of_salted(
         cls, mechanism: str, salt: bytes, salted_password: bytes, iterations: int
     ) -> ScramCredential:
-        """From what a client has salted and iterated."""
+        """Make one of a password that a client has salted and iterated."""
         name = HASHES[mechanism]
         client_key = hmac.digest(salted_password, b"Client Key", name)
         return cls(
@@ -67,7 +67,7 @@ class ScramCredential:
 
     @classmethod
     def of_password(cls, mechanism: str, password: str, iterations: int = MIN_ITERATIONS) -> ScramCredential:
-        """From the password, with a fresh salt."""
+        """Make one of the password, with a fresh salt."""
         salt = secrets.token_bytes(_SALT_BYTES)
         salted = hashlib.pbkdf2_hmac(HASHES[mechanism], password.encode(), salt, iterations)
         return cls.of_salted(mechanism, salt, salted, iterations)
@@ -104,7 +104,7 @@ class ScramUsers:
             self.replace({**self._credentials, **made})
 
     def add_in_memory(self, text: str) -> None:
-        """The same, forgotten at the end of the process: to see what there would be."""
+        """Do the same in memory alone, to see what there would be."""
         self._take({**self._credentials, **self._made(text)})
 
     def _made(self, text: str) -> _Credentials:
@@ -143,25 +143,33 @@ class ScramUsers:
         return hashlib.shake_256(self._secret + text.encode()).digest(size)
 
     def _share(self, text: str) -> float:
-        """A number above 0 and at most 1."""
         return (int.from_bytes(self._drawn(text, 6), "big") + 1) / 2**48
 
     def all(self) -> Iterator[tuple[str, str, ScramCredential]]:
-        """User, mechanism, credential, sorted."""
         for mechanism, user in sorted(self._credentials, key=lambda key: key[::-1]):
             yield user, mechanism, self._credentials[mechanism, user]
 
     def copy(self) -> dict[tuple[str, str], ScramCredential]:
-        """By mechanism and user, to be changed and given to ``replace``."""
+        """A copy by mechanism and user, to be changed and given to ``replace``."""
         return dict(self._credentials)
 
-    def replace(self, credentials: dict[tuple[str, str], ScramCredential]) -> None:
+    async def change(self, credentials: dict[tuple[str, str], ScramCredential]) -> None:
         """Let these be all there are. Raises OSError; nothing has changed then."""
         if self._file is not None:
-            users = [_stored(*key, one) for key, one in credentials.items()]
-            self._file.save({"secret": base64.b64encode(self._secret).decode(), "users": users})
+            await self._file.save(self._stored(credentials))
             self._kept = True
         self._take(credentials)
+
+    def replace(self, credentials: dict[tuple[str, str], ScramCredential]) -> None:
+        """As ``change``, at the start and in commands, where no event loop runs."""
+        if self._file is not None:
+            self._file.save_now(self._stored(credentials))
+            self._kept = True
+        self._take(credentials)
+
+    def _stored(self, credentials: _Credentials) -> dict[str, Any]:
+        users = [_stored(*key, one) for key, one in credentials.items()]
+        return {"secret": base64.b64encode(self._secret).decode(), "users": users}
 
     def _take(self, credentials: _Credentials) -> None:
         self._credentials = credentials

@@ -64,16 +64,10 @@ def run(options: argparse.Namespace) -> int:
         return 1
     try:
         if options.workers is not None:
-            command = [
-                sys.executable,
-                "-m",
-                "kohort",
-                "run",
-                options.target,
-                "--log-level",
-                options.log_level,
-            ]
-            return asyncio.run(_supervise(command, options))
+            kohort_run = [sys.executable, "-m", "kohort", "run", "--log-level", options.log_level]
+            command = [*kohort_run, options.target]
+            workers = Workers(command, options.workers, instance_prefix=options.instance_id)
+            return asyncio.run(workers.run())
         if INDEX in os.environ:
             run_worker(service, os.environ)
         else:
@@ -85,10 +79,6 @@ def run(options: argparse.Namespace) -> int:
         print(f"kohort run: {error if isinstance(error, KohortError) else short(error)}", file=sys.stderr)
         return 1
     return 0
-
-
-async def _supervise(command: list[str], options: argparse.Namespace) -> int:
-    return await Workers(command, options.workers, instance_prefix=options.instance_id).run()
 
 
 def load_service(target: str) -> ConsumerService:

@@ -12,6 +12,7 @@ from ...client.cluster import Cluster
 from ...client.errors import BrokerConnectionError
 from ...client.producer import produce
 from ...protocol import Codec, KafkaError, TopicPartition, build_batch, compress_batch
+from ..assembly import make_cluster
 from ..errors import ConsumerError, message
 
 if TYPE_CHECKING:
@@ -67,20 +68,6 @@ class DeadLetters:
         """Close the connections."""
         if self._cluster is not None:
             await self._cluster.close()
-
-
-def make_cluster(config: ConsumerConfig) -> Cluster:
-    """A cluster client with a consumer's settings."""
-    return Cluster(
-        config.bootstrap,
-        config.client_id,
-        request_timeout_ms=config.request_timeout_ms,
-        default_api_timeout_ms=config.default_api_timeout_ms,
-        retry_backoff_ms=config.retry_backoff_ms,
-        retry_backoff_max_ms=config.retry_backoff_max_ms,
-        ssl_context=config.ssl_context(),
-        sasl=config.sasl(),
-    )
 
 
 async def _packed(batch: bytearray) -> bytes | bytearray:

@@ -18,7 +18,7 @@ from ..events import Event
 from ._deadletter import DeadLetters
 from ._exactly_once import StoredOffsets
 from ._handlers import Handler, HandlerFailedError
-from ._log import EventLines, RateLimitedLog
+from ._log import RateLimitedLog
 from ._metrics import GroupCounters, Snapshot
 from ._probes import Progress
 from ._running import RunningHandler
@@ -94,7 +94,6 @@ class Engine:
             for handler in handlers
         ]
         self._by_topic = {topic: each for each in self._running for topic in each.handler.topics}
-        self._lines = EventLines(group)
         self._consumer.events.listen(self._see)
         spans = self._tracing() if tracing else None
         for handler in handlers:
@@ -126,19 +125,15 @@ class Engine:
         while True:
             await asyncio.sleep(pause_s)
             pause_s = UNREACHABLE_AGAIN_S
-            config = self._consumer.config
+            config, error = self._consumer.config, self._consumer.parts.cluster.last_failure
             log.warning(
                 "group %s: no broker of %s has answered for %.0f s%s; trying again, for %.0f s at most",
                 self.group,
                 config.bootstrap,
                 asyncio.get_running_loop().time() - began,
-                self._why_unreachable(),
+                "" if error is None else f" ({error})",
                 config.default_api_timeout_ms / 1000,
             )
-
-    def _why_unreachable(self) -> str:
-        error = self._consumer.parts.cluster.last_failure
-        return "" if error is None else f" ({error})"
 
     async def run(self) -> None:
         """Handle records until a stop or a failure, drain, commit, leave. Raises the failure."""
@@ -213,7 +208,7 @@ class Engine:
     # -- the consumer's events and callbacks ----------------------------------------------------------------
 
     def _see(self, event: Event) -> None:
-        self._lines.see(event)
+        self._repeated.event(self.group, event)
         self._counters.see(event)
         if self._stored is not None:
             self._stored.see(event)

@@ -16,7 +16,7 @@ from ..record import Record
 from ._dependencies import SignatureError, Wanted
 from ._log import RateLimitedLog
 from ._queues import ONE_BY_ONE, Outcome
-from ._retry import Retry
+from ._retry import ONCE, Retry
 
 if TYPE_CHECKING:
     from ._exactly_once import Once
@@ -85,17 +85,17 @@ class Handler:
 
     function: HandlerFunction
     topics: tuple[str, ...]
-    model: Any
-    lanes: Lanes
-    concurrency: int
-    retry: Retry
-    dead_letter: str | None
-    batch: int
-    takes_batches: bool
-    validate: Callable[[bytes], Any] | None
-    is_async: bool
-    counters: Counters
-    #: Parameters after the records, filled by type when the service starts.
+    model: Any = None
+    lanes: Lanes = "partition"
+    concurrency: int = 16
+    retry: Retry = ONCE
+    dead_letter: str | None = None
+    batch: int = 1
+    takes_batches: bool = False
+    counters: Counters = field(default_factory=Counters)
+    #: Found out when it is registered, with the parameters after the records, filled by type at a start.
+    validate: Callable[[bytes], Any] | None = None
+    is_async: bool = False
     wants: tuple[Wanted, ...] = ()
     values: dict[str, Any] = field(default_factory=dict)
     #: Set for the time of a run.
@@ -190,7 +190,7 @@ class Handler:
             # a tombstone is JSON's null: a model such as "Order | None" takes it
             return self.validate(b"null" if record.value is None else record.value)
         except ValueError as error:
-            name = _name_of(self.model)
+            name = getattr(self.model, "__name__", repr(self.model))
             if record.value is None:
                 text = f"a null value is no {name}; model={name} | None takes such records as None"
             else:
@@ -266,7 +266,3 @@ def _place(records: list[Record]) -> str:
     first, last = records[0], records[-1]
     offsets = f"at offset {first.offset}" + (f" to {last.offset}" if last is not first else "")
     return f"{first.topic}-{first.partition} {offsets}"
-
-
-def _name_of(model: Any) -> str:
-    return getattr(model, "__name__", repr(model))

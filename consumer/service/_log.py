@@ -49,18 +49,7 @@ class RateLimitedLog:
             text, values = f"{text} (%d more of these were not written)", (*values, left_out)
         log.log(level, text, *values, exc_info=error if interval.lines == 1 else None)
 
-
-class EventLines:
-    """``see`` each event: warnings for what may need a person, information on rebalances, details as DEBUG.
-
-    What repeats is written a few times in a while, and then counted.
-    """
-
-    def __init__(self, group: str) -> None:
-        self._group = group
-        self._repeated = RateLimitedLog()
-
-    def see(self, event: Event) -> None:
-        """Write its line."""
+    def event(self, group: str, event: Event) -> None:
+        """Write an event's line: warnings for what may need a person, details as DEBUG."""
         level, text = line_of(event)
-        self._repeated.line((type(event), level), level, "group %s: %s", self._group, text)
+        self.line((type(event), level), level, "group %s: %s", group, text)

@@ -25,8 +25,6 @@ Samples = Sequence[tuple[list[str], float]]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A probe's answer."""
-
     status: int
     body: str
     content_type: str = "text/plain; charset=utf-8"
@@ -67,8 +65,6 @@ class GroupCounters:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Snapshot of the service's figures."""
-
     group: str
     state: str
     assigned: int
@@ -91,7 +87,6 @@ class Family(NamedTuple):
 
 
 def families(now: Snapshot) -> Iterator[Family]:
-    """All metrics of a moment."""
     yield from _group_families(now)
     yield from _topic_families(now)
     yield from _handler_families(now)
@@ -152,11 +147,11 @@ _COUNTERS: list[tuple[str, str, Callable[[Handler], float]]] = [
 
 
 def metrics_route(snapshot: Callable[[], Snapshot]) -> Callable[[], Answer]:
-    """The function behind /metrics."""
     try:
         import prometheus_client as prometheus
     except ImportError:
-        return _not_installed
+        missing = "metrics need prometheus-client: pip install 'kohort[service]'\n"
+        return lambda: Answer(503, missing)
 
     registry = prometheus.CollectorRegistry()
     registry.register(_Collector(snapshot))
@@ -167,10 +162,6 @@ def metrics_route(snapshot: Callable[[], Snapshot]) -> Callable[[], Answer]:
         return Answer(200, prometheus.generate_latest(registry).decode(), prometheus.CONTENT_TYPE_LATEST)
 
     return answer
-
-
-def _not_installed() -> Answer:
-    return Answer(503, "metrics need prometheus-client: pip install 'kohort[service]'\n")
 
 
 class _Collector:
@@ -184,7 +175,6 @@ class _Collector:
         return ()
 
     def collect(self) -> Iterator[Any]:
-        """The metric families of this moment."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
         for each in families(self._snapshot()):

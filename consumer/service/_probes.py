@@ -11,6 +11,7 @@ import asyncio
 import importlib.util
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from types import TracebackType
 
 from ._metrics import Answer, Snapshot, metrics_route
@@ -18,14 +19,6 @@ from ._metrics import Answer, Snapshot, metrics_route
 #: Most bytes of request line and headers, and how long a client may take to send them.
 MAX_REQUEST_BYTES = 8_192
 REQUEST_TIMEOUT_S = 5.0
-
-_REASONS = {
-    200: "OK",
-    400: "Bad Request",
-    404: "Not Found",
-    405: "Method Not Allowed",
-    503: "Service Unavailable",
-}
 
 
 @dataclass(slots=True, eq=False)
@@ -86,7 +79,6 @@ class HealthListener:
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
-        """Stop listening."""
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -120,7 +112,7 @@ class HealthListener:
 def _encode(answer: Answer, *, with_body: bool) -> bytes:
     body = answer.body.encode()
     head = (
-        f"HTTP/1.1 {answer.status} {_REASONS[answer.status]}\r\n"
+        f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}\r\n"
         f"Content-Type: {answer.content_type}\r\n"
         f"Content-Length: {len(body)}\r\n"
         "Cache-Control: no-store\r\n"

@@ -15,12 +15,13 @@ started one: left undone, they would make the next owner repeat the later ones.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
-from typing import Any, Final, Literal
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, Final, Literal, Protocol
 
 from ...protocol import TopicPartition
-from ._key_queue import KeyQueue, PartitionQueues, Unfinished, size_of
 
 #: A batch is out of attempts: its records are handled one at a time, each with attempts of its own.
 ONE_BY_ONE: Final = "one by one"
@@ -30,6 +31,79 @@ Outcome = float | Literal["one by one"] | None
 Run = Callable[[list[Any], int], Awaitable[Outcome]]
 
 
+#: Approximate memory of a record beside its key and value: objects for its fields, and its queue entry.
+RECORD_OVERHEAD_BYTES = 400
+
+
+class Waiting(Protocol):
+    """The fields of a record that queues use."""
+
+    @property
+    def offset(self) -> int: ...
+    @property
+    def key(self) -> bytes | None: ...
+    @property
+    def value(self) -> bytes | None: ...
+
+
+def size_of(record: Waiting) -> int:
+    key, value = record.key, record.value
+    return RECORD_OVERHEAD_BYTES + (len(value) if value else 0) + (len(key) if key else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """A record whose handler did not finish in time and was cancelled."""
+
+    partition: TopicPartition
+    offset: int
+
+
+@dataclass(slots=True, eq=False)
+class KeyQueue:
+    """Records that are handled in order; ``taken`` are with the handler, or wait for their next attempt."""
+
+    partition: PartitionQueues
+    key: Hashable
+    waiting: deque[Any]
+    #: A list when there are any.
+    taken: Any = ()
+    attempt: int = 0
+    #: How many of the next records were in a batch that is out of attempts.
+    one_by_one: int = 0
+    #: The slot that serves it now.
+    slot: asyncio.Task[None] | None = None
+    #: Set while it waits for its next attempt.
+    timer: asyncio.TimerHandle | None = None
+    #: The outcome of its current call is ignored.
+    abandoned: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class PartitionQueues:
+    """The non-empty queues of a partition, and the number and size of their records."""
+
+    partition: TopicPartition
+    queues: dict[Hashable, KeyQueue] = field(default_factory=dict)
+    #: The queues that wait for a slot, and how many have one.
+    ready: deque[KeyQueue] = field(default_factory=deque)
+    running: int = 0
+    records: int = 0
+    bytes: int = 0
+    #: Highest offset that any queue has started.
+    begun: int = -1
+    #: The session that the records are from, see ``Record.session_id``.
+    session: int = -1
+    #: Exists once it takes no more records; set when its last queue ends.
+    ended: asyncio.Event | None = None
+    #: End of its release by the loop's clock, and the records known to be unfinished by then.
+    until: float = math.inf
+    unfinished: list[Unfinished] = field(default_factory=list)
+    #: Whether its delivery is paused, because too many of its records wait.
+    paused: bool = False
+
+
+@dataclass(slots=True, eq=False, repr=False)
 class QueueScheduler:
     """Runs key queues with ``concurrency`` calls at a time, each with up to ``batch`` records.
 
@@ -38,38 +112,26 @@ class QueueScheduler:
     ``run``; the records of its queue are dropped, not done, and the partition takes no more.
     """
 
-    def __init__(
-        self,
-        run: Run,
-        *,
-        key_of: Callable[[Any], Hashable] | None,
-        concurrency: int,
-        batch: int,
-        done: Callable[[Any, PartitionQueues], None],
-        on_failure: Callable[[BaseException], None],
-    ) -> None:
-        self._run = run
-        self._key_of = key_of
-        self._done = done
-        self._batch = batch
-        self._on_failure = on_failure
-        self._concurrency = concurrency
-        #: Number of busy slots when the last one is left; with a single slot none can be left.
-        self._last_slot = concurrency - 1 or 1
-        self._partitions: dict[TopicPartition, PartitionQueues] = {}
-        #: Partitions with ready queues, in the order of their turns.
-        self._turns: deque[PartitionQueues] = deque()
-        self._slots: set[asyncio.Task[None]] = set()
+    run: Run
+    _: KW_ONLY
+    key_of: Callable[[Any], Hashable] | None
+    concurrency: int
+    batch: int
+    done: Callable[[Any, PartitionQueues], None]
+    on_failure: Callable[[BaseException], None]
+    _partitions: dict[TopicPartition, PartitionQueues] = field(default_factory=dict)
+    #: Partitions with ready queues, in the order of their turns.
+    _turns: deque[PartitionQueues] = field(default_factory=deque)
+    _slots: set[asyncio.Task[None]] = field(default_factory=set)
+    #: Number of busy slots when the last one is left; with a single slot none can be left.
+    _last_slot: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._last_slot = self.concurrency - 1 or 1
 
     @property
     def backlog(self) -> int:
-        """Number of records added and not finished."""
         return sum(each.records for each in self._partitions.values())
-
-    @property
-    def backlog_bytes(self) -> int:
-        """Approximate memory of these records."""
-        return sum(each.bytes for each in self._partitions.values())
 
     @property
     def in_flight(self) -> int:
@@ -92,17 +154,19 @@ class QueueScheduler:
         elif work.session != session:
             work.session, work.begun = session, -1
             self._drop(work, lambda _: False)
-            self._drop_tries(work)
+            for earlier in list(work.queues.values()):
+                if earlier.slot is None:
+                    self._abandon(earlier)
         work.records += len(records)
         work.bytes += sum(map(size_of, records))
-        if self._key_of is None:
+        if self.key_of is None:
             queue = work.queues.get(None)
             if queue is None:
                 self._begin(work, None, deque(records))
             else:
                 queue.waiting.extend(records)
         else:
-            queues, key_of = work.queues, self._key_of
+            queues, key_of = work.queues, self.key_of
             for record in records:
                 key = key_of(record)
                 queue = queues.get(key)
@@ -124,7 +188,7 @@ class QueueScheduler:
         work.ready.append(queue)
 
     def _fill_slots(self) -> None:
-        while len(self._slots) < self._concurrency and (queue := self._next(len(self._slots))) is not None:
+        while len(self._slots) < self.concurrency and (queue := self._next(len(self._slots))) is not None:
             self._slots.add(asyncio.get_running_loop().create_task(self._serve(queue)))
 
     def _next(self, busy: int) -> KeyQueue | None:
@@ -175,7 +239,6 @@ class QueueScheduler:
         return unfinished
 
     async def release_all(self, timeout_s: float) -> list[Unfinished]:
-        """Release every partition."""
         return await self.release(list(self._partitions), timeout_s)
 
     async def close(self, timeout_s: float) -> int:
@@ -197,7 +260,7 @@ class QueueScheduler:
                 try:
                     if not queue.abandoned:  # since the slot was made for it
                         taken = self._take(queue, this)
-                        outcome = await self._run(taken, queue.attempt)
+                        outcome = await self.run(taken, queue.attempt)
                         if not queue.abandoned:
                             self._after_turn(queue, outcome)
                 except BaseException as error:
@@ -207,7 +270,7 @@ class QueueScheduler:
                     # no failure may be silent, not even of a slot that other code has cancelled
                     if not queue.abandoned:
                         self._fail(queue)
-                        self._on_failure(error)
+                        self.on_failure(error)
                     if not isinstance(error, Exception | asyncio.CancelledError | GeneratorExit):
                         raise
                 finally:
@@ -250,12 +313,12 @@ class QueueScheduler:
             again: list[Any] = queue.taken
             return again
         waiting = queue.waiting
-        if self._batch == 1 or queue.one_by_one:
+        if self.batch == 1 or queue.one_by_one:
             taken = [waiting.popleft()]
             if queue.one_by_one:
                 queue.one_by_one -= 1
         else:
-            taken = [waiting.popleft() for _ in range(min(self._batch, len(waiting)))]
+            taken = [waiting.popleft() for _ in range(min(self.batch, len(waiting)))]
         queue.taken, queue.attempt = taken, 1
         last = taken[-1].offset
         if last > queue.partition.begun:
@@ -268,7 +331,7 @@ class QueueScheduler:
         for record in taken:
             work.records -= 1
             work.bytes -= size_of(record)
-            self._done(record, work)
+            self.done(record, work)
 
     def _split(self, queue: KeyQueue) -> None:
         queue.waiting.extendleft(reversed(queue.taken))
@@ -302,11 +365,6 @@ class QueueScheduler:
                 continue
             self._forget(work, [record for record in queue.waiting if not keep(record)])
             queue.waiting = kept
-
-    def _drop_tries(self, work: PartitionQueues) -> None:
-        for queue in list(work.queues.values()):
-            if queue.slot is None:
-                self._abandon(queue)
 
     def _give_up_all(self, work: PartitionQueues) -> None:
         for queue in list(work.queues.values()):

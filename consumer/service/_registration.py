@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from ...client.errors import ConfigError
 from ._dependencies import SignatureError, Wanted, wanted
-from ._handlers import Counters, Handler, HandlerFunction, Lanes
+from ._handlers import Handler, HandlerFunction, Lanes
 from ._retry import ONCE, Retry
 
 if TYPE_CHECKING:
@@ -19,49 +19,27 @@ MAX_CONCURRENCY = 10_000  # each running handler is a task or a thread
 MAX_BATCH = 1_000_000  # all of it is in memory, and done or failed as one
 
 
-def make_handler(
-    function: HandlerFunction,
-    topics: tuple[str, ...],
-    *,
-    model: Any,
-    lanes: Lanes,
-    concurrency: int,
-    retry: Retry | None,
-    dead_letter: str | None,
-    batch: int,
-    takes_batches: bool,
-) -> Handler:
-    """Check the arguments and build the handler. Raises ConfigError, SignatureError included."""
-    name = getattr(function, "__qualname__", repr(function))
+def make_handler(function: HandlerFunction, topics: tuple[str, ...], **options: Any) -> Handler:
+    """A handler with these options, checked. Raises ConfigError, SignatureError included."""
+    handler = Handler(function, topics, **options)
+    name, lanes = handler.name, handler.lanes
     if not callable(function):
         raise ConfigError(f"handler {name}: it cannot be called; @service.handler goes over a function")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise SignatureError(f"handler {name} is a generator: nothing of it would run; leave out the 'yield'")
-    _check_topics(name, topics, dead_letter)
-    _check_numbers(name, concurrency, batch)
+    _check_topics(name, topics, handler.dead_letter)
+    _check_numbers(name, handler.concurrency, handler.batch)
     if lanes not in get_args(Lanes):
         allowed = ", ".join(get_args(Lanes))
         raise ConfigError(f"handler {name}: lanes={lanes!r}, but it must be one of {allowed}")
-    if retry is not None and not isinstance(retry, Retry):
+    handler.retry = retry = handler.retry or ONCE
+    if not isinstance(retry, Retry):
         raise ConfigError(f"handler {name}: retry={retry!r}, but it must be a Retry: Retry(attempts=5)")
-    validate = None if model is None else _validator(model)
-    wants = _check_signature(name, function, 1 if model is None else 2)
-    return Handler(
-        function=function,
-        topics=topics,
-        model=model,
-        lanes=lanes,
-        concurrency=concurrency,
-        retry=retry or ONCE,
-        dead_letter=dead_letter,
-        batch=batch,
-        takes_batches=takes_batches,
-        validate=validate,
-        is_async=inspect.iscoroutinefunction(function)
-        or inspect.iscoroutinefunction(type(function).__call__),
-        counters=Counters(),
-        wants=wants,
-    )
+    handler.validate = None if handler.model is None else _validator(handler.model)
+    handler.wants = _check_signature(name, function, 1 if handler.model is None else 2)
+    call = type(function).__call__
+    handler.is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
+    return handler
 
 
 def _check_topics(name: str, topics: tuple[str, ...], dead_letter: str | None) -> None:

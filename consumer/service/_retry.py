@@ -4,49 +4,57 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 from ...client.errors import ConfigError
+from ...settings import SERVICE, Row, Scope, markdown, settings_of
 
-#: Longest time between two tries unless said otherwise.
-MAX_BACKOFF_MS = 30_000
+
+def _are_errors(kinds: Any) -> bool:
+    return isinstance(kinds, tuple) and all(isinstance(k, type) and issubclass(k, Exception) for k in kinds)
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
     """How often a handler is called with one record, and the back-off in between.
 
-    ``attempts`` counts the first try. The wait doubles (``multiplier``) from ``backoff_ms`` up to
-    ``max_backoff_ms``; ``jitter`` spreads each wait by that share in both directions, so that records which
-    failed together do not come back together. Only errors that are instances of ``retry_on`` are tried again.
-    While a record waits, its lane waits with it and all other lanes go on.
+    While a record waits, its lane waits with it and all other lanes go on. Raises ConfigError.
     """
 
-    attempts: int = 5
-    backoff_ms: int = 200
-    max_backoff_ms: int = MAX_BACKOFF_MS
-    multiplier: float = 2.0
-    jitter: float = 0.2
-    retry_on: tuple[type[Exception], ...] = (Exception,)
+    SCOPE: ClassVar[Scope] = SERVICE
+
+    attempts: Annotated[int, Row("tries of a record, the first one included", 1)] = 5
+    backoff_ms: Annotated[int, Row("wait before the second try", 0)] = 200
+    max_backoff_ms: Annotated[int, Row("longest wait, not less than backoff_ms", 0)] = 30_000
+    multiplier: Annotated[float, Row("how many times longer each wait is than the one before", 1)] = 2.0
+    jitter: Annotated[
+        float,
+        Row(
+            "share by which each wait is spread in both directions, so that records which failed together do "
+            "not come back together",
+            0,
+            check=lambda share: share < 1,
+            allowed="a number from 0 on, less than 1",
+        ),
+    ] = 0.2
+    retry_on: Annotated[
+        tuple[type[Exception], ...],
+        Row(
+            "errors after which there is another try",
+            check=_are_errors,
+            allowed="a tuple of exception classes",
+        ),
+    ] = (Exception,)
 
     def __post_init__(self) -> None:
-        _require_numbers(self, ("attempts", "backoff_ms", "max_backoff_ms"), int, "a whole number")
-        _require_numbers(self, ("multiplier", "jitter"), (int, float), "a number")
-        _require(self.attempts >= 1, "attempts", self.attempts, "at least 1: the first try counts")
-        _require(self.backoff_ms >= 0, "backoff_ms", self.backoff_ms, "0 or more")
-        _require(
-            self.max_backoff_ms >= self.backoff_ms,
-            "max_backoff_ms",
-            self.max_backoff_ms,
-            f"at least backoff_ms ({self.backoff_ms})",
-        )
-        _require(self.multiplier >= 1.0, "multiplier", self.multiplier, "1 or more")
-        _require(0.0 <= self.jitter < 1.0, "jitter", self.jitter, "in [0, 1)")
-        kinds = self.retry_on
-        fit = isinstance(kinds, tuple) and all(
-            isinstance(k, type) and issubclass(k, Exception) for k in kinds
-        )
-        _require(fit, "retry_on", kinds, "a tuple of exception classes")
+        for name, setting in settings_of(Retry).items():
+            if not setting.takes(value := getattr(self, name)):
+                raise ConfigError(f"Retry: {name}={value!r}, but it must be {setting.allowed}")
+        if self.max_backoff_ms < self.backoff_ms:
+            raise ConfigError(
+                f"Retry: max_backoff_ms={self.max_backoff_ms}, but it must be at least backoff_ms "
+                f"({self.backoff_ms})"
+            )
 
     def delay_ms(self, attempt: int, error: BaseException) -> float | None:
         """Milliseconds to wait after try number ``attempt`` (from 1) failed; None: do not try again."""
@@ -57,15 +65,10 @@ class Retry:
         return delay * random.uniform(1.0 - self.jitter, 1.0 + self.jitter)
 
 
-def _require(holds: bool, name: str, value: object, allowed: str) -> None:
-    if not holds:
-        raise ConfigError(f"Retry: {name}={value!r}, but it must be {allowed}")
-
-
-def _require_numbers(retry: Retry, names: tuple[str, ...], kind: Any, allowed: str) -> None:
-    for name in names:
-        value = getattr(retry, name)
-        _require(isinstance(value, kind) and not isinstance(value, bool), name, value, allowed)
+def settings_table() -> str:
+    """Table of docs/service.md."""
+    table = markdown(settings_of(Retry).values(), SERVICE)
+    return table.replace("(<class 'Exception'>,)", "(Exception,)")
 
 
 #: One try, no second one.

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING
 
 from ..errors import ConsumerError
 from ._handlers import Handler, SendDeadLetter
-from ._key_queue import PartitionQueues
-from ._queues import Outcome, QueueScheduler
+from ._queues import Outcome, PartitionQueues, QueueScheduler
 from ._threads import DaemonThreads
 
 if TYPE_CHECKING:
@@ -25,33 +25,33 @@ CLOSE_TIMEOUT_S = 1.0
 log = logging.getLogger("kohort.consumer.service")
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class RunningHandler:
     """Feeds one handler. Calls ``pause`` for a partition with many waiting records, and later ``resume``.
 
     Each partition pauses by itself, so that a slow one delays no others.
     """
 
-    def __init__(
-        self,
-        handler: Handler,
-        *,
-        done: Callable[[Record], None],
-        send: SendDeadLetter,
-        on_failure: Callable[[Exception], None],
-        pause: Callable[[TopicPartition], None],
-        resume: Callable[[TopicPartition], None],
-    ) -> None:
-        self.handler = handler
-        self.finished = 0
+    handler: Handler
+    _: KW_ONLY
+    done: Callable[[Record], None]
+    send: SendDeadLetter
+    on_failure: Callable[[Exception], None]
+    pause: Callable[[TopicPartition], None]
+    resume: Callable[[TopicPartition], None]
+    finished: int = 0
+    queues: QueueScheduler = field(init=False)
+    _expects_keys: bool = field(init=False)
+    _most_records: int = field(init=False)
+    _most_bytes: int = 0
+    _threads: DaemonThreads | None = None
+
+    def __post_init__(self) -> None:
+        handler = self.handler
         self._expects_keys = handler.lanes == "key"
         self._most_records = max(MIN_BACKLOG, 4 * max(handler.concurrency, handler.batch))
-        self._most_bytes = 0
-        self._done = done
-        self._pause = pause
-        self._resume = resume
-        self._send = send
-        self._on_failure = on_failure
-        self._threads = None if handler.is_async else _threads(handler)
+        if not handler.is_async:
+            self._threads = DaemonThreads(handler.concurrency, f"kohort-{handler.name}")
         self.queues = QueueScheduler(
             self._run,
             key_of=handler.key_of,
@@ -71,7 +71,7 @@ class RunningHandler:
             return
         if held.records > self._most_records or held.bytes > most_bytes:
             held.paused = True
-            self._pause(partition)
+            self.pause(partition)
 
     def _look_for_missing_keys(self, records: list[Record]) -> None:
         """Warn once about records without keys: whether producers set them shows only in their records."""
@@ -121,14 +121,14 @@ class RunningHandler:
             self._threads.close()
 
     def _run(self, records: list[Record], attempt: int) -> Awaitable[Outcome]:
-        return self.handler.run(records, attempt, self._threads, self._send)
+        return self.handler.run(records, attempt, self._threads, self.send)
 
     def _finish(self, record: Record, held: PartitionQueues) -> None:
-        self._done(record)
+        self.done(record)
         self.finished += 1
         if held.paused and 2 * held.records <= self._most_records and 2 * held.bytes <= self._most_bytes:
             held.paused = False
-            self._resume(held.partition)
+            self.resume(held.partition)
 
     def _failed(self, error: BaseException) -> None:
         if not isinstance(error, Exception):
@@ -136,8 +136,4 @@ class RunningHandler:
             what = "was cancelled from outside" if cancelled else f"raised {type(error).__name__}"
             cause, error = error, ConsumerError(f"handler {self.handler.name} {what}")
             error.__cause__ = cause
-        self._on_failure(error)
-
-
-def _threads(handler: Handler) -> DaemonThreads:
-    return DaemonThreads(handler.concurrency, f"kohort-{handler.name}")
+        self.on_failure(error)

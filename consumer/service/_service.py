@@ -44,49 +44,21 @@ class ConsumerService:
     ``drain_timeout_ms`` to finish, what is done is committed, then the partitions are released. The same
     happens at a stop.
 
-    ``health_port`` (None: off, 0: any free one) serves /healthz (200 while there is progress), /readyz (200
-    while there is, and the member has joined and is not stopping) and /metrics. ``stalled_after_ms`` is how
-    long work may wait without any being finished before both turn red. ``tracing`` makes an OpenTelemetry
-    span for each call of a handler (extra "tracing").
-
-    ``backlog_max_bytes`` bounds the records that are with handlers or wait for them. Each partition has an
-    equal share, at which its delivery pauses until half of it is done; others go on.
-
-    All other keyword arguments are settings of :class:`~kohort.consumer.AsyncGroupConsumer`; ``bootstrap``
-    and ``group`` are required (or ``bootstrap_servers`` and ``group_id``). Raises ConfigError for wrong ones.
+    Its own settings are in the table of docs/service.md; all other keyword arguments are settings of
+    :class:`~kohort.consumer.AsyncGroupConsumer`. ``bootstrap`` and ``group`` are required (or
+    ``bootstrap_servers`` and ``group_id``). Raises ConfigError for wrong ones.
     """
 
-    def __init__(
-        self,
-        *,
-        drain_timeout_ms: int | None = None,
-        backlog_max_bytes: int = 67_108_864,
-        health_host: str = "127.0.0.1",
-        health_port: int | None = None,
-        stalled_after_ms: int = 60_000,
-        tracing: bool = False,
-        **config: Any,
-    ) -> None:
-        from ._options import check_consumer, check_own, drain_ms  # pydantic comes with them
+    def __init__(self, **settings: Any) -> None:
+        from ._options import ServiceSettings, check_consumer, check_own, drain_ms  # pydantic comes with them
 
-        own = check_own(
-            {
-                "drain_timeout_ms": drain_timeout_ms,
-                "backlog_max_bytes": backlog_max_bytes,
-                "health_host": health_host,
-                "health_port": health_port,
-                "stalled_after_ms": stalled_after_ms,
-                "tracing": tracing,
-            }
-        )
-        self._config = config
-        checked = check_consumer(config)
+        names = ServiceSettings.model_fields.keys() & settings
+        self._own = own = check_own({name: settings.pop(name) for name in names})
+        self._config = settings
+        checked = check_consumer(settings)
         self.group = checked.group
-        self._backlog_max_bytes = own.backlog_max_bytes
         self._drain_timeout_ms = drain_ms(own.drain_timeout_ms, checked.rebalance_ms)
         self._health_address = None if own.health_port is None else (own.health_host, own.health_port)
-        self._stalled_after_ms = own.stalled_after_ms
-        self._tracing = own.tracing
         self._handlers: list[Handler] = []
         self._lifespans: list[Lifespan] = []
         self._provided: dict[type, Any] = {}
@@ -262,15 +234,15 @@ class ConsumerService:
             self._loop = self._engine = self._starting = self._stop_reason = self.health_port = None
 
     async def _serve(self, handlers: list[Handler]) -> None:
-        progress = Progress(self._stalled_after_ms)
+        progress = Progress(self._own.stalled_after_ms)
         self._engine = engine = Engine(
             handlers,
             config=self._config,
             drain_timeout_ms=self._drain_timeout_ms,
-            backlog_max_bytes=self._backlog_max_bytes,
+            backlog_max_bytes=self._own.backlog_max_bytes,
             progress=progress,
             once=self._once,
-            tracing=self._tracing,
+            tracing=self._own.tracing,
         )
         if self._stop_reason is not None:
             return
@@ -335,12 +307,10 @@ class ConsumerService:
 
     @property
     def topics(self) -> list[str]:
-        """All topics that are read."""
         return [topic for handler in self._handlers for topic in handler.topics]
 
     @property
     def dead_letter_topics(self) -> list[str]:
-        """All dead-letter topics."""
         return sorted({handler.dead_letter for handler in self._handlers if handler.dead_letter is not None})
 
     @property

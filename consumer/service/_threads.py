@@ -12,23 +12,24 @@ import queue
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from ...client.pool import SURROUNDINGS
 
 
+@dataclass(slots=True, eq=False)
 class _Call:
-    """A function to be called in a thread, for a task that waits for ``future``."""
+    """A function to be called in a thread, for a task that waits for ``future``.
 
-    __slots__ = ("context", "function", "future", "loop")
+    That gets result and error as its result, because a future takes no StopIteration for an error.
+    """
 
-    def __init__(self, function: Callable[[], Any]) -> None:
-        self.function = function
-        self.context = contextvars.copy_context()
-        self.loop = asyncio.get_running_loop()
-        #: Result and error: as a result, because a future takes no StopIteration for an error.
-        self.future: asyncio.Future[tuple[Any, BaseException | None]] = self.loop.create_future()
+    function: Callable[[], Any]
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[tuple[Any, BaseException | None]]
+    context: contextvars.Context = field(default_factory=contextvars.copy_context)
 
 
 class DaemonThreads:
@@ -49,7 +50,8 @@ class DaemonThreads:
         """
         if (elsewhere := SURROUNDINGS.get().in_thread) is not None:
             return await elsewhere(self, self._most, partial(contextvars.copy_context().run, function))
-        call = _Call(function)
+        loop = asyncio.get_running_loop()
+        call = _Call(function, loop, loop.create_future())
         self._under_way += 1
         if len(self._threads) < min(self._under_way, self._most):
             name = f"{self._name}_{len(self._threads)}"

@@ -4,6 +4,9 @@ from typing import Final
 
 from ...offsets_topic import GroupDeleted, GroupStored
 from ...protocol import ApiKey, ErrorCode
+from ...protocol.messages.heartbeat import HeartbeatResponse
+from ...protocol.messages.leave_group import LeaveGroupResponse
+from ...protocol.messages.sync_group import SyncGroupResponse
 from ..engine.shard import Api, Kind, Waits
 from ..groups import Groups
 from . import describe, heartbeat, join, leave, rebalance, sync
@@ -14,11 +17,18 @@ from .group import JOIN, SESSION, SYNC
 CLASSIC: Final[Kind[Groups]] = Kind(
     apis={
         ApiKey.JOIN_GROUP: Api(join.handle_join, join.refusal),
-        ApiKey.SYNC_GROUP: Api(sync.handle_sync, sync.refusal, while_loading=ErrorCode.REBALANCE_IN_PROGRESS),
-        ApiKey.HEARTBEAT: Api(
-            heartbeat.handle_heartbeat, heartbeat.refusal, Waits.NEVER, while_loading=ErrorCode.NONE
+        ApiKey.SYNC_GROUP: Api(
+            sync.handle_sync,
+            lambda _request, error: SyncGroupResponse(0, error),
+            while_loading=ErrorCode.REBALANCE_IN_PROGRESS,
         ),
-        ApiKey.LEAVE_GROUP: Api(leave.handle_leave, leave.refusal),
+        ApiKey.HEARTBEAT: Api(
+            heartbeat.handle_heartbeat,
+            lambda _request, error: HeartbeatResponse(0, error),
+            Waits.NEVER,
+            ErrorCode.NONE,
+        ),
+        ApiKey.LEAVE_GROUP: Api(leave.handle_leave, lambda _request, error: LeaveGroupResponse(0, error)),
         ApiKey.DESCRIBE_GROUPS: Api(describe.handle_describe, describe.refusal),
     },
     applies={

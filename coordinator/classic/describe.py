@@ -22,7 +22,6 @@ _NOT_FOUND_VERSION: Final = 6
 
 
 def split_describe(body: Any) -> list[GroupRequest]:
-    """One request for each group of a DescribeGroups body."""
     with_operations = bool(body.include_authorized_operations)
     repeats = Repeats()
     return [
@@ -36,7 +35,7 @@ def split_describe(body: Any) -> list[GroupRequest]:
 def handle_describe(shard: GroupShard, request: Request, _now_ms: int) -> None:
     """The group as it is now; metadata of members only when Stable."""
     if request.body.error:
-        shard.reply(request, refusal(request, request.body.error))
+        shard.refuse(request, request.body.error)
         return
     group = find(shard, request.body.group_id)
     if group is None:
@@ -65,7 +64,6 @@ def handle_describe(shard: GroupShard, request: Request, _now_ms: int) -> None:
 
 
 def refusal(request: Request, error: int) -> DescribedGroup:
-    """The answer for a group that cannot be described."""
     return DescribedGroup(error, group_id=request.body.group_id)
 
 

@@ -6,7 +6,7 @@ Everything in these objects may be lost with the process; what must not be lost 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final, TypeAlias
 
 from ...offsets_topic import GroupDeleted, GroupStored, Record, StoredMember
@@ -73,13 +73,12 @@ class RebalanceTrace:
     joined_ms: int | None = None
 
     def add(self, cause: Cause) -> None:
-        """Another reason why it takes as long as it does."""
         if len(self.causes) < _MAX_CAUSES:
             self.causes.append(cause)
 
-    def cause(self) -> str:
-        """All reasons, each once."""
-        return "; ".join(dict.fromkeys(cause.text for cause in self.causes))
+    def cause(self) -> Cause:
+        """The first reason, with the words of all."""
+        return replace(self.causes[0], text="; ".join(dict.fromkeys(cause.text for cause in self.causes)))
 
 
 @dataclass(slots=True, eq=False)
@@ -230,7 +229,6 @@ class ClassicGroup:
         return _NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 
     def supports(self, protocol_type: str, names: Iterable[str]) -> bool:
-        """Return whether a member with these protocols can be in the group."""
         if self.state is GroupState.EMPTY:
             return bool(protocol_type) and any(True for _ in names)
         if protocol_type != self.protocol_type:
@@ -263,7 +261,6 @@ class ClassicGroup:
             self.leader_id = next(iter(self.members), None)
 
     def set_protocols(self, member: Member, protocols: Protocols) -> None:
-        """Replace what a member offers."""
         self._count(member.protocols, -1)
         member.protocols = protocols
         self._count(protocols, 1)

@@ -18,7 +18,7 @@ from ..events import CauseKind, quoted
 from ..groups import GroupShard
 from ..settings import NEW_MEMBER_JOIN_TIMEOUT_MS
 from .group import SESSION, find, live
-from .members import about, fence, name_of, note_unused, remove_member
+from .members import about, name_of, note_unused, refuse_sender, remove_member
 from .rebalance import maybe_complete_join, rebalance_or_complete
 
 # the two answers that nearly all get
@@ -33,7 +33,7 @@ def handle_heartbeat(shard: GroupShard, request: Request, now_ms: int) -> None:
     body = request.body
     group_id, member_id = body.group_id, body.member_id
     if not group_id:
-        shard.reply(request, refusal(request, ErrorCode.INVALID_GROUP_ID))
+        shard.refuse(request, ErrorCode.INVALID_GROUP_ID)
         return
     group = find(shard, group_id)
     if group is None:
@@ -43,17 +43,11 @@ def handle_heartbeat(shard: GroupShard, request: Request, now_ms: int) -> None:
         if not error and body.generation_id != group.generation:
             error = ErrorCode.ILLEGAL_GENERATION
     if group is None or error:
-        fence(shard, group, request, member_id, body.group_instance_id, error)
-        shard.reply(request, refusal(request, error))
+        refuse_sender(shard, group, request, error)
         return
     timeout_ms = group.members[member_id].session_timeout_ms
     shard.timers.start((SESSION, group_id, member_id), now_ms + timeout_ms)
     shard.reply(request, _REJOIN if group.state is _PREPARING else _ALIVE)
-
-
-def refusal(_request: Request, error: int) -> HeartbeatResponse:
-    """A Heartbeat answer that is an error and nothing else."""
-    return HeartbeatResponse(0, error)
 
 
 def on_session_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:

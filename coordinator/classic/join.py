@@ -9,6 +9,7 @@ told what is wrong, given an id, or parked.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from ...protocol import ErrorCode
@@ -25,13 +26,14 @@ from .members import (
     add_member,
     add_pending,
     answer_join_error,
-    fence,
     name_of,
     park_join,
+    refuse_sender,
     remove_member,
     remove_pending,
     requested_protocols,
     restart_session,
+    sender,
     update_member,
 )
 from .rebalance import joined, maybe_complete_join, prepare, rebalance_or_complete
@@ -56,7 +58,7 @@ def handle_join(shard: GroupShard, request: Request, now_ms: int) -> None:
     if group is not None:
         _join(shard, group, request, now_ms)
     elif body.member_id:
-        _fence(shard, None, request, ErrorCode.UNKNOWN_MEMBER_ID)
+        refuse_sender(shard, None, request, ErrorCode.UNKNOWN_MEMBER_ID)
     else:
         group = ClassicGroup(body.group_id, state_timestamp_ms=now_ms)
         shard.state.groups[body.group_id] = group
@@ -67,7 +69,6 @@ def handle_join(shard: GroupShard, request: Request, now_ms: int) -> None:
 
 
 def refusal(request: Request, error: int) -> JoinGroupResponse:
-    """A JoinGroup answer that is an error and nothing else."""
     return join_failed(request.version, error, request.body.member_id)
 
 
@@ -100,31 +101,16 @@ def _unacceptable(shard: GroupShard, request: Request) -> tuple[ErrorCode, str]:
 
 def _refuse(shard: GroupShard, request: Request, error: int, why: str) -> None:
     _note_refused(shard, request, error, why)
-    shard.reply(request, refusal(request, error))
+    shard.refuse(request, error)
 
 
 def _note_refused(shard: GroupShard, request: Request, error: int, why: str) -> None:
-    body, context = request.body, request.context
-    if not body.group_id:
-        return
-    group = find(shard, body.group_id)
-    shard.tell(
-        JoinRefused(
-            body.group_id,
-            generation=-1 if group is None else group.generation,
-            cause=why,
-            member=body.member_id,
-            instance_id=body.group_instance_id,
-            client_id=context.client_id,
-            client_host=context.client_host,
-            error_code=error,
-        )
-    )
-
-
-def _fence(shard: GroupShard, group: ClassicGroup | None, request: Request, error: int) -> None:
-    fence(shard, group, request, request.body.member_id, request.body.group_instance_id, error)
-    shard.reply(request, refusal(request, error))
+    body = request.body
+    if body.group_id:
+        group = find(shard, body.group_id)
+        cause = sender(request, why, body.member_id, body.group_instance_id)
+        generation = -1 if group is None else group.generation
+        shard.tell(cause.event(JoinRefused, body.group_id, generation, error_code=error))
 
 
 def _join(shard: GroupShard, group: ClassicGroup, request: Request, now_ms: int) -> None:
@@ -143,7 +129,7 @@ def _join(shard: GroupShard, group: ClassicGroup, request: Request, now_ms: int)
     else:
         error = group.check_member(body.member_id, body.group_instance_id)
         if error:
-            _fence(shard, group, request, error)
+            refuse_sender(shard, group, request, error)
         else:
             _rejoin(shard, group, group.members[body.member_id], request, now_ms)
 
@@ -245,8 +231,7 @@ def _cause(member: Member, kind: CauseKind, what: str, request: Request, *, lead
     who = f"leader {quoted(member.member_id)}" if leads else name_of(member)
     reason = getattr(request.body, "reason", None)
     text = f"{who} {what}" + (f" ({quoted(reason)})" if reason else "")
-    context = request.context
-    return Cause(text, kind, member.member_id, member.instance_id, context.client_id, context.client_host)
+    return replace(sender(request, text, member.member_id, member.instance_id), kind=kind)
 
 
 def _inconsistent(group: ClassicGroup, request: Request) -> str:

@@ -31,7 +31,7 @@ def handle_leave(shard: GroupShard, request: Request, now_ms: int) -> None:
     """Remove each member that is named; if the group became empty the answer waits for that record."""
     body = request.body
     if not body.group_id:
-        shard.reply(request, refusal(request, ErrorCode.INVALID_GROUP_ID))
+        shard.refuse(request, ErrorCode.INVALID_GROUP_ID)
         return
     group = find(shard, body.group_id)
     leavers = _leavers(request)
@@ -43,7 +43,7 @@ def handle_leave(shard: GroupShard, request: Request, now_ms: int) -> None:
     for leaver in leavers:
         error, gone = _leave(shard, group, leaver)
         if error:
-            fence(shard, group, request, leaver.member_id, leaver.instance_id, error)
+            fence(shard, group, request, error, leaver.member_id, leaver.instance_id)
         cause = cause or gone
         outcomes.append(_outcome(leaver, error))
     ticket = shard.last_ticket
@@ -52,11 +52,6 @@ def handle_leave(shard: GroupShard, request: Request, now_ms: int) -> None:
     else:
         maybe_complete_join(shard, group, now_ms)
     shard.reply_after(ticket, request, _reply(request, outcomes))
-
-
-def refusal(_request: Request, error: int) -> LeaveGroupResponse:
-    """A LeaveGroup answer that is an error for the whole request."""
-    return LeaveGroupResponse(0, error)
 
 
 def _leavers(request: Request) -> list[_Leaver]:

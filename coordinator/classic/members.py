@@ -21,7 +21,6 @@ _MAX_NAMES = 3
 
 
 def requested_protocols(request: Request) -> Protocols:
-    """The protocols of a JoinGroup."""
     return tuple((protocol.name, protocol.metadata or b"") for protocol in request.body.protocols)
 
 
@@ -52,17 +51,8 @@ def add_member(
     group.add(member, request.body.protocol_type)
     park_join(shard, group, member, request)
     restart_session(shard, group, member, now_ms, NEW_MEMBER_JOIN_TIMEOUT_MS)
-    shard.tell(
-        MemberJoined(
-            group.group_id,
-            generation=group.generation,
-            cause=f"{name_of(member)} joined",
-            member=member_id,
-            instance_id=member.instance_id,
-            client_id=member.client_id,
-            client_host=member.client_host,
-        )
-    )
+    joined = about(member, CauseKind.JOIN, f"{name_of(member)} joined")
+    shard.tell(joined.event(MemberJoined, group.group_id, group.generation))
     return member
 
 
@@ -83,11 +73,10 @@ def remove_member(shard: GroupShard, group: ClassicGroup, member: Member, cause:
     shard.timers.cancel((SESSION, group.group_id, member.member_id))
     group.remove(member)
     gone = about(member, cause.kind, cause.text)
-    shard.tell(MemberGone(group.group_id, generation=group.generation, **gone.fields()))
+    shard.tell(gone.event(MemberGone, group.group_id, group.generation))
 
 
 def about(member: Member, kind: CauseKind, text: str) -> Cause:
-    """A cause that is about a member."""
     return Cause(text, kind, member.member_id, member.instance_id, member.client_id, member.client_host)
 
 
@@ -108,30 +97,32 @@ def name_of(member: Member) -> str:
     return f"static member {quoted(member.instance_id)}"
 
 
+def sender(request: Request, text: str, member_id: str, instance_id: str | None) -> Cause:
+    """A cause that is about the sender of a request, and who it says to be."""
+    context = request.context
+    return Cause(text, CauseKind.OTHER, member_id, instance_id, context.client_id, context.client_host)
+
+
 def fence(
     shard: GroupShard,
     group: ClassicGroup | None,
     request: Request,
+    error: int,
     member_id: str,
     instance_id: str | None,
-    error: int,
 ) -> None:
     """Tell that a request's sender did not pass for a member."""
-    context = request.context
-    generation = getattr(request.body, "generation_id", -1)
-    shard.tell(
-        MemberFenced(
-            request.body.group_id,
-            generation=-1 if group is None else group.generation,
-            cause=why_refused(group, member_id, instance_id, generation, error),
-            member=member_id,
-            instance_id=instance_id,
-            client_id=context.client_id,
-            client_host=context.client_host,
-            error_code=error,
-            api=ApiKey(request.api_key).name,
-        )
-    )
+    body = request.body
+    why = why_refused(group, member_id, instance_id, getattr(body, "generation_id", -1), error)
+    cause = sender(request, why, member_id, instance_id)
+    generation, api = -1 if group is None else group.generation, ApiKey(request.api_key).name
+    shard.tell(cause.event(MemberFenced, body.group_id, generation, error_code=error, api=api))
+
+
+def refuse_sender(shard: GroupShard, group: ClassicGroup | None, request: Request, error: int) -> None:
+    """Refuse a request whose sender does not pass for a member, and tell it."""
+    fence(shard, group, request, error, request.body.member_id, request.body.group_instance_id)
+    shard.refuse(request, error)
 
 
 def add_pending(
@@ -171,7 +162,6 @@ def park_join(shard: GroupShard, group: ClassicGroup, member: Member, request: R
 
 
 def answer_join(shard: GroupShard, group: ClassicGroup, member: Member, reply: JoinGroupResponse) -> None:
-    """Answer the member's parked JoinGroup, if there is one."""
     request = member.parked_join
     if request is not None:
         member.parked_join = None

@@ -25,7 +25,7 @@ from ..events import (
     RebalanceCompleted,
     RebalanceStarted,
 )
-from ..groups import CONSUMER, GroupShard
+from ..groups import GroupShard
 from ..replies import protocol_told
 from .group import JOIN, SYNC, ClassicGroup, Member, RebalanceTrace, find, live
 from .members import answer_join, answer_join_error, answer_sync, late, remove_member, restart_session
@@ -49,8 +49,11 @@ def prepare(shard: GroupShard, group: ClassicGroup, cause: Cause, now_ms: int) -
     keep arriving, so that a service starting many processes has one rebalance and not many.
     """
     if group.state is GroupState.COMPLETING_REBALANCE:
-        _note_abandoned(shard, group, cause)
-        _abandon_assignment(shard, group, now_ms)
+        members = len(group.members)
+        shard.tell(cause.event(GenerationAbandoned, group.group_id, group.generation, members=members))
+        for member in group.members.values():
+            member.assignment = b""
+        _answer_syncs(shard, group, ErrorCode.REBALANCE_IN_PROGRESS, now_ms)
     _trace(shard, group, cause, now_ms)
     group.pending_sync.clear()
     shard.timers.cancel((SYNC, group.group_id))
@@ -145,9 +148,7 @@ def set_assignment(
 
 def fail_assignment(shard: GroupShard, group: ClassicGroup, error: ErrorCode, now_ms: int) -> None:
     """The assignment could not be written: tell those that wait for it, and start over."""
-    for member in group.members.values():
-        if answer_sync(shard, member, SyncGroupResponse(0, error)):
-            restart_session(shard, group, member, now_ms)
+    _answer_syncs(shard, group, error, now_ms)
     text = f"the assignment could not be written: {error.name}"
     prepare(shard, group, Cause(text, CauseKind.NOT_WRITTEN), now_ms)
 
@@ -187,7 +188,7 @@ def _remove_late(
 
 
 def _trace(shard: GroupShard, group: ClassicGroup, cause: Cause, now_ms: int) -> None:
-    shard.tell(RebalanceStarted(group.group_id, generation=group.generation, **cause.fields()))
+    shard.tell(cause.event(RebalanceStarted, group.group_id, group.generation))
     if group.trace is None:
         settled = owners(member for member in group.members.values() if not member.is_new)
         before, group.leaving = {**settled, **(group.leaving or {})}, None
@@ -196,21 +197,9 @@ def _trace(shard: GroupShard, group: ClassicGroup, cause: Cause, now_ms: int) ->
         group.trace.add(cause)
 
 
-def _note_abandoned(shard: GroupShard, group: ClassicGroup, cause: Cause) -> None:
-    shard.tell(
-        GenerationAbandoned(
-            group.group_id,
-            generation=group.generation,
-            members=len(group.members),
-            **cause.fields(),
-        )
-    )
-
-
-def _abandon_assignment(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
+def _answer_syncs(shard: GroupShard, group: ClassicGroup, error: ErrorCode, now_ms: int) -> None:
     for member in group.members.values():
-        member.assignment = b""
-        if answer_sync(shard, member, SyncGroupResponse(0, ErrorCode.REBALANCE_IN_PROGRESS)):
+        if answer_sync(shard, member, SyncGroupResponse(0, error)):
             restart_session(shard, group, member, now_ms)
 
 
@@ -253,13 +242,12 @@ def _note_end(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
     group.settled_members = len(group.members)
     if trace is None:
         return
-    first = trace.causes[0]
     joined_ms = now_ms if trace.joined_ms is None else trace.joined_ms
     shard.tell(
-        RebalanceCompleted(
+        trace.cause().event(
+            RebalanceCompleted,
             group.group_id,
-            generation=group.generation,
-            **first.fields() | {"cause": trace.cause()},
+            group.generation,
             leader=group.leader_id or "",
             members=len(group.members),
             members_before=trace.members_before,
@@ -272,11 +260,6 @@ def _note_end(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
             after=owners(group.members.values()),
         )
     )
-
-
-def empty_assignment_for(group: ClassicGroup) -> bytes:
-    """The assignment of a member to whom the leader gave nothing."""
-    return EMPTY_ASSIGNMENT if group.protocol_type == CONSUMER else b""
 
 
 def activate(shard: GroupShard, now_ms: int) -> None:

@@ -8,6 +8,7 @@ is running. Changed means that another protocol would be chosen or that it subsc
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 
@@ -20,7 +21,7 @@ from ..engine.readiness import append_error
 from ..events import Cause, CauseKind, MemberReplaced, quoted
 from ..groups import CONSUMER, GroupShard
 from ..replies import protocol_told
-from .group import SESSION, ClassicGroup, Member, Protocols, live
+from .group import SESSION, ClassicGroup, Member, live
 from .members import (
     about,
     answer_join,
@@ -37,18 +38,6 @@ _SKIP_ASSIGNMENT_VERSION = 9
 
 
 @dataclass(slots=True)
-class _Former:
-    """A replaced member as it was, to undo the replacement."""
-
-    member_id: str
-    client_id: str
-    client_host: str
-    protocols: Protocols
-    session_timeout_ms: int
-    rebalance_timeout_ms: int
-
-
-@dataclass(slots=True)
 class _Replacement:
     """A replacement whose record is being written. ``former_leader`` is the leader's id before."""
 
@@ -56,7 +45,7 @@ class _Replacement:
     generation: int
     member_id: str
     request: Request
-    former: _Former
+    former: Member
     former_leader: str
 
     def settled(self, shard: GroupShard, error: ErrorCode, now_ms: int) -> None:
@@ -106,14 +95,8 @@ def replace_static_member(
 ) -> None:
     """Give the known instance id its new member id, then rebalance only if something changed."""
     member = group.members[group.static_members[request.body.group_instance_id]]
-    former = _Former(
-        member.member_id,
-        member.client_id,
-        member.client_host,
-        member.protocols,
-        member.session_timeout_ms,
-        member.rebalance_timeout_ms,
-    )
+    # as it was, to undo the replacement
+    former = copy(member)
     former_leader = group.leader_id or ""
     topics_before = _interest(group, member)
     answer_join_error(shard, group, member, ErrorCode.FENCED_INSTANCE_ID, member.member_id)
@@ -124,18 +107,9 @@ def replace_static_member(
     member.client_host = request.context.client_host
     restart_session(shard, group, member, now_ms)
     park_join(shard, group, member, request)
-    shard.tell(
-        MemberReplaced(
-            group.group_id,
-            generation=group.generation,
-            cause=f"rejoin of {_came_back(member, former)}",
-            member=member_id,
-            instance_id=member.instance_id,
-            client_id=member.client_id,
-            client_host=member.client_host,
-            old_member=former.member_id,
-        )
-    )
+    back = about(member, CauseKind.JOIN, f"rejoin of {_came_back(member, former)}")
+    old_id = former.member_id
+    shard.tell(back.event(MemberReplaced, group.group_id, group.generation, old_member=old_id))
     if group.state is GroupState.PREPARING_REBALANCE:
         maybe_complete_join(shard, group, now_ms)
         return
@@ -162,12 +136,12 @@ def _interest(group: ClassicGroup, member: Member) -> frozenset[str] | bytes:
     return metadata
 
 
-def _cause(member: Member, former: _Former, *, changed: bool) -> Cause:
+def _cause(member: Member, former: Member, *, changed: bool) -> Cause:
     how = "with other subscriptions" if changed else "before the assignment was known"
     return about(member, CauseKind.CHANGED_SUBSCRIPTION, f"rejoin of {_came_back(member, former)} {how}")
 
 
-def _came_back(member: Member, former: _Former) -> str:
+def _came_back(member: Member, former: Member) -> str:
     who = f"static {quoted(member.instance_id or '')}"
     if member.client_host == former.client_host:
         return who

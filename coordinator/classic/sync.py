@@ -13,10 +13,10 @@ from ...protocol.messages.sync_group import SyncGroupResponse
 from ...statemachine import GroupState
 from ..engine.effects import Request
 from ..engine.readiness import append_error
-from ..groups import GroupShard
-from .group import SYNC, ClassicGroup, Member, find, live
-from .members import fence, park_sync, restart_session
-from .rebalance import empty_assignment_for, fail_assignment, set_assignment
+from ..groups import CONSUMER, GroupShard
+from .group import SYNC, ClassicGroup, find, live
+from .members import park_sync, refuse_sender, restart_session
+from .rebalance import EMPTY_ASSIGNMENT, fail_assignment, set_assignment
 
 #: From this version on the sender must say which protocol it believes in.
 _PROTOCOL_VERSION = 5
@@ -34,11 +34,14 @@ def handle_sync(shard: GroupShard, request: Request, now_ms: int) -> None:
     error = _unacceptable(group, request)
     if group is None or error:
         if error in _FENCED:
-            fence(shard, group, request, body.member_id, body.group_instance_id, error)
-        shard.reply(request, refusal(request, error))
+            refuse_sender(shard, group, request, error)
+        else:
+            shard.refuse(request, error)
         return
     member = group.members[body.member_id]
-    _synced(shard, group, member)
+    group.pending_sync.pop(member.member_id, None)
+    if not group.pending_sync:
+        shard.timers.cancel((SYNC, group.group_id))
     if group.state is GroupState.STABLE:
         # it counts its session from this answer on
         restart_session(shard, group, member, now_ms)
@@ -48,11 +51,6 @@ def handle_sync(shard: GroupShard, request: Request, now_ms: int) -> None:
     park_sync(shard, member, request)
     if member.member_id == group.leader_id and group.staged_generation != group.generation:
         _store(shard, group, body.assignments)
-
-
-def refusal(_request: Request, error: int) -> SyncGroupResponse:
-    """A SyncGroup answer that is an error and nothing else."""
-    return SyncGroupResponse(0, error)
 
 
 def _unacceptable(group: ClassicGroup | None, request: Request) -> ErrorCode:
@@ -79,18 +77,12 @@ def _unacceptable(group: ClassicGroup | None, request: Request) -> ErrorCode:
     return ErrorCode.NONE
 
 
-def _synced(shard: GroupShard, group: ClassicGroup, member: Member) -> None:
-    group.pending_sync.pop(member.member_id, None)
-    if not group.pending_sync:
-        shard.timers.cancel((SYNC, group.group_id))
-
-
 def _store(shard: GroupShard, group: ClassicGroup, assignments: Iterable[Any]) -> None:
     """Make the leader's assignment durable. While one is being written a second is not: what is in the log
     is what the members get.
     """
     given = {entry.member_id: bytes(entry.assignment or b"") for entry in assignments}
-    empty = empty_assignment_for(group)
+    empty = EMPTY_ASSIGNMENT if group.protocol_type == CONSUMER else b""
     chosen = {member_id: given.get(member_id) or empty for member_id in group.members}
     group_id, generation = group.group_id, group.generation
     group.staged_generation = generation

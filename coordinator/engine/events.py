@@ -120,7 +120,6 @@ class EventStream:
         self._news.set()
 
     def offer(self, event: CoordinatorEvent) -> None:
-        """An event has happened."""
         if self._closed or (self._group is not None and event.group != self._group):
             return
         if len(self._waiting) == self._waiting.maxlen:
@@ -139,7 +138,6 @@ class Listeners:
         self._streams: weakref.WeakSet[EventStream] = weakref.WeakSet()
 
     def tell(self, event: CoordinatorEvent) -> None:
-        """Something happened."""
         if self._streams:
             for stream in list(self._streams):
                 stream.offer(event)
@@ -153,6 +151,5 @@ class Listeners:
         return stream
 
     def close(self) -> None:
-        """No more events."""
         for stream in list(self._streams):
             stream.close()

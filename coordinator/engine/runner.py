@@ -12,7 +12,9 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from ...protocol import ErrorCode, KafkaError
 from .effects import Append, Command, Reply, Request
@@ -30,8 +32,7 @@ _LOAD_SLICE: Final = 2_000
 _PROGRESS_MS: Final = 5_000
 
 _TOO_LARGE: Final = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
-#: A ticket and how many records it has.
-_Part: TypeAlias = tuple[int, int]
+_PRODUCER: Final = attrgetter("producer_id", "producer_epoch", "marker")
 
 _UNANSWERED: Final = object()
 
@@ -154,7 +155,6 @@ class ShardRunner(Generic[S]):
             return
 
     def step(self, request: Request) -> None:
-        """Take in a request."""
         self.shard.handle(request, self.clock_ms())
         self._carry_out()
 
@@ -244,40 +244,25 @@ class ShardRunner(Generic[S]):
     def _flush(self) -> None:
         self._flush_due = False
         appends, self._pending = self._pending, []
-        pairs: list[tuple[bytes, bytes | None]] = []
-        parts: list[_Part] = []
-        size = 0
-        first: Append | None = None
-        encode = self.shard.topic.encode
-        for append in appends:
-            try:
-                added, added_size = encode(append.records)
-            except (ValueError, struct.error):
-                # a name or metadata too long or a number too large for the record format: the writes of
-                # other requests must not be lost for it
-                self.shard.append_failed(append.ticket, ErrorCode.UNKNOWN_SERVER_ERROR, self.clock_ms())
-                continue
-            if first is not None and (
-                size + added_size > _BATCH_BYTES
-                # one batch has one producer, and a marker is alone
-                or append.producer_id != first.producer_id
-                or append.producer_epoch != first.producer_epoch
-                or append.marker is not first.marker
-                or append.marker is not None
-            ):
-                self._write(first, pairs, parts)
-                pairs, parts, size, first = [], [], 0, None
-            first = first or append
-            pairs += added
-            parts.append((append.ticket, len(added)))
-            size += added_size
-        if first is not None:
-            self._write(first, pairs, parts)
+        # one batch has one producer, and a marker is alone
+        for (_, _, marker), run in groupby(appends, _PRODUCER):
+            for together in [run] if marker is None else ([each] for each in run):
+                self._write(list(together))
         self._carry_out()
 
-    def _write(self, first: Append, pairs: list[tuple[bytes, bytes | None]], parts: list[_Part]) -> None:
-        """Write one batch for all of these, which are of one producer; one each if it is too large."""
-        now_ms = self.clock_ms()
+    def _write(self, appends: list[Append]) -> None:
+        """Write one batch for all of these, which are of one producer."""
+        now_ms, first = self.clock_ms(), appends[0]
+        records = first.records if len(appends) == 1 else [each for one in appends for each in one.records]
+        try:
+            pairs, size = self.shard.topic.encode(records)
+        except (ValueError, struct.error):
+            # a name or metadata too long, or a number too large for the record format
+            self._refused(appends, ErrorCode.UNKNOWN_SERVER_ERROR, now_ms, some=True)
+            return
+        if size > _BATCH_BYTES and len(appends) > 1:
+            self._refused(appends, ErrorCode.MESSAGE_TOO_LARGE, now_ms, some=True)
+            return
         try:
             offset = self.log.append(
                 self.partition,
@@ -291,18 +276,21 @@ class ShardRunner(Generic[S]):
                 self.log.flush(self.partition)
         except (KafkaError, OSError) as error:
             code = error.code if isinstance(error, KafkaError) else ErrorCode.KAFKA_STORAGE_ERROR
-            if code in _TOO_LARGE and len(parts) > 1:
-                start = 0
-                for part in parts:
-                    self._write(first, pairs[start : start + part[1]], [part])
-                    start += part[1]
-                return
-            for ticket, _ in parts:
-                self.shard.append_failed(ticket, code, now_ms)
+            self._refused(appends, code, now_ms, some=code in _TOO_LARGE)
             return
-        for ticket, count in parts:
-            self.shard.appended(ticket, offset, now_ms)
-            offset += count
+        for append in appends:
+            self.shard.appended(append.ticket, offset, now_ms)
+            offset += len(append.records)
+
+    def _refused(self, appends: list[Append], error: ErrorCode, now_ms: int, *, some: bool) -> None:
+        """Tell the shard. If only ``some`` may be to blame they are halved: the others' must not be lost."""
+        if some and len(appends) > 1:
+            middle = len(appends) // 2
+            self._write(appends[:middle])
+            self._write(appends[middle:])
+        else:
+            for append in appends:
+                self.shard.append_failed(append.ticket, error, now_ms)
 
     def _tell(self, event: CoordinatorEvent) -> None:
         try:

@@ -9,7 +9,6 @@ import asyncio
 import gc
 import time
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
 from typing import Final, Generic, TypeVar
 
 from ...offsets_topic import partition_for
@@ -21,7 +20,7 @@ from .shard import CoordinatorTopic, S, Shard
 
 T = TypeVar("T")
 
-#: Keys whose partition is remembered, and the longest of them: what is asked about need not exist.
+#: Keys whose runner is remembered, and the longest of them: what is asked about need not exist.
 _MAX_REMEMBERED: Final = 50_000
 _MAX_REMEMBERED_KEY: Final = 100
 
@@ -64,14 +63,13 @@ class ShardRuntime(Generic[S]):
         self._linger_ms = linger_ms
         self._on_command = on_command
         self._runners: dict[int, ShardRunner[S]] = {}
-        self._remembered = lru_cache(maxsize=_MAX_REMEMBERED)(partition_for)
+        self._by_key: dict[str, ShardRunner[S]] = {}
 
     def __repr__(self) -> str:
         loading = sum(runner.loading for runner in self._runners.values())
         return f"{len(self._runners)} shards, {loading} of them loading"
 
     def __iter__(self) -> Iterator[ShardRunner[S]]:
-        """The runner of each shard."""
         return iter(self._runners.values())
 
     def open(self) -> None:
@@ -98,6 +96,7 @@ class ShardRuntime(Generic[S]):
         for runner in self:
             runner.close()
         self._runners.clear()
+        self._by_key.clear()
 
     async def load(self, partition: int) -> None:
         """Take on one partition: this broker now leads it."""
@@ -107,6 +106,7 @@ class ShardRuntime(Generic[S]):
 
     def unload(self, partition: int) -> bool:
         """Give one partition up: another broker leads it, or it is gone. Whether it was here."""
+        self._by_key.clear()
         runner = self._runners.pop(partition, None)
         if runner is not None:
             runner.close()
@@ -115,7 +115,7 @@ class ShardRuntime(Generic[S]):
     def submit(self, request: Request) -> None:
         """Take in a request; its answer goes to its handle, before this returns or later."""
         key = self._key_of(request.body)
-        runner = self._runners.get(self.partition_of(key))
+        runner = self._by_key.get(key) or self._runner_of(key)
         if runner is not None and self.started and not runner.loading:
             runner.step(request)
         else:
@@ -156,9 +156,7 @@ class ShardRuntime(Generic[S]):
             runner.wake()
 
     def partition_of(self, key: str) -> int:
-        """The partition of a key."""
-        find = self._remembered if len(key) <= _MAX_REMEMBERED_KEY else partition_for
-        return find(key, self._log.partition_count)
+        return partition_for(key, self._log.partition_count)
 
     async def _waited(self, key: str) -> bool:
         """Wait while the shard of a key loads, within bounds; whether it did."""
@@ -169,7 +167,14 @@ class ShardRuntime(Generic[S]):
         return True
 
     def _runner_of(self, key: str) -> ShardRunner[S] | None:
-        return self._runners.get(self.partition_of(key))
+        runner = self._by_key.get(key)
+        if runner is None:
+            runner = self._runners.get(self.partition_of(key))
+            if runner is not None and len(key) <= _MAX_REMEMBERED_KEY:
+                if len(self._by_key) >= _MAX_REMEMBERED:
+                    self._by_key.clear()
+                self._by_key[key] = runner
+        return runner
 
     def _unready(self, runner: ShardRunner[S] | None) -> Unready:
         if not self.started:

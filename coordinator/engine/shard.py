@@ -66,7 +66,7 @@ def _nothing(_shard: Shard[Any], _now_ms: int) -> None:
 
 
 def _refuse(shard: Shard[Any], request: Request, _now_ms: int) -> None:
-    shard.reply(request, shard.topic.refusal(request, ErrorCode.NOT_COORDINATOR))
+    shard.refuse(request, ErrorCode.NOT_COORDINATOR)
 
 
 #: Every API of a shard that is unloaded.
@@ -135,7 +135,6 @@ class CoordinatorTopic(Generic[S]):
         self.timers = {name: fire for kind in kinds for name, fire in kind.timers.items()}
 
     def refusal(self, request: Request, error: int) -> Any:
-        """The body that answers a request with nothing but an error."""
         return self.apis[request.api_key].refusal(request, error)
 
     def unready_error(self, api_key: int, unready: Unready) -> ErrorCode:
@@ -198,12 +197,11 @@ class Shard(Generic[S]):
         if append.then is not None:
             append.then(error, now_ms)
         for request, _ in append.answers:
-            self.reply(request, self.topic.refusal(request, append_error(error)))
+            self.refuse(request, append_error(error))
         if append.key is not None:
             self._settle(append.key, now_ms)
 
     def advance(self, now_ms: int) -> None:
-        """Fire every timer that is due."""
         while (key := self.timers.pop_due(now_ms)) is not None:
             self.topic.timers[key[0]](self, key, now_ms)
 
@@ -248,7 +246,6 @@ class Shard(Generic[S]):
                 kind.ends_transaction(self.state, producer_id, committed)
 
     def activate(self, now_ms: int) -> None:
-        """Begin to serve: everything is loaded."""
         for kind in self.topic.kinds:
             kind.activate(self, now_ms)
 
@@ -289,8 +286,10 @@ class Shard(Generic[S]):
         self._effects.append(append)
 
     def reply(self, request: Request, body: Any) -> None:
-        """Answer a request."""
         self._effects.append(_new(Reply, (request.handle, body)))
+
+    def refuse(self, request: Request, error: int) -> None:
+        self.reply(request, self.topic.refusal(request, error))
 
     def reply_after(self, ticket: int, request: Request, body: Any) -> None:
         """Answer when all that was appended after ``ticket`` is durable: at once if nothing was."""
@@ -301,7 +300,6 @@ class Shard(Generic[S]):
             self.reply(request, body)
 
     def tell(self, event: CoordinatorEvent) -> None:
-        """Tell that something happened."""
         self._effects.append(event)
 
     def command(self, command: Command) -> None:
@@ -309,7 +307,6 @@ class Shard(Generic[S]):
         self._effects.append(command)
 
     def is_busy(self, key: str) -> bool:
-        """Return whether a write of the key is under way."""
         return key in self._in_flight
 
     def deferred(self) -> list[Request]:
@@ -317,7 +314,6 @@ class Shard(Generic[S]):
         return [request for requests in self._deferred.values() for request in requests]
 
     def records_in_flight(self) -> Iterator[Any]:
-        """Every record that is being written."""
         for append in self._writes.values():
             yield from append.records
 

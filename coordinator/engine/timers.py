@@ -52,7 +52,6 @@ class Timers:
         return None if timer is None else timer.deadline_ms
 
     def start(self, key: TimerKey, deadline_ms: int) -> None:
-        """Start a timer, or restart it if it runs."""
         self._order = order = self._order + 1
         timer = self._by_key.get(key)
         if timer is None:
@@ -67,14 +66,12 @@ class Timers:
             self._sweep()
 
     def cancel(self, key: TimerKey) -> None:
-        """Stop a timer; nothing happens if it does not run."""
         timer = self._by_key.pop(key, None)
         if timer is not None:
             timer.live = False
             self._sweep()
 
     def clear(self) -> None:
-        """Stop all."""
         self._by_key.clear()
         self._heap.clear()
 

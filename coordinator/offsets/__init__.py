@@ -4,6 +4,7 @@ from typing import Final
 
 from ...offsets_topic import OffsetCommitted, OffsetDeleted
 from ...protocol import ApiKey
+from ...protocol.messages.offset_delete import OffsetDeleteResponse
 from ..durable import Durable
 from ..engine.shard import Api, Kind, Waits
 from ..groups import Groups, GroupShard
@@ -26,7 +27,9 @@ OFFSETS: Final[Kind[Groups]] = Kind(
         # what waited could come behind the marker that ends its transaction
         ApiKey.TXN_OFFSET_COMMIT: Api(commit.handle_commit, commit.refusal, Waits.NEVER),
         ApiKey.OFFSET_FETCH: Api(fetch.handle_fetch, fetch.fetch_refusal, Waits.WRITES),
-        ApiKey.OFFSET_DELETE: Api(delete.handle_delete, delete.refusal, Waits.WRITES),
+        ApiKey.OFFSET_DELETE: Api(
+            delete.handle_delete, lambda _request, error: OffsetDeleteResponse(error), Waits.WRITES
+        ),
     },
     applies={
         OffsetCommitted: lambda groups, run, at, producer_id: groups.durable.commit(run, at, producer_id),

@@ -46,7 +46,7 @@ def handle_delete(shard: GroupShard, request: Request, _now_ms: int) -> None:
     delete: OffsetDeleteRequest = request.body
     error = _undeletable(shard, delete.group_id)
     if error:
-        shard.reply(request, refusal(request, error))
+        shard.refuse(request, error)
         return
     group = shard.state.find(delete.group_id)
     known = shard.state.durable.partitions_of(delete.group_id)
@@ -70,11 +70,6 @@ def handle_delete(shard: GroupShard, request: Request, _now_ms: int) -> None:
             shard.tell(OffsetsRemoved(delete.group_id, cause="deleted by request", count=len(records)))
 
     shard.append(delete.group_id, tuple(records), settled, ((request, _delete_reply(delete)),))
-
-
-def refusal(_request: Request, error: int) -> OffsetDeleteResponse:
-    """An OffsetDelete answer that is an error for the whole request."""
-    return OffsetDeleteResponse(error)
 
 
 def _undeletable(shard: GroupShard, group_id: str) -> ErrorCode:

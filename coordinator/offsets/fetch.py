@@ -80,7 +80,7 @@ def handle_fetch(shard: GroupShard, request: Request, _now_ms: int) -> None:
     """Offsets as committed; -1 where there is none. The group need not exist."""
     fetch: FetchRequest = request.body
     if fetch.error:
-        shard.reply(request, fetch_refusal(request, fetch.error))
+        shard.refuse(request, fetch.error)
         return
     topics = fetch.topics if fetch.topics is not None else _all_topics(shard, fetch.group_id)
     fetched = [

@@ -94,10 +94,7 @@ def rebuild(header: BatchHeader, records: bytes, kept: list[RawRecord], horizon_
     if header.codec != Codec.NONE:
         body = compress(header.codec, body)
     changed = header._replace(
-        attributes=attributes,
-        base_timestamp_ms=base_ms,
-        max_timestamp_ms=newest_ms,
-        record_count=len(kept),
+        attributes=attributes, base_timestamp_ms=base_ms, max_timestamp_ms=newest_ms, record_count=len(kept)
     )
     return bytes(seal_batch(changed, body))
 

@@ -6,16 +6,7 @@ from collections.abc import Iterable
 
 from ...protocol import BATCH_OVERHEAD, CorruptBatchError, crc32c_function, read_varint
 from .._indexes import AbortedTransaction
-from ._batch import (
-    CODEC,
-    CONTROL,
-    CRC_END,
-    HEADER,
-    LENGTH_END,
-    NO_OFFSET,
-    TRANSACTIONAL,
-    plain_records,
-)
+from ._batch import CODEC, CONTROL, CRC_END, HEADER, LENGTH_END, NO_OFFSET, TRANSACTIONAL, plain_records
 
 
 class TransactionState:

@@ -70,11 +70,6 @@ def segment_infos(segments: Sequence[Segment], log_end_offset: int, config: LogC
     ]
 
 
-def first_dirty_offset(checkpoint: int, log_start_offset: int, log_end_offset: int) -> int:
-    """Return where the last compaction ended; the log start if that is unknown or impossible."""
-    return checkpoint if log_start_offset <= checkpoint <= log_end_offset else log_start_offset
-
-
 def find_cleanable(
     segments: Sequence[SegmentInfo],
     config: LogConfig,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from ._wire import (
     NO_UUID,
+    NamedTuple,
     _new,
     null_in,
     pack,
@@ -22,10 +23,12 @@ from ._wire import (
 )
 
 _T = Struct(">?")
+_TX = Struct(">?x")
 _B = Struct(">b")
 _H = Struct(">h")
 _I = Struct(">i")
 _II = Struct(">ii")
+_IX = Struct(">ix")
 
 
 class ConsumerGroupDescribeRequest(NamedTuple):
@@ -120,8 +123,7 @@ def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
     write_compact_count(out, group_ids_1)
     for item2 in group_ids_1 or ():
         write_compact_string(out, item2)
-    out += _T.pack(body.include_authorized_operations)
-    out.append(0)
+    out += _TX.pack(body.include_authorized_operations)
 
 
 def read_request(version: int) -> Any:
@@ -351,8 +353,7 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
             if version >= 1:
                 out += _B.pack(item4.member_type)
             out.append(0)
-        out += _I.pack(item2.authorized_operations)
-        out.append(0)
+        out += _IX.pack(item2.authorized_operations)
     out.append(0)
 
 

@@ -17,6 +17,7 @@ from ._wire import (
     malformed,
     null_in,
     pack,
+    read_compact_string,
     read_tags,
     read_uuid,
     skip_tags,
@@ -389,18 +390,14 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
             topic_10: Any = ""
             if version <= 12:
                 size = data[at]
-                at += 1
-                if size > 127:
-                    size, at = long_varint(data, at - 1)
-                size -= 1
-                if size >= 0:
-                    if size > 32767:
-                        raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+                if 0 < size < 128:
                     end = at + size
-                    topic_10 = str(data[at:end], "utf-8")
+                    topic_10 = data[at + 1 : end].decode()
                     at = end
                 else:
-                    raise null_in("FetchRequest.topic")
+                    topic_10, at = read_compact_string(data, at)
+                    if topic_10 is None:
+                        raise null_in("FetchRequest.topic")
             topic_id_11: Any = None
             if version >= 13:
                 topic_id_11 = read_uuid(data[at : at + 16])
@@ -502,18 +499,14 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
             topic_25: Any = ""
             if version <= 12:
                 size = data[at]
-                at += 1
-                if size > 127:
-                    size, at = long_varint(data, at - 1)
-                size -= 1
-                if size >= 0:
-                    if size > 32767:
-                        raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+                if 0 < size < 128:
                     end = at + size
-                    topic_25 = str(data[at:end], "utf-8")
+                    topic_25 = data[at + 1 : end].decode()
                     at = end
                 else:
-                    raise null_in("FetchRequest.topic")
+                    topic_25, at = read_compact_string(data, at)
+                    if topic_25 is None:
+                        raise null_in("FetchRequest.topic")
             topic_id_26: Any = None
             if version >= 13:
                 topic_id_26 = read_uuid(data[at : at + 16])
@@ -540,18 +533,14 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
     else:
         raise null_in("FetchRequest.forgotten_topics_data")
     size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        if size > 32767:
-            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+    if 0 < size < 128:
         end = at + size
-        rack_id_28 = str(data[at:end], "utf-8")
+        rack_id_28 = data[at + 1 : end].decode()
         at = end
     else:
-        raise null_in("FetchRequest.rack_id")
+        rack_id_28, at = read_compact_string(data, at)
+        if rack_id_28 is None:
+            raise null_in("FetchRequest.rack_id")
     cluster_id_29: Any = None
     replica_state_30: Any = None
     tags, at = read_tags(data, at)
@@ -559,18 +548,15 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
         if tag31 == 0:
             at = start
             size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+            if 0 < size < 128:
                 end = at + size
-                cluster_id_29 = str(data[at:end], "utf-8")
+                cluster_id_29 = data[at + 1 : end].decode()
                 at = end
-            else:
+            elif not size:
                 cluster_id_29 = None
+                at += 1
+            else:
+                cluster_id_29, at = read_compact_string(data, at)
             if at != stop:
                 raise malformed("a tagged field of another length than it says")
         elif tag31 == 1 and version >= 15:
@@ -902,18 +888,14 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
             topic_6: Any = ""
             if version <= 12:
                 size = data[at]
-                at += 1
-                if size > 127:
-                    size, at = long_varint(data, at - 1)
-                size -= 1
-                if size >= 0:
-                    if size > 32767:
-                        raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+                if 0 < size < 128:
                     end = at + size
-                    topic_6 = str(data[at:end], "utf-8")
+                    topic_6 = str(data[at + 1 : end], "utf-8")
                     at = end
                 else:
-                    raise null_in("FetchResponse.topic")
+                    topic_6, at = read_compact_string(data, at)
+                    if topic_6 is None:
+                        raise null_in("FetchResponse.topic")
             topic_id_7: Any = None
             if version >= 13:
                 topic_id_7 = read_uuid(data[at : at + 16])
@@ -1064,33 +1046,26 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
                     (node_id_34,) = _I.unpack_from(data, at)
                     at += 4
                     size = data[at]
-                    at += 1
-                    if size > 127:
-                        size, at = long_varint(data, at - 1)
-                    size -= 1
-                    if size >= 0:
-                        if size > 32767:
-                            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+                    if 0 < size < 128:
                         end = at + size
-                        host_35 = str(data[at:end], "utf-8")
+                        host_35 = str(data[at + 1 : end], "utf-8")
                         at = end
                     else:
-                        raise null_in("FetchResponse.host")
+                        host_35, at = read_compact_string(data, at)
+                        if host_35 is None:
+                            raise null_in("FetchResponse.host")
                     (port_36,) = _I.unpack_from(data, at)
                     at += 4
                     size = data[at]
-                    at += 1
-                    if size > 127:
-                        size, at = long_varint(data, at - 1)
-                    size -= 1
-                    if size >= 0:
-                        if size > 32767:
-                            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+                    if 0 < size < 128:
                         end = at + size
-                        rack_37 = str(data[at:end], "utf-8")
+                        rack_37 = str(data[at + 1 : end], "utf-8")
                         at = end
-                    else:
+                    elif not size:
                         rack_37 = None
+                        at += 1
+                    else:
+                        rack_37, at = read_compact_string(data, at)
                     if data[at]:
                         at = skip_tags(data, at)
                     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any
 
-from ._wire import BYTES, NamedTuple, _new, long_varint, malformed, null_in, skip_tags, varint
+from ._wire import BYTES, NamedTuple, _new, null_in, read_compact_string, skip_tags, varint
 
 _H = Struct(">h")
 _I = Struct(">i")
@@ -101,46 +101,35 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
     del version
     del left
     size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        if size > 32767:
-            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+    if 0 < size < 128:
         end = at + size
-        group_id_1 = str(data[at:end], "utf-8")
+        group_id_1 = data[at + 1 : end].decode()
         at = end
     else:
-        raise null_in("HeartbeatRequest.group_id")
+        group_id_1, at = read_compact_string(data, at)
+        if group_id_1 is None:
+            raise null_in("HeartbeatRequest.group_id")
     (generation_id_2,) = _I.unpack_from(data, at)
     at += 4
     size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        if size > 32767:
-            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+    if 0 < size < 128:
         end = at + size
-        member_id_3 = str(data[at:end], "utf-8")
+        member_id_3 = data[at + 1 : end].decode()
         at = end
     else:
-        raise null_in("HeartbeatRequest.member_id")
+        member_id_3, at = read_compact_string(data, at)
+        if member_id_3 is None:
+            raise null_in("HeartbeatRequest.member_id")
     size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        if size > 32767:
-            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+    if 0 < size < 128:
         end = at + size
-        group_instance_id_4 = str(data[at:end], "utf-8")
+        group_instance_id_4 = data[at + 1 : end].decode()
         at = end
-    else:
+    elif not size:
         group_instance_id_4 = None
+        at += 1
+    else:
+        group_instance_id_4, at = read_compact_string(data, at)
     if data[at]:
         at = skip_tags(data, at)
     else:

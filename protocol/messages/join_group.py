@@ -6,7 +6,18 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Any
 
-from ._wire import BYTES, NamedTuple, _new, long_varint, malformed, null_in, skip_tags, too_many, varint
+from ._wire import (
+    BYTES,
+    NamedTuple,
+    _new,
+    long_varint,
+    null_in,
+    read_compact_bytes,
+    read_compact_string,
+    skip_tags,
+    too_many,
+    varint,
+)
 
 _T = Struct(">?")
 _H = Struct(">h")
@@ -205,59 +216,44 @@ def _write_request_classic(out: bytearray, body: Any, version: int) -> None:
 
 def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple[JoinGroupRequest, int]:
     size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        if size > 32767:
-            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+    if 0 < size < 128:
         end = at + size
-        group_id_1 = str(data[at:end], "utf-8")
+        group_id_1 = data[at + 1 : end].decode()
         at = end
     else:
-        raise null_in("JoinGroupRequest.group_id")
+        group_id_1, at = read_compact_string(data, at)
+        if group_id_1 is None:
+            raise null_in("JoinGroupRequest.group_id")
     session_timeout_ms_2, rebalance_timeout_ms_3 = _II.unpack_from(data, at)
     at += 8
     size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        if size > 32767:
-            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+    if 0 < size < 128:
         end = at + size
-        member_id_4 = str(data[at:end], "utf-8")
+        member_id_4 = data[at + 1 : end].decode()
         at = end
     else:
-        raise null_in("JoinGroupRequest.member_id")
+        member_id_4, at = read_compact_string(data, at)
+        if member_id_4 is None:
+            raise null_in("JoinGroupRequest.member_id")
     size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        if size > 32767:
-            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+    if 0 < size < 128:
         end = at + size
-        group_instance_id_5 = str(data[at:end], "utf-8")
+        group_instance_id_5 = data[at + 1 : end].decode()
         at = end
-    else:
+    elif not size:
         group_instance_id_5 = None
+        at += 1
+    else:
+        group_instance_id_5, at = read_compact_string(data, at)
     size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        if size > 32767:
-            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+    if 0 < size < 128:
         end = at + size
-        protocol_type_6 = str(data[at:end], "utf-8")
+        protocol_type_6 = data[at + 1 : end].decode()
         at = end
     else:
-        raise null_in("JoinGroupRequest.protocol_type")
+        protocol_type_6, at = read_compact_string(data, at)
+        if protocol_type_6 is None:
+            raise null_in("JoinGroupRequest.protocol_type")
     size = data[at]
     at += 1
     if size > 127:
@@ -270,29 +266,23 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
         protocols_7: Any = []
         for _ in range(size):
             size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+            if 0 < size < 128:
                 end = at + size
-                name_9 = str(data[at:end], "utf-8")
+                name_9 = data[at + 1 : end].decode()
                 at = end
             else:
-                raise null_in("JoinGroupRequest.name")
+                name_9, at = read_compact_string(data, at)
+                if name_9 is None:
+                    raise null_in("JoinGroupRequest.name")
             size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
+            if 0 < size < 128:
                 end = at + size
-                metadata_10 = bytes(data[at:end])
+                metadata_10 = bytes(data[at + 1 : end])
                 at = end
             else:
-                raise null_in("JoinGroupRequest.metadata")
+                metadata_10, at = read_compact_bytes(data, at)
+                if metadata_10 is None:
+                    raise null_in("JoinGroupRequest.metadata")
             if data[at]:
                 at = skip_tags(data, at)
             else:
@@ -304,18 +294,15 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
     reason_11: Any = None
     if version >= 8:
         size = data[at]
-        at += 1
-        if size > 127:
-            size, at = long_varint(data, at - 1)
-        size -= 1
-        if size >= 0:
-            if size > 32767:
-                raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+        if 0 < size < 128:
             end = at + size
-            reason_11 = str(data[at:end], "utf-8")
+            reason_11 = data[at + 1 : end].decode()
             at = end
-        else:
+        elif not size:
             reason_11 = None
+            at += 1
+        else:
+            reason_11, at = read_compact_string(data, at)
     if data[at]:
         at = skip_tags(data, at)
     else:
@@ -559,63 +546,46 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
     protocol_type_4: Any = None
     if version >= 7:
         size = data[at]
-        at += 1
-        if size > 127:
-            size, at = long_varint(data, at - 1)
-        size -= 1
-        if size >= 0:
-            if size > 32767:
-                raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+        if 0 < size < 128:
             end = at + size
-            protocol_type_4 = str(data[at:end], "utf-8")
+            protocol_type_4 = str(data[at + 1 : end], "utf-8")
             at = end
-        else:
+        elif not size:
             protocol_type_4 = None
+            at += 1
+        else:
+            protocol_type_4, at = read_compact_string(data, at)
     size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        if size > 32767:
-            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+    if 0 < size < 128:
         end = at + size
-        protocol_name_5 = str(data[at:end], "utf-8")
-        at = end
-    elif version >= 7:
-        protocol_name_5 = None
-    else:
-        raise null_in("JoinGroupResponse.protocol_name")
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        if size > 32767:
-            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-        end = at + size
-        leader_6 = str(data[at:end], "utf-8")
+        protocol_name_5 = str(data[at + 1 : end], "utf-8")
         at = end
     else:
-        raise null_in("JoinGroupResponse.leader")
+        protocol_name_5, at = read_compact_string(data, at)
+        if protocol_name_5 is None and not (version >= 7):
+            raise null_in("JoinGroupResponse.protocol_name")
+    size = data[at]
+    if 0 < size < 128:
+        end = at + size
+        leader_6 = str(data[at + 1 : end], "utf-8")
+        at = end
+    else:
+        leader_6, at = read_compact_string(data, at)
+        if leader_6 is None:
+            raise null_in("JoinGroupResponse.leader")
     skip_assignment_7: Any = False
     if version >= 9:
         (skip_assignment_7,) = _T.unpack_from(data, at)
         at += 1
     size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        if size > 32767:
-            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+    if 0 < size < 128:
         end = at + size
-        member_id_8 = str(data[at:end], "utf-8")
+        member_id_8 = str(data[at + 1 : end], "utf-8")
         at = end
     else:
-        raise null_in("JoinGroupResponse.member_id")
+        member_id_8, at = read_compact_string(data, at)
+        if member_id_8 is None:
+            raise null_in("JoinGroupResponse.member_id")
     size = data[at]
     at += 1
     if size > 127:
@@ -628,42 +598,33 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
         members_9: Any = []
         for _ in range(size):
             size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+            if 0 < size < 128:
                 end = at + size
-                member_id_11 = str(data[at:end], "utf-8")
+                member_id_11 = str(data[at + 1 : end], "utf-8")
                 at = end
             else:
-                raise null_in("JoinGroupResponse.member_id")
+                member_id_11, at = read_compact_string(data, at)
+                if member_id_11 is None:
+                    raise null_in("JoinGroupResponse.member_id")
             size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+            if 0 < size < 128:
                 end = at + size
-                group_instance_id_12 = str(data[at:end], "utf-8")
+                group_instance_id_12 = str(data[at + 1 : end], "utf-8")
                 at = end
-            else:
+            elif not size:
                 group_instance_id_12 = None
+                at += 1
+            else:
+                group_instance_id_12, at = read_compact_string(data, at)
             size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
+            if 0 < size < 128:
                 end = at + size
-                metadata_13 = bytes(data[at:end])
+                metadata_13 = bytes(data[at + 1 : end])
                 at = end
             else:
-                raise null_in("JoinGroupResponse.metadata")
+                metadata_13, at = read_compact_bytes(data, at)
+                if metadata_13 is None:
+                    raise null_in("JoinGroupResponse.metadata")
             if data[at]:
                 at = skip_tags(data, at)
             else:

@@ -13,8 +13,8 @@ from ._wire import (
     NamedTuple,
     _new,
     long_varint,
-    malformed,
     null_in,
+    read_compact_string,
     read_uuid,
     skip_tags,
     too_many,
@@ -246,46 +246,35 @@ def _write_request_classic(out: bytearray, body: Any, version: int) -> None:
 
 def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple[OffsetCommitRequest, int]:
     size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        if size > 32767:
-            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+    if 0 < size < 128:
         end = at + size
-        group_id_1 = str(data[at:end], "utf-8")
+        group_id_1 = data[at + 1 : end].decode()
         at = end
     else:
-        raise null_in("OffsetCommitRequest.group_id")
+        group_id_1, at = read_compact_string(data, at)
+        if group_id_1 is None:
+            raise null_in("OffsetCommitRequest.group_id")
     (generation_id_or_member_epoch_2,) = _I.unpack_from(data, at)
     at += 4
     size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        if size > 32767:
-            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+    if 0 < size < 128:
         end = at + size
-        member_id_3 = str(data[at:end], "utf-8")
+        member_id_3 = data[at + 1 : end].decode()
         at = end
     else:
-        raise null_in("OffsetCommitRequest.member_id")
+        member_id_3, at = read_compact_string(data, at)
+        if member_id_3 is None:
+            raise null_in("OffsetCommitRequest.member_id")
     size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        if size > 32767:
-            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+    if 0 < size < 128:
         end = at + size
-        group_instance_id_4 = str(data[at:end], "utf-8")
+        group_instance_id_4 = data[at + 1 : end].decode()
         at = end
-    else:
+    elif not size:
         group_instance_id_4 = None
+        at += 1
+    else:
+        group_instance_id_4, at = read_compact_string(data, at)
     size = data[at]
     at += 1
     if size > 127:
@@ -300,18 +289,14 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
             name_7: Any = ""
             if version <= 9:
                 size = data[at]
-                at += 1
-                if size > 127:
-                    size, at = long_varint(data, at - 1)
-                size -= 1
-                if size >= 0:
-                    if size > 32767:
-                        raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+                if 0 < size < 128:
                     end = at + size
-                    name_7 = str(data[at:end], "utf-8")
+                    name_7 = data[at + 1 : end].decode()
                     at = end
                 else:
-                    raise null_in("OffsetCommitRequest.name")
+                    name_7, at = read_compact_string(data, at)
+                    if name_7 is None:
+                        raise null_in("OffsetCommitRequest.name")
             topic_id_8: Any = None
             if version >= 10:
                 topic_id_8 = read_uuid(data[at : at + 16])
@@ -349,18 +334,15 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
                         )
                         at += 16
                         size = data[at]
-                        at += 1
-                        if size > 127:
-                            size, at = long_varint(data, at - 1)
-                        size -= 1
-                        if size >= 0:
-                            if size > 32767:
-                                raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+                        if 0 < size < 128:
                             end = at + size
-                            committed_metadata_14 = str(data[at:end], "utf-8")
+                            committed_metadata_14 = data[at + 1 : end].decode()
                             at = end
-                        else:
+                        elif not size:
                             committed_metadata_14 = None
+                            at += 1
+                        else:
+                            committed_metadata_14, at = read_compact_string(data, at)
                         if data[at]:
                             at = skip_tags(data, at)
                         else:
@@ -562,18 +544,14 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
             name_4: Any = ""
             if version <= 9:
                 size = data[at]
-                at += 1
-                if size > 127:
-                    size, at = long_varint(data, at - 1)
-                size -= 1
-                if size >= 0:
-                    if size > 32767:
-                        raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+                if 0 < size < 128:
                     end = at + size
-                    name_4 = str(data[at:end], "utf-8")
+                    name_4 = str(data[at + 1 : end], "utf-8")
                     at = end
                 else:
-                    raise null_in("OffsetCommitResponse.name")
+                    name_4, at = read_compact_string(data, at)
+                    if name_4 is None:
+                        raise null_in("OffsetCommitResponse.name")
             topic_id_5: Any = None
             if version >= 10:
                 topic_id_5 = read_uuid(data[at : at + 16])

@@ -13,9 +13,9 @@ from ._wire import (
     NamedTuple,
     _new,
     long_varint,
-    malformed,
     null_in,
     pack,
+    read_compact_string,
     read_uuid,
     skip_tags,
     too_many,
@@ -201,18 +201,14 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
     group_id_1: Any = ""
     if version <= 7:
         size = data[at]
-        at += 1
-        if size > 127:
-            size, at = long_varint(data, at - 1)
-        size -= 1
-        if size >= 0:
-            if size > 32767:
-                raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+        if 0 < size < 128:
             end = at + size
-            group_id_1 = str(data[at:end], "utf-8")
+            group_id_1 = data[at + 1 : end].decode()
             at = end
         else:
-            raise null_in("OffsetFetchRequest.group_id")
+            group_id_1, at = read_compact_string(data, at)
+            if group_id_1 is None:
+                raise null_in("OffsetFetchRequest.group_id")
     topics_2: Any = ()
     if version <= 7:
         size = data[at]
@@ -227,18 +223,14 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
             topics_2 = []
             for _ in range(size):
                 size = data[at]
-                at += 1
-                if size > 127:
-                    size, at = long_varint(data, at - 1)
-                size -= 1
-                if size >= 0:
-                    if size > 32767:
-                        raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+                if 0 < size < 128:
                     end = at + size
-                    name_4 = str(data[at:end], "utf-8")
+                    name_4 = data[at + 1 : end].decode()
                     at = end
                 else:
-                    raise null_in("OffsetFetchRequest.name")
+                    name_4, at = read_compact_string(data, at)
+                    if name_4 is None:
+                        raise null_in("OffsetFetchRequest.name")
                 size = data[at]
                 at += 1
                 if size > 127:
@@ -274,33 +266,26 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
             groups_6 = []
             for _ in range(size):
                 size = data[at]
-                at += 1
-                if size > 127:
-                    size, at = long_varint(data, at - 1)
-                size -= 1
-                if size >= 0:
-                    if size > 32767:
-                        raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+                if 0 < size < 128:
                     end = at + size
-                    group_id_8 = str(data[at:end], "utf-8")
+                    group_id_8 = data[at + 1 : end].decode()
                     at = end
                 else:
-                    raise null_in("OffsetFetchRequest.group_id")
+                    group_id_8, at = read_compact_string(data, at)
+                    if group_id_8 is None:
+                        raise null_in("OffsetFetchRequest.group_id")
                 member_id_9: Any = None
                 if version >= 9:
                     size = data[at]
-                    at += 1
-                    if size > 127:
-                        size, at = long_varint(data, at - 1)
-                    size -= 1
-                    if size >= 0:
-                        if size > 32767:
-                            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+                    if 0 < size < 128:
                         end = at + size
-                        member_id_9 = str(data[at:end], "utf-8")
+                        member_id_9 = data[at + 1 : end].decode()
                         at = end
-                    else:
+                    elif not size:
                         member_id_9 = None
+                        at += 1
+                    else:
+                        member_id_9, at = read_compact_string(data, at)
                 member_epoch_10: Any = -1
                 if version >= 9:
                     (member_epoch_10,) = _I.unpack_from(data, at)
@@ -319,18 +304,14 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
                         name_13: Any = ""
                         if version <= 9:
                             size = data[at]
-                            at += 1
-                            if size > 127:
-                                size, at = long_varint(data, at - 1)
-                            size -= 1
-                            if size >= 0:
-                                if size > 32767:
-                                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+                            if 0 < size < 128:
                                 end = at + size
-                                name_13 = str(data[at:end], "utf-8")
+                                name_13 = data[at + 1 : end].decode()
                                 at = end
                             else:
-                                raise null_in("OffsetFetchRequest.name")
+                                name_13, at = read_compact_string(data, at)
+                                if name_13 is None:
+                                    raise null_in("OffsetFetchRequest.name")
                         topic_id_14: Any = None
                         if version >= 10:
                             topic_id_14 = read_uuid(data[at : at + 16])
@@ -600,18 +581,14 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
             topics_2 = []
             for _ in range(size):
                 size = data[at]
-                at += 1
-                if size > 127:
-                    size, at = long_varint(data, at - 1)
-                size -= 1
-                if size >= 0:
-                    if size > 32767:
-                        raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+                if 0 < size < 128:
                     end = at + size
-                    name_4 = str(data[at:end], "utf-8")
+                    name_4 = str(data[at + 1 : end], "utf-8")
                     at = end
                 else:
-                    raise null_in("OffsetFetchResponse.name")
+                    name_4, at = read_compact_string(data, at)
+                    if name_4 is None:
+                        raise null_in("OffsetFetchResponse.name")
                 size = data[at]
                 at += 1
                 if size > 127:
@@ -651,18 +628,15 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
                             )
                             at += 16
                             size = data[at]
-                            at += 1
-                            if size > 127:
-                                size, at = long_varint(data, at - 1)
-                            size -= 1
-                            if size >= 0:
-                                if size > 32767:
-                                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+                            if 0 < size < 128:
                                 end = at + size
-                                metadata_10 = str(data[at:end], "utf-8")
+                                metadata_10 = str(data[at + 1 : end], "utf-8")
                                 at = end
-                            else:
+                            elif not size:
                                 metadata_10 = None
+                                at += 1
+                            else:
+                                metadata_10, at = read_compact_string(data, at)
                             (error_code_11,) = _H.unpack_from(data, at)
                             at += 2
                             if data[at]:
@@ -708,18 +682,14 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
             groups_13 = []
             for _ in range(size):
                 size = data[at]
-                at += 1
-                if size > 127:
-                    size, at = long_varint(data, at - 1)
-                size -= 1
-                if size >= 0:
-                    if size > 32767:
-                        raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+                if 0 < size < 128:
                     end = at + size
-                    group_id_15 = str(data[at:end], "utf-8")
+                    group_id_15 = str(data[at + 1 : end], "utf-8")
                     at = end
                 else:
-                    raise null_in("OffsetFetchResponse.group_id")
+                    group_id_15, at = read_compact_string(data, at)
+                    if group_id_15 is None:
+                        raise null_in("OffsetFetchResponse.group_id")
                 size = data[at]
                 at += 1
                 if size > 127:
@@ -734,18 +704,14 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
                         name_18: Any = ""
                         if version <= 9:
                             size = data[at]
-                            at += 1
-                            if size > 127:
-                                size, at = long_varint(data, at - 1)
-                            size -= 1
-                            if size >= 0:
-                                if size > 32767:
-                                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+                            if 0 < size < 128:
                                 end = at + size
-                                name_18 = str(data[at:end], "utf-8")
+                                name_18 = str(data[at + 1 : end], "utf-8")
                                 at = end
                             else:
-                                raise null_in("OffsetFetchResponse.name")
+                                name_18, at = read_compact_string(data, at)
+                                if name_18 is None:
+                                    raise null_in("OffsetFetchResponse.name")
                         topic_id_19: Any = None
                         if version >= 10:
                             topic_id_19 = read_uuid(data[at : at + 16])
@@ -789,20 +755,15 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
                                     )
                                     at += 16
                                     size = data[at]
-                                    at += 1
-                                    if size > 127:
-                                        size, at = long_varint(data, at - 1)
-                                    size -= 1
-                                    if size >= 0:
-                                        if size > 32767:
-                                            raise malformed(
-                                                "a string of " + str(size) + " bytes, 32767 is the most"
-                                            )
+                                    if 0 < size < 128:
                                         end = at + size
-                                        metadata_25 = str(data[at:end], "utf-8")
+                                        metadata_25 = str(data[at + 1 : end], "utf-8")
                                         at = end
-                                    else:
+                                    elif not size:
                                         metadata_25 = None
+                                        at += 1
+                                    else:
+                                        metadata_25, at = read_compact_string(data, at)
                                     (error_code_26,) = _H.unpack_from(data, at)
                                     at += 2
                                     if data[at]:

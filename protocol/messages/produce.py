@@ -16,6 +16,7 @@ from ._wire import (
     long_varint,
     malformed,
     null_in,
+    read_compact_string,
     read_tags,
     read_uuid,
     skip_tags,
@@ -215,18 +216,15 @@ def _write_request_classic(out: bytearray, body: Any, version: int) -> None:
 
 def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple[ProduceRequest, int]:
     size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        if size > 32767:
-            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+    if 0 < size < 128:
         end = at + size
-        transactional_id_1 = str(data[at:end], "utf-8")
+        transactional_id_1 = data[at + 1 : end].decode()
         at = end
-    else:
+    elif not size:
         transactional_id_1 = None
+        at += 1
+    else:
+        transactional_id_1, at = read_compact_string(data, at)
     acks_2, timeout_ms_3 = _HI.unpack_from(data, at)
     at += 6
     size = data[at]
@@ -243,18 +241,14 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
             name_6: Any = ""
             if version <= 12:
                 size = data[at]
-                at += 1
-                if size > 127:
-                    size, at = long_varint(data, at - 1)
-                size -= 1
-                if size >= 0:
-                    if size > 32767:
-                        raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+                if 0 < size < 128:
                     end = at + size
-                    name_6 = str(data[at:end], "utf-8")
+                    name_6 = data[at + 1 : end].decode()
                     at = end
                 else:
-                    raise null_in("ProduceRequest.name")
+                    name_6, at = read_compact_string(data, at)
+                    if name_6 is None:
+                        raise null_in("ProduceRequest.name")
             topic_id_7: Any = None
             if version >= 13:
                 topic_id_7 = read_uuid(data[at : at + 16])
@@ -522,18 +516,14 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
             name_3: Any = ""
             if version <= 12:
                 size = data[at]
-                at += 1
-                if size > 127:
-                    size, at = long_varint(data, at - 1)
-                size -= 1
-                if size >= 0:
-                    if size > 32767:
-                        raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+                if 0 < size < 128:
                     end = at + size
-                    name_3 = str(data[at:end], "utf-8")
+                    name_3 = str(data[at + 1 : end], "utf-8")
                     at = end
                 else:
-                    raise null_in("ProduceResponse.name")
+                    name_3, at = read_compact_string(data, at)
+                    if name_3 is None:
+                        raise null_in("ProduceResponse.name")
             topic_id_4: Any = None
             if version >= 13:
                 topic_id_4 = read_uuid(data[at : at + 16])
@@ -579,20 +569,15 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
                                 (batch_index_14,) = _I.unpack_from(data, at)
                                 at += 4
                                 size = data[at]
-                                at += 1
-                                if size > 127:
-                                    size, at = long_varint(data, at - 1)
-                                size -= 1
-                                if size >= 0:
-                                    if size > 32767:
-                                        raise malformed(
-                                            "a string of " + str(size) + " bytes, 32767 is the most"
-                                        )
+                                if 0 < size < 128:
                                     end = at + size
-                                    batch_index_error_message_15 = str(data[at:end], "utf-8")
+                                    batch_index_error_message_15 = str(data[at + 1 : end], "utf-8")
                                     at = end
-                                else:
+                                elif not size:
                                     batch_index_error_message_15 = None
+                                    at += 1
+                                else:
+                                    batch_index_error_message_15, at = read_compact_string(data, at)
                                 if data[at]:
                                     at = skip_tags(data, at)
                                 else:
@@ -604,18 +589,15 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
                     else:
                         raise null_in("ProduceResponse.record_errors")
                     size = data[at]
-                    at += 1
-                    if size > 127:
-                        size, at = long_varint(data, at - 1)
-                    size -= 1
-                    if size >= 0:
-                        if size > 32767:
-                            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+                    if 0 < size < 128:
                         end = at + size
-                        error_message_16 = str(data[at:end], "utf-8")
+                        error_message_16 = str(data[at + 1 : end], "utf-8")
                         at = end
-                    else:
+                    elif not size:
                         error_message_16 = None
+                        at += 1
+                    else:
+                        error_message_16, at = read_compact_string(data, at)
                     current_leader_17: Any = None
                     tags, at = read_tags(data, at)
                     for tag18, start, stop in tags:
@@ -676,33 +658,26 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
                     (node_id_25,) = _I.unpack_from(data, at)
                     at += 4
                     size = data[at]
-                    at += 1
-                    if size > 127:
-                        size, at = long_varint(data, at - 1)
-                    size -= 1
-                    if size >= 0:
-                        if size > 32767:
-                            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+                    if 0 < size < 128:
                         end = at + size
-                        host_26 = str(data[at:end], "utf-8")
+                        host_26 = str(data[at + 1 : end], "utf-8")
                         at = end
                     else:
-                        raise null_in("ProduceResponse.host")
+                        host_26, at = read_compact_string(data, at)
+                        if host_26 is None:
+                            raise null_in("ProduceResponse.host")
                     (port_27,) = _I.unpack_from(data, at)
                     at += 4
                     size = data[at]
-                    at += 1
-                    if size > 127:
-                        size, at = long_varint(data, at - 1)
-                    size -= 1
-                    if size >= 0:
-                        if size > 32767:
-                            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+                    if 0 < size < 128:
                         end = at + size
-                        rack_28 = str(data[at:end], "utf-8")
+                        rack_28 = str(data[at + 1 : end], "utf-8")
                         at = end
-                    else:
+                    elif not size:
                         rack_28 = None
+                        at += 1
+                    else:
+                        rack_28, at = read_compact_string(data, at)
                     if data[at]:
                         at = skip_tags(data, at)
                     else:

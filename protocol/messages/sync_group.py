@@ -6,7 +6,18 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Any
 
-from ._wire import BYTES, NamedTuple, _new, long_varint, malformed, null_in, skip_tags, too_many, varint
+from ._wire import (
+    BYTES,
+    NamedTuple,
+    _new,
+    long_varint,
+    null_in,
+    read_compact_bytes,
+    read_compact_string,
+    skip_tags,
+    too_many,
+    varint,
+)
 
 _H = Struct(">h")
 _I = Struct(">i")
@@ -159,76 +170,59 @@ def _write_request_classic(out: bytearray, body: Any, version: int) -> None:
 
 def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple[SyncGroupRequest, int]:
     size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        if size > 32767:
-            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+    if 0 < size < 128:
         end = at + size
-        group_id_1 = str(data[at:end], "utf-8")
+        group_id_1 = data[at + 1 : end].decode()
         at = end
     else:
-        raise null_in("SyncGroupRequest.group_id")
+        group_id_1, at = read_compact_string(data, at)
+        if group_id_1 is None:
+            raise null_in("SyncGroupRequest.group_id")
     (generation_id_2,) = _I.unpack_from(data, at)
     at += 4
     size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        if size > 32767:
-            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+    if 0 < size < 128:
         end = at + size
-        member_id_3 = str(data[at:end], "utf-8")
+        member_id_3 = data[at + 1 : end].decode()
         at = end
     else:
-        raise null_in("SyncGroupRequest.member_id")
+        member_id_3, at = read_compact_string(data, at)
+        if member_id_3 is None:
+            raise null_in("SyncGroupRequest.member_id")
     size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        if size > 32767:
-            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+    if 0 < size < 128:
         end = at + size
-        group_instance_id_4 = str(data[at:end], "utf-8")
+        group_instance_id_4 = data[at + 1 : end].decode()
         at = end
-    else:
+    elif not size:
         group_instance_id_4 = None
+        at += 1
+    else:
+        group_instance_id_4, at = read_compact_string(data, at)
     protocol_type_5: Any = None
     if version >= 5:
         size = data[at]
-        at += 1
-        if size > 127:
-            size, at = long_varint(data, at - 1)
-        size -= 1
-        if size >= 0:
-            if size > 32767:
-                raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+        if 0 < size < 128:
             end = at + size
-            protocol_type_5 = str(data[at:end], "utf-8")
+            protocol_type_5 = data[at + 1 : end].decode()
             at = end
-        else:
+        elif not size:
             protocol_type_5 = None
+            at += 1
+        else:
+            protocol_type_5, at = read_compact_string(data, at)
     protocol_name_6: Any = None
     if version >= 5:
         size = data[at]
-        at += 1
-        if size > 127:
-            size, at = long_varint(data, at - 1)
-        size -= 1
-        if size >= 0:
-            if size > 32767:
-                raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+        if 0 < size < 128:
             end = at + size
-            protocol_name_6 = str(data[at:end], "utf-8")
+            protocol_name_6 = data[at + 1 : end].decode()
             at = end
-        else:
+        elif not size:
             protocol_name_6 = None
+            at += 1
+        else:
+            protocol_name_6, at = read_compact_string(data, at)
     size = data[at]
     at += 1
     if size > 127:
@@ -241,29 +235,23 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
         assignments_7: Any = []
         for _ in range(size):
             size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+            if 0 < size < 128:
                 end = at + size
-                member_id_9 = str(data[at:end], "utf-8")
+                member_id_9 = data[at + 1 : end].decode()
                 at = end
             else:
-                raise null_in("SyncGroupRequest.member_id")
+                member_id_9, at = read_compact_string(data, at)
+                if member_id_9 is None:
+                    raise null_in("SyncGroupRequest.member_id")
             size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
+            if 0 < size < 128:
                 end = at + size
-                assignment_10 = bytes(data[at:end])
+                assignment_10 = bytes(data[at + 1 : end])
                 at = end
             else:
-                raise null_in("SyncGroupRequest.assignment")
+                assignment_10, at = read_compact_bytes(data, at)
+                if assignment_10 is None:
+                    raise null_in("SyncGroupRequest.assignment")
             if data[at]:
                 at = skip_tags(data, at)
             else:
@@ -408,44 +396,36 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
     protocol_type_3: Any = None
     if version >= 5:
         size = data[at]
-        at += 1
-        if size > 127:
-            size, at = long_varint(data, at - 1)
-        size -= 1
-        if size >= 0:
-            if size > 32767:
-                raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+        if 0 < size < 128:
             end = at + size
-            protocol_type_3 = str(data[at:end], "utf-8")
+            protocol_type_3 = str(data[at + 1 : end], "utf-8")
             at = end
-        else:
+        elif not size:
             protocol_type_3 = None
+            at += 1
+        else:
+            protocol_type_3, at = read_compact_string(data, at)
     protocol_name_4: Any = None
     if version >= 5:
         size = data[at]
-        at += 1
-        if size > 127:
-            size, at = long_varint(data, at - 1)
-        size -= 1
-        if size >= 0:
-            if size > 32767:
-                raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+        if 0 < size < 128:
             end = at + size
-            protocol_name_4 = str(data[at:end], "utf-8")
+            protocol_name_4 = str(data[at + 1 : end], "utf-8")
             at = end
-        else:
+        elif not size:
             protocol_name_4 = None
+            at += 1
+        else:
+            protocol_name_4, at = read_compact_string(data, at)
     size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
+    if 0 < size < 128:
         end = at + size
-        assignment_5 = bytes(data[at:end])
+        assignment_5 = bytes(data[at + 1 : end])
         at = end
     else:
-        raise null_in("SyncGroupResponse.assignment")
+        assignment_5, at = read_compact_bytes(data, at)
+        if assignment_5 is None:
+            raise null_in("SyncGroupResponse.assignment")
     if data[at]:
         at = skip_tags(data, at)
     else:

@@ -19,7 +19,7 @@ from ..faults import FaultyFileSystem
 from ._checks import Checks
 from ._heap import Loop
 from ._network import Call
-from ._plan import Plan
+from ._plan import Incident, Plan
 from ._schedule import Schedule
 
 _FOLDER: Final = "/data/__consumer_offsets-0"
@@ -95,7 +95,6 @@ class Broker:
     # --- what others ask ----------------------------------------------------------------------------------
 
     def receive(self, call: Call) -> None:
-        """Take in a request that has arrived."""
         coordinator = self._coordinator
         assert coordinator is not None
         self._schedule.stats.requests += 1
@@ -109,15 +108,15 @@ class Broker:
             coordinator.submit(call.api_key, call.version, call.body, call.client.context, call)
 
     def look(self) -> None:
-        """After each event: what the machine's owner would notice."""
+        """Look for what the machine's owner would notice; called after each event."""
         if self._loop.errors:
             raise self._loop.errors.pop()
         if self._schedule.log is not None and self._schedule.log.offline and self.reachable:
             self._schedule.say("the log is offline: the coordinator is stopped")
-            self.crash(power=False)
+            self._crash()
 
     def _read_back(self) -> Durable:
-        """What a coordinator that starts now would know."""
+        """State that a coordinator would read back if it started now."""
         assert self._schedule.log is not None
         shard = group_shard(self._settings, self._schedule.new_id)
         for _ in Loader(shard, 0, lambda _: None).run(OffsetsStore({0: self._schedule.log}).load(0)):
@@ -172,7 +171,7 @@ class Broker:
         loading_ms = (0, 0, 5) if schedule.plan.crashes else (0, 0, 5, 100)
         loop.call_later(schedule.rng.choice(loading_ms) / 1_000, self._load)
 
-    def crash(self, *, power: bool) -> None:
+    def _crash(self, *, power: bool = False) -> None:
         """The process, or with ``power`` its machine, stops here; it starts again a little later."""
         if not self.reachable:
             return
@@ -182,8 +181,7 @@ class Broker:
         )
         self._go_down()
         self._fs = self._what_is_left(power=power)
-        self._checks.crashed(torn=at_risk)
-        self._start_again()
+        self._start_again(torn=at_risk)
 
     def crashed(self) -> None:
         """The file system has stopped the process in the middle of an operation."""
@@ -192,10 +190,9 @@ class Broker:
         schedule.say("everything stops in the middle of a write")
         self._go_down()
         self._fs = self._what_is_left(power=schedule.plan.fsync)
-        self._checks.crashed(torn=True)
-        self._start_again()
+        self._start_again(torn=True)
 
-    def stop(self) -> None:
+    def _meet_stop(self, _incident: Incident) -> None:
         """Stop in good order, and start again."""
         coordinator, log = self._coordinator, self._schedule.log
         if not self.reachable or coordinator is None or log is None or log.offline:
@@ -209,10 +206,9 @@ class Broker:
         except KafkaError as error:
             schedule.say(f"the stop is not clean: {error}")
         self._go_down()
-        self._checks.crashed(torn=not self._clean)
-        self._start_again()
+        self._start_again(torn=not self._clean)
 
-    def move(self) -> None:
+    def _meet_move(self, _incident: Incident) -> None:
         """Give the partition up, and take it on again."""
         coordinator = self._coordinator
         if not self.reachable or coordinator is None or self._schedule.shard is None:
@@ -221,10 +217,10 @@ class Broker:
         self._schedule.shard = None
         coordinator.unload(0)
         self._checks.crashed(torn=True)
-        self._loop.call_later(schedule.rng.choice((1, 50, 500)) / 1_000, self._take_on)
+        self._loop.call_later(schedule.rng.choice((1, 50, 500)) / 1_000, self._load, 0)
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Drop all references, so that this is freed at once."""
         self._forget()
         vars(self).clear()
 
@@ -235,36 +231,46 @@ class Broker:
 
     # --- what goes wrong ----------------------------------------------------------------------------------
 
-    def clock_jump(self, draw: float) -> None:
-        """The wall clock is found elsewhere at the next start."""
-        self._next_clock_off_ms = self._schedule.clock_off_ms + int((2 * draw - 1) * _HOUR_MS)
+    def meet(self, incident: Incident) -> bool:
+        """Carry out an incident; False for one that is not about the coordinator."""
+        method = getattr(self, f"_meet_{incident.kind.replace('-', '_')}", None)
+        if method is not None:
+            method(incident)
+        return method is not None
 
-    def torn_write(self, draw: float) -> None:
-        """The process dies in the next write to the log."""
+    def _meet_kill(self, _incident: Incident) -> None:
+        self._crash()
+
+    def _meet_power_loss(self, _incident: Incident) -> None:
+        self._crash(power=True)
+
+    def _meet_clock_jump(self, incident: Incident) -> None:
+        # the wall clock is found elsewhere at the next start
+        self._next_clock_off_ms = self._schedule.clock_off_ms + int((2 * incident.draw - 1) * _HOUR_MS)
+
+    def _meet_torn_write(self, incident: Incident) -> None:
         # of the log's file: the next write, or the sync that follows it
-        self._fs.crash_at(1 + int(draw * 20) % 2, byte=int(draw * 300), path=".log")
+        self._fs.crash_at(1 + int(incident.draw * 20) % 2, byte=int(incident.draw * 300), path=".log")
 
-    def fsync_error(self) -> None:
+    def _meet_fsync_error(self, _incident: Incident) -> None:
         self._fs.fail_at(1, errno.EIO, kinds=("sync",))
 
-    def short_write(self, draw: float) -> None:
-        """The next write fails, or the next to an index: then its batch is there in whole."""
-        self._fs.fail_at(1, errno.EIO, kinds=("write",), path="index" if draw < 0.6 else "")
+    def _meet_short_write(self, incident: Incident) -> None:
+        # one to an index leaves its batch there in whole
+        self._fs.fail_at(1, errno.EIO, kinds=("write",), path="index" if incident.draw < 0.6 else "")
 
-    def disk_full(self, draw: float, length_ms: int) -> None:
-        self._fs.capacity_bytes = self._fs.used_bytes + int(draw * 600)
-        fs = self._fs
+    def _meet_disk_full(self, incident: Incident) -> None:
+        self._fs.capacity_bytes = self._fs.used_bytes + int(incident.draw * 600)
+        fs, length_ms = self._fs, incident.length_ms
         self._schedule.heap.at(
             self._schedule.heap.now + length_ms, lambda: setattr(fs, "capacity_bytes", None)
         )
 
-    def checkpoint(self) -> None:
-        """Note how far the log is on the disk."""
+    def _meet_checkpoint(self, _incident: Incident) -> None:
         if self._schedule.log is not None and not self._schedule.log.offline:
             self._checkpoint = self._schedule.log.recovery_point
 
-    def compact(self) -> None:
-        """Begin a compaction; its steps follow one by one."""
+    def _meet_compaction(self, _incident: Incident) -> None:
         log = self._schedule.log
         if log is None or log.offline or self._cleaning is not None:
             return
@@ -285,8 +291,9 @@ class Broker:
 
     # --- inside -------------------------------------------------------------------------------------------
 
-    def _start_again(self) -> None:
+    def _start_again(self, *, torn: bool) -> None:
         schedule = self._schedule
+        self._checks.crashed(torn=torn)
         down_ms = (1, 5, 20) if schedule.plan.crashes else (1, 10, 300)
         schedule.heap.at(schedule.heap.now + schedule.rng.choice(down_ms), self.start)
 
@@ -296,7 +303,7 @@ class Broker:
         return self._fs.after_crash(self._schedule.rng.getrandbits(32), flips=self._schedule.plan.flips)
 
     def _cut_not_synced(self) -> bool:
-        """Whether what an append had written, and took back when it failed, may outlive a loss of power.
+        """Return whether bytes that a failed append wrote and cut off again may outlive a loss of power.
 
         Nobody was promised that it is there, and nobody that it is not.
         """
@@ -320,24 +327,16 @@ class Broker:
             if runner._alarm is not None:
                 runner._alarm.cancel()
 
-    def _load(self) -> None:
-        assert self._coordinator is not None
-        _run(self._coordinator.load_all())
-        self._loaded()
-
-    def _take_on(self) -> None:
-        assert self._coordinator is not None
-        _run(self._coordinator.load(0))
-        self._loaded()
-
-    def _loaded(self) -> None:
+    def _load(self, partition: int | None = None) -> None:
+        coordinator = self._coordinator
+        assert coordinator is not None
+        _run(coordinator.load_all() if partition is None else coordinator.load(partition))
         if self._schedule.log is None or self._schedule.log.offline:
             # what cannot be read is not served; the broker is started again
             self._schedule.say("the log is offline: nothing is loaded")
             self._schedule.heap.at(self._schedule.heap.now, self.look)
             return
-        assert self._coordinator is not None
-        runner = next(iter(self._coordinator._shards))
+        runner = next(iter(coordinator._shards))
         self._schedule.shard = runner.shard
         self._schedule.stats.reloads += 1
         self._checks.loaded(runner.skipped)

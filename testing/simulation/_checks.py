@@ -30,7 +30,7 @@ def classic_groups(shard: GroupShard) -> dict[str, ClassicGroup]:
 
 
 class Checks:
-    """What the coordinator of a schedule was asked, answered and wrote; compared with what it knows."""
+    """Compares the coordinator's state with the requests, answers and records that were seen."""
 
     def __init__(self, schedule: Schedule[Plan]) -> None:
         self.book = Book()
@@ -73,12 +73,12 @@ class Checks:
             self.book.asked(call, body.group_id, dict.fromkeys(gone), now_ms)
 
     def answered(self, call: Call, reply: Any) -> None:
-        """A request is answered."""
         self._schedule.touched = True
         self._open.discard(call)
         key = call.api_key
         if self._schedule.trace is not None:
-            self._schedule.say(f"{call}: {_told(reply)}")
+            text = repr(reply)
+            self._schedule.say(f"{call}: {text if len(text) < 300 else text[:300] + '...'}")
         if key == _HEARTBEAT:
             if reply.error_code in _ALIVE:
                 self._heard[call.body.group_id, call.body.member_id] = self._schedule.heap.now
@@ -93,19 +93,18 @@ class Checks:
         elif key == ApiKey.DELETE_GROUPS:
             for result in reply.results:
                 for partition in self.book.partitions(result.group_id):
-                    self._removal_answered(call, result.group_id, partition, result.error_code)
+                    self._outcome(call, result.group_id, partition, result.error_code)
         elif key == ApiKey.OFFSET_DELETE:
             for topic in reply.topics:
                 for row in topic.partitions:
                     partition = TopicPartition(topic.name, row.partition_index)
-                    error = reply.error_code or row.error_code
-                    self._removal_answered(call, call.body.group_id, partition, error)
+                    self._outcome(call, call.body.group_id, partition, reply.error_code or row.error_code)
         if key in _HEARD_BY and self._restarts_session(call, reply):
             who = getattr(reply, "member_id", "") or call.body.member_id
             self._heard[call.body.group_id, who] = self._schedule.heap.now
 
     def _restarts_session(self, call: Call, reply: Any) -> bool:
-        """Whether an answer says that the member was heard of now."""
+        """Return whether an answer says that the member was heard of now."""
         if call.api_key == ApiKey.OFFSET_COMMIT:
             # one of topics of which none exists is answered before the group is asked
             errors = [error for topic in reply.topics for _, error in topic.partitions]
@@ -126,15 +125,12 @@ class Checks:
         group, taken = call.body.group_id, 0
         for topic in reply.topics:
             for index, error in topic.partitions:
-                partition = TopicPartition(topic.name, index)
+                self._outcome(call, group, TopicPartition(topic.name, index), error)
                 if not error:
-                    self.book.confirmed(call, group, partition, self._schedule.heap.events)
                     taken = 1
                     self._require_durable()
                     if call.note is False:
                         self._schedule.fail("S2", f"{call} is acknowledged: {call.body}")
-                elif error in _NEVER_WRITTEN:
-                    self.book.refused(call, group, partition)
         self._schedule.stats.commits += taken
 
     def _fetch_answered(self, call: Call, reply: Any) -> None:
@@ -144,14 +140,14 @@ class Checks:
             value = None if found is None else (found.offset, found.metadata)
             self.book.check_read(call.body.group_id, partition, value, call.note)
 
-    def _removal_answered(self, call: Call, group: str, partition: TopicPartition, error: int) -> None:
+    def _outcome(self, call: Call, group: str, partition: TopicPartition, error: int) -> None:
         if not error:
             self.book.confirmed(call, group, partition, self._schedule.heap.events)
         elif error in _NEVER_WRITTEN:
             self.book.refused(call, group, partition)
 
     def _may_commit(self, body: Any) -> bool | None:
-        """Whether a commit may be taken by the group as it is; None where that is seen later."""
+        """Return whether the group as it is may take a commit; None where that is seen later."""
         shard = self._schedule.shard
         if shard is None or shard.is_busy(body.group_id):
             return None
@@ -209,18 +205,13 @@ class Checks:
                 # who joined since then is forgotten
                 self._peopled[group_id] = stored.state_timestamp_ms
         self._known = None
-        self._seen.clear()
-        self._settled.clear()
-        self._states.clear()
-        self._generations.clear()
-        self._heard.clear()
+        for each in (self._seen, self._settled, self._states, self._generations, self._heard):
+            each.clear()
 
     def gone(self) -> None:
-        """The process is gone, and with it the requests that it had."""
         self._open.clear()
 
     def loaded(self, skipped: int) -> None:
-        """The log was read back."""
         shard = self._schedule.shard
         assert shard is not None
         durable = shard.state.durable
@@ -255,7 +246,6 @@ class Checks:
             same_state(shard.state.durable, read_back(), "the compacted log")
 
     def noted(self, note: CoordinatorEvent) -> None:
-        """The coordinator tells of something."""
         if self._schedule.trace is not None:
             self._schedule.say(f"{note.name}: {note}")
         kind = type(note)
@@ -285,13 +275,8 @@ class Checks:
                 members = group.members
                 if members:
                     self._peopled[group_id] = now_ms
-                sign = (
-                    group.state,
-                    group.generation,
-                    len(members),
-                    group.awaiting_join_count,
-                    len(group.pending_join),
-                )
+                waiting = (group.awaiting_join_count, len(group.pending_join))
+                sign = (group.state, group.generation, len(members), *waiting)
                 if seen.get(group_id) != sign:
                     seen[group_id] = sign
                     self._group(shard, group)
@@ -391,8 +376,3 @@ _NEVER_WRITTEN: Final = frozenset(
 
 def _topics_of(member: Member, group: ClassicGroup) -> frozenset[str]:
     return subscribed_topics(member.metadata(group.protocol_name)) or frozenset()
-
-
-def _told(reply: Any) -> str:
-    text = repr(reply)
-    return text if len(text) < 300 else f"{text[:300]}..."

@@ -18,7 +18,7 @@ from ._schedule import Schedule
 
 
 class Application(Protocol):
-    """What the members of a schedule do with records: one object for all of them, made for each schedule.
+    """Does the members' work on records: one object for all of them, made for each schedule.
 
     What ``handle`` raises means that the record is not done: it comes again. ``settled`` is called at the
     end, when every record was done at least once; ``produced`` is how many there are of each partition. What
@@ -91,7 +91,7 @@ class Consumers:
         return self._progress[group, partition].prefix
 
     def handled(self, member: Member, record: Record) -> bool:
-        """The application is given a record; whether it is done."""
+        """Give the application a record; return whether it is done."""
         if self._application is not None:
             try:
                 self._application.handle(record)
@@ -113,7 +113,6 @@ class Consumers:
     # --- checks -------------------------------------------------------------------------------------------
 
     def started(self, member: Member, partition: TopicPartition, position: int) -> None:
-        """A member begins to read."""
         if self._schedule.trace is not None:
             self._schedule.say(f"{member.name} reads {partition} from {position}")
         done = self.done_before(member.plan.group, partition)
@@ -121,13 +120,11 @@ class Consumers:
             self._fail(member, f"begins {partition} at {position}, done is what is before {done}")
 
     def delivering(self, member: Member, partition: TopicPartition) -> None:
-        """A member delivers records."""
         membership = member.membership
         if membership.generation < 0 or partition not in membership.owned:
             self._fail(member, f"delivers from {partition}, which it has not: it is {membership}")
 
     def committing(self, member: Member, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
-        """A member commits."""
         for partition, offset in offsets.items():
             progress = self._progress[member.plan.group, partition]
             if offset.offset > progress.prefix:
@@ -146,7 +143,7 @@ class Consumers:
             self.assigned(member)
 
     def _is_behind(self, member: Member) -> bool:
-        """Whether it was left out of the generation before, as a static member may be."""
+        """Return whether it was left out of the generation before, as a static member may be."""
         membership = member.membership
         return membership._owned_generation < membership.generation - 1
 
@@ -176,7 +173,7 @@ class Consumers:
 
 
 def _has(member: Member) -> frozenset[TopicPartition]:
-    """What a member owns, or still reads; not what it gives up that was others' since it was left out."""
+    """Partitions that a member owns or still reads, without those that others got while it was left out."""
     membership = member.membership
     owned = membership.owned - (member.stale & membership._moving)
     return owned | (member.reading.keys() - member.stale)

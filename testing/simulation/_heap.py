@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 
 class Watch(Protocol):
-    """Who looks at what happened."""
+    """Looks at what happened where ``touched`` is set."""
 
     touched: bool
 
@@ -22,7 +22,7 @@ class Watch(Protocol):
 
 
 class Heap:
-    """What is still to happen. Times are in ms, whole; what is due together happens in a drawn order."""
+    """Actions that are still to come. Times are whole ms; actions due together run in a drawn order."""
 
     __slots__ = ("_heap", "_tie", "events", "now")
 
@@ -36,7 +36,6 @@ class Heap:
         return len(self._heap)
 
     def clear(self) -> None:
-        """Nothing is to happen any more."""
         self._heap.clear()
 
     def at(self, time: int, action: Callable[..., None], *args: Any) -> None:
@@ -58,19 +57,12 @@ class Heap:
 
 
 class _Handle:
-    __slots__ = ("_action", "_args", "_loop")
+    """Unlike asyncio's, lets exceptions out to whoever runs the heap."""
 
-    def __init__(self, loop: Loop, action: Callable[..., Any], args: tuple[Any, ...]) -> None:
-        self._loop = loop
-        self._action: Callable[..., Any] | None = action
-        self._args = args
+    cancelled = False
 
     def cancel(self) -> None:
-        self._action = None
-
-    def run(self) -> None:
-        if self._action is not None and self._loop.alive:
-            self._action(*self._args)
+        self.cancelled = True
 
 
 class Loop:
@@ -83,21 +75,22 @@ class Loop:
         self._heap = heap
 
     def call_soon(self, action: Callable[..., Any], *args: Any, context: Any = None) -> _Handle:
-        del context
-        handle = _Handle(self, action, args)
-        self._heap.at(self._heap.now, handle.run)
-        return handle
+        return self.call_later(0, action, *args, context=context)
 
     def call_later(
         self, delay_s: float, action: Callable[..., Any], *args: Any, context: Any = None
     ) -> _Handle:
         del context
-        handle = _Handle(self, action, args)
-        self._heap.at(self._heap.now + ceil(delay_s * 1_000), handle.run)
+        handle = _Handle()
+        self._heap.at(self._heap.now + ceil(delay_s * 1_000), self._run, handle, action, args)
         return handle
 
     def call_at(self, when_s: float, action: Callable[..., Any], *args: Any, context: Any = None) -> _Handle:
         return self.call_later(when_s - self.time(), action, *args, context=context)
+
+    def _run(self, handle: _Handle, action: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        if self.alive and not handle.cancelled:
+            action(*args)
 
     def time(self) -> float:
         return self._heap.now / 1_000

@@ -1,8 +1,6 @@
-"""What happens at the moments that the plan has drawn."""
+"""Incidents of members and tools, carried out when the plan says."""
 
 from __future__ import annotations
-
-from typing import TypeVar
 
 from ...client.offsets import CommittedOffset
 from ...protocol import TopicPartition
@@ -13,41 +11,8 @@ from ...protocol.messages.offset_delete import (
     OffsetDeleteRequestTopic,
 )
 from ._offsets import commit_request, fetch_request
-from ._plan import ASIDE, SIMPLE_GROUP, Incident, Plan
-from ._world import MemberWorld, World
-
-P = TypeVar("P", bound=Plan)
-
-
-def happen_to_broker(world: World[P], incident: Incident) -> bool:
-    """Carry out an incident of the coordinator; False for one of another kind."""
-    broker = world.broker
-    match incident.kind:
-        case "kill":
-            broker.crash(power=False)
-        case "power-loss":
-            broker.crash(power=True)
-        case "stop":
-            broker.stop()
-        case "move":
-            broker.move()
-        case "clock-jump":
-            broker.clock_jump(incident.draw)
-        case "torn-write":
-            broker.torn_write(incident.draw)
-        case "fsync-error":
-            broker.fsync_error()
-        case "disk-full":
-            broker.disk_full(incident.draw, incident.length_ms)
-        case "short-write":
-            broker.short_write(incident.draw)
-        case "compaction":
-            broker.compact()
-        case "checkpoint":
-            broker.checkpoint()
-        case _:
-            return False
-    return True
+from ._plan import ASIDE, SIMPLE_GROUP, Incident
+from ._world import MemberWorld
 
 
 class Incidents:
@@ -59,15 +24,12 @@ class Incidents:
         world.happen = self._happen
 
     def _happen(self, incident: Incident) -> None:
-        if happen_to_broker(self._world, incident):
-            return
-        match incident.kind:
-            case "arrive":
-                self._arrive(incident)
-            case "simple-commit" | "read" | "delete-group" | "delete-offsets" | "delete-topic":
-                self._use_tool(incident)
-            case _:
-                self._meet_member(incident)
+        if incident.kind == "arrive":
+            self._arrive(incident)
+        elif incident.kind in ("simple-commit", "read", "delete-group", "delete-offsets", "delete-topic"):
+            self._use_tool(incident)
+        else:
+            self._meet_member(incident)
 
     # --- members ------------------------------------------------------------------------------------------
 
@@ -85,7 +47,7 @@ class Incidents:
                 if incident.draw < 0.6:
                     world.heap.at(at_ms, world.start_member, member.name)
             case "pause":
-                member.freeze(at_ms)
+                member.frozen_until = at_ms
             case "leave":
                 member.do(member.leave)
                 if incident.draw < 0.6:

@@ -12,10 +12,10 @@ from ...assignors import TopicInfo
 from ...client.errors import BrokerConnectionError
 from ...client.offsets import CommittedOffset
 from ...client.pool import Channel
+from ...consumer.config import consumer_config
 from ...consumer.effects import Assign, Effect, Fail, NeedTopics, Report, Revoke, Send, SessionAtRisk
 from ...consumer.errors import StaleRecordError
 from ...consumer.events import AssignorFailed
-from ...consumer.group_messages import MembershipSettings
 from ...consumer.membership import Membership
 from ...consumer.partition_session import PartitionSession
 from ...consumer.record import Record
@@ -58,9 +58,10 @@ class Member:
         #: What it read when it learned that it had missed a generation.
         self.stale: set[TopicPartition] = set()
         self.tracker = Tracker()
-        settings = MembershipSettings(
+        settings = consumer_config(
+            bootstrap="localhost:9092",
             group=plan.group,
-            instance_id=plan.instance_id,
+            group_instance_id=plan.instance_id,
             session_timeout_ms=schedule.plan.session_ms,
             heartbeat_interval_ms=schedule.plan.heartbeat_ms,
             rebalance_timeout_ms=schedule.plan.rebalance_ms,
@@ -96,26 +97,21 @@ class Member:
 
     @property
     def idle(self) -> bool:
-        """Whether it waits for no answer, gives nothing up and knows of no round to come."""
+        """Return whether it waits for no answer, gives nothing up and knows of no round to come."""
         waits = self._handover.steps or self._seeking or self._committing
         return not (waits or self.membership.another_round_follows)
 
     # --- what happens to it -------------------------------------------------------------------------------
 
     def kill(self) -> None:
-        """The process ends here."""
         self.alive = False
         for connection in self.connections.values():
             connection.close()
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Drop all references, so that this is freed at once."""
         for part in (self.membership, self._handover, self):
             vars(part).clear()
-
-    def freeze(self, until_ms: int) -> None:
-        """The process stands still until then."""
-        self.frozen_until = until_ms
 
     def leave(self) -> None:
         """Tell the group, give all up when the others are ready for it, leave and end."""
@@ -124,7 +120,7 @@ class Member:
             self._handover.leave(self._schedule.plan.heartbeat_ms)
 
     def everything(self) -> tuple[TopicPartition, ...]:
-        """What it reads, or is about to."""
+        """Partitions that it reads or is about to read."""
         return tuple(sorted(self.reading.keys() | self._seeking.keys()))
 
     def stop_polling(self, until_ms: int) -> None:
@@ -132,9 +128,9 @@ class Member:
         self.paused = True
         self.membership.pause("it does not poll")
         self.carry_out()
-        self.later(max(until_ms - self.now, 0), self.poll_again)
+        self.later(max(until_ms - self.now, 0), self._poll_again)
 
-    def poll_again(self) -> None:
+    def _poll_again(self) -> None:
         self.paused = False
         self.membership.resume(self.now)
         self.carry_out()
@@ -151,7 +147,6 @@ class Member:
         self.carry_out()
 
     def left(self) -> None:
-        """All is given up."""
         self.membership.leave("it stops")
         self.carry_out()
         self.alive = False
@@ -178,7 +173,6 @@ class Member:
     # --- membership ---------------------------------------------------------------------------------------
 
     def carry_out(self) -> None:
-        """Run what membership wants done."""
         membership = self.membership
         while effects := membership.take_effects():
             for effect in effects:
@@ -301,7 +295,6 @@ class Member:
         self.deliver()
 
     def deliver(self) -> None:
-        """Give the application what there is."""
         if self._halted or self.paused:
             return
         batch = _HEALED_BATCH if self._schedule.healed else _BATCH
@@ -345,7 +338,7 @@ class Member:
     # --- commits ------------------------------------------------------------------------------------------
 
     def commit(self, partitions: Iterable[TopicPartition] | None, giving: Giving | None) -> bool:
-        """Commit what is done; whether there is something and it stands a chance."""
+        """Commit what is done; return whether there was something to commit and a chance to."""
         if not self.membership.can_commit():
             return False
         offsets = self.tracker.committable(partitions)
@@ -362,7 +355,7 @@ class Member:
         self.send(Channel.CONTROL, ApiKey.OFFSET_COMMIT, body, (offsets, giving))
 
     def _commit_early(self) -> None:
-        """As no client of ours does it: with the new generation, before the share is known."""
+        """Commit with the new generation before the assignment is known, as none of our clients does."""
         if self.membership.state is MemberState.COMPLETING:
             self._send_commit({TopicPartition(ASIDE, 0): CommittedOffset(self.membership.generation)}, None)
 

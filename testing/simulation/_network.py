@@ -19,7 +19,7 @@ _PARKED = (ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP)
 
 
 class Client(Protocol):
-    """Who sends requests."""
+    """A sender of requests."""
 
     name: str
     context: RequestContext
@@ -30,7 +30,7 @@ class Client(Protocol):
 
 
 class Receiver(Protocol):
-    """Who takes requests in, while it can be reached."""
+    """A receiver of requests, while it can be reached."""
 
     @property
     def reachable(self) -> bool: ...
@@ -131,7 +131,6 @@ class Connection:
         self._next_epoch()
 
     def reset(self, why: str) -> None:
-        """The connection breaks now."""
         self._break(self.epoch, why)
 
     def answered(self, call: Call, body: Any) -> None:
@@ -150,7 +149,7 @@ class Connection:
         heap.at(self._out_ms, self._deliver, call, body)
 
     def _meet(self, fault: str, call: Call, delay_ms: int, timeout_ms: int) -> int:
-        """What a fault does to a request: how long it takes to arrive, -1 if it does not."""
+        """Let a request meet a fault; return how long it takes to arrive in ms, -1 if it does not."""
         schedule = self.schedule
         heap, rng = schedule.heap, schedule.rng
         if fault == "drop":

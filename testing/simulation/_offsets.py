@@ -64,7 +64,7 @@ class Book:
             expected.maybe.append((token, value, now_ms))
 
     def confirmed(self, token: object, group: str, partition: TopicPartition, event: int) -> None:
-        """What was asked for with this token is acknowledged: all that was asked for before is past.
+        """The request of this token is acknowledged, so all requests before it have been decided.
 
         ``event`` numbers what happens, for reads that began before.
         """
@@ -80,7 +80,7 @@ class Book:
                 return
 
     def refused(self, token: object, group: str, partition: TopicPartition) -> None:
-        """What was asked for with this token was never written."""
+        """The request of this token was refused, and nothing was written."""
         expected = self._expected[group, partition]
         expected.maybe = [entry for entry in expected.maybe if entry[0] is not token]
         expected.seen = _UNSEEN
@@ -101,7 +101,7 @@ class Book:
         return list(dict.fromkeys(group for group, _ in self._expected))
 
     def may_be_gone(self, group: str, partition: TopicPartition) -> bool:
-        """Whether somebody has asked for the removal."""
+        """Return whether somebody has asked for the removal."""
         expected = self._expected.get((group, partition))
         return expected is None or expected.allows(None)
 
@@ -193,7 +193,6 @@ def fetched(body: Any) -> dict[TopicPartition, CommittedOffset | None]:
 
 
 def values_of(commit: Any) -> dict[TopicPartition, Value]:
-    """The values of an OffsetCommit body."""
     return {
         TopicPartition(topic.name, row.partition_index): (row.committed_offset, row.committed_metadata or "")
         for topic in commit.topics

@@ -1,11 +1,11 @@
-"""What a seed stands for: who takes part, which faults are on, and what happens when."""
+"""The plan of a schedule, drawn from its seed: members, faults, and incidents with their times."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Final
+from typing import Final, Self
 
 from ...assignors import (
     Assignor,
@@ -28,7 +28,7 @@ NETWORK: Final[dict[str, tuple[str, float]]] = {
     "lost-answer": ("a request is carried out, and the connection breaks before its answer", 0.03),
 }
 
-#: What happens at moments that are drawn: (what it is, how often at most in one schedule).
+#: Incidents, at moments that are drawn: (what happens, how often at most in one schedule).
 INCIDENTS: Final[dict[str, tuple[str, int]]] = {
     "kill": ("the coordinator's process is killed and reads its log back", 1),
     "power-loss": ("its machine loses power: unsynced pages are lost, torn or kept (only with fsync)", 2),
@@ -41,10 +41,7 @@ INCIDENTS: Final[dict[str, tuple[str, int]]] = {
     "short-write": ("a write leaves half of its bytes and fails; of an index, what it is about is there", 2),
     "compaction": ("the log is compacted, step by step beside everything else", 1),
     "checkpoint": ("how far the log is on the disk is noted, for the next start", 1),
-    "member-crash": (
-        "a member's process is killed; it may start again, a static one as the same instance",
-        2,
-    ),
+    "member-crash": ("a member's process is killed; it may start again (static: under its instance id)", 2),
     "pause": ("a member's process stands still, shorter or longer than its session", 2),
     "leave": ("a member gives up what it has, leaves and may come back", 1),
     "arrive": ("another member joins", 2),
@@ -71,29 +68,17 @@ BIT_FLIPS: Final = "bit-flips"
 SIMPLE_GROUP: Final = "simple"
 ASIDE: Final = "aside"
 
-_J, _S, _H, _L, _C, _F = (
-    ApiKey.JOIN_GROUP,
-    ApiKey.SYNC_GROUP,
-    ApiKey.HEARTBEAT,
-    ApiKey.LEAVE_GROUP,
-    ApiKey.OFFSET_COMMIT,
-    ApiKey.OFFSET_FETCH,
-)
-
-#: Versions that clients of several makes speak.
-_VERSIONS: Final[tuple[dict[int, int], ...]] = (
-    {_J: 9, _S: 5, _H: 4, _L: 5, _C: 9, _F: 9},
-    {_J: 9, _S: 5, _H: 4, _L: 5, _C: 9, _F: 9},
-    {_J: 7, _S: 5, _H: 4, _L: 5, _C: 8, _F: 8},
-    {_J: 5, _S: 3, _H: 3, _L: 1, _C: 7, _F: 7},
-    {_J: 3, _S: 1, _H: 1, _L: 1, _C: 3, _F: 3},
+_APIS: Final = ("JOIN_GROUP", "SYNC_GROUP", "HEARTBEAT", "LEAVE_GROUP", "OFFSET_COMMIT", "OFFSET_FETCH")
+#: Versions of these that clients of several makes speak.
+_VERSIONS: Final[tuple[dict[int, int], ...]] = tuple(
+    {ApiKey[name]: version for name, version in zip(_APIS, versions, strict=True)}
+    for versions in (*[(9, 5, 4, 5, 9, 9)] * 2, (7, 5, 4, 5, 8, 8), (5, 3, 3, 1, 7, 7), (3, 1, 1, 1, 3, 3))
 )
 #: The first that know instance ids.
 _STATIC_VERSIONS: Final = 4
 
 _STRATEGIES: Final[tuple[tuple[type[Assignor], ...], ...]] = (
-    (CooperativeStickyAssignor,),
-    (CooperativeStickyAssignor,),
+    *[(CooperativeStickyAssignor,)] * 2,
     (StickyAssignor,),
     (RangeAssignor,),
     (RoundRobinAssignor, RangeAssignor),
@@ -149,35 +134,31 @@ class Plan:
     heartbeat_ms: int
     rebalance_ms: int
     initial_delay_ms: int
-    retention_ms: int
-    quiet_ms: int
-    max_size: int
     fsync: bool
-    flips: int
-    segment_bytes: int
     topics: dict[str, int]
     groups: dict[str, GroupPlan]
-    members: list[MemberPlan]
     network: dict[str, float]
     incidents: list[Incident]
+    members: list[MemberPlan] = field(default_factory=list)
+    retention_ms: int = 1_000_000
+    quiet_ms: int = 0
+    max_size: int = 100
+    flips: int = 0
+    segment_bytes: int = 1 << 20
     crashes: int = 0
-    left_out: frozenset[str] = field(default_factory=frozenset)
 
     def names(self) -> list[str]:
-        """What can be left out, the coarsest first."""
-        kinds = list(dict.fromkeys(incident.kind for incident in self.incidents))
+        """Names of all that can be left out, the coarsest first."""
+        kinds = dict.fromkeys(incident.kind for incident in self.incidents)
         flips = [BIT_FLIPS] if self.flips else []
-        return [
-            *self.network,
-            *kinds,
-            *flips,
-            *(incident.name for incident in self.incidents),
-            *(member.name for member in self.members),
-        ]
+        return [*self.network, *kinds, *flips, *(i.name for i in self.incidents), *self._who()]
 
-    def leave_out(self, names: Collection[str]) -> Plan:
+    def _who(self) -> list[str]:
+        """Members that can be left out."""
+        return [member.name for member in self.members]
+
+    def leave_out(self, names: Collection[str]) -> Self:
         """The same without these faults, incidents and members."""
-        self.left_out = frozenset(names)
         self.network = {name: chance for name, chance in self.network.items() if name not in names}
         self.incidents = [i for i in self.incidents if i.name not in names and i.kind not in names]
         self.members = [member for member in self.members if member.name not in names]
@@ -186,10 +167,10 @@ class Plan:
         return self
 
 
-def faults_table() -> str:
-    """What may go wrong, as a Markdown table."""
+def faults_table(faults: Mapping[str, tuple[str, float]] = NETWORK | INCIDENTS) -> str:
+    """Faults and what happens, as a Markdown table."""
     lines = ["| fault | what happens |", "| --- | --- |"]
-    lines += [f"| `{name}` | {what} |" for name, (what, _) in (*NETWORK.items(), *INCIDENTS.items())]
+    lines += [f"| `{name}` | {what} |" for name, (what, _) in faults.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -215,7 +196,8 @@ def draw_plan(seed: int, make_assignors: MakeAssignors | None = None, crashes: i
         rebalance_ms=max(rng.choice((600, 900, 1_500)), session_ms // 3 * 2),
         initial_delay_ms=rng.choice((0, 0, 300)),
         retention_ms=rng.choice((session_ms // 2, session_ms, 3 * session_ms, 100_000)),
-        quiet_ms=int(session_ms * _quiet_sessions(rng.random())),
+        # a settled group is looked at for so long; not at all in most schedules
+        quiet_ms=int(session_ms * (10.0 if (drawn := rng.random()) < 0.03 else 0.5 if drawn < 0.3 else 0.0)),
         max_size=2 if rng.random() < 0.1 else 100,
         fsync=fsync,
         flips=rng.randint(1, 6) if fsync and rng.random() < 0.9 else 0,
@@ -230,28 +212,18 @@ def draw_plan(seed: int, make_assignors: MakeAssignors | None = None, crashes: i
     )
 
 
-def _quiet_sessions(drawn: float) -> float:
-    """For how many session timeouts a settled group is looked at; for none in most schedules."""
-    return 10.0 if drawn < 0.03 else 0.5 if drawn < 0.3 else 0.0
-
-
 def _crashes(rng: Random, count: int, faults_ms: int, *, fsync: bool) -> list[Incident]:
     kinds = ("kill", "power-loss", "torn-write") if fsync else ("kill", "torn-write")
     crashes = [
         Incident(f"c{number}", rng.randint(1, faults_ms - 1), rng.choice(kinds), 0, rng.random(), 0)
         for number in range(count)
     ]
-    # something that can be lost in each
-    commits = [
-        Incident(f"s{number}", rng.randint(1, faults_ms - 1), "simple-commit", 0, 0.0, 0)
-        for number in range(2 * count)
+    # commits that can be lost in each; and a log that only grew would be read back ever more slowly
+    return crashes + [
+        Incident(f"{letter}{number}", rng.randint(1, faults_ms - 1), kind, 0, 0.0, 0)
+        for letter, kind, times in (("s", "simple-commit", 2 * count), ("k", "compaction", count // 6))
+        for number in range(times)
     ]
-    # a log that only grew would be read back ever more slowly
-    compactions = [
-        Incident(f"k{number}", rng.randint(1, faults_ms - 1), "compaction", 0, 0.0, 0)
-        for number in range(count // 6)
-    ]
-    return [*crashes, *commits, *compactions]
 
 
 def _groups(

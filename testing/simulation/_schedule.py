@@ -23,7 +23,7 @@ P = TypeVar("P", bound=Plan, covariant=True)
 
 @dataclass(slots=True)
 class Stats:
-    """What one schedule contained, or several together."""
+    """Counts of one schedule, or of several together."""
 
     schedules: int = 0
     events: int = 0
@@ -40,7 +40,6 @@ class Stats:
     virtual_ms: int = 0
 
     def add(self, other: Stats) -> None:
-        """Count another one's in."""
         for each in fields(self):
             setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
@@ -69,7 +68,6 @@ class Schedule(ABC, Generic[P]):
         self._ids = 0
 
     def clock_ms(self) -> int:
-        """The coordinator's clock."""
         return self.heap.now + self.clock_off_ms
 
     def say(self, text: str) -> None:
@@ -117,7 +115,7 @@ class Schedule(ABC, Generic[P]):
 
     @abstractmethod
     def partition_count(self, topic: str) -> int | None:
-        """How many partitions a topic has; None if it does not exist."""
+        """Number of a topic's partitions; None if it does not exist."""
 
     @abstractmethod
     def connections_broke(self) -> None:

@@ -30,11 +30,10 @@ class SimulationFailed(AssertionError):  # noqa: N818
     def __init__(
         self, seed: int, violation: Violation, left_out: tuple[str, ...], trace: list[str], options: str = ""
     ) -> None:
-        shown = trace[-_SHOWN_LINES:]
-        more = len(trace) - len(shown)
-        head = [f"seed {seed}: {violation}", f"replay: {replay_command(seed, left_out, options)}", ""]
-        cut = [f"({more} lines before)"] if more else []
-        super().__init__("\n".join([*head, *cut, *shown]))
+        lines = [f"seed {seed}: {violation}", f"replay: {replay_command(seed, left_out, options)}", ""]
+        if len(trace) > _SHOWN_LINES:
+            lines.append(f"({len(trace) - _SHOWN_LINES} lines before)")
+        super().__init__("\n".join([*lines, *trace[-_SHOWN_LINES:]]))
         self.seed = seed
         self.violation = violation
         self.left_out = left_out
@@ -43,7 +42,7 @@ class SimulationFailed(AssertionError):  # noqa: N818
 
 @dataclass(slots=True)
 class SimulationReport:
-    """What ran. ``failed`` has the seeds that did, with the invariant, where the caller asked to go on."""
+    """Counts of all schedules that ran; with ``go_on``, ``failed`` maps failed seeds to invariants."""
 
     stats: Stats = field(default_factory=Stats)
     failed: dict[int, str] = field(default_factory=dict)
@@ -109,12 +108,12 @@ def trace(
     left_out: Collection[str] = (),
     crashes: int = 0,
 ) -> tuple[list[str], Violation | None]:
-    """What happens in a schedule, line by line, and what it fails by."""
+    """The trace of a schedule, line by line, and the violation that ends it."""
     return traced(_GroupRun(seed, assignors, application, True, crashes), left_out)
 
 
 def traced(run: Run, left_out: Collection[str]) -> tuple[list[str], Violation | None]:
-    """What happens in a run, and what it fails by."""
+    """The trace of a run, and the violation that ends it."""
     with _own_loop():
         world, violation = run.schedule(left_out, traced=True)
     return world.trace or [], violation
@@ -128,7 +127,7 @@ class Run:
 
     @abstractmethod
     def plan(self, left_out: Collection[str]) -> Plan:
-        """What is to happen, without what is left out."""
+        """The plan of the seed, without what is left out."""
 
     @abstractmethod
     def world(self, plan: Any, *, traced: bool) -> World[Any]:
@@ -137,7 +136,6 @@ class Run:
     def schedule(
         self, left_out: Collection[str], *, traced: bool = False
     ) -> tuple[World[Any], Violation | None]:
-        """Run it."""
         world = self.world(self.plan(left_out), traced=traced)
         for name, what in world.describe().items() if traced else ():
             world.say(f"{name}: {what}")

@@ -1,4 +1,4 @@
-"""What a schedule can fail by, and the table of what is checked."""
+"""The invariants that are checked, and the exception of one that does not hold."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ INVARIANTS: Final[dict[str, str]] = {
 
 
 def invariants_table() -> str:
-    """What must hold, as a Markdown table."""
+    """The invariants, as a Markdown table."""
     lines = ["| | holds |", "| --- | --- |", *(f"| {name} | {text} |" for name, text in INVARIANTS.items())]
     return "\n".join(lines) + "\n"
 

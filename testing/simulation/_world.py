@@ -56,7 +56,7 @@ class Tool:
 
 
 class World(Schedule[P]):
-    """A schedule with its coordinator. ``happen`` carries out an incident, and is set before it runs."""
+    """A schedule with its coordinator. ``happen`` carries out all other incidents; set it before ``run``."""
 
     happen: Callable[[Incident], None]
 
@@ -90,7 +90,8 @@ class World(Schedule[P]):
     def _meet(self, incident: Incident) -> None:
         self.say(f"{incident.name}: {incident.kind}")
         self.stats.incidents += 1
-        self.happen(incident)
+        if not self.broker.meet(incident):
+            self.happen(incident)
 
     def _let_pass(self, end: int) -> None:
         while True:
@@ -163,7 +164,6 @@ class MemberWorld(World[Plan]):
         return 1 if topic == ASIDE else self.plan.topics.get(topic)
 
     def start_member(self, name: str) -> None:
-        """A process of a member starts."""
         plan = next((plan for plan in self.plan.members if plan.name == name), None)
         if plan is not None and (name not in self.members or not self.members[name].alive):
             self.say(f"{name} starts")
@@ -229,7 +229,7 @@ class MemberWorld(World[Plan]):
         return [m for m in members if m.alive and m.error is None and not m.paused and not m.leaving]
 
     def _still_waited_for(self) -> tuple[str, str] | None:
-        """What is not as it should be yet: the name of the invariant, and what is amiss.
+        """The invariant that does not hold yet, and why; None when all is settled.
 
         L1 until each group is one Stable generation of all its living members, then what is not done.
         """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 from pathlib import Path
 from typing import Any
@@ -159,9 +160,9 @@ def test_serve_check_says_what_the_data_folder_says(
     table.change(user, {QuotaKey.REQUEST_PERCENTAGE: 5.0})
     table.change(everybody, dict.fromkeys(QuotaKey, 1e6))
     store = FolderStore(tmp_path)
-    store.document("client-quotas").save(table.stored())
+    store.document("client-quotas").save_now(table.stored())
     live = LiveSettings(BrokerSettings(), store.document("settings"))
-    live.set(for_all=False, values=live.check({"max.connections": "77"}))
+    asyncio.run(live.set(for_all=False, values=live.check({"max.connections": "77"})))
     assert main(words) == 0
     said = capsys.readouterr().out
     assert "user=alice: request_percentage=5" in said

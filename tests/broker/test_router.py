@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import struct
+from collections import deque
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -153,3 +154,52 @@ def test_a_null_that_may_not_be_is_the_peers_fault_and_reaches_no_handler() -> N
 
     with pytest.raises(MalformedMessageError, match="groups_names is null"):
         ask(routed(handler), ApiKey.DELETE_GROUPS, 1, groups_names=None)
+
+
+class Taking:
+    """A coordinator and a connection in one: it keeps the bodies that it is given, and answers nothing."""
+
+    unmetered = False
+
+    def __init__(self) -> None:
+        self.bodies: list[Any] = []
+
+    def submit(self, _key: int, _version: int, body: Any, _context: RequestContext, _handle: Any) -> None:
+        self.bodies.append(body)
+
+
+def taken(*frames: bytes) -> tuple[list[Any], Peer]:
+    """The bodies that a router hands over of these requests of one connection, and its peer."""
+    taking, peer = Taking(), Peer("10.0.0.9", ("broker", 9092))
+    metrics, quotas = BrokerMetrics(), ClientQuotas(QuotaTable())
+    node = SimpleNamespace(authorizer=None, metrics=metrics, quotas=quotas, coordinator=taking)
+    router = Router(cast(Node, node), served_apis)
+    for each in frames:
+        assert router.take(each, peer, cast(Any, taking), deque())
+    return taking.bodies, peer
+
+
+def heartbeat(version: int, **fields: Any) -> bytes:
+    known = {"group_id": "g", "generation_id": 1, "member_id": "m", **fields}
+    return frame(ApiKey.HEARTBEAT, version, **known)
+
+
+def test_a_heartbeat_that_is_the_last_one_again_is_not_read_again() -> None:
+    (first, again, other, back), _ = taken(
+        heartbeat(4), heartbeat(4), heartbeat(4, generation_id=2), heartbeat(4)
+    )
+    assert again is first
+    assert other == first._replace(generation_id=2)
+    assert back == first
+
+
+def test_the_same_bytes_in_another_version_are_read_again() -> None:
+    # version 0 has no instance id: the same body is one field shorter for it, and the rest is left over
+    body = heartbeat(3, group_instance_id="i")
+    (new, old), _ = taken(body, body[:2] + b"\0\0" + body[4:])
+    assert (new.group_instance_id, old.group_instance_id) == ("i", None)
+
+
+def test_a_long_heartbeat_is_not_kept() -> None:
+    _, peer = taken(heartbeat(4), heartbeat(4, member_id="m" * 2_000))
+    assert len(peer.heartbeat[1]) < 100

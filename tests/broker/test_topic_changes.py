@@ -15,8 +15,8 @@ from uuid import uuid4
 
 import pytest
 
-from kohort.broker import Broker, BrokerSettings, _turns
-from kohort.broker._topics import Topics
+from kohort.broker import Broker, BrokerSettings, _topics, _turns
+from kohort.broker._topics import TopicPlan, Topics
 from kohort.cluster import Create, FolderStore, deleted_topic_path
 from kohort.log import DataFolder
 from kohort.log._files import OsFileSystem
@@ -50,6 +50,30 @@ def syncs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(os, "fsync", noted)
     return seen
+
+
+async def test_others_go_on_while_many_topics_are_made_and_none_of_the_names_is_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_turns, "SLICE_S", 0.0)
+    monkeypatch.setattr(_topics, "_ADDED_AT_ONCE", 1)
+    async with Broker(data=tmp_path) as broker:
+        making = asyncio.create_task(
+            broker.topics.carry_out([TopicPlan(f"t.{number}", 1, {}) for number in range(9)])
+        )
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert broker.topics.get("t.0") is not None
+        assert broker.topics.get("t.8") is None
+        for taken, code in (
+            ("t.8", ErrorCode.TOPIC_ALREADY_EXISTS),
+            ("t_8", ErrorCode.INVALID_TOPIC_EXCEPTION),
+        ):
+            with pytest.raises(KafkaError) as refused:
+                await broker.topics.create(taken, 1, {})
+            assert refused.value.code == code
+        await making
+        assert all(broker.topics.get(f"t.{number}") for number in range(9))
 
 
 class TestMadeAnew:

@@ -9,6 +9,7 @@ from kohort.protocol import (
     ApiKey,
     ErrorCode,
     Subscription,
+    encode_assignment,
     encode_request,
     encode_subscription,
 )
@@ -100,14 +101,14 @@ class RawMember:
         assert answer.error_code == ErrorCode.NONE, answer
 
     def send_sync(self) -> int:
-        """As leader all bytes for everyone are the member's own id."""
+        """As leader, with a share for everyone."""
         assignments = [
             part(
                 ApiKey.SYNC_GROUP,
                 5,
                 "SyncGroupRequestAssignment",
                 member_id=member,
-                assignment=member.encode(),
+                assignment=self._share_of(member),
             )
             for member in ([self.id, *self.others] if self.leads else [])
         ]
@@ -123,10 +124,16 @@ class RawMember:
             assignments=assignments,
         )
 
+    def _share_of(self, member: str) -> bytes:
+        """Bytes for one member alone. Tools that describe every group read those of consumers."""
+        if self.protocol_type != "consumer":
+            return member.encode()
+        return encode_assignment((), member.encode(), version=0)
+
     def receive_sync(self, number: int) -> int:
         """The error code; an assignment must be the one meant for this member."""
         answer = self.wire.receive(ApiKey.SYNC_GROUP, 5, number)
-        assert answer.error_code != ErrorCode.NONE or bytes(answer.assignment) == self.id.encode()
+        assert answer.error_code != ErrorCode.NONE or bytes(answer.assignment) == self._share_of(self.id)
         error: int = answer.error_code
         return error
 

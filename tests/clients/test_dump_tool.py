@@ -104,7 +104,7 @@ def ours(paths: list[Path]) -> list[Stored]:
             if entry.kind != "record":
                 continue
             what, fields = readable(entry.fields["key"], entry.fields["value"])
-            if what != "other":
+            if what.startswith(("offset", "group")):
                 number: Any = fields.get("committed_offset", fields.get("generation"))
                 place = (fields.get("topic"), fields.get("partition"))
                 found.append((entry.fields["offset"], fields["group"], *place, number))

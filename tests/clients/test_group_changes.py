@@ -15,7 +15,7 @@ from tests.clients.members import Group, shared_out, wait_until
 pytestmark = [pytest.mark.clients, pytest.mark.kafka]
 
 PARTITIONS = 6
-SESSION_MS = 2_000
+SESSION_MS = 1_500
 LONG_SESSION_MS = 30_000  # longer than a process takes to come back
 VALUES = [f"value-{number:03d}" for number in range(120)]
 

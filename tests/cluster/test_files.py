@@ -14,7 +14,7 @@ from kohort.cluster._files import StateFile
 
 
 def document(folder: Path, version: int = 1) -> StateFile:
-    return StateFile.of(folder, "acls", without="nobody may do anything", version=version)
+    return StateFile(folder / "kohort-acls.json", "nobody may do anything", version)
 
 
 def names(content: dict[str, Any]) -> list[str]:

@@ -14,6 +14,7 @@ from kohort.cluster import (
     DELETED_TOPICS,
     PRODUCER_IDS,
     TOPICS,
+    ConflictError,
     Create,
     Delete,
     Entry,
@@ -55,7 +56,7 @@ def test_the_files_are_those_of_before(tmp_path: Path) -> None:
         Create(deleted_topic_path(UUID(int=7)), "gone"),
         Create(topic_path("orders"), ORDERS),
     )
-    store.document("settings").save({"broker": {"num_partitions": 3}, "all": {}})
+    store.document("settings").save_now({"broker": {"num_partitions": 3}, "all": {}})
     assert (tmp_path / NAME).read_text() == FILE
     assert (tmp_path / "kohort-settings.json").read_text() == DOCUMENT
     again = FolderStore(tmp_path)
@@ -163,9 +164,20 @@ def test_a_file_that_nobody_asks_for_is_not_read(tmp_path: Path) -> None:
 
 def test_a_document_that_its_owner_cannot_read_names_the_file(tmp_path: Path) -> None:
     document = FolderStore(tmp_path).document("client-quotas")
-    document.save({"entries": 3})
+    document.save_now({"entries": 3})
     assert document.load(lambda content: content["entries"]) == 3
     with pytest.raises(StateFileError, match=r"kohort-client-quotas\.json cannot be read .*have no quotas"):
         document.load(lambda content: content["quotas"])
-    document.save({"entries": 4})
+    document.save_now({"entries": 4})
     assert FolderStore(tmp_path).document("client-quotas").load(lambda content: content["entries"]) == 4
+
+
+async def test_a_document_is_not_replaced_where_somebody_else_has_replaced_it(tmp_path: Path) -> None:
+    store = FolderStore(tmp_path)
+    document = store.document("client-quotas")
+    await document.save({"entries": 3})
+    change = document._change({"entries": 4})
+    await document.save({"entries": 5})
+    with pytest.raises(ConflictError, match=r"put of /config/quotas cannot be done: .* at version 1"):
+        await store.commit(change)
+    assert document.load(lambda content: content["entries"]) == 5

@@ -14,12 +14,12 @@ from kohort.client.waiting import Backoff, Signal
 from kohort.consumer import Cluster, CommittedOffset, Record
 from kohort.consumer.committer import Committer
 from kohort.consumer.events import Event
-from kohort.consumer.group_messages import MembershipSettings
 from kohort.consumer.membership import Membership
 from kohort.consumer.selection import ManualAssignment
 from kohort.consumer.tracker import Tracker
 from kohort.protocol import ApiKey, ErrorCode, TopicPartition
 from kohort.statemachine import MemberState
+from tests.consumer.configs import config
 from tests.messages import response_of
 
 A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -92,7 +92,7 @@ class Bench:
     def __init__(self, *script: Step, backoff: Backoff | None = None, manual: bool = False) -> None:
         self.coordinator = Coordinator(*script)
         kind = ManualAssignment if manual else Membership
-        self.membership = kind(MembershipSettings("billing"), [CooperativeStickyAssignor()], random.Random(1))
+        self.membership = kind(config(), [CooperativeStickyAssignor()], random.Random(1))
         self.membership.state = MemberState.STABLE
         self.membership.generation = 3
         self.membership.owned = frozenset({A, B})
@@ -102,9 +102,8 @@ class Bench:
         self.made_anew: set[TopicPartition] = set()
         self.settled = Signal()
         self.committer = Committer(
+            config(),
             cast(Cluster, self.coordinator),
-            "billing",
-            None,
             self.membership,
             self.tracker,
             backoff=backoff or Backoff(1, 1),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kohort.consumer import AsyncGroupConsumer
+from tests.consumer.handover_bench import HandoverBench, handover_bench
 from tests.consumer.members import Maker
 
 #: Sessions that a busy machine does not end; heartbeats that tell soon.
@@ -53,3 +54,9 @@ async def member(bootstrap: str) -> AsyncIterator[Maker]:
             return await stack.enter_async_context(consumer)
 
         yield make
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[HandoverBench]:
+    async with handover_bench() as bench:
+        yield bench

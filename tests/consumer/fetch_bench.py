@@ -12,11 +12,12 @@ from kohort.client.waiting import Backoff
 from kohort.consumer import Cluster, CommittedOffset, FetchedPartition, FetchFrom
 from kohort.consumer.delivery import Delivery
 from kohort.consumer.events import Event
-from kohort.consumer.fetcher import Fetcher, FetchSettings
+from kohort.consumer.fetcher import Fetcher
 from kohort.consumer.positions import Positions
 from kohort.consumer.start_offsets import Reading
 from kohort.consumer.tracker import Tracker
 from kohort.protocol import TopicPartition
+from tests.consumer.configs import config
 from tests.consumer.members import until
 
 A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -100,17 +101,13 @@ class FetchBench:
             report=self.events.append,
             hungry=lambda: self.fetcher.wake(),
         )
-        given = {
-            "group": "billing",
-            "rack": "r2",
-            "read_committed": False,
-            "min_bytes": 1,
-            "max_bytes": 50_000,
-            "partition_max_bytes": 1_000,
-            "max_wait_ms": 100,
-            "prefetch_max_bytes": 4_000,
-            "check_crcs": True,
-        }
+        given = config(
+            client_rack="r2",
+            fetch_max_bytes=50_000,
+            max_partition_fetch_bytes=1_000,
+            fetch_max_wait_ms=100,
+            prefetch_max_bytes=4_000,
+        )
         reading = Reading(
             cast(Cluster, self.cluster),
             self.positions,
@@ -119,7 +116,7 @@ class FetchBench:
             report=self.events.append,
             polled=nothing,
         )
-        self.fetcher = Fetcher(reading, FetchSettings(**{**given, **settings}))
+        self.fetcher = Fetcher(reading, given.model_copy(update=settings))
 
     def begin(self, *partitions: TopicPartition) -> None:
         self.positions.add(partitions, 1)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import cast
 
 from kohort.consumer import CommittedOffset, Record
 from kohort.consumer.committer import Committer
+from kohort.consumer.config import ConsumerConfig
 from kohort.consumer.delivery import Delivery
 from kohort.consumer.effects import Assign
 from kohort.consumer.events import Event
-from kohort.consumer.handover import Callbacks, Handover, HandoverSettings
+from kohort.consumer.handover import Callbacks, Handover
 from kohort.consumer.positions import Positions
 from kohort.consumer.tracker import Tracker
 from kohort.protocol import TopicPartition
@@ -44,7 +46,9 @@ class HandoverBench:
         self.events: list[Event] = []
         self.positions = Positions("earliest")
         self.tracker = Tracker()
-        self.settings = HandoverSettings(drain_ms=5_000, step_ms=200, commit_ms=200, auto_commit=True)
+        self.settings = SimpleNamespace(
+            drain_ms=5_000, rebalance_ms=200, default_api_timeout_ms=200, commits=True
+        )
         self.callbacks = Callbacks(
             assigned=lambda p: self.steps.append(f"assigned {names(p)}"),
             revoking=lambda p: self.steps.append(f"revoking {names(p)}"),
@@ -56,7 +60,7 @@ class HandoverBench:
         )
         self.committer = CommitterStub(self.steps.append)
         self.handover = Handover(
-            self.settings,
+            cast(ConsumerConfig, self.settings),
             self.callbacks,
             self.positions,
             delivery,

@@ -11,6 +11,7 @@ from kohort.assignors import (
     CooperativeStickyAssignor,
     TopicInfo,
 )
+from kohort.consumer.config import ConsumerConfig
 from kohort.consumer.effects import (
     Assign,
     Effect,
@@ -20,7 +21,6 @@ from kohort.consumer.effects import (
 from kohort.consumer.events import (
     Event,
 )
-from kohort.consumer.group_messages import MembershipSettings
 from kohort.consumer.membership import Membership
 from kohort.protocol import (
     ApiKey,
@@ -31,15 +31,14 @@ from kohort.protocol import (
     encode_assignment,
 )
 from kohort.statemachine import MemberState
+from tests.consumer.configs import config
 from tests.messages import response_of
 
 E = TypeVar("E", bound=Effect)
 
 P0, P1, P2 = (TopicPartition("orders", number) for number in range(3))
 ORDERS = {"orders": TopicInfo(3)}
-SETTINGS = MembershipSettings(
-    "billing", session_timeout_ms=10_000, heartbeat_interval_ms=1_000, rebalance_timeout_ms=60_000
-)
+SETTINGS = config(session_timeout_ms=10_000, heartbeat_interval_ms=1_000, rebalance_timeout_ms=60_000)
 
 
 class Talk:
@@ -48,7 +47,7 @@ class Talk:
     def __init__(
         self,
         *assignors: Assignor,
-        settings: MembershipSettings = SETTINGS,
+        settings: ConsumerConfig = SETTINGS,
         topics: Iterable[str] = ("orders",),
     ) -> None:
         self.now = 0.0

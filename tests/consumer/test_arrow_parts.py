@@ -85,7 +85,7 @@ def test_what_is_before_damage_is_given_and_polls_raise_when_it_stays(damaged: s
 def test_aborted_records_are_left_out_though_their_transaction_began_in_another_part(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("kohort.consumer.arrow.RUN_BYTES", 1)
+    monkeypatch.setattr("kohort.consumer.decode.RUN_BYTES", 1)
     settings: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0, "transactional": True}
     data = b"".join(
         (

@@ -25,7 +25,6 @@ from kohort.consumer.events import (
     AssignmentRefused,
     AssignorFailed,
 )
-from kohort.consumer.group_messages import MembershipSettings
 from kohort.protocol import (
     ApiKey,
     ErrorCode,
@@ -34,6 +33,7 @@ from kohort.protocol import (
     decode_assignment,
     encode_subscription,
 )
+from tests.consumer.configs import config
 from tests.consumer.talk import ORDERS, P0, P1, P2, Talk, subscription_in
 
 
@@ -173,7 +173,7 @@ def test_two_assignors_of_one_name_are_refused() -> None:
 
 
 def test_the_rack_and_both_protocols_are_offered() -> None:
-    settings = MembershipSettings("billing", rack="r1")
+    settings = config(client_rack="r1")
     join = Talk(CooperativeStickyAssignor(), RangeAssignor(), settings=settings).sent(ApiKey.JOIN_GROUP)
     assert [row.name for row in join.body.protocols] == ["cooperative-sticky", "range"]
     assert subscription_in(join, 1).rack == "r1"

@@ -94,7 +94,7 @@ async def test_what_was_committed_as_it_was_given_up_is_not_reported_as_lost() -
         bench.events.append(event)
         bench.tracker.end(A)
 
-    bench.committer._report = given_up
+    bench.committer.report = given_up
     releasing = asyncio.create_task(bench.committer.commit_done([A], 2_000))
     await asyncio.sleep(0)
     waiting = asyncio.create_task(bench.committer.commit_done(None, 2_000))
@@ -216,7 +216,7 @@ async def test_a_commit_is_for_the_topic_that_was_read_not_for_its_name() -> Non
 async def test_where_topics_have_no_ids_a_commit_goes_by_the_name() -> None:
     bench = Bench()
     bench.coordinator.known.topic_id = lambda _: None
-    bench.committer._read_in = lambda _: None
+    bench.committer.read_in = lambda _: None
     bench.done(A, 0)
     await bench.commit()
     assert (bench.coordinator.topic_ids, bench.coordinator.max_versions) == ([None], [9])

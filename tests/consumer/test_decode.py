@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 
 from kohort.consumer import AbortedTransaction, Record
-from kohort.consumer.decode import RUN_BYTES, ChunkReader, _reader, end_of_run
+from kohort.consumer.decode import RUN_BYTES, ChunkReader, _compiled, end_of_run
 from kohort.protocol import Codec, CorruptBatchError, TopicPartition, build_batch
 from tests.consumer.batches import batch, compressed, marker
 
 ORDERS = TopicPartition("orders", 3)
 
 
-@pytest.fixture(params=["compiled", "kafka-python"])
+@pytest.fixture(params=["compiled", "own"])
 def reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Both readers: with aiokafka installed and without."""
-    _reader.cache_clear()
-    if request.param == "kafka-python":
+    _compiled.cache_clear()
+    if request.param == "own":
         real = builtins.__import__
 
         def without(name: str, *args: Any, **kwargs: Any) -> Any:
@@ -30,7 +30,7 @@ def reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
 
         monkeypatch.setattr(builtins, "__import__", without)
     yield
-    _reader.cache_clear()
+    _compiled.cache_clear()
 
 
 def _all(reader: ChunkReader) -> list[Record]:
@@ -197,7 +197,7 @@ def test_a_header_name_that_is_not_utf_8_is_replaced_as_java_does(count: int) ->
     reader = ChunkReader(ORDERS, data, 0, check_crcs=False)
     records = reader.read()
     assert [record.headers for record in records] == [
-        ((f"h\ufffd\ufffdder{n:03}", b"x"), ("other", None)) for n in range(count)
+        [(f"h\ufffd\ufffdder{n:03}", b"x"), ("other", None)] for n in range(count)
     ]
     assert [(r.offset, r.key, r.value) for r in records] == [(n, None, b"value") for n in range(count)]
 

@@ -14,7 +14,7 @@ import pytest
 from kohort.assignors import TopicInfo
 from kohort.client.metadata import Address, ClusterMetadata, Node, PartitionMetadata, TopicMetadata
 from kohort.client.pool import Channel
-from kohort.client.waiting import Backoff, Signal
+from kohort.client.waiting import Backoff, Signal, now_ms
 from kohort.consumer import Cluster
 from kohort.consumer.delivery import Delivery
 from kohort.consumer.driver import Driver
@@ -30,6 +30,7 @@ from kohort.consumer.membership import Membership
 from kohort.consumer.selection import Selection
 from kohort.consumer.watchdogs import PollWatch
 from kohort.protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
+from tests.consumer.configs import config
 from tests.consumer.members import until
 
 P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -124,14 +125,15 @@ class _Bench:
         self.settled = Signal()
         self.polled = 0
         self.driver = Driver(
+            config(
+                metadata_max_age_ms=3_600_000,
+                client_rack="r1" if with_racks else "",
+                allow_auto_create_topics=True,
+            ),
             cast(Cluster, self.cluster),
-            "billing",
             cast(Membership, self.membership),
             cast(Delivery, SimpleNamespace(halt=self.halts.append)),
             self.watch,
-            metadata_max_age_ms=3_600_000,
-            with_racks=with_racks,
-            create_topics=True,
             backoff=Backoff(1, 1),
             settled=self.settled,
             report=self.events.append,
@@ -161,7 +163,7 @@ async def test_who_does_not_poll_in_time_leaves_and_says_what_it_owned_and_did_m
     poller = asyncio.create_task(asyncio.sleep(0))
     await poller
     bench.watch.poller = poller
-    bench.watch.touch(bench.driver.now())
+    bench.watch.touch(now_ms())
     async with bench.running(bench.driver.run):
         await until(lambda: bool(bench.membership.pauses), timeout_s=20)
     (exceeded,) = bench.events
@@ -174,7 +176,7 @@ async def test_who_does_not_poll_in_time_leaves_and_says_what_it_owned_and_did_m
 async def test_who_is_not_in_the_group_need_not_poll() -> None:
     bench = _Bench(max_interval_ms=1)
     bench.membership.generation = -1
-    bench.watch.touch(bench.driver.now() - 1_000)
+    bench.watch.touch(now_ms() - 1_000)
     async with bench.running(bench.driver.run):
         for _ in range(3):
             bench.driver.carry_out()

@@ -22,6 +22,7 @@ from kohort.consumer.events import (
     TopicMissing,
 )
 from kohort.protocol import TopicPartition
+from tests.consumer.configs import config
 from tests.consumer.conftest import SHORT_SESSION_MS
 from tests.consumer.members import Maker, Worker, numbers, read, until
 
@@ -296,9 +297,9 @@ async def test_a_consumer_whose_group_does_not_know_it_any_more_comes_back(
 
 async def _remove_member(cluster: object, group: str, member_id: str) -> None:
     from kohort.consumer import Cluster
-    from kohort.consumer.group_messages import MembershipSettings, leave_group
+    from kohort.consumer.group_messages import leave_group
 
     assert isinstance(cluster, Cluster)
-    send = leave_group(MembershipSettings(group), member_id, "removed by a test")
+    send = leave_group(config(group=group), member_id, "removed by a test")
     response = await cluster.request_coordinator(group, send.body)
     assert response.error_code == 0

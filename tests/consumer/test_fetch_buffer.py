@@ -67,7 +67,7 @@ def test_what_was_read_halfway_is_copied_from_there() -> None:
     memory = bytearray(b"".join(batch([b"x" * 10_000], n) for n in range(4)))
     reader = ChunkReader(A, memoryview(memory), 0)
     held.add(reader)
-    reader.pass_over(3 * len(LARGE))
+    assert len(reader.next_run(3)) == 3
     held.read(3 * len(LARGE))
     held.add(other := ChunkReader(B, memoryview(bytearray(LARGE)), 0))
     assert is_free(memory)

@@ -34,7 +34,7 @@ async def test_an_offset_out_of_range_at_a_replica_is_asked_of_the_leader_andnot
 
 async def test_a_replica_is_left_when_its_lease_is_over_or_it_is_gone() -> None:
     answers = {LEADER: [{A: fetched(preferred=NEAR)}], NEAR: [{A: fetched()}] * 5}
-    bench = FetchBench(answers, replica_lease_ms=0)
+    bench = FetchBench(answers, metadata_max_age_ms=0)
     bench.begin(A)
     assert _nodes(await bench.run(2)) == [LEADER, LEADER]
     bench = FetchBench({**answers, LEADER: [{A: fetched(preferred=NEAR)}]})

@@ -8,11 +8,11 @@ import pytest
 
 from kohort.consumer import group_messages
 from kohort.consumer.effects import Send
-from kohort.consumer.group_messages import MembershipSettings
 from kohort.protocol import APIS, ApiKey, decode_request, decode_request_header, encode_request
+from tests.consumer.configs import config
 from tests.messages import request_of
 
-SETTINGS = MembershipSettings("billing", "pod-1", 45_000, 3_000, 300_000)
+SETTINGS = config(group_instance_id="pod-1")
 
 _join, _sync = request_of(ApiKey.JOIN_GROUP), request_of(ApiKey.SYNC_GROUP)
 _leave = request_of(ApiKey.LEAVE_GROUP)

@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
-
-import pytest
+from collections.abc import Iterable
 
 from kohort.consumer import CommittedOffset
 from kohort.consumer.effects import Assign, Revoke
 from kohort.consumer.events import CallbackFailed, DrainTimedOut, PartitionsLost, PartitionsRevoked
 from kohort.protocol import TopicPartition
-from tests.consumer.handover_bench import A, B, HandoverBench, handover_bench
+from tests.consumer.handover_bench import A, B, HandoverBench
 from tests.consumer.members import until
-
-
-@pytest.fixture
-async def bench() -> AsyncIterator[HandoverBench]:
-    async with handover_bench() as bench:
-        yield bench
 
 
 async def test_the_user_is_told_before_anything_is_delivered(bench: HandoverBench) -> None:
@@ -133,7 +125,7 @@ async def test_a_callback_may_still_mark_records_done(bench: HandoverBench) -> N
 
 
 async def test_nothing_is_committed_without_auto_commit(bench: HandoverBench) -> None:
-    bench.settings.auto_commit = False
+    bench.settings.commits = False
     await bench.own(A)
     bench.handover.revoke(Revoke((A,), lost=False, reason="moves"))
     await bench.then("released")

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 
 import pytest
 
 from kohort.consumer.effects import Assign, Revoke
 from kohort.consumer.events import CallbackFailed, PartitionsLost
 from kohort.protocol import TopicPartition
-from tests.consumer.handover_bench import A, B, HandoverBench, handover_bench
+from tests.consumer.handover_bench import A, B, HandoverBench
 from tests.consumer.members import until
-
-
-@pytest.fixture
-async def bench() -> AsyncIterator[HandoverBench]:
-    async with handover_bench() as bench:
-        yield bench
 
 
 async def test_a_callback_that_hangs_with_some_partitions_holds_up_no_others(bench: HandoverBench) -> None:
@@ -27,7 +21,7 @@ async def test_a_callback_that_hangs_with_some_partitions_holds_up_no_others(ben
         if partitions == (B,):
             await hung.wait()
 
-    bench.settings.step_ms = 60_000
+    bench.settings.rebalance_ms = 60_000
     await bench.own(A, undone=1)
     bench.callbacks.assigned = assigned
     bench.handover.assign(Assign(2, (B,), (A,)))
@@ -46,7 +40,7 @@ async def test_what_is_given_up_waits_for_no_other_partition_that_hangs(bench: H
         if partitions == (B,):
             await hung.wait()
 
-    bench.settings.step_ms = 60_000
+    bench.settings.rebalance_ms = 60_000
     await bench.own(A)
     bench.callbacks.assigned = assigned
     bench.handover.assign(Assign(2, (B,), (A,)))
@@ -66,7 +60,7 @@ async def test_the_user_is_told_of_a_partition_before_it_is_taken_away_again(ben
         await told.wait()
         bench.steps.append("assigned")
 
-    bench.settings.step_ms = 60_000
+    bench.settings.rebalance_ms = 60_000
     bench.callbacks.assigned = assigned
     bench.handover.assign(Assign(1, (A,), ()))
     bench.handover.revoke(Revoke((A,), lost=False, reason="moves"))
@@ -95,7 +89,7 @@ async def test_a_loss_is_acted_on_at_once_whatever_is_under_way(bench: HandoverB
             ended.set()
         return True
 
-    bench.settings.step_ms = 3_600_000
+    bench.settings.rebalance_ms = 3_600_000
     if hanging == "commit":
         bench.committer.act = hang
     else:
@@ -140,12 +134,12 @@ async def test_the_commit_of_a_release_has_what_the_drain_has_left_of_the_rebala
         limits.append(timeout_ms)
         return True
 
-    bench.settings.step_ms, bench.settings.commit_ms = 10_000, 5_000
+    bench.settings.rebalance_ms, bench.settings.default_api_timeout_ms = 10_000, 5_000
     bench.committer.act = note
     await bench.own(A)
     bench.handover.revoke(Revoke((A,), lost=False, reason="moves"))
     await bench.then("released")
-    bench.settings.commit_ms = 60_000
+    bench.settings.default_api_timeout_ms = 60_000
     await bench.own(B)
     bench.handover.revoke(Revoke((B,), lost=False, reason="moves"))
     await bench.then("released")

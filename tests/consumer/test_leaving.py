@@ -17,7 +17,6 @@ from kohort.consumer.assignment import (
     without_leaving,
 )
 from kohort.consumer.effects import Assign, NeedTopics, Revoke
-from kohort.consumer.group_messages import MembershipSettings
 from kohort.consumer.membership import GIVE_UP_AFTER_MS
 from kohort.protocol import (
     ApiKey,
@@ -28,6 +27,7 @@ from kohort.protocol import (
     encode_assignment,
     encode_subscription,
 )
+from tests.consumer.configs import config
 from tests.consumer.talk import P0, P1, P2, Talk, subscription_in
 
 _TOPICS = {"orders": TopicInfo(3)}
@@ -58,8 +58,7 @@ def leader_of(**members: Subscription) -> LedGroup:
 
 def shares_of(led: LedGroup) -> dict[str, tuple[tuple[TopicPartition, ...], bytes | None]]:
     given = assign(CooperativeStickyAssignor(), RebalanceProtocol.COOPERATIVE, led, _TOPICS)
-    assert given.failure is None
-    shares = {name: decode_assignment(data) for name, data in given.assignments.items()}
+    shares = {name: decode_assignment(data) for name, data in given.items()}
     return {name: (share.partitions, share.user_data) for name, share in shares.items()}
 
 
@@ -148,7 +147,7 @@ def test_an_announcement_that_gets_no_answer_is_made_again() -> None:
         ("the leader cannot know", lambda: member(P0, note=None)),
         (
             "it is static",
-            lambda: member(P0, talk=Talk(settings=MembershipSettings("billing", instance_id="a"))),
+            lambda: member(P0, talk=Talk(settings=config(group_instance_id="a"))),
         ),
         ("the protocol is eager", lambda: member(P0, talk=Talk(RangeAssignor()))),
         ("it has not joined", Talk),

@@ -132,7 +132,7 @@ def test_who_keeps_offsets_elsewhere_and_never_marks_a_record_is_not_waited_for(
     session = tracker.begin(KEPT, 0)
     for _ in range(NEVER_MARKED):
         assert tracker.first_undone([KEPT]) == ({KEPT: 0} if session.undone else {})
-        session.delivered(session.position)
+        session.delivered_all([session.position])
         tracker.given_out += 1
     assert tracker.first_undone([KEPT]) == {}
 
@@ -152,6 +152,6 @@ def test_who_has_marked_a_record_is_waited_for(marked: str) -> None:
 
 def test_a_consumer_that_commits_by_itself_is_always_waited_for() -> None:
     tracker = Tracker()
-    tracker.begin(KEPT, 0).delivered(0)
+    tracker.begin(KEPT, 0).delivered_all([0])
     tracker.given_out = 10 * NEVER_MARKED
     assert tracker.first_undone([KEPT]) == {KEPT: 0}

@@ -20,7 +20,6 @@ from kohort.consumer.events import (
     AssignmentRefused,
     RebalanceCompleted,
 )
-from kohort.consumer.group_messages import MembershipSettings
 from kohort.consumer.membership import GIVE_UP_AFTER_MS, NEXT_ROUND_MS
 from kohort.protocol import (
     ApiKey,
@@ -32,6 +31,7 @@ from kohort.protocol import (
     encode_subscription,
 )
 from kohort.statemachine import MemberState
+from tests.consumer.configs import config
 from tests.consumer.talk import ORDERS, P0, P1, P2, SETTINGS, Talk, stable, subscription_in
 
 
@@ -278,10 +278,10 @@ def test_a_leader_tells_all_members_when_partitions_wait_to_be_given_up() -> Non
     topics = {"orders": TopicInfo(2)}
     for protocol, note in ((RebalanceProtocol.COOPERATIVE, ANOTHER_ROUND), (RebalanceProtocol.EAGER, None)):
         assignor = CooperativeStickyAssignor() if note else RangeAssignor()
-        shares = assign(assignor, protocol, led, topics).assignments
+        shares = assign(assignor, protocol, led, topics)
         assert [decode_assignment(share).user_data for share in shares.values()] == [note, note]
     led.members["a"] = Member("a", Subscription(("orders",), owned=(P0,), generation=1))
-    shares = assign(CooperativeStickyAssignor(), RebalanceProtocol.COOPERATIVE, led, topics).assignments
+    shares = assign(CooperativeStickyAssignor(), RebalanceProtocol.COOPERATIVE, led, topics)
     assert [decode_assignment(share).user_data for share in shares.values()] == [LISTENING, LISTENING]
 
 
@@ -348,7 +348,7 @@ def test_leaving_tells_the_coordinator() -> None:
 
 
 def test_a_static_member_leaves_without_a_word() -> None:
-    talk = stable(P0, settings=MembershipSettings("billing", instance_id="a"))
+    talk = stable(P0, settings=config(group_instance_id="a"))
     talk.membership.leave("closed")
     talk.take()
     assert talk.quiet()
@@ -356,7 +356,7 @@ def test_a_static_member_leaves_without_a_word() -> None:
 
 @pytest.mark.parametrize("instance_id", [None, "a"])
 def test_a_member_that_stays_away_loses_everything_and_comes_back_when_asked(instance_id: str | None) -> None:
-    talk = stable(P0, settings=MembershipSettings("billing", instance_id=instance_id))
+    talk = stable(P0, settings=config(group_instance_id=instance_id))
     talk.membership.pause("no poll")
     talk.take()
     if instance_id is None:

@@ -17,7 +17,6 @@ from kohort.consumer.events import (
     SessionInDoubt,
     StateChanged,
 )
-from kohort.consumer.group_messages import MembershipSettings
 from kohort.consumer.membership import REJOIN_SPREAD_MS
 from kohort.protocol import (
     ApiKey,
@@ -25,6 +24,7 @@ from kohort.protocol import (
     KafkaError,
 )
 from kohort.statemachine import MemberState
+from tests.consumer.configs import config
 from tests.consumer.talk import P0, P1, Talk, stable, subscription_in
 
 
@@ -227,9 +227,7 @@ def test_a_sync_that_is_refused_says_why_the_member_joins_again_when_and_as_whom
 
 
 def test_a_fenced_member_fails_and_what_it_owned_is_lost() -> None:
-    settings = MembershipSettings(
-        "billing", instance_id="a", session_timeout_ms=10_000, heartbeat_interval_ms=1_000
-    )
+    settings = config(group_instance_id="a", session_timeout_ms=10_000, heartbeat_interval_ms=1_000)
     talk = stable(P0, settings=settings)
     talk.advance(1_000)
     talk.answer(talk.sent(ApiKey.HEARTBEAT), error_code=ErrorCode.FENCED_INSTANCE_ID)
@@ -238,7 +236,7 @@ def test_a_fenced_member_fails_and_what_it_owned_is_lost() -> None:
 
 
 def test_a_seat_that_is_still_taken_at_start_up_is_waited_for_one_session() -> None:
-    settings = MembershipSettings("billing", instance_id="a", session_timeout_ms=10_000)
+    settings = config(group_instance_id="a", session_timeout_ms=10_000)
     talk = Talk(settings=settings)
     while talk.now < 10_000:
         talk.answer(talk.sent(ApiKey.JOIN_GROUP), error_code=ErrorCode.FENCED_INSTANCE_ID, member_id="")

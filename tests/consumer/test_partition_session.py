@@ -30,7 +30,7 @@ def test_committable_is_the_first_offset_that_is_not_done_whatever_the_order(
     for gap in gaps:
         next_offset += gap
         offsets.append(next_offset)
-        stay.delivered(next_offset)
+        stay.delivered_all([next_offset])
     shuffled = list(offsets)
     order.shuffle(shuffled)  # type: ignore[attr-defined]
     done: set[int] = set()
@@ -54,7 +54,7 @@ def test_committable_never_goes_back_and_never_passes_what_is_undone(
     for step in steps:
         if step == "deliver":
             undone.append(stay.position + data.draw(st.integers(0, 2)))
-            stay.delivered(undone[-1])
+            stay.delivered_all([undone[-1]])
         elif step == "done" and undone:
             stay.done(undone.pop(data.draw(st.integers(0, len(undone) - 1))))
         elif step == "pass":
@@ -72,7 +72,7 @@ def test_committable_never_goes_back_and_never_passes_what_is_undone(
 def test_offsets_that_were_never_delivered_are_no_news() -> None:
     stay = PartitionSession(ORDERS, 1, 10)
     assert not stay.done(10)
-    stay.delivered(10)
+    stay.delivered_all([10])
     assert not stay.done(9)
     assert not stay.done(11)
     assert stay.committable == 10
@@ -107,7 +107,7 @@ def test_a_restart_redoes_what_was_undone_and_nothing_else(steps: list[tuple[int
     undone: list[int] = []
     for gap, is_done in steps:
         offset += gap
-        stay.delivered(offset)
+        stay.delivered_all([offset])
         (done if is_done else undone).append(offset)
     for each in done:
         stay.done(each)
@@ -150,7 +150,7 @@ def test_an_offset_in_a_hole_is_no_news_and_leaves_what_is_undone_undone() -> No
 def test_the_highest_leader_epoch_counts_so_that_what_was_done_under_it_can_be_checked() -> None:
     stay = PartitionSession(ORDERS, 1, 10, CommittedOffset(10, 7), 7)
     stay.read_under(5)
-    stay.delivered(10)
+    stay.delivered_all([10])
     assert stay.to_commit().leader_epoch == 7
     assert (stay.epoch_at(11), stay.epoch_at(12)) == (7, -1)
 

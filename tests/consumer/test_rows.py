@@ -52,8 +52,8 @@ def _all(data: bytes, start: int = 0) -> list[list[object]]:
     return found
 
 
-def _parsed(data: bytes) -> list[tuple[BatchHeader, bytes]]:
-    return [(parse_batch_header(data), data[BATCH_OVERHEAD:])]
+def _parsed(data: bytes) -> tuple[list[BatchHeader], list[bytes]]:
+    return [parse_batch_header(data)], [data[BATCH_OVERHEAD:]]
 
 
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
@@ -68,7 +68,7 @@ def test_columns_are_what_the_readers_give(batches: list[list[list[Row]]], start
 
 
 def test_offsets_without_holes_are_a_range() -> None:
-    rows = plain_rows(_parsed(batch([b"x"] * 100, 5)))
+    rows = plain_rows(*_parsed(batch([b"x"] * 100, 5)))
     assert rows is not None
     assert rows.offsets == range(5, 105)
     assert rows.headers is None
@@ -76,7 +76,7 @@ def test_offsets_without_holes_are_a_range() -> None:
 
 def test_a_batch_with_headers_is_left_to_the_readers_with_the_batches_that_came_along() -> None:
     with_headers = bytes(build_batch([(b"k", b"v", [("name", b"1")])], timestamp_ms=5, base_offset=100))
-    assert plain_rows(_parsed(with_headers)) is None
+    assert plain_rows(*_parsed(with_headers)) is None
     found = _all(batch([b"x"] * 100) + with_headers)
     assert [fields[2] for fields in found] == list(range(101))
     assert found[-1][4:7] == [b"k", b"v", [("name", b"1")]]
@@ -84,8 +84,8 @@ def test_a_batch_with_headers_is_left_to_the_readers_with_the_batches_that_came_
 
 def test_offsets_that_do_not_rise_are_left_to_the_readers() -> None:
     data = batch([b"x"] * 70)
-    header, payload = _parsed(data)[0]
-    assert plain_rows([(header, payload), (header, payload)]) is None
+    headers, payloads = _parsed(data)
+    assert plain_rows(2 * headers, 2 * payloads) is None
 
 
 @given(st.binary(max_size=300), st.integers(1, 80))
@@ -93,7 +93,7 @@ def test_nonsense_is_left_to_the_readers_or_taken_apart_and_never_anything_else(
     payload: bytes, count: int
 ) -> None:
     header = parse_batch_header(batch([b"x"]))._replace(record_count=count)
-    rows = plain_rows([(header, payload)])
+    rows = plain_rows([header], [payload])
     assert rows is None or len(rows.values) == count
 
 

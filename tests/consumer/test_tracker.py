@@ -40,7 +40,7 @@ def test_records_in_any_order_are_counted_as_by_a_plain_list(
             stay.delivered_all(offsets)
         else:
             for offset in offsets:
-                stay.delivered(offset)
+                stay.delivered_all([offset])
         left += offsets
         while left and order.random() < 0.6:
             some = 1 if order.random() < 0.5 else order.randint(1, len(left))
@@ -59,7 +59,7 @@ def test_only_what_changed_since_the_last_commit_is_worth_committing() -> None:
     tracker = Tracker()
     stay = tracker.begin(ORDERS, 5, committed=CommittedOffset(5))
     assert _offsets(tracker) == {}
-    stay.delivered(5)
+    stay.delivered_all([5])
     assert _offsets(tracker) == {}
     assert tracker.done(_record(5, stay.session_id)) is stay
     assert _offsets(tracker) == {ORDERS: 6}
@@ -76,7 +76,7 @@ def test_a_start_that_was_not_committed_is_worth_committing_at_once() -> None:
 def test_control_records_behind_the_last_one_are_passed_by_the_commit() -> None:
     tracker = Tracker()
     stay = tracker.begin(ORDERS, 0)
-    stay.delivered(0)
+    stay.delivered_all([0])
     stay.passed(2)
     assert _offsets(tracker) == {ORDERS: 0}
     tracker.done(_record(0, stay.session_id))
@@ -86,7 +86,7 @@ def test_control_records_behind_the_last_one_are_passed_by_the_commit() -> None:
 def test_a_record_of_an_earlier_stay_is_refused_and_the_text_names_it() -> None:
     tracker = Tracker()
     first = tracker.begin(ORDERS, 0)
-    first.delivered(0)
+    first.delivered_all([0])
     tracker.end(ORDERS)
     with pytest.raises(StaleRecordError) as caught:
         tracker.done(_record(0, first.session_id))
@@ -95,7 +95,7 @@ def test_a_record_of_an_earlier_stay_is_refused_and_the_text_names_it() -> None:
         "elsewhere) since, or another consumer delivered it: whoever has it now delivers the record again"
     )
     second = tracker.begin(ORDERS, 0)
-    second.delivered(0)
+    second.delivered_all([0])
     with pytest.raises(StaleRecordError):
         tracker.done(_record(0, first.session_id))
     assert _offsets(tracker) == {ORDERS: 0}
@@ -150,7 +150,7 @@ def test_what_is_delivered_as_one_is_done_as_one_and_counts_as_its_records() -> 
     stay = tracker.begin(ORDERS, 0)
     stay.delivered_all([*range(50), *range(60, 100)])
     stay.delivered_all(range(100, 150))
-    stay.delivered(150)
+    stay.delivered_all([150])
     assert (stay.undone, stay.committable) == (141, 0)
     tracker.done_batch(stay.session_id, 100, 150)
     assert (stay.undone, stay.committable) == (91, 0)
@@ -172,9 +172,9 @@ def test_what_is_delivered_as_one_is_done_as_one_and_counts_as_its_records() -> 
 def test_a_record_of_another_consumer_is_refused() -> None:
     payments, orders = Tracker(), Tracker()
     foreign = payments.begin(TopicPartition("payments", 0), 0)
-    foreign.delivered(0)
+    foreign.delivered_all([0])
     ours = orders.begin(ORDERS, 0)
-    ours.delivered(0)
+    ours.delivered_all([0])
     assert foreign.session_id != ours.session_id
     record = _record(0, foreign.session_id, TopicPartition("payments", 0))
     with pytest.raises(StaleRecordError, match="another consumer"):

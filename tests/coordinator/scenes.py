@@ -9,7 +9,7 @@ from typing import Any
 from kohort.offsets_topic import OffsetCommitted
 from kohort.protocol import ApiKey
 from kohort.statemachine import GroupState
-from kohort.statemachine.answers import Generation
+from tests.coordinator.answers import Generation
 from tests.coordinator.bodies import RANGE_T, protocols, subscription
 from tests.coordinator.driver import Call, World
 

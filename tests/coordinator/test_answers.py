@@ -10,10 +10,18 @@ from typing import NamedTuple
 import pytest
 
 from kohort.coordinator.shards import OFFSETS_TOPIC
-from kohort.protocol import ErrorCode
+from kohort.protocol import ApiKey, ErrorCode
 from kohort.protocol.messages.leave_group import LeaveGroupResponse
 from kohort.statemachine import GroupState
-from kohort.statemachine.answers import COLUMNS, ERRORS, GROUP_ANSWERS, PARKED, Generation
+from tests.coordinator.answers import (
+    COLUMNS,
+    ERRORS,
+    GROUP_ANSWERS,
+    PARKED,
+    Generation,
+    answers_table,
+    errors_table,
+)
 from tests.coordinator.bodies import RANGE_T
 from tests.coordinator.driver import Call, World, errors_of
 from tests.coordinator.scenes import API_KEYS, ask, scene, senders
@@ -87,8 +95,13 @@ def drain(world: World) -> None:
     assert [call for call in world.calls if call.parked] == []
 
 
+#: Requests whose answers do not follow from a classic group's state alone: offsets/test_transactional.py.
+ELSEWHERE = {ApiKey.TXN_OFFSET_COMMIT}
+
+
 def test_every_request_that_a_shard_takes_is_in_the_table() -> None:
-    assert {API_KEYS[key] for key in OFFSETS_TOPIC.apis} == {row.request for row in GROUP_ANSWERS}
+    asked = {API_KEYS[key] for key in OFFSETS_TOPIC.apis if key not in ELSEWHERE}
+    assert asked == {row.request for row in GROUP_ANSWERS}
 
 
 def test_every_error_of_the_table_is_explained_by_its_name() -> None:
@@ -113,3 +126,28 @@ def test_when_the_shard_is_gone_everything_is_not_coordinator() -> None:
     played.world.unload()
     asked = played.world.heartbeat("g", played.leader, played.generation)
     assert asked == ErrorCode.NOT_COORDINATOR
+
+
+def test_the_answers_cover_every_living_state_and_a_missing_group() -> None:
+    living = set(GroupState) - {GroupState.DEAD}
+    assert set(COLUMNS) == living | {None}
+    assert all(tuple(row.answers) == COLUMNS for row in GROUP_ANSWERS)
+
+
+def test_a_sender_has_one_row_for_each_generation() -> None:
+    asked = [(row.request, row.sender, g) for row in GROUP_ANSWERS for g in row.generations or (None,)]
+    assert len(set(asked)) == len(asked)
+
+
+def test_the_answers_render_as_one_row_each() -> None:
+    lines = answers_table().splitlines()
+    assert len(lines) == 2 + len(GROUP_ANSWERS)
+    assert "| Heartbeat | leader | current | 25 | 25 | 27 | 0 | 0 |" in lines
+    assert "| Heartbeat | member | another or -1 | 25 | 25 | 22 | 22 | 22 |" in lines
+    assert "| Heartbeat | unknown member id | any | 25 | 25 | 25 | 25 | 25 |" in lines
+
+
+def test_the_errors_render_with_name_and_meaning() -> None:
+    lines = errors_table().splitlines()
+    assert len(lines) == 2 + len(ERRORS)
+    assert "| 27 | REBALANCE_IN_PROGRESS | rejoin with the same member id |" in lines

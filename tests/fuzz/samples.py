@@ -62,7 +62,9 @@ class _Sampled(Draw):
             return uuid.UUID(int=rng.getrandbits(128))
         if field.kind == "bool":
             return rng.random() < 0.5
-        return rng.random() if field.kind == "float64" else rng.choice((0, 1, -1, rng.randrange(100)))
+        if field.kind == "float64":
+            return rng.random()
+        return rng.choice((0, 1, 2 if field.kind.startswith("u") else -1, rng.randrange(100)))
 
 
 def framed(body: bytes) -> bytes:

@@ -38,6 +38,13 @@ def batch(
     )
 
 
+def filled(log: PartitionLog, *counts: int) -> PartitionLog:
+    """The log with a batch of each of these numbers of records more."""
+    for count in counts:
+        log.append(batch(count), now_ms=NOW_MS)
+    return log
+
+
 def marker(producer_id: int, *, committed: bool, producer_epoch: int = 0) -> bytes:
     """The control batch that ends a producer's transaction."""
     return bytes(

@@ -10,16 +10,10 @@ import pytest
 
 from kohort.log import Flush, LogConfig, PartitionLog
 from kohort.protocol import KafkaError
-from tests.log.batches import NOW_MS, batch, open_log
+from tests.log.batches import NOW_MS, batch, filled, open_log
 from tests.log.faulty import FaultyFiles
 
 SMALL = LogConfig(segment_bytes=300, file_delete_delay_ms=0, retention_bytes=0)
-
-
-def filled(log: PartitionLog, *counts: int) -> PartitionLog:
-    for count in counts:
-        log.append(batch(count), now_ms=NOW_MS)
-    return log
 
 
 def in_a_thread(flush: Flush) -> None:

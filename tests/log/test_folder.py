@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -15,9 +17,12 @@ from kohort.log import DataFolder, DataFolderError, DataFolderInUseError, LogCon
 from kohort.protocol import ErrorCode, KafkaError
 from kohort.testing.faults import FaultyFileSystem
 from tests.log.batches import NOW_MS, TOPIC_ID, batch, committed
+from tests.log.disks import disk
 from tests.log.faulty import FaultyFiles
 
 CLEAN = ".kafka_cleanshutdown"
+
+T = TypeVar("T")
 
 
 def made(folder: DataFolder, *partitions: int, records: int = 2) -> list[PartitionLog]:
@@ -148,9 +153,9 @@ def test_checkpoints_carry_recovery_point_log_start_and_high_watermark(tmp_path:
     assert (tmp_path / "replication-offset-checkpoint").read_text() == "0\n2\norders 0 5\norders 1 5\n"
     folder.close(clean=False)  # a crash
     folder = DataFolder.open(tmp_path)
-    assert (folder.recovery_point("orders", 0), folder.recovery_point("orders", 7)) == (5, 0)
     log = folder.open_log("orders", 0, LogConfig(), now_ms=NOW_MS)
     assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (2, 5, 5)
+    assert log.recovery_point == 5
     folder.close(clean=False)
 
 
@@ -244,3 +249,78 @@ def test_a_start_is_not_clean_again_once_power_is_lost_after_it() -> None:
     folder = DataFolder.open("/data", fs=fs)
     assert folder.clean_start
     assert not DataFolder.open("/data", fs=fs.only_synced()).clean_start
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO], ids=errno.errorcode.get)
+def test_after_an_error_of_any_operation_the_same_again_is_done_and_lasts(error: int) -> None:
+    """A partition is made, written, noted in the checkpoints, removed and made anew; then power is lost."""
+    failed = 0
+    while folder_fails_at(failed + 1, error):
+        failed += 1
+    assert failed > 50
+
+
+def folder_fails_at(number: int, error: int) -> bool:
+    """Return whether there is such an operation, which fails then."""
+    fs = disk()
+    fs.fail_at(number, error)
+    words: list[str] = []
+
+    def again(step: Callable[[], T]) -> T:
+        try:
+            return step()
+        except (DataFolderError, KafkaError, OSError) as refused:
+            words.append(str(refused))
+            fs.heal()
+            return step()
+
+    folder = again(lambda: DataFolder.open("/data/kohort", fs=fs))
+    logs: dict[int, PartitionLog] = {}
+
+    def online(partition: int) -> PartitionLog:
+        if partition not in logs or logs[partition].offline:
+            logs[partition] = folder.open_log(
+                "orders", partition, LogConfig(), now_ms=NOW_MS, topic_id=TOPIC_ID
+            )
+            committed(logs[partition])
+        return logs[partition]
+
+    def write(partition: int) -> None:
+        log = online(partition)
+        log.append(batch(), now_ms=NOW_MS)
+        log.flush()
+        committed(log)
+
+    def checkpoint() -> None:
+        folder.write_checkpoints(map(online, (0, 1)))
+
+    def remove(partition: int) -> None:
+        if partition in logs:
+            logs.pop(partition).abandon()
+        doomed = folder.doom("orders", partition)
+        folder.sync()
+        if doomed is not None:
+            folder.remove_doomed(doomed)
+
+    def check() -> None:
+        """What was flushed is there after the worst of crashes."""
+        left = DataFolder.open("/data/kohort", fs=fs.only_synced())
+        assert left.cluster_id == folder.cluster_id
+        for number in (0, 1):
+            log = left.open_log("orders", number, LogConfig(), now_ms=NOW_MS)
+            # what failed may have been written all the same, and then twice
+            assert log.log_start_offset == 0
+            assert 1 <= log.log_end_offset <= 2
+
+    for partition in (0, 1):
+        again(lambda: write(partition))  # noqa: B023 - called at once
+    check()
+    again(lambda: online(1).delete_records(1))
+    again(checkpoint)
+    again(lambda: folder.write_log_starts(logs.values()))
+    again(lambda: remove(1))
+    again(lambda: write(1))
+    again(checkpoint)
+    check()
+    assert all("/data" in each for each in words)
+    return bool(fs.failed)

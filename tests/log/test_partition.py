@@ -20,17 +20,12 @@ from tests.log.batches import (
     TOPIC_ID,
     all_records,
     batch,
+    filled,
     marker,
     offsets_of,
     open_log,
     segment_names,
 )
-
-
-def filled(log: PartitionLog, *counts: int) -> PartitionLog:
-    for count in counts:
-        log.append(batch(count), now_ms=NOW_MS)
-    return log
 
 
 def refusal(log: PartitionLog, records: bytes, *, from_client: bool = True) -> ErrorCode:

@@ -92,10 +92,20 @@ def test_the_answer_to_api_versions_has_the_old_header_at_every_version() -> Non
     assert frame[:6] == struct.pack(">ih", 9, 0)
 
 
-def test_an_api_versions_error_is_read_as_version_0_whatever_was_asked() -> None:
-    answer = response_of(ApiKey.API_VERSIONS)(version=0, error_code=35, api_keys=[])
+@pytest.mark.parametrize("asked", [1, 3, 4])
+@pytest.mark.parametrize("keys", [[], [(18, 0, 2)]])
+def test_an_api_versions_answer_of_version_0_is_read_whatever_was_asked(asked: int, keys: list[Any]) -> None:
+    answer = response_of(ApiKey.API_VERSIONS)(error_code=35, api_keys=keys)
     frame = one_frame(encode_response(ApiKey.API_VERSIONS, 0, 9, answer))
-    assert decode_response(ApiKey.API_VERSIONS, 4, frame)[1].error_code == 35
+    assert decode_response(ApiKey.API_VERSIONS, asked, frame) == (9, answer)
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_an_error_of_api_versions_in_the_version_that_was_asked_for_is_read(version: int) -> None:
+    """Apache Kafka answers a bad name of a client's software so."""
+    answer = response_of(ApiKey.API_VERSIONS)(error_code=42, api_keys=[])
+    frame = one_frame(encode_response(ApiKey.API_VERSIONS, version, 9, answer))
+    assert decode_response(ApiKey.API_VERSIONS, version, frame) == (9, answer)
 
 
 @pytest.mark.parametrize("version", [0, 3, 4])

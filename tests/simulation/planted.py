@@ -81,19 +81,19 @@ BUGS = (
     Bug(
         "a commit is acknowledged before it is written",
         "coordinator.offsets.commit:handle_commit",
-        "shard.append(commit.group_id, tuple(records), None, ((request, commit_reply(commit)),))",
-        "shard.append(commit.group_id, tuple(records)); shard.reply(request, commit_reply(commit))",
+        "shard.append(commit.group_id, tuple(records), None, answers)",
+        "shard.append(commit.group_id, tuple(records)); shard.reply(*answers[0])",
     ),
     Bug(
         "a commit is acknowledged though the log refused it",
         "coordinator.engine.shard:Shard.append_failed",
-        "self.reply(request, self.topic.refusal(request, append_error(error)))",
+        "self.refuse(request, append_error(error))",
         "self.reply(request, _)",
     ),
     Bug(
         "a commit that the log refused is never answered",
         "coordinator.engine.shard:Shard.append_failed",
-        "self.reply(request, self.topic.refusal(request, append_error(error)))",
+        "self.refuse(request, append_error(error))",
         "pass",
     ),
     Bug(
@@ -110,7 +110,7 @@ BUGS = (
     ),
     Bug(
         "a torn tail stays in the log",
-        "log._recovery:_Opening._cut",
+        "log._recovery:Opening._cut",
         "segment.truncate(damage.position)",
         "pass",
     ),
@@ -165,8 +165,8 @@ BUGS = (
     Bug(
         "a commit is taken between join and sync",
         "coordinator.classic.group:ClassicGroup.check_commit",
-        "if self.state is GroupState.COMPLETING_REBALANCE:",
-        "if False:",
+        "if self.state is _COMPLETING else",
+        "if False else",
     ),
     Bug(
         "a round ends with the generation it began with",
@@ -212,8 +212,8 @@ BUGS = (
     ),
     Bug(
         "a parked sync is forgotten when a rebalance begins",
-        "coordinator.classic.rebalance:_abandon_assignment",
-        "if answer_sync(shard, member, SyncGroupResponse(0, ErrorCode.REBALANCE_IN_PROGRESS)):",
+        "coordinator.classic.rebalance:_answer_syncs",
+        "if answer_sync(shard, member, SyncGroupResponse(0, error)):",
         "if member.parked_sync is not None:\n            member.parked_sync = None",
     ),
     Bug(

@@ -46,14 +46,15 @@ SERVICE_BUGS = (
     _Bug(
         "a partition that is behind pauses the others as well",
         "consumer.service._running:RunningHandler.hand_over",
-        "self._pause(partition)",
-        "[self._pause(each) for each in self.queues._partitions]",
+        "self.pause(partition)",
+        "[self.pause(each) for each in self.queues._partitions]",
     ),
     _Bug(
         "a commit that is tried again says what it said before",
         "consumer.committer:Committer._to_send",
-        "offsets = self._tracker.committable(job.left, again=job.again)",
-        "first = vars(self).setdefault(f'first-{job.number}', self._tracker.committable(job.left))\n"
+        "offsets = self.tracker.committable(job.left, again=job.again)",
+        "done = self.tracker.committable(job.left)\n"
+        "        first = vars(self.tracker).setdefault(f'first-{job.number}', done)\n"
         "        offsets = {p: offset for p, offset in first.items() if p in job.left}",
     ),
     _Bug(
@@ -65,7 +66,7 @@ SERVICE_BUGS = (
     _Bug(
         "commits that are refused are tried again without a pause",
         "consumer.committer:Committer._pause",
-        "self._retry_at = self._now() + self._backoff.delay_ms(self._failures)",
+        "self._retry_at = now_ms() + self.backoff.delay_ms(self._failures)",
         "pass",
     ),
     _Bug(
@@ -83,16 +84,16 @@ SERVICE_BUGS = (
     _Bug(
         "fetching goes on whatever is buffered",
         "consumer.fetcher:Fetcher._has_enough",
-        "return buffered >= self._settings.partition_max_bytes or (\n"
-        "        buffered > 0 and whole >= self._settings.prefetch_max_bytes\n"
+        "return buffered >= self.config.max_partition_fetch_bytes or (\n"
+        "        buffered > 0 and whole >= self.config.prefetch_max_bytes\n"
         "    )",
         "return False",
     ),
     _Bug(
         "records are delivered however many are not done",
-        "consumer.delivery:Delivery.__init__",
-        "self._max_undone = max_undone",
-        "self._max_undone = 100 * max_undone",
+        "consumer.assembly:Parts.__init__",
+        "max_undone=config.max_undone_records",
+        "max_undone=100 * config.max_undone_records",
     ),
     _Bug(
         "of an answer of which a part is kept, only that part counts",
@@ -102,9 +103,9 @@ SERVICE_BUGS = (
     ),
     _Bug(
         "batches are taken apart together however long they are",
-        "consumer.decode:ChunkReader._next_run",
-        "records < RUN_RECORDS and size < RUN_BYTES",
-        "records < RUN_RECORDS",
+        "consumer.decode:ChunkReader.next_run",
+        "records < most and size < RUN_BYTES",
+        "records < most",
     ),
     _Bug(
         "records wait for their handler however long they are",
@@ -133,7 +134,7 @@ SERVICE_BUGS = (
     _Bug(
         "a topic that was made anew is read on where the one before was",
         "consumer.start_offsets:StartOffsets.made_anew",
-        'self._with.positions.cut_somewhere(position, "the topic was deleted and made anew")',
+        'self.reading.positions.cut_somewhere(position, "the topic was deleted and made anew")',
         "return",
     ),
     _Bug(
@@ -157,7 +158,7 @@ SERVICE_BUGS = (
     _Bug(
         "what is done is not committed when a partition is given up",
         "consumer.handover:Handover._in_order",
-        "if self._settings.auto_commit:",
+        "if self.config.commits:",
         "if False:",
     ),
     _Bug(

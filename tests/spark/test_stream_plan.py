@@ -6,16 +6,13 @@ from hypothesis import strategies as st
 
 from kohort.protocol import TopicPartition
 from kohort.spark import DataLossError, OffsetRange
-from kohort.spark._offsets import Bounds, Committed
-from kohort.spark._plan import Limits, StartRules
+from kohort.spark._offsets import Bounds, Committed, from_document, to_document
+from kohort.spark._plan import Limits, StartRules, up_to
 from kohort.spark._stream_plan import (
     batch_ranges,
     begin_new,
-    from_document,
     next_ends,
     read_ranges,
-    to_document,
-    up_to,
     waiting_offsets,
 )
 

@@ -17,7 +17,6 @@ from kohort.statemachine import (
     group_diagram,
     legal_triggers,
 )
-from kohort.statemachine.answers import COLUMNS, ERRORS, GROUP_ANSWERS, answers_table, errors_table
 
 TARGETS = {(row.source, row.trigger): row.target for row in GROUP_TRANSITIONS}
 
@@ -83,28 +82,3 @@ def test_the_diagram_draws_each_move_once() -> None:
     moves -= {f"{state.value} --> Dead" for state in GroupState}
     durable = {f"[*] --> {state.value}" for state in GROUP_DURABLE_STATES}
     assert sorted(arrows) == sorted(moves | durable | {"Dead --> [*]"})
-
-
-def test_the_answers_cover_every_living_state_and_a_missing_group() -> None:
-    living = set(GroupState) - {GroupState.DEAD}
-    assert set(COLUMNS) == living | {None}
-    assert all(tuple(row.answers) == COLUMNS for row in GROUP_ANSWERS)
-
-
-def test_a_sender_has_one_row_for_each_generation() -> None:
-    asked = [(row.request, row.sender, g) for row in GROUP_ANSWERS for g in row.generations or (None,)]
-    assert len(set(asked)) == len(asked)
-
-
-def test_the_answers_render_as_one_row_each() -> None:
-    lines = answers_table().splitlines()
-    assert len(lines) == 2 + len(GROUP_ANSWERS)
-    assert "| Heartbeat | leader | current | 25 | 25 | 27 | 0 | 0 |" in lines
-    assert "| Heartbeat | member | another or -1 | 25 | 25 | 22 | 22 | 22 |" in lines
-    assert "| Heartbeat | unknown member id | any | 25 | 25 | 25 | 25 | 25 |" in lines
-
-
-def test_the_errors_render_with_name_and_meaning() -> None:
-    lines = errors_table().splitlines()
-    assert len(lines) == 2 + len(ERRORS)
-    assert "| 27 | REBALANCE_IN_PROGRESS | rejoin with the same member id |" in lines

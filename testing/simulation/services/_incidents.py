@@ -1,4 +1,4 @@
-"""What happens to processes, topics and brokers at the moments that the plan has drawn."""
+"""Incidents of processes, topics and nodes, carried out when the plan says."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Final
 
 from ....protocol import ErrorCode, TopicPartition
-from .._incidents import happen_to_broker
 from .._plan import Incident
 from ._nodes import COORDINATOR
 from ._process import Process
@@ -36,10 +35,9 @@ class ServiceIncidents:
         world.happen = self._happen
 
     def _happen(self, incident: Incident) -> None:
-        if not happen_to_broker(self._world, incident):
-            self._world.limits.disturbed()
-            kind = "hang" if incident.kind == "hang-big" else incident.kind
-            getattr(self, f"_{kind.replace('-', '_')}")(incident)
+        self._world.limits.disturbed()
+        kind = "hang" if incident.kind == "hang-big" else incident.kind
+        getattr(self, f"_{kind.replace('-', '_')}")(incident)
 
     def _later(self, incident: Incident, action: Callable[[], None]) -> None:
         self._world.until_healed(incident.length_ms, action)

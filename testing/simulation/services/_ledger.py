@@ -1,4 +1,4 @@
-"""What became of each record: made, handled, finished, set aside, gone; and what that says of the consumers.
+"""Every record of a schedule: made, handled, finished, set aside, gone; and whether consumers kept promises.
 
 Nothing here looks into a consumer. Handlers tell what they are given, the network tells what is committed.
 """
@@ -44,7 +44,7 @@ _FLOOD_BATCH: Final = 50
 
 
 class Process(Protocol):
-    """Who handles records."""
+    """A process as the ledger knows it."""
 
     @property
     def name(self) -> str: ...
@@ -171,7 +171,6 @@ class Ledger:
         self._remade.add(topic)
 
     def made(self, topic: str) -> None:
-        """A topic was made."""
         plan = self._schedule.plan
         late_ms = plan.rebalance_ms + plan.config["metadata_max_age_ms"] + _LATE_MS
         self._late_until[topic] = self._schedule.heap.now + late_ms
@@ -195,7 +194,6 @@ class Ledger:
         return [self._of_users[r.topic_partition, r.offset, (r.key, r.value)] for r in records]
 
     def rows(self) -> dict[TopicPartition, list[Row]]:
-        """Keys and values of what is there."""
         return {partition: [entry.row for entry in live.values()] for partition, live in self._live.items()}
 
     # --- what handlers tell -------------------------------------------------------------------------------
@@ -226,7 +224,6 @@ class Ledger:
                 self._done(entry)
 
     def cancelled(self, process: Process, entries: Iterable[Entry]) -> None:
-        """A handler was cancelled."""
         schedule = self._schedule
         for entry in entries:
             since = self._rests(process, entry)
@@ -266,11 +263,10 @@ class Ledger:
 
     def gone(self, process: Process) -> None:
         """The process is gone, and who ran in it."""
-        for entry in self.running(process):
-            self._rests(process, entry)
+        self.gives_up(process, self.running(process))
 
     def running(self, process: Process) -> list[Entry]:
-        """What a process is at."""
+        """Records that a process is handling."""
         return [entry for entry in self.at_work if process in entry.running]
 
     def gives_up(self, process: Process, entries: Iterable[Entry]) -> None:
@@ -292,7 +288,6 @@ class Ledger:
     # --- what is committed --------------------------------------------------------------------------------
 
     def sending(self, process: Process, call: Call) -> None:
-        """A consumer sends an OffsetCommit."""
         asked = self._asked[call] = {}
         for topic in call.body.topics:
             for row in topic.partitions:
@@ -326,7 +321,7 @@ class Ledger:
                 self._schedule.found("S11", text)
 
     def _is_late(self, partition: TopicPartition, offset: int) -> bool:
-        """Whether it may be a commit for the topic that was."""
+        """Return whether it may be a commit for the topic that had this name before."""
         before = self._before.get(partition)
         now, until = self._schedule.heap.now, self._late_until.get(partition.topic, 0)
         return (
@@ -355,7 +350,7 @@ class Ledger:
         self._committed[partition] = offset
 
     def _pass_over(self, partition: TopicPartition, offset: int) -> None:
-        """What is before this offset may never be read: so it was committed, for the topic that was."""
+        """Expect nothing before this offset to be read: it was committed for the topic before."""
         self._passed_over[partition] = offset
         progress = self._progress[partition]
         for before in range(offset):

@@ -1,4 +1,4 @@
-"""What processes may ask for and hold: no storms of requests, no partition that waits for another."""
+"""Limits of processes: requests a second, bytes held, how long a partition waits for others."""
 
 from __future__ import annotations
 
@@ -13,25 +13,13 @@ from ....protocol import ApiKey, TopicPartition
 from ....statemachine import GroupState
 from .._network import Call
 from ._ledger import BIG_BYTES
-from ._plan import NODES
+from ._plan import NODES, VERSIONS
 from ._process import Home, Process
 
 #: So many requests of a kind may a process send in so many milliseconds.
 _MOST_REQUESTS: Final = 40
 _WITHIN_MS: Final = 1_000
-_COUNTED: Final = frozenset(
-    {
-        ApiKey.OFFSET_COMMIT,
-        ApiKey.OFFSET_FETCH,
-        ApiKey.JOIN_GROUP,
-        ApiKey.SYNC_GROUP,
-        ApiKey.METADATA,
-        ApiKey.FIND_COORDINATOR,
-        ApiKey.LIST_OFFSETS,
-        ApiKey.OFFSET_FOR_LEADER_EPOCH,
-        ApiKey.PRODUCE,
-    }
-)
+_COUNTED: Final = VERSIONS.keys() - {ApiKey.FETCH, ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP}
 #: A record is begun after so long where nothing holds its partition up.
 _PATIENCE_MS: Final = 4_000
 #: Numbers that the bookkeeping of a partition may hold beside what is delivered and not done.
@@ -56,7 +44,6 @@ class Limits:
         self._rebalances = self._looks = 0
 
     def sent(self, process: Process, call: Call) -> None:
-        """A request goes out."""
         if call.api_key not in _COUNTED:
             return
         now = self._world.heap.now
@@ -72,7 +59,6 @@ class Limits:
         self.disturbed_ms = self._world.heap.now
 
     def look(self) -> None:
-        """Now and then."""
         if not self._world.checked:
             return
         self._waiting()
@@ -121,7 +107,7 @@ class Limits:
         return group is not None and group.state is GroupState.STABLE
 
     def _good(self, partition: TopicPartition, now: int) -> bool:
-        """Whether it could be read for long enough."""
+        """Return whether it could be read for long enough."""
         topics = self._world.cluster.topics
         topic, log = topics.topics.get(partition.topic), topics.log(partition)
         if topic is None or log is None or partition.topic not in self._world.plan.topics:
@@ -178,18 +164,18 @@ class Limits:
                 self._world.found("S16", text)
 
     def _taken_apart(self) -> int:
-        """How long the records may be of batches that were taken apart together and are delivered in part."""
+        """Bytes that the records of batches may have which were decoded together and delivered in part."""
         big = any(incident.kind == "hang-big" for incident in self._world.plan.incidents)
         return RUN_BYTES + BIG_BYTES if big else 0
 
 
 def bytes_in(root: object) -> int:
-    """How long the bytes are that an object of ours keeps, those around a part that is looked at included."""
+    """Bytes that an object of ours keeps alive, including those around a memoryview."""
     return sum(len(each) for each in _kept_by(root) if isinstance(each, (bytes, bytearray)))
 
 
 def weight(root: object) -> int:
-    """How much is kept in the containers that an object of ours is made of."""
+    """Number of elements in the containers that an object of ours is made of."""
     return sum(len(each) for each in _kept_by(root) if not isinstance(each, (bytes, bytearray, memoryview)))
 
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
-from contextvars import Context, copy_context
+from contextvars import Context
 from math import ceil
 from typing import Any, Final
 
@@ -23,37 +22,6 @@ _STEPS_OF_A_MOMENT: Final = 2_000
 _STEP_S: Final = 1e-9
 #: How often a coroutine that is thrown away may go on waiting for something.
 _MOST_CLOSES: Final = 50
-
-
-class Handle:
-    """A call that is to be made; ``when`` is in seconds."""
-
-    __slots__ = ("_args", "_call", "_context", "_when")
-
-    def __init__(
-        self, call: Callable[..., Any], args: tuple[Any, ...], context: Context | None, when: float
-    ) -> None:
-        self._call: Callable[..., Any] | None = call
-        self._args = args
-        self._context = copy_context() if context is None else context
-        self._when = when
-
-    def __repr__(self) -> str:
-        return f"Handle({self._call!r})"
-
-    def cancel(self) -> None:
-        self._call = None
-        self._args = ()
-
-    def cancelled(self) -> bool:
-        return self._call is None
-
-    def when(self) -> float:
-        return self._when
-
-    def run(self) -> None:
-        if self._call is not None:
-            self._context.run(self._call, *self._args)
 
 
 class Caught(Exception):  # noqa: N818
@@ -78,7 +46,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         self._heap = heap
         self._failed = failed
         self._delay_ms = delay_ms
-        self._ready: deque[Handle] = deque()
+        self._ready: deque[asyncio.Handle] = deque()
         self._due = False
         self._moment = self._steps = 0
         self._frozen_until = 0
@@ -92,11 +60,9 @@ class ProcessLoop(asyncio.AbstractEventLoop):
     # --- the life of a process ----------------------------------------------------------------------------
 
     def freeze(self, until_ms: int) -> None:
-        """The process stands still until then."""
         self._frozen_until = until_ms
 
     def kill(self) -> None:
-        """Nothing of it runs any more."""
         self.alive = False
         self._ready.clear()
 
@@ -124,8 +90,8 @@ class ProcessLoop(asyncio.AbstractEventLoop):
 
     def call_soon(  # type: ignore[override]
         self, callback: Callable[..., Any], *args: Any, context: Context | None = None
-    ) -> Handle:
-        handle = Handle(callback, args, context, 0.0)
+    ) -> asyncio.Handle:
+        handle = asyncio.Handle(callback, args, self, context)
         if self.alive:
             self._ready.append(handle)
             if not self._due:
@@ -137,20 +103,23 @@ class ProcessLoop(asyncio.AbstractEventLoop):
 
     def call_later(  # type: ignore[override]
         self, delay: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
-    ) -> Handle:
+    ) -> asyncio.TimerHandle:
         return self.call_at(self.time() + delay, callback, *args, context=context)
 
     def call_at(  # type: ignore[override]
         self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
-    ) -> Handle:
-        handle = Handle(callback, args, context, when)
+    ) -> asyncio.TimerHandle:
+        handle = asyncio.TimerHandle(when, callback, args, self, context)
         if self.alive:
             due = max(ceil(when * 1_000), self._heap.now)
             # never early, not even by what a float has lost: who waited would wait again, and no time pass
             self._heap.at(due if due / 1_000 >= when else due + 1, self._fire, handle)
         return handle
 
-    def _fire(self, handle: Handle) -> None:
+    def _timer_handle_cancelled(self, _handle: asyncio.TimerHandle) -> None:
+        """Called by asyncio; the heap drops what is cancelled when it is due."""
+
+    def _fire(self, handle: asyncio.TimerHandle) -> None:
         if not self.alive or handle.cancelled():
             return
         if self._heap.now < self._frozen_until:
@@ -176,10 +145,8 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         try:
             while ready and self.alive:
                 handle = ready.popleft()
-                try:
-                    handle.run()
-                except Exception as error:
-                    self.call_exception_handler({"message": "a callback failed", "exception": error})
+                if not handle.cancelled():
+                    handle._run()
                 self._steps += 1
                 if self._steps > MOST_STEPS:
                     self.call_exception_handler({"message": "circle", "exception": Caught(repr(handle))})
@@ -202,11 +169,8 @@ class ProcessLoop(asyncio.AbstractEventLoop):
             coro, loop=self, name=name or getattr(coro, "__qualname__", "task"), context=context
         )
         self.tasks[task] = None
-        task.add_done_callback(self._task_done)
+        task.add_done_callback(lambda done: self.tasks.pop(done, None))
         return task
-
-    def _task_done(self, task: asyncio.Task[Any]) -> None:
-        self.tasks.pop(task, None)
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         if self.alive:
@@ -229,7 +193,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         return self.in_thread(executor, getattr(executor, "_max_workers", None) or 32, func, *args)
 
     def in_thread(self, pool: object, size: int, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
-        """What the function returns, after its time; ``pool`` has so many threads."""
+        """Run a function as in one of ``size`` threads of ``pool``: it ends after the time that it takes."""
         future = self.create_future()
         threads = self._threads.get(pool)
         if threads is None:
@@ -305,8 +269,7 @@ class _Threads:
         finally:
             asyncio._set_running_loop(before)
         # told a little later: the process may be killed in between
-        loop = self._loop
-        loop._heap.at(loop._heap.now + 1, self._tell, future, result, error)
+        self._loop._heap.at(self._loop._heap.now + 1, self._tell, future, result, error)
         self._free += 1
         while self._free and self._waiting:
             waiting = self._waiting.popleft()
@@ -316,8 +279,7 @@ class _Threads:
     def _tell(self, future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
         if not self._loop.alive or future.done():
             return
-        with suppress(asyncio.InvalidStateError):
-            if error is None:
-                future.set_result(result)
-            else:
-                future.set_exception(error)
+        if error is None:
+            future.set_result(result)
+        else:
+            future.set_exception(error)

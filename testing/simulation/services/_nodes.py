@@ -70,7 +70,7 @@ class Cluster:
                 node.look()
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Drop all references, so that this is freed at once."""
         for node in self.nodes.values():
             vars(node).clear()
         vars(self).clear()
@@ -98,7 +98,6 @@ class Node:
         return not self.down and (self.number != COORDINATOR or self._cluster.broker.reachable)
 
     def receive(self, call: Call) -> None:
-        """Take in a request that has arrived."""
         cluster, key = self._cluster, call.api_key
         serve = self._serves.get(key)
         if key == ApiKey.FETCH or serve is not None:

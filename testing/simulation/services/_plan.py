@@ -1,14 +1,17 @@
-"""What a seed stands for where whole services take part: handlers, settings, and what happens to them."""
+"""The plan of a schedule of services, drawn from its seed: handlers, settings, incidents."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from ....assignors import CooperativeStickyAssignor, RangeAssignor
 from ....protocol import ApiKey
+from .._plan import INCIDENTS as COORDINATOR_INCIDENTS
 from .._plan import NETWORK, GroupPlan, Incident, Plan
+from .._plan import faults_table as coordinator_faults_table
 
 GROUP: Final = "g0"
 DEAD_LETTERS: Final = "set-aside"
@@ -21,10 +24,7 @@ INCIDENTS: Final[dict[str, tuple[str, int]]] = {
     "process-pause": ("a process stands still, shorter or longer than its session", 1),
     "process-stop": ("a process is asked to stop, ends in good order, and is started again later", 3),
     "arrive": ("another process starts", 2),
-    "kill": ("the coordinator's process is killed and reads its log back", 1),
-    "power-loss": ("its machine loses power: unsynced pages are lost, torn or kept (only with fsync)", 1),
-    "stop": ("the coordinator stops in good order and starts again", 1),
-    "move": ("the partition of the offsets topic is given up and taken on again", 1),
+    **{name: (COORDINATOR_INCIDENTS[name][0], 1) for name in ("kill", "power-loss", "stop", "move")},
     "refuse-commits": ("OffsetCommits are refused for a while, by an error that passes", 2),
     "node-down": ("a broker that is not the coordinator cannot be reached for a while", 1),
     "leaderless": ("a partition has no leader, for a while or until the faults are over", 2),
@@ -44,13 +44,8 @@ INCIDENTS: Final[dict[str, tuple[str, int]]] = {
 _HARMLESS: Final = ("process-stop", "arrive", "leaderless", "new-leader", "grow-topic", "flood")
 #: Of a cluster that works, while somebody deletes, cuts and grows topics.
 _OF_TOPICS: Final = (
-    *_HARMLESS,
-    "cut",
-    "delete-topic",
-    "remake-topic",
-    "refuse-commits",
-    "lose-rights",
-    "hang",
+    *(*_HARMLESS, "cut", "delete-topic", "remake-topic"),
+    *("refuse-commits", "lose-rights", "hang"),
 )
 
 #: With these a member may lose its session, its partitions, or its commits.
@@ -69,7 +64,7 @@ _CROWD: Final = {"t0": 2, "t1": 4}
 _NETWORK: Final = ("drop", "delay", "reset", "lost-answer")
 
 #: The versions that are spoken: the newest, and older ones.
-_VERSIONS: Final[dict[int, int]] = {
+VERSIONS: Final[dict[int, int]] = {
     ApiKey.PRODUCE: 12,
     ApiKey.FETCH: 16,
     ApiKey.LIST_OFFSETS: 9,
@@ -83,18 +78,18 @@ _VERSIONS: Final[dict[int, int]] = {
     ApiKey.OFFSET_COMMIT: 10,
     ApiKey.OFFSET_FETCH: 9,
 }
-_BY_NAME: Final[dict[int, int]] = {**_VERSIONS, ApiKey.FETCH: 12, ApiKey.OFFSET_COMMIT: 8}
+_BY_NAME: Final[dict[int, int]] = {**VERSIONS, ApiKey.FETCH: 12, ApiKey.OFFSET_COMMIT: 8}
 
 
 @dataclass(slots=True)
 class Work:
-    """What records ask of their handlers: shares of records, and times in ms."""
+    """How records are handled: shares of records that are slow or fail, and times in ms."""
 
-    slow: float
-    slow_ms: int
-    fails: float
-    poison: float
-    cancels: float
+    slow: float = 0.0
+    slow_ms: int = 0
+    fails: float = 0.0
+    poison: float = 0.0
+    cancels: float = 0.0
 
 
 @dataclass(slots=True)
@@ -126,7 +121,7 @@ class ServicePlan(Plan):
     #: Of a service; None: the default, which is far more than schedules have records.
     backlog_max_bytes: int | None = None
     versions: dict[int, int] = field(default_factory=dict)
-    work: Work = field(default_factory=lambda: Work(0.0, 0, 0.0, 0.0, 0.0))
+    work: Work = field(default_factory=Work)
     processes: list[ProcessPlan] = field(default_factory=list)
     dead_letter_topics: list[str] = field(default_factory=lambda: [DEAD_LETTERS])
     #: No member may lose its session, its partitions or its commits.
@@ -137,13 +132,10 @@ class ServicePlan(Plan):
         """The name of the only group."""
         return next(iter(self.groups))
 
-    def names(self) -> list[str]:
-        """What can be left out, the coarsest first."""
-        kinds = list(dict.fromkeys(incident.kind for incident in self.incidents))
-        incidents = [incident.name for incident in self.incidents]
-        return [*self.network, *kinds, *incidents, *(process.name for process in self.processes[1:])]
+    def _who(self) -> list[str]:
+        return [process.name for process in self.processes[1:]]
 
-    def leave_out(self, names: Any) -> ServicePlan:
+    def leave_out(self, names: Collection[str]) -> Self:
         """The same without these faults, incidents and processes."""
         Plan.leave_out(self, names)
         self.processes = [process for process in self.processes if process.name not in names]
@@ -152,7 +144,6 @@ class ServicePlan(Plan):
 
 
 def draw_service_plan(seed: int) -> ServicePlan:
-    """The plan of a seed."""
     rng = Random(~seed)
     flavour = rng.choice(_FLAVOURS)
     session_ms = rng.choice((900, 1_200, 1_800))
@@ -182,16 +173,10 @@ def draw_service_plan(seed: int) -> ServicePlan:
         heartbeat_ms=session_ms // 3,
         rebalance_ms=rebalance_ms,
         initial_delay_ms=rng.choice((0, 0, 300)),
-        retention_ms=1_000_000,
-        quiet_ms=0,
-        max_size=100,
         fsync=fsync,
-        flips=0,
-        segment_bytes=1 << 20,
         topics=topics,
         # what a grown topic's new partition has no owner of yet is no fault of the group's
         groups={GROUP: GroupPlan(GROUP, tuple(topics), lambda: [strategy()], eager=False)},
-        members=[],
         network={name: NETWORK[name][1] for name in on if name in NETWORK},
         incidents=_gap(rng, faults_ms) if flavour == "gap" else _incidents(rng, on, faults_ms, fsync=fsync),
         kind=kind,
@@ -201,7 +186,7 @@ def draw_service_plan(seed: int) -> ServicePlan:
         dead_letters=dead_letters,
         drain_ms=drain_ms,
         config=_config(rng, session_ms, rebalance_ms, strategy),
-        versions=_VERSIONS if rng.random() < 0.8 else _BY_NAME,
+        versions=VERSIONS if rng.random() < 0.8 else _BY_NAME,
         work=Work(
             slow=rng.choice((0.0, 0.05, 0.2)),
             slow_ms=slow_ms,
@@ -259,31 +244,22 @@ def _config(rng: Random, session_ms: int, rebalance_ms: int, strategy: type) -> 
 
 
 def _processes(rng: Random, faults_ms: int, *, static: bool) -> list[ProcessPlan]:
-    return [
-        ProcessPlan(
-            f"p{number}",
-            f"i{number}" if static else None,
-            0 if number < 2 else rng.randint(0, faults_ms // 2),
-        )
-        for number in range(rng.choice((1, 2, 2, 3)))
-    ]
+    processes = []
+    for number in range(rng.choice((1, 2, 2, 3))):
+        starts_ms = 0 if number < 2 else rng.randint(0, faults_ms // 2)
+        processes.append(ProcessPlan(f"p{number}", f"i{number}" if static else None, starts_ms))
+    return processes
 
 
 def _gap(rng: Random, faults_ms: int) -> list[Incident]:
     """A record hangs, others behind it are done, their log is cut, and somebody else goes on."""
     who, part = rng.getrandbits(16), faults_ms // 6
     kinds = ("hang", "cut", rng.choice(("process-kill", "process-stop")), "arrive")
-    return [
-        Incident(
-            f"i{number}",
-            rng.randint(number * part + 100, (number + 1) * part),
-            kind,
-            who,
-            0.4 * rng.random(),
-            rng.randint(1, part),
-        )
-        for number, kind in enumerate(kinds)
-    ]
+    incidents = []
+    for number, kind in enumerate(kinds):
+        at_ms, draw = rng.randint(number * part + 100, (number + 1) * part), 0.4 * rng.random()
+        incidents.append(Incident(f"i{number}", at_ms, kind, who, draw, rng.randint(1, part)))
+    return incidents
 
 
 def _lose_a_topic(plan: ServicePlan, rng: Random) -> None:
@@ -309,7 +285,7 @@ def _crowd(plan: ServicePlan, rng: Random) -> None:
     plan.kind, plan.lanes = rng.choice(("async", "plain", "batch")), "partition"
     plan.concurrency = max(plan.concurrency, 4)
     plan.busy, plan.padding, plan.backlog_max_bytes = 1.0, {"t1": 2_000}, 60_000
-    plan.work = Work(0.0, 0, 0.0, 0.0, 0.0)
+    plan.work = Work()
     plan.processes = plan.processes[:1]
     kind, who = rng.choice(("hang", "hang-big")), rng.randrange(_CROWD["t0"])
     plan.config |= {
@@ -337,7 +313,5 @@ def _incidents(rng: Random, on: list[str], faults_ms: int, *, fsync: bool) -> li
 
 
 def faults_table() -> str:
-    """What may happen, as a Markdown table."""
-    lines = ["| fault | what happens |", "| --- | --- |"]
-    lines += [f"| `{name}` | {what} |" for name, (what, _) in INCIDENTS.items()]
-    return "\n".join(lines) + "\n"
+    """Faults of services and what happens, as a Markdown table."""
+    return coordinator_faults_table(INCIDENTS)

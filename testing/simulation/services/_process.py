@@ -33,11 +33,11 @@ _FOR_EVER_MS: Final = 10_000_000
 
 
 class Refused(Exception):  # noqa: N818
-    """What a handler raises that fails."""
+    """Raised by handlers that are to fail."""
 
 
 class Program(Protocol):
-    """What a process runs until it is stopped."""
+    """A program that a process runs until it is stopped."""
 
     async def run(self) -> None: ...
     def stop(self) -> None: ...
@@ -190,17 +190,14 @@ class Process:
     # --- what happens to it -------------------------------------------------------------------------------
 
     def stop(self) -> None:
-        """Ask it to end in good order."""
         if self.alive and self.stopping_ms is None:
             self.stopping_ms = self.world.heap.now
             self.loop.call_soon(self.program.stop)
 
     def freeze(self, until_ms: int) -> None:
-        """It stands still until then."""
         self.loop.freeze(until_ms)
 
     def kill(self) -> None:
-        """It ends here."""
         self.loop.kill()
         self.world.ledger.gone(self)
         for connection in list(self.connections):
@@ -210,13 +207,13 @@ class Process:
             database.close()
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Drop all references, so that this is freed at once."""
         self.kill()
         self.loop.clear()
         vars(self).clear()
 
     def heal(self) -> None:
-        """What hangs goes on."""
+        """Let go on what hangs."""
         self.loop.freeze(0)
         for waiting in self._hanging:
             if not waiting.done():
@@ -273,7 +270,7 @@ class Process:
         return [e for call, _ in self.loop.in_threads.values() for e in ledger.all_of(_records(call))]
 
     def _delay_ms(self, call: Callable[..., Any]) -> int:
-        """How long a function takes in a thread."""
+        """Time that a function takes in a thread."""
         entries = self.world.ledger.all_of(_records(call))
         if any(entry.hangs for entry in entries):
             return _FOR_EVER_MS

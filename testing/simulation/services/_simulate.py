@@ -44,7 +44,7 @@ def trace_service(
     settled: Settled | None = None,
     left_out: Collection[str] = (),
 ) -> tuple[list[str], Violation | None]:
-    """What happens in a schedule, line by line, and what it fails by."""
+    """The trace of a schedule, line by line, and the violation that ends it."""
     users = None if service is None else UsersService(service, record, settled)
     return traced(_ServiceRun(seed, users, True), left_out)
 

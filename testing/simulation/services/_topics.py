@@ -110,23 +110,20 @@ class Topics:
         self._made = 0
 
     def make(self, name: str, partitions: int, now_ms: int) -> Topic:
-        """Make a topic."""
         self._made += 1
         logs = [Log(self.leader_of(number), led_since_ms=now_ms) for number in range(partitions)]
         topic = self.topics[name] = Topic(name, UUID(int=self._made), logs, now_ms)
         return topic
 
     def leader_of(self, partition: int) -> int:
-        """Who leads a partition when all is well."""
+        """Node that leads a partition when all is well."""
         return partition % self._nodes
 
     def grow(self, name: str, now_ms: int) -> None:
-        """One partition more."""
         topic = self.topics[name]
         topic.logs.append(Log(self.leader_of(len(topic.logs)), led_since_ms=now_ms))
 
     def delete(self, name: str) -> None:
-        """The topic is gone."""
         self.topics.pop(name, None)
         self.changed()
 
@@ -138,7 +135,6 @@ class Topics:
         return topic.logs[partition.partition]
 
     def by_id(self, topic_id: UUID) -> Topic | None:
-        """The topic of an id."""
         return next((topic for topic in self.topics.values() if topic.topic_id == topic_id), None)
 
     def ends(self) -> dict[TopicPartition, int]:

@@ -43,7 +43,6 @@ class UsersService:
         plan.dead_letter_topics = service.dead_letter_topics
 
     def program(self, process: Process) -> ServiceProgram:
-        """What a process runs."""
         plan = process.world.plan
         service = self._service()
         service.reconfigure(bootstrap=BOOTSTRAP, group_instance_id=process.plan.instance_id, **plan.config)

@@ -1,4 +1,4 @@
-"""What processes run: a ConsumerService with a handler of each kind, or a program with a consumer."""
+"""Programs of processes: a ConsumerService with a handler of each kind, or one with a bare consumer."""
 
 from __future__ import annotations
 
@@ -43,25 +43,28 @@ class ServiceProgram:
         return None if engine is None else engine._consumer
 
     def queues(self) -> object:
-        """What has the records that wait for their handlers."""
+        """Queues of the records that wait for their handlers."""
         engine = self.service._engine
         return () if engine is None else [running.queues for running in engine._running]
 
 
-def make_service(process: Process) -> ConsumerService:
-    """The service of the plan."""
+def _settings(process: Process) -> dict[str, Any]:
     plan = process.world.plan
-    own: dict[str, Any] = {}
-    if plan.backlog_max_bytes is not None:
-        own["backlog_max_bytes"] = plan.backlog_max_bytes
-    service = ConsumerService(
-        bootstrap=BOOTSTRAP,
-        group=plan.group,
-        drain_timeout_ms=plan.drain_ms,
-        **own,
+    return {
+        "bootstrap": BOOTSTRAP,
+        "group": plan.group,
+        "drain_timeout_ms": plan.drain_ms,
+        "group_instance_id": process.plan.instance_id,
         **plan.config,
-        group_instance_id=process.plan.instance_id,
-    )
+    }
+
+
+def make_service(process: Process) -> ConsumerService:
+    plan = process.world.plan
+    settings = _settings(process)
+    if plan.backlog_max_bytes is not None:
+        settings["backlog_max_bytes"] = plan.backlog_max_bytes
+    service = ConsumerService(**settings)
     options: dict[str, Any] = {
         "concurrency": plan.concurrency,
         "retry": Retry(attempts=ATTEMPTS, backoff_ms=20, max_backoff_ms=100),
@@ -186,15 +189,7 @@ class App:
         self._consumer = None
 
     def _make(self) -> AsyncGroupConsumer:
-        plan = self._process.world.plan
-        return AsyncGroupConsumer(
-            *plan.topics,
-            bootstrap=BOOTSTRAP,
-            group=plan.group,
-            drain_timeout_ms=plan.drain_ms,
-            group_instance_id=self._process.plan.instance_id,
-            **plan.config,
-        )
+        return AsyncGroupConsumer(*self._process.world.plan.topics, **_settings(self._process))
 
     async def _read(self, consumer: AsyncGroupConsumer, until: float) -> None:
         rng, loop = self._process.rng, asyncio.get_running_loop()
@@ -202,17 +197,11 @@ class App:
             records = await consumer.getmany(timeout_ms=_POLL_MS)
             if self._mixes_up and records:
                 self._tell_others(records)
-            if self._whole and records:
-                self._start(records)
-            else:
-                for record in records:
-                    self._start([record])
+            for some in [records] if self._whole and records else [[record] for record in records]:
+                self._start_task(self._work(some))
             if loop.time() >= self._commit_at and rng.random() < _COMMITS:
                 self._commit_at = loop.time() + _PAUSE_S
                 self._start_task(self._commit(consumer))
-
-    def _start(self, records: list[Record]) -> None:
-        self._start_task(self._work(records))
 
     def _start_task(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work, name="work")
@@ -275,7 +264,6 @@ def _done_elsewhere(process: Process, consumer: AsyncGroupConsumer, records: lis
 
 
 def make_program(process: Process) -> Program:
-    """What the plan says."""
     if process.world.plan.kind == "app":
         return App(process)
     return ServiceProgram(make_service(process))

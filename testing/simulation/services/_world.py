@@ -177,7 +177,6 @@ class ServiceWorld(World[ServicePlan], Home):
     # --- topics -------------------------------------------------------------------------------------------
 
     def make_topic(self, name: str) -> None:
-        """A topic is made, with as many partitions as planned."""
         if name not in self.topics.topics:
             self.topics.make(name, self.plan.topics[name], self.heap.now)
             self.ledger.made(name)
@@ -257,7 +256,7 @@ class ServiceWorld(World[ServicePlan], Home):
             self._let_pass(self.heap.now + LOOK_MS)
 
     def _still_waited_for(self) -> tuple[str, str] | None:
-        """What is not as it should be yet: the name of the invariant, and what is amiss."""
+        """The invariant that does not hold yet, and why; None when all is settled."""
         shard, living = self.shard, self._living()
         if shard is None:
             return "L1", "the coordinator does not serve"

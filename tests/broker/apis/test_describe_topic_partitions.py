@@ -140,3 +140,14 @@ def test_a_cursor_that_cannot_be_meant_is_an_error_of_every_topic(
     )
     assert {topic.topic_authorized_operations for topic in answer.topics} == {NO_OPERATIONS}
     assert answer.next_cursor is None
+
+
+def test_an_empty_name_is_an_unknown_error_for_all_topics_of_a_request(link: Wire, names: list[str]) -> None:
+    answer = ask(link, ["", names[0]])
+    assert [(topic.error_code, topic.name) for topic in answer.topics] == [(-1, ""), (-1, names[0])]
+    assert {topic.topic_authorized_operations for topic in answer.topics} == {NO_OPERATIONS}
+
+
+def test_an_empty_name_that_a_cursor_points_at_is_a_wrong_name(link: Wire, names: list[str]) -> None:
+    answer = ask(link, ["", names[2]], cursor=("", 0))
+    assert [topic.error_code for topic in answer.topics] == [ErrorCode.INVALID_TOPIC_EXCEPTION, 0]

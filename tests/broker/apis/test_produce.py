@@ -89,7 +89,7 @@ def test_what_the_topic_asks_for_when_the_check_is_over_counts(
     create_topic(wire, name)
     monkeypatch.setattr(_turns, "_give_way", give_way)
     with Wire(broker.bootstrap) as producer:
-        number = producer.send(ApiKey.PRODUCE, 9, **produce_fields(name, batch(1_000, key=None)))
+        number = producer.send(ApiKey.PRODUCE, 9, **produce_fields(name, batch(5_000, key=None)))
         assert begun.wait(10)
         if made_anew:
             assert delete_topics(wire, name) == [0]

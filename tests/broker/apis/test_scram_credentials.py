@@ -29,12 +29,6 @@ def broker() -> Iterator[RunningBroker]:
         yield running
 
 
-@pytest.fixture
-def wire(broker: RunningBroker) -> Iterator[Wire]:
-    with Wire(broker.bootstrap) as connection:
-        yield connection
-
-
 def upsertion(name: str, password: str = "secret", mechanism: int = 1, iterations: int = 4_096) -> Any:
     hashed = "sha256" if mechanism == 1 else "sha512"
     salted = hashlib.pbkdf2_hmac(hashed, password.encode(), b"salt", iterations)

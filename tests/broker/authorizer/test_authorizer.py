@@ -58,7 +58,7 @@ def test_what_may_be_done_to_something_counts_what_is_implied_for_all_names() ->
     assert not Authorizer([RULE]).allows_some(elsewhere, Operation.READ, TOPIC)
 
 
-def test_a_question_is_decided_once_until_the_rules_change(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_question_is_decided_once_until_the_rules_change(monkeypatch: pytest.MonkeyPatch) -> None:
     authorizer = Authorizer([RULE])
     for operation in (Operation.READ, Operation.WRITE):
         assert authorizer.shows(ALICE, operation, TOPIC, "orders") is (operation is Operation.READ)
@@ -71,11 +71,11 @@ def test_a_question_is_decided_once_until_the_rules_change(monkeypatch: pytest.M
         for _ in range(2):
             for operation in (Operation.READ, Operation.WRITE):
                 assert authorizer.shows(ALICE, operation, TOPIC, "orders") is (operation is Operation.READ)
-    authorizer.delete([RULE])
+    await authorizer.delete([RULE])
     assert not authorizer.shows(ALICE, Operation.READ, TOPIC, "orders")
 
 
-def test_what_is_readable_is_what_was_asked_before() -> None:
+async def test_what_is_readable_is_what_was_asked_before() -> None:
     group = RULE._replace(resource_type=ResourceType.GROUP, name="g")
     authorizer = Authorizer([RULE, group])
     for operation in (Operation.READ, Operation.DESCRIBE):
@@ -86,7 +86,7 @@ def test_what_is_readable_is_what_was_asked_before() -> None:
     known = authorizer.readable(ALICE)
     assert known.memory is authorizer.remembered
     assert (known.groups, known.topics) == ({"g": True}, {"orders": True, "bills": False})
-    authorizer.delete([RULE])
+    await authorizer.delete([RULE])
     assert known.memory is not authorizer.remembered
     assert (known.groups, known.topics) == ({}, {})
 
@@ -97,37 +97,41 @@ def test_the_host_of_a_rule_is_the_address_without_the_slash() -> None:
     assert not reads(authorizer, RequestContext(client_host="/10.0.0.2", principal="User:alice"))
 
 
-def test_a_change_counts_at_once() -> None:
+async def test_a_change_counts_at_once() -> None:
     authorizer = Authorizer()
     assert not reads(authorizer)
-    authorizer.create([RULE])
+    await authorizer.create([RULE])
     assert reads(authorizer)
-    authorizer.create([RULE._replace(permission=Permission.DENY)])
+    await authorizer.create([RULE._replace(permission=Permission.DENY)])
     assert not reads(authorizer)
-    authorizer.delete(authorizer.find(AclFilter(permission=Permission.DENY)))
+    await authorizer.delete(authorizer.find(AclFilter(permission=Permission.DENY)))
     assert reads(authorizer)
 
 
-def test_a_change_that_cannot_be_saved_does_not_count() -> None:
-    def save(_acls: Sequence[Acl]) -> None:
+async def test_a_change_that_cannot_be_saved_does_not_count() -> None:
+    async def save(_acls: Sequence[Acl]) -> None:
         raise OSError("the disk is full")
 
     authorizer = Authorizer([RULE], save=save)
     with pytest.raises(OSError, match="full"):
-        authorizer.delete([RULE])
+        await authorizer.delete([RULE])
     with pytest.raises(OSError, match="full"):
-        authorizer.create([RULE._replace(name="bills")])
+        await authorizer.create([RULE._replace(name="bills")])
     assert reads(authorizer)
     assert not reads(authorizer, name="bills")
 
 
-def test_all_rules_are_saved_before_they_count() -> None:
+async def test_all_rules_are_saved_before_they_count() -> None:
     saved: list[Sequence[Acl]] = []
-    authorizer = Authorizer([RULE], save=saved.append)
+
+    async def save(acls: Sequence[Acl]) -> None:
+        saved.append(acls)
+
+    authorizer = Authorizer([RULE], save=save)
     other = RULE._replace(name="bills")
-    authorizer.create([RULE, other, other])
-    authorizer.create([RULE])
-    authorizer.delete([RULE])
+    await authorizer.create([RULE, other, other])
+    await authorizer.create([RULE])
+    await authorizer.delete([RULE])
     assert saved == [[RULE, other], [other]]
 
 
@@ -138,7 +142,7 @@ def test_operations_are_all_that_is_allowed_and_that_the_kind_of_resource_has() 
     assert authorizer.operations(ALICE, ResourceType.CLUSTER, "kafka-cluster") == frozenset()
 
 
-def test_a_denial_is_logged_once_and_again_after_a_change(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_denial_is_logged_once_and_again_after_a_change(caplog: pytest.LogCaptureFixture) -> None:
     authorizer = Authorizer()
     with caplog.at_level(logging.INFO, "kohort.broker.authorizer"):
         assert not authorizer.shows(ALICE, Operation.READ, TOPIC, "or\nders")
@@ -147,7 +151,7 @@ def test_a_denial_is_logged_once_and_again_after_a_change(caplog: pytest.LogCapt
             assert not reads(authorizer, name="or\nders")
         assert caplog.messages == ["denied: 'User:alice' from 10.0.0.1 may not READ TOPIC 'or\\nders'"]
         assert caplog.records[0].levelno == logging.INFO
-        authorizer.create([RULE])
+        await authorizer.create([RULE])
         assert not reads(authorizer, name="or\nders")
         assert len(caplog.messages) == 2
 
@@ -173,7 +177,7 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(authorizer._told) <= 33
 
 
-def test_a_long_name_is_decided_each_time_and_not_remembered() -> None:
+async def test_a_long_name_is_decided_each_time_and_not_remembered() -> None:
     long = "x" * 30_000
     authorizer = Authorizer([RULE._replace(name="x", pattern_type=PatternType.PREFIXED)])
     for _ in range(3):
@@ -181,5 +185,5 @@ def test_a_long_name_is_decided_each_time_and_not_remembered() -> None:
         assert not reads(authorizer, name=f"y{long}")
     assert not any(authorizer.remembered.values())
     assert not authorizer._told
-    authorizer.delete([RULE._replace(name="x", pattern_type=PatternType.PREFIXED)])
+    await authorizer.delete([RULE._replace(name="x", pattern_type=PatternType.PREFIXED)])
     assert not reads(authorizer, name=long)

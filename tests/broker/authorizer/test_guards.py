@@ -442,7 +442,9 @@ def test_the_quick_way_lets_through_what_is_allowed_whole() -> None:
         assert not _is_open(gate, peer, ApiKey.OFFSET_COMMIT, "g", HIDDEN_ID)
 
 
-def test_what_was_allowed_is_not_asked_again_until_the_rules_change(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_was_allowed_is_not_asked_again_until_the_rules_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     authorizer = Authorizer([may(READ, GROUP, "g"), may(READ, TOPIC, "seen")])
     gate, peer = Gate(authorizer), _Peer()
     assert _is_open(gate, peer, ApiKey.OFFSET_COMMIT, "g", "seen")
@@ -455,7 +457,7 @@ def test_what_was_allowed_is_not_asked_again_until_the_rules_change(monkeypatch:
         patch.setattr(authorizer, "allows", asked)
         assert _is_open(gate, peer, ApiKey.OFFSET_COMMIT, "g", "seen")
     assert peer.readable is known
-    authorizer.delete(authorizer.find(AclFilter(resource_type=TOPIC)))
+    await authorizer.delete(authorizer.find(AclFilter(resource_type=TOPIC)))
     assert not _is_open(gate, peer, ApiKey.OFFSET_COMMIT, "g", "seen")
     assert peer.readable is not known
     assert _is_open(gate, peer, ApiKey.HEARTBEAT, "g")

@@ -37,16 +37,18 @@ def acls_file(folder: Path) -> AclsFile:
     return AclsFile(FolderStore(folder).document("acls"))
 
 
-def test_rules_are_read_as_they_were_written(tmp_path: Path) -> None:
+async def test_rules_are_read_as_they_were_written(tmp_path: Path) -> None:
     file = acls_file(tmp_path)
     assert file.load() == []
-    file.save(RULES)
+    await file.save(RULES)
     assert acls_file(tmp_path).load() == RULES
 
 
 @pytest.mark.parametrize(("field", "value"), [("operation", "FLY"), ("resource_type", "X"), ("name", None)])
-def test_a_rule_that_cannot_be_read_stops_the_start(tmp_path: Path, field: str, value: str | None) -> None:
-    acls_file(tmp_path).save(RULES)
+async def test_a_rule_that_cannot_be_read_stops_the_start(
+    tmp_path: Path, field: str, value: str | None
+) -> None:
+    await acls_file(tmp_path).save(RULES)
     (path,) = tmp_path.glob("*.json")
     content = json.loads(path.read_text())
     if value is None:

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kohort.broker.authorizer import Acl, AclRules, Operation, PatternType, Permission, ResourceType, Verdict
+from kohort.broker.authorizer import Acl, Operation, PatternType, Permission, ResourceType
 from kohort.broker.authorizer._acls import IMPLIED_BY
+from kohort.broker.authorizer._rules import AclRules, Verdict
 
 TOPIC, GROUP = ResourceType.TOPIC, ResourceType.GROUP
 LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kohort.broker.metrics import Counter, Histogram
+from kohort.broker.metrics._sensors import Counter, Histogram
 
 times = st.lists(st.floats(1e-6, 3_600.0), min_size=1, max_size=200)
 

@@ -58,12 +58,6 @@ def broker() -> Iterator[RunningBroker]:
         yield running
 
 
-@pytest.fixture
-def wire(broker: RunningBroker) -> Iterator[Wire]:
-    with Wire(broker.bootstrap) as connection:
-        yield connection
-
-
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
 def test_who_has_logged_in_is_served_under_their_name(
     broker: RunningBroker, wire: Wire, mechanism: str

@@ -182,7 +182,7 @@ def test_counts_are_those_of_the_seats_that_are_taken(steps: list[tuple[bool, st
                 seats.append(seat)
         elif seats:
             seats.pop(which % len(seats)).leave()
-        assert scene.quotas.total == scene.quotas.count("PLAINTEXT") == len(seats)
+        assert scene.quotas.total == scene.quotas.by_listener()["PLAINTEXT"] == len(seats)
 
 
 # on sockets

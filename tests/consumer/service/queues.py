@@ -108,3 +108,8 @@ def scheduler(run: Any, **options: Any) -> QueueScheduler:
 async def settle() -> None:
     for _ in range(10):
         await asyncio.sleep(0)
+
+
+def backlog_bytes(queues: QueueScheduler) -> int:
+    """What the records count for that are added and not finished."""
+    return sum(each.bytes for each in queues._partitions.values())

@@ -5,7 +5,6 @@ Covers: consumer/service/_options.py.
 
 from __future__ import annotations
 
-import inspect
 import socket
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,7 +12,6 @@ from typing import Any
 import pytest
 
 from kohort.consumer import AsyncGroupConsumer, ConfigError, ConsumerConfig, ConsumerService, Record, Retry
-from kohort.consumer.service._options import ServiceSettings
 from kohort.settings import settings_of
 
 #: What may be anything: its own tests tell what of that is right.
@@ -59,13 +57,6 @@ CASES = [
 def test_every_setting_is_tried() -> None:
     assert {name for name, _ in CASES} == set(ConsumerConfig.model_fields) - ANYTHING - {"bootstrap", "group"}
     assert len(CASES) > 300
-
-
-def test_the_arguments_of_a_service_have_the_defaults_of_its_table() -> None:
-    arguments = inspect.signature(ConsumerService).parameters
-    assert {name: arguments[name].default for name in ServiceSettings.model_fields} == {
-        name: setting.default for name, setting in settings_of(ServiceSettings).items()
-    }
 
 
 @pytest.mark.parametrize("make", [AsyncGroupConsumer, ConsumerService])

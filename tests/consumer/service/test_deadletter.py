@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 import kohort.consumer
-from kohort.consumer import Cluster
-from kohort.consumer.config import ConsumerConfig, consumer_config
+from kohort.consumer import Cluster, assembly
+from kohort.consumer.config import consumer_config
 from kohort.consumer.record import Record
 from kohort.consumer.service import _deadletter
 from kohort.consumer.service._deadletter import DeadLetterError, DeadLetters, error_headers
@@ -177,20 +177,16 @@ def test_long_errors_are_cut_so_that_the_letter_still_fits() -> None:
     assert sum(sizes.values()) < 10_000
 
 
-def test_letters_go_over_connections_with_the_consumers_settings(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_letters_go_over_connections_with_the_consumers_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[tuple[tuple[object, ...], dict[str, object]]] = []
-    monkeypatch.setattr(_deadletter, "Cluster", lambda *given, **named: made.append((given, named)))
-    tls, sasl = object(), object()
+    monkeypatch.setattr(assembly, "Cluster", lambda *given, **named: made.append((given, named)))
     numbers = {
-        "request_timeout_ms": 1,
+        "request_timeout_ms": 501,
         "default_api_timeout_ms": 2,
         "retry_backoff_ms": 3,
         "retry_backoff_max_ms": 4,
+        "reconnect_backoff_ms": 5,
+        "reconnect_backoff_max_ms": 6,
     }
-    config = SimpleNamespace(
-        bootstrap="broker:9092", client_id="me", ssl_context=lambda: tls, sasl=lambda: sasl, **numbers
-    )
-    _deadletter.make_cluster(cast(ConsumerConfig, config))
-    assert made == [(("broker:9092", "me"), {**numbers, "ssl_context": tls, "sasl": sasl})]
+    assembly.make_cluster(consumer_config(bootstrap="broker:9092", client_id="me", **numbers))
+    assert made == [(("broker:9092", "me"), {**numbers, "ssl_context": None, "sasl": None})]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kohort.consumer import ConsumerService, Record, events
-from kohort.consumer.service._log import EventLines
+from kohort.consumer.service._log import RateLimitedLog
 from kohort.protocol import KafkaError, TopicPartition
 from kohort.testing import RunningBroker, run_service
 
@@ -17,7 +17,7 @@ ORDERS = TopicPartition("orders", 3)
 
 def _written(event: events.Event, caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
     caplog.set_level("DEBUG", "kohort")
-    EventLines("billing").see(event)
+    RateLimitedLog().event("billing", event)
     return [(each.levelname, each.getMessage()) for each in caplog.records]
 
 
@@ -81,9 +81,9 @@ async def test_nothing_above_debug_is_the_repr_of_an_event(caplog: pytest.LogCap
 
 
 async def test_an_event_that_goes_on_and_on_is_a_few_lines(caplog: pytest.LogCaptureFixture) -> None:
-    lines = EventLines("billing")
+    lines = RateLimitedLog()
     for _ in range(1_000):
-        lines.see(events.BrokerUnavailable("joining", OSError("connection refused")))
+        lines.event("billing", events.BrokerUnavailable("joining", OSError("connection refused")))
     assert len(caplog.records) < 10
 
 

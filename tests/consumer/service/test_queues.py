@@ -1,7 +1,4 @@
-"""Key queues: order within one, a bound over all, batches, failures.
-
-Covers: consumer/service/_key_queue.py.
-"""
+"""Key queues: order within one, a bound over all, batches, failures."""
 
 from __future__ import annotations
 
@@ -10,9 +7,8 @@ import asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kohort.consumer.service._key_queue import RECORD_OVERHEAD_BYTES
-from kohort.consumer.service._queues import Outcome
-from tests.consumer.service.queues import ORDERS, OTHERS, Bench, Item, scheduler, settle
+from kohort.consumer.service._queues import RECORD_OVERHEAD_BYTES, Outcome
+from tests.consumer.service.queues import ORDERS, OTHERS, Bench, Item, backlog_bytes, scheduler, settle
 
 lane_names = st.lists(st.integers(0, 5), min_size=1, max_size=60)
 
@@ -149,7 +145,7 @@ async def test_what_waits_is_counted_in_bytes_and_to_the_last_one() -> None:
     await bench.finish(0)
     assert held.bytes == 2 * (RECORD_OVERHEAD_BYTES + 1_003)
     await bench.queues.release([ORDERS], timeout_s=0)
-    assert (held.bytes, bench.queues.backlog_bytes) == (0, 0)
+    assert (held.bytes, backlog_bytes(bench.queues)) == (0, 0)
 
 
 @settings(max_examples=60)
@@ -248,4 +244,4 @@ async def test_what_waits_for_its_next_try_is_not_before_records_of_a_later_sess
     queues.add(ORDERS, 2, [Item(7, "a")])
     await settle()
     assert begun == [0, 7]
-    assert (queues.backlog, queues.backlog_bytes) == (0, 0)
+    assert (queues.backlog, backlog_bytes(queues)) == (0, 0)

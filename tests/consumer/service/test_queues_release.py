@@ -7,8 +7,8 @@ import asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kohort.consumer.service._key_queue import Unfinished
-from tests.consumer.service.queues import ORDERS, OTHERS, Bench, Item, scheduler, settle
+from kohort.consumer.service._queues import Unfinished
+from tests.consumer.service.queues import ORDERS, OTHERS, Bench, Item, backlog_bytes, scheduler, settle
 
 
 async def test_release_waits_for_what_runs_and_drops_what_has_not_begun() -> None:
@@ -265,4 +265,4 @@ async def test_a_release_does_not_wait_at_all_for_what_is_tried_again_after_its_
     assert not release.done(), "one of them is under way"
     go_on.set()
     assert await asyncio.wait_for(release, 5) == [Unfinished(ORDERS, 0), Unfinished(ORDERS, 1)]
-    assert (queues.backlog, queues.backlog_bytes) == (0, 0)
+    assert (queues.backlog, backlog_bytes(queues)) == (0, 0)

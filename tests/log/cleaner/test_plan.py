@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,11 +12,9 @@ from kohort.log.cleaner._plan import (
     Cleanable,
     SegmentInfo,
     find_cleanable,
-    first_dirty_offset,
     may_join,
 )
-
-NOW_MS = 1_000_000
+from tests.log.batches import NOW_MS, batch, committed, open_log
 
 
 def segments(*ages_ms: int, size: int = 100) -> list[SegmentInfo]:
@@ -107,9 +106,14 @@ def test_it_is_due_above_the_dirty_ratio(clean: int, dirty: int, forced: bool, d
     [(0, 0, 100, 0), (50, 0, 100, 50), (100, 0, 100, 100), (101, 0, 100, 0), (5, 10, 100, 10)],
 )
 def test_a_checkpoint_that_cannot_be_right_counts_for_nothing(
-    checkpoint: int, start: int, end: int, expected: int
+    tmp_path: Path, checkpoint: int, start: int, end: int, expected: int
 ) -> None:
-    assert first_dirty_offset(checkpoint, start, end) == expected
+    log = open_log(tmp_path)
+    log.append(batch(end), now_ms=NOW_MS)
+    committed(log)
+    log.delete_records(start)
+    log.cleaner_offset = checkpoint
+    assert log.cleanable(NOW_MS).first_dirty_offset == expected
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
-"""Answers of a group to each request, by its state: the table behind the documentation and its test.
+"""Answers of a group to each request, by its state: a test asks a real shard for every one of them, and
+docs/statemachine.md shows them.
 
 A cell is the error number of the answer (0 is success), or a word: ``parked`` means the request is held and
 answered when the round ends. The first column is a group that does not exist. There, and in Empty, nobody is
@@ -13,7 +14,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final, NamedTuple, TypeAlias
 
-from ._group import GroupState
+from kohort.statemachine import GroupState
 
 PARKED: Final = "parked"
 
