@@ -102,8 +102,7 @@ def _failures(trials: Sequence[Trial]) -> list[str]:
 
 
 def _loads(now: GroupSnapshot, then: GroupSnapshot, trial: Trial) -> Table:
-    gained = _partitions(trial, "to_owner")
-    lost = _partitions(trial, "from_owner")
+    gained, lost = _partitions(trial, "to_owner"), _partitions(trial, "from_owner")
     most = max((row.after or 0 for row in trial.loads), default=0) or 1
     weighed = bool(now.weights)
     headings = ["MEMBER", "BEFORE", "AFTER", *(["WEIGHT BEFORE", "WEIGHT AFTER"] if weighed else [])]
@@ -125,9 +124,7 @@ def explained(limits: Iterable[BalanceLimit]) -> list[Any]:
 def _partitions(trial: Trial, side: str) -> dict[str, list[TopicPartition]]:
     found: dict[str, list[TopicPartition]] = {}
     for move in trial.moves:
-        owner = getattr(move, side)
-        if owner is not None:
-            found.setdefault(owner, []).append(TopicPartition(move.topic, move.partition))
+        found.setdefault(getattr(move, side), []).append(TopicPartition(move.topic, move.partition))
     return found
 
 
@@ -231,7 +228,6 @@ def _matrix(altair: Any, trial: Trial, label: str, shown: dict[str, str]) -> Any
         y=altair.Y("from:N", title="from"),
         tooltip=["from:N", "to:N", "count:Q"],
     )
-    squares = base.mark_rect().encode(
-        color=altair.Color("count:Q", title="partitions", scale=altair.Scale(scheme="lightorange"))
-    )
+    scale = altair.Scale(scheme="lightorange")
+    squares = base.mark_rect().encode(color=altair.Color("count:Q", title="partitions", scale=scale))
     return squares + base.mark_text(color="black").encode(text="count:Q")

@@ -110,9 +110,8 @@ def _member(name: str, row: Any) -> Member:
         int(fields.get("generation", 1)),
         None if fields.get("rack") is None else str(fields["rack"]),
     )
-    return Member(
-        name, subscription, None if fields.get("instance_id") is None else str(fields["instance_id"])
-    )
+    instance_id = fields.get("instance_id")
+    return Member(name, subscription, None if instance_id is None else str(instance_id))
 
 
 def _owned(name: str, row: Any) -> tuple[TopicPartition, ...]:

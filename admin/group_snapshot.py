@@ -36,9 +36,8 @@ async def take_snapshot(cluster: Cluster, group: str, *, wait_s: float = 15.0) -
     for one in row.members:
         subscription = decode_subscription(bytes(one.member_metadata)) if one.member_metadata else None
         mine = decode_assignment(bytes(one.member_assignment)).partitions if one.member_assignment else ()
-        members[one.member_id] = Member(
-            one.member_id, subscription or Subscription(()), one.group_instance_id or None
-        )
+        subscribed = subscription or Subscription(())
+        members[one.member_id] = Member(one.member_id, subscribed, one.group_instance_id or None)
         owned[one.member_id] = tuple(sorted(mine))
     topics = await read_topics(cluster, {t for member in members.values() for t in member.topics})
     return GroupSnapshot(group, topics, members, owned, row.protocol_data, names=_names(row.members))

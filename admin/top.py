@@ -133,16 +133,10 @@ def _clients(rates: _Rates, now: Look, limit: int) -> _Table:
     produced = rates("kohort_client_produced_bytes_total", *labels)
     fetched = rates("kohort_client_fetched_bytes_total", *labels)
     connections = now.by("kohort_client_connections", *labels)
-    rows = [
-        [
-            " ".join(key),
-            f"{connections.get(key, 0):.0f}",
-            _number(rate),
-            _number(produced.get(key, 0.0)),
-            _number(fetched.get(key, 0.0)),
-        ]
-        for key, rate in _busiest(requests, limit)
-    ]
+    rows = []
+    for key, rate in _busiest(requests, limit):
+        figures = map(_number, (rate, produced.get(key, 0.0), fetched.get(key, 0.0)))
+        rows.append([" ".join(key), f"{connections.get(key, 0):.0f}", *figures])
     return ["user, client id", "connections", "requests/s", "produced B/s", "fetched B/s"], rows
 
 

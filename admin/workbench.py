@@ -2,8 +2,7 @@
 
 A :class:`GroupSnapshot` is a group at one moment, live (:func:`~.group_snapshot.take_snapshot`) or from a
 file (:func:`~.group_file.read_group`). :class:`WhatIf` changes one, :func:`try_assignor` runs an assignor
-on it.
-Nothing here talks to a broker.
+on it. Nothing here talks to a broker.
 """
 
 from __future__ import annotations
@@ -166,9 +165,8 @@ def try_assignor(
         done = run_rounds(make, after.topics, members, protocol, after.generation + 1)
     except Exception as error:  # it is anyone's code
         return replace(trial, error=f"{type(error).__name__}: {error}")
-    trial = replace(
-        trial, rounds=len(done.answers), duration_ms=round((time.perf_counter() - began) * 1_000, 3)
-    )
+    took_ms = round((time.perf_counter() - began) * 1_000, 3)
+    trial = replace(trial, rounds=len(done.answers), duration_ms=took_ms)
     problems = [str(problem) for problem in done.problems]
     if not done.settled:
         problems.append(f"it still moves partitions after {trial.rounds} rounds")
@@ -235,18 +233,13 @@ def moves_between(
 def _loads(now: GroupSnapshot, then: GroupSnapshot, answer: GroupAssignment) -> tuple[MemberLoad, ...]:
     rows = []
     for m in {**now.members, **then.members}:
-        had = now.owned.get(m, ()) if m in now.members else None
-        gets = answer.get(m, []) if m in then.members else None
-        rows.append(
-            MemberLoad(
-                m,
-                now.name(m),
-                None if had is None else len(had),
-                None if gets is None else len(gets),
-                None if had is None or not then.weights else _weight(then, had),
-                None if gets is None or not then.weights else _weight(then, gets),
-            )
+        both = (
+            now.owned.get(m, ()) if m in now.members else None,
+            answer.get(m, []) if m in then.members else None,
         )
+        counts = (None if owned is None else len(owned) for owned in both)
+        weights = (None if owned is None or not then.weights else _weight(then, owned) for owned in both)
+        rows.append(MemberLoad(m, now.name(m), *counts, *weights))
     return tuple(sorted(rows, key=lambda row: (row.name, row.member)))
 
 

@@ -63,12 +63,10 @@ class _Balanced:
             group = Group.of(topics, members)
             claims = [read_claim(members[member_id].subscription) for member_id in group.member_ids]
             ownership = ownership_of(group, claims)
-            by_rack = self.racks is not RackPreference.IGNORED
-            classes = (
-                EquivalenceClasses.in_racks(group, topics, members)
-                if by_rack
-                else EquivalenceClasses.of(group)
-            )
+            if self.racks is RackPreference.IGNORED:
+                classes = EquivalenceClasses.of(group)
+            else:
+                classes = EquivalenceClasses.in_racks(group, topics, members)
             owned = [ownership.owned(slices) for slices in classes.slices]
             given = target_assignment(classes, owned, self.racks is RackPreference.BEFORE_MOVES, self.slack)
             for slices, subscribers, own, row in zip(

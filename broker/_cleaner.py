@@ -1,8 +1,7 @@
-"""The log cleaner: compacts the dirtiest log, then the next one, and looks again after a while.
+"""The log cleaner: compacts the dirtiest log, then the next, and looks again after a while.
 
-Reading and writing run in one thread that gives way every millisecond or so; what changes a log runs on the
-event loop and takes microseconds. A log that cannot be compacted stays as it is and is left alone until the
-next start: the message in the broker's log says why.
+Reading and writing run in a thread that gives way every millisecond or so; changes to a log run on the event
+loop and take microseconds. A log that cannot be compacted is left alone until the next start.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def run_users(options: argparse.Namespace) -> int:
     """Change the users of a data folder that no broker uses."""
     try:
         if not Path(options.data).is_dir() and options.action != "add":
-            raise _RefusedError(f"there is no folder {options.data}: give the data folder of a broker")
+            raise KohortError(f"there is no folder {options.data}: give the data folder of a broker")
         folder = DataFolder.open(options.data, node_id=options.node_id)
         try:
             users = ScramUsers()
@@ -104,19 +104,15 @@ def run_users(options: argparse.Namespace) -> int:
     return OK
 
 
-class _RefusedError(KohortError):
-    """The request of a user of the command line is refused."""
-
-
 def _add(users: ScramUsers, options: argparse.Namespace) -> None:
     if not options.user or not MIN_ITERATIONS <= options.iterations <= MAX_ITERATIONS:
-        raise _RefusedError(f"a user has a name, and --iterations is {MIN_ITERATIONS} to {MAX_ITERATIONS}")
+        raise KohortError(f"a user has a name, and --iterations is {MIN_ITERATIONS} to {MAX_ITERATIONS}")
     if sys.stdin.isatty():
         password = getpass.getpass(f"password of {options.user}: ")
     else:
         password = sys.stdin.readline().rstrip("\n")
     if not password:
-        raise _RefusedError("the password is empty: type it, or give it as a line on standard input")
+        raise KohortError("the password is empty: type it, or give it as a line on standard input")
     made = {
         (mechanism, options.user): ScramCredential.of_password(mechanism, password, options.iterations)
         for mechanism in _chosen(options)
@@ -128,7 +124,7 @@ def _remove(users: ScramUsers, options: argparse.Namespace) -> None:
     gone = {(mechanism, options.user) for mechanism in _chosen(options)}
     left = {key: credential for key, credential in users.copy().items() if key not in gone}
     if len(left) == len(users.copy()):
-        raise _RefusedError(f"{options.user!r} has no credential: 'kohort users list' shows who has")
+        raise KohortError(f"{options.user!r} has no credential: 'kohort users list' shows who has")
     users.replace(left)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ..settings import MAX_INT, Setting, as_text, settings_of
+from ._group_configs import GROUP_CONFIGS
 from ._live_settings import (
     DEFAULT_SOURCE,
     DYNAMIC,
@@ -21,8 +22,8 @@ from .security._listeners import PREFIX
 if TYPE_CHECKING:
     from ._node import Node
 
-#: The source of what was set for a topic, Kafka's number.
-TOPIC_SOURCE = 1
+#: The source of what was set for a topic, and for a group, Kafka's numbers.
+TOPIC_SOURCE, GROUP_SOURCE = 1, 8
 
 #: Name, value and source.
 _Synonym = tuple[str, str | None, int]
@@ -58,6 +59,18 @@ def topic_rows(node: Node, configs: Mapping[str, Any]) -> list[ConfigRow]:
         value = configs.get(name, defaults.get(name, setting.default))
         source = DEFAULT_SOURCE if value == setting.default else STATIC_BROKER_SOURCE
         rows.append(_row(setting, as_text(value), synonyms, source))
+    return rows
+
+
+def group_rows(node: Node, group_id: str) -> list[ConfigRow]:
+    """All configs of a consumer group."""
+    rows, own = [], node.group_configs.of(group_id)
+    for name, doc in GROUP_CONFIGS.items():
+        default = str(node.group_configs.default(name))
+        synonyms = [(name, str(own[name]), GROUP_SOURCE)] if name in own else []
+        synonyms.append((f"group.{name}", default, DEFAULT_SOURCE))
+        _, value, source = synonyms[0]
+        rows.append(ConfigRow(name, value, source, False, _INT, doc, tuple(synonyms)))
     return rows
 
 

@@ -1,8 +1,7 @@
-"""Each event of the coordinator as a record of the logger ``kohort.events``, its fields beside the text.
+"""Each event of the coordinator as a record of the logger ``kohort.events``.
 
-The record's message is a sentence for any handler; its attribute ``event_fields`` holds the fields, which
-``LogHandler`` writes as keys and values. What comes in floods is thinned out, and the next line says by how
-much: a log that nobody can read costs a broker its time.
+The message is a sentence; the attribute ``event_fields`` holds the fields, which ``LogHandler`` writes as
+keys and values. Floods are thinned out, and the next line says by how much.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Group commit: one flush at a time for each partition, in a worker thread, shared by all that wait for it.
 
-A flush covers what was appended before it began. Who comes while one is under way waits for the next, which
-begins when that has ended: however many producers there are, the disk syncs as often as it can, not oftener,
-and the event loop never waits for it.
+A flush covers what was appended before it began. A producer that comes while one is under way waits for the
+next: however many there are, the disk syncs one flush after the other, and the event loop never waits.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""The broker settings of Apache Kafka 4.3.1 that mean nothing here: for replicas, controllers, threads, tiers
-of storage and what else one process with one copy does not have. They are taken with a warning, so that a
-``server.properties`` serves as it is.
+"""Broker settings of Apache Kafka 4.3.1 that mean nothing here: for replicas, controllers, threads, tiered
+storage. They are accepted with a warning, so that a ``server.properties`` can be used as it is.
 """
 
 from __future__ import annotations
@@ -25,12 +24,7 @@ controller.socket.timeout.ms cordoned.log.dirs create.topic.policy.class.name
 delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms delegation.token.max.lifetime.ms
 delegation.token.secret.key delete.records.purgatory.purge.interval.requests early.start.listeners
 fetch.purgatory.purge.interval.requests follower.fetch.last.tiered.offset.enable
-group.consumer.assignment.interval.ms group.consumer.assignors group.consumer.heartbeat.interval.ms
-group.consumer.max.assignment.interval.ms group.consumer.max.heartbeat.interval.ms
-group.consumer.max.session.timeout.ms group.consumer.max.size group.consumer.migration.policy
-group.consumer.min.assignment.interval.ms group.consumer.min.heartbeat.interval.ms
-group.consumer.min.session.timeout.ms group.consumer.regex.refresh.interval.ms
-group.consumer.session.timeout.ms group.coordinator.background.threads
+group.coordinator.background.threads
 group.coordinator.cached.buffer.max.bytes group.coordinator.rebalance.protocols
 group.share.assignment.interval.ms group.share.assignors group.share.delivery.count.limit
 group.share.heartbeat.interval.ms group.share.initialize.retry.interval.ms

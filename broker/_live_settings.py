@@ -1,7 +1,7 @@
 """Settings that change while the broker serves (KIP-226): for this broker, or as the default of all brokers.
 
-A value is the first that there is: this broker's, the default of all brokers, that of the start, the built-in
-one. What was set is kept in a document of the data folder and is in force again after a start.
+The value in force is this broker's, or the default of all brokers, or that of the start, or the built-in one.
+What was set is kept in a document of the data folder.
 """
 
 from __future__ import annotations
@@ -101,13 +101,8 @@ class LiveSettings:
     def synonyms(self, setting: Setting) -> list[tuple[str, Any, int]]:
         """Name, value and source of every place that gives a value, the one in force first."""
         name = setting.name
-        found = []
-        for values, source in (
-            (self.of_broker, DYNAMIC_BROKER_SOURCE),
-            (self.of_all, DYNAMIC_DEFAULT_SOURCE),
-        ):
-            if name in values:
-                found.append((setting.kafka_name, values[name], source))
+        places = (self.of_broker, DYNAMIC_BROKER_SOURCE), (self.of_all, DYNAMIC_DEFAULT_SOURCE)
+        found = [(setting.kafka_name, values[name], source) for values, source in places if name in values]
         started_with = self._started_with.get(name, getattr(self.settings, name))
         if started_with != setting.default:
             found.append((setting.kafka_name, started_with, STATIC_BROKER_SOURCE))

@@ -1,9 +1,8 @@
 """The partitions whose logs are on this broker, and their files in the data folder.
 
-Files are opened when somebody asks for what is in them, and removed with their topic. A deletion is durable
-once the metadata store says so. The folders are renamed after that, a while at a time, and removed in a
-thread; what a crash or a failing disk leaves of them is removed when the partition is made anew, by the
-next pass over all partitions, or at the next start.
+Files are opened when they are first read, and removed with their topic. A deletion is durable once the
+metadata store says so; then the folders are renamed, a while at a time, and removed in a thread. What a crash
+or a failing disk leaves of them goes when the partition is made anew, in the next pass, or at the next start.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Log lines as text with keys and values, or as JSON objects, made by structlog.
 
-structlog takes longer to import than all that a broker does before it serves. So records wait until ``open``,
-and it is imported in a thread of its own when there is the first one to write.
+Importing structlog takes longer than all else before a broker serves: records wait until ``open``, and the
+first of them has it imported in a thread.
 """
 
 from __future__ import annotations

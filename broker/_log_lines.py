@@ -29,8 +29,6 @@ def printable(text: str) -> str:
 class RateLimitedLog:
     """One kind of line. ``say`` writes it, or counts it for the next."""
 
-    __slots__ = ("_left", "_left_out", "_level", "_log", "_now", "_since")
-
     def __init__(
         self,
         level: int = logging.WARNING,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ..cluster import ClusterImage, Document, ProducerIds
 from ..coordinator import GroupCoordinator
 from ..transactions import TransactionCoordinator
+from ._group_configs import GroupConfigs
 from ._live_settings import LiveSettings
 from ._local_logs import LocalLogs
 from ._settings import BrokerSettings
@@ -34,6 +35,7 @@ class Node:
     coordinator: GroupCoordinator
     transactions: TransactionCoordinator
     producer_ids: ProducerIds
+    group_configs: GroupConfigs
     scram_users: ScramUsers
     now_ms: Callable[[], int]
     live: LiveSettings

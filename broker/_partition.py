@@ -1,9 +1,7 @@
 """A partition as the broker sees it: its log, who leads it, and who waits for it to grow.
 
-The files of a partition are made when it is first written: a topic of many partitions is created by one small
-write, and ``__consumer_offsets`` with its fifty costs a start nothing. Until then the log is read as empty.
-Files that are there are opened when somebody first asks for what is in them, so that a start costs the same
-however many there are.
+The files of a partition are made when it is first written, and opened when they are first read: creating a
+topic of many partitions is one small write, and a start costs the same however many there are.
 """
 
 from __future__ import annotations

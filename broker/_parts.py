@@ -15,6 +15,7 @@ from ..offsets_topic import OffsetsStore
 from ..transactions import TransactionCoordinator
 from ._background import Background
 from ._event_log import EventLog
+from ._group_configs import GroupConfigs
 from ._live_settings import LiveSettings
 from ._names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ._node import Node
@@ -67,6 +68,8 @@ class Parts:
             kept_quotas = metadata.document("client-quotas")
             table = kept_quotas.load(QuotaTable.parse) or QuotaTable()
             authorizer = _authorizer(metadata, settings)
+            group_configs = GroupConfigs(settings, metadata.document("groups"))
+            group_configs.load()
         except BaseException:
             self._folder.close(clean=False)
             raise
@@ -82,6 +85,9 @@ class Parts:
             partition_count_of=topics.count_of,
             topic_of_id=topics.name_of,
             id_of_topic=topics.id_of,
+            topic_names=topics.names,
+            topics_version=lambda: topics.image,
+            group_configs=group_configs.of,
             clock_ms=clock_ms,
             on_event=EventLog(metrics.groups.see),
             fsync=settings.kohort_offsets_ack_flush,
@@ -111,6 +117,7 @@ class Parts:
             transactions=self.transactions,
             scram_users=users,
             producer_ids=producer_ids,
+            group_configs=group_configs,
             now_ms=_now_ms,
             authorizer=authorizer,
             live=live,

@@ -34,7 +34,7 @@ from .quotas import Gauge, told_ms
 
 log = logging.getLogger("kohort.broker")
 
-_COMMIT = ApiKey.OFFSET_COMMIT
+_COMMIT, _MEMBERSHIP = ApiKey.OFFSET_COMMIT, ApiKey.CONSUMER_GROUP_HEARTBEAT
 _HEARTBEAT = ApiKey.HEARTBEAT
 #: Longest frame that a connection keeps.
 _SMALL_FRAME = 1_024
@@ -109,6 +109,7 @@ class Router:
             # written out: a call costs more than the look, and this is asked for every heartbeat
             if (
                 codec.key is _COMMIT
+                or codec.key is _MEMBERSHIP
                 or readable is None
                 or readable[0] is not gate.authorizer.remembered
                 or not readable[1].get(body.group_id)

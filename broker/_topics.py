@@ -105,6 +105,10 @@ class Topics:
         found = self.image.topic(name)
         return None if found is None else len(found.partitions)
 
+    def names(self) -> list[str]:
+        """Names of all topics."""
+        return [topic.name for topic in self.image.topics()]
+
     def id_of(self, name: str) -> uuid.UUID | None:
         found = self.image.topic(name)
         return None if found is None else found.id

@@ -30,8 +30,6 @@ async def in_slices(items: Iterable[T]) -> AsyncIterator[T]:
 class LongWork:
     """Runs steps. What needs a thread, and the memory that comes with that, is done one at a time."""
 
-    __slots__ = ("_alone",)
-
     def __init__(self) -> None:
         self._alone = asyncio.Lock()
 

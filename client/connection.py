@@ -119,7 +119,7 @@ class Connection(asyncio.BufferedProtocol):
         return version
 
     async def request(self, body: Any, *, timeout_ms: float, max_version: int | None = None) -> Any:
-        """Send a request; the response's body , whose records are a part of what was received.
+        """Send a request; the response's body, whose records are a part of what was received.
 
         Error codes in it are not looked at.
         """

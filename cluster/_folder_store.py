@@ -29,6 +29,7 @@ _WITHOUT: Final = {
     "acls": "there are no access rules, and only super users may do anything",
     "scram-users": "nobody can log in by SCRAM until users are made anew",
     "client-quotas": "clients have no quotas",
+    "groups": "every consumer group has the settings of the broker",
 }
 
 

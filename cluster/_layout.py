@@ -2,13 +2,12 @@
 
 Paths are those of Apache Kafka's own ZooKeeper layout where it has one for the thing.
 
-- ``/brokers/topics/NAME``: a topic, a ``TopicRecord``; - ``/admin/delete_topics/ID``: a topic whose files
-or committed offsets may not all be gone; its name, or None where
-  a former version did not keep it;
-- ``/latest_producer_id_block``: the end of the last block of producer ids that was taken; -
-``/config/settings``, ``/kafka-acl``, ``/config/users``, ``/config/quotas``: settings that were changed
-while the
-  broker ran, access rules, SCRAM users and client quotas, each a document that its owner reads.
+- ``/brokers/topics/NAME``: a topic, a ``TopicRecord``;
+- ``/admin/delete_topics/ID``: a topic whose files or committed offsets may not all be gone; its name, or None
+  where a former version did not keep it;
+- ``/latest_producer_id_block``: the end of the last block of producer ids that was taken;
+- ``/config/settings``, ``/kafka-acl``, ``/config/users``, ``/config/quotas``: settings that were changed
+  while the broker ran, access rules, SCRAM users and client quotas, each a document that its owner reads.
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ DOCUMENTS: Final = {
     "acls": "/kafka-acl",
     "scram-users": "/config/users",
     "client-quotas": "/config/quotas",
+    "groups": "/config/groups",
 }
 
 

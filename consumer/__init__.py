@@ -6,20 +6,8 @@ Consumers and services are loaded on first use, so that this package is cheap to
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from ..client.cluster import Cluster
-from ..client.errors import (
-    AuthenticationError,
-    BrokerConnectionError,
-    BrokerTimeoutError,
-    ConfigError,
-    ConsumerClosedError,
-)
-from ..client.fetch import FetchedPartition, FetchFrom, FetchSession
-from ..client.metadata import ClusterMetadata, Node, PartitionMetadata, TopicMetadata
-from ..client.offsets import EARLIEST, LATEST, CommittedOffset, EpochEnd, OffsetAndTimestamp
-from ..client.pool import Channel
-from ..client.sasl import Sasl
-from ..protocol.messages.fetch import AbortedTransaction
+from .. import client
+from ..client import *  # noqa: F403 - its public names are the consumer's as well
 from .errors import (
     CommitFailedError,
     ConsumerError,
@@ -63,31 +51,15 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
-    "EARLIEST",
-    "LATEST",
-    "AbortedTransaction",
     "AsyncGroupConsumer",
-    "AuthenticationError",
-    "BrokerConnectionError",
-    "BrokerTimeoutError",
-    "Channel",
-    "Cluster",
-    "ClusterMetadata",
     "CommitFailedError",
-    "CommittedOffset",
-    "ConfigError",
-    "ConsumerClosedError",
     "ConsumerConfig",
     "ConsumerError",
     "ConsumerService",
     "ConsumerStatus",
     "DbApiSink",
     "DeadLetterError",
-    "EpochEnd",
     "FatalGroupError",
-    "FetchFrom",
-    "FetchSession",
-    "FetchedPartition",
     "ForkedError",
     "GroupConsumer",
     "HandlerCancelledError",
@@ -96,15 +68,11 @@ __all__ = [
     "InvalidRecordError",
     "LogTruncatedError",
     "NoOffsetError",
-    "Node",
-    "OffsetAndTimestamp",
-    "PartitionMetadata",
     "Record",
     "Retry",
-    "Sasl",
     "SignatureError",
     "Sink",
     "SqlAlchemySink",
     "StaleRecordError",
-    "TopicMetadata",
 ]
+__all__ += client.__all__

@@ -56,7 +56,7 @@ _AT_ONCE = 1024
 
 
 class _Scratch(threading.local):
-    """Where a thread's runs lie while they are taken apart: fresh memory costs more than the work in it."""
+    """Memory in which a thread takes runs apart: fresh memory costs more than the work in it."""
 
     room = bytearray()
 
@@ -143,7 +143,9 @@ def _arrow(
     try:
         found = fields(raw, at, batches)
         rows = _rows_between(found.offsets, start, end)
-        _check_inside(found, at, size)
+        # the columns below rely on it
+        if (found.headers_at >= np.append(at[1:], size)).any():
+            raise IndexError("a record reaches into the next one")
         count = rows.stop - rows.start
         columns = [
             *_binary_columns(data, found, rows),
@@ -170,13 +172,6 @@ def _rows_between(offsets: Ints, start: int, end: int | None) -> slice:
     first = bisect.bisect_left(offsets, start)
     last = len(offsets) if end is None else bisect.bisect_left(offsets, end)
     return slice(first, max(first, last))
-
-
-def _check_inside(found: Fields, bodies: Ints, size: int) -> None:
-    """No record may reach into the next one: the columns below rely on it."""
-    limits = np.append(bodies[1:], size)
-    if (found.headers_at >= limits).any():
-        raise IndexError("a record reaches past its end")
 
 
 def _binary_columns(data: memoryview, found: Fields, rows: slice) -> list[pa.Array]:

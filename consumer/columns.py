@@ -59,7 +59,7 @@ class Fields:
 def walk_all(
     data: bytes | bytearray, batches: Sequence[BatchHeader], payloads: Sequence[bytes | memoryview]
 ) -> Ints:
-    """Where the body of each record starts, with these payloads one after another in ``data``."""
+    """Positions of the bodies of all records, with these payloads one after another in ``data``."""
     bodies, position = [], 0
     for header, payload in zip(batches, payloads, strict=True):
         bodies.append(walk(data, position, position + len(payload), header.record_count))
@@ -68,7 +68,7 @@ def walk_all(
 
 
 def walk(data: bytes | bytearray, start: int, end: int, count: int) -> Ints:
-    """Where the body of each of the ``count`` records in ``data[start:end]`` starts.
+    """Positions of the bodies of the ``count`` records in ``data[start:end]``.
 
     Raises CorruptBatchError unless they fill these bytes exactly.
     """
@@ -96,7 +96,7 @@ def walk(data: bytes | bytearray, start: int, end: int, count: int) -> Ints:
 
 
 def _alike(data: bytes | bytearray, position: int, end: int, most: int) -> tuple[int, int, int]:
-    """How many records from here on have the length of the first; its body, and the step to the next.
+    """The number of records from here on with the length of the first; its body, the step to the next.
 
     That each length stands where the one before it says the next record is, makes it the record's length.
     """

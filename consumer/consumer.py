@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 #: Rows of an Arrow batch at most; a fetched chunk makes one batch or several.
 ROWS_PER_BATCH = 20_000
-#: What an int64 holds.
+#: The largest int64.
 _MOST = 2**63 - 1
 
 #: A reader that never has to wait lets other tasks run after this long. asyncio takes 256 KiB from a socket

@@ -110,14 +110,13 @@ class Delivery:
 
     def session(self, partition: TopicPartition) -> PartitionSession | None:
         """The partition's session; None before ``start``."""
-        buffer = self._buffers.get(partition)
-        return buffer.session if buffer is not None else None
+        return self._buffers[partition].session if partition in self._buffers else None
 
     def delivered_to(self, partition: TopicPartition) -> int | None:
         """The next offset to deliver; None before ``start``."""
         self.recall()
-        buffer = self._buffers.get(partition)
-        return buffer.session.position if buffer is not None else None
+        session = self.session(partition)
+        return None if session is None else session.position
 
     def cut(self, position: Position) -> None:
         """The log was truncated at the position: drop what is buffered.
@@ -133,9 +132,8 @@ class Delivery:
 
     def known_to(self, partition: TopicPartition, offset: int) -> None:
         """The log is known to be unchanged up to this offset, which is not before the next one to deliver."""
-        buffer = self._buffers.get(partition)
-        if buffer is not None:
-            buffer.session.cut(offset)
+        if (session := self.session(partition)) is not None:
+            session.cut(offset)
 
     def session_id(self, partition: TopicPartition) -> int:
         """Id of the partition's session, to stamp its records with."""
@@ -143,8 +141,7 @@ class Delivery:
 
     def buffered(self, partition: TopicPartition) -> int:
         """Bytes fetched and not delivered."""
-        buffer = self._buffers.get(partition)
-        return buffer.buffered_bytes if buffer is not None else 0
+        return self._buffers[partition].buffered_bytes if partition in self._buffers else 0
 
     def put(self, reader: ChunkReader) -> None:
         """More data of a partition that was started."""

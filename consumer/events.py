@@ -210,7 +210,7 @@ class PartitionFailed(Event):
 
 
 class WindowFull(Event):
-    """So many records of a partition are delivered and not done that its delivery pauses."""
+    """A partition's delivery pauses: too many of its records are delivered and not done."""
 
     partition: TopicPartition
     undone: int

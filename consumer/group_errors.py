@@ -1,4 +1,4 @@
-"""How a member reacts to each error code of the group requests: one table for all of them.
+"""Reactions of a member to the error codes of the group requests: one table for all of them.
 
 Where Java's client rejoins at once, this one waits briefly with jitter, so that members do not rejoin in
 step.
@@ -12,7 +12,7 @@ from ..protocol import ApiKey, ErrorCode
 
 
 class Reaction(Enum):
-    """How a member goes on after an error."""
+    """A member's way to go on after an error."""
 
     OK = auto()
     #: Send the same request again after a back-off.
@@ -61,32 +61,23 @@ def reaction(api_key: ApiKey, code: ErrorCode) -> Reaction:
     return Reaction.FATAL
 
 
+#: Meaning of final refusals, and what to change.
+_FATAL = {
+    _E.FENCED_INSTANCE_ID: "another consumer has taken the group_instance_id {instance_id!r} in group "
+    "{group!r}: give every running consumer an instance id of its own",
+    _E.INCONSISTENT_GROUP_PROTOCOL: "no assignor of this consumer is known to all members of group "
+    "{group!r}: use one they have, or list yours behind theirs for a rolling change",
+    _E.INVALID_SESSION_TIMEOUT: "session_timeout_ms is outside what the broker allows: see its settings "
+    "group.min.session.timeout.ms and group.max.session.timeout.ms",
+    _E.GROUP_MAX_SIZE_REACHED: "group {group!r} is full: raise the broker's group.max.size or run fewer "
+    "members",
+    _E.GROUP_AUTHORIZATION_FAILED: "the broker does not allow this client to read in group {group!r}: give "
+    "its principal the operations Read and Describe on the group",
+    _E.INVALID_GROUP_ID: "the broker refuses the group id {group!r}",
+}
+
+
 def fatal_text(code: ErrorCode, group: str, instance_id: str | None) -> str:
-    """A text for users: the meaning of a final refusal, and what to change."""
-    match code:
-        case ErrorCode.FENCED_INSTANCE_ID:
-            return (
-                f"another consumer has taken the group_instance_id {instance_id!r} in group {group!r}: "
-                "give every running consumer an instance id of its own"
-            )
-        case ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
-            return (
-                f"no assignor of this consumer is known to all members of group {group!r}: "
-                "use one they have, or list yours behind theirs for a rolling change"
-            )
-        case ErrorCode.INVALID_SESSION_TIMEOUT:
-            return (
-                "session_timeout_ms is outside what the broker allows: see its settings "
-                "group.min.session.timeout.ms and group.max.session.timeout.ms"
-            )
-        case ErrorCode.GROUP_MAX_SIZE_REACHED:
-            return f"group {group!r} is full: raise the broker's group.max.size or run fewer members"
-        case ErrorCode.GROUP_AUTHORIZATION_FAILED:
-            return (
-                f"the broker does not allow this client to read in group {group!r}: give its principal the "
-                "operations Read and Describe on the group"
-            )
-        case ErrorCode.INVALID_GROUP_ID:
-            return f"the broker refuses the group id {group!r}"
-        case _:
-            return f"the coordinator of group {group!r} answered {code.name} ({int(code)})"
+    """Text of a final refusal, for users."""
+    text = _FATAL.get(code, "the coordinator of group {group!r} answered {code.name} ({number})")
+    return text.format(code=code, number=int(code), group=group, instance_id=instance_id)

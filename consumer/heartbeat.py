@@ -1,4 +1,4 @@
-"""When heartbeats are due, and when the session is at risk. No I/O; times are milliseconds."""
+"""Times of heartbeats, and the check whether the session is at risk. No I/O; times are milliseconds."""
 
 from __future__ import annotations
 

@@ -72,7 +72,8 @@ class Membership:
         self._effects: list[Effect] = []
         self._subscription: tuple[str, ...] = ()
         self._owned_generation = -1
-        self._paused = False
+        #: Whether this member stays away until ``resume``.
+        self.paused = False
         # the rebalance: why and when to join, and how far it is
         self._rejoin_reason: str | None = None
         self._join_reason = ""
@@ -84,7 +85,7 @@ class Membership:
         self._request: Send | None = None
         self._first_refused: float | None = None
         #: Whether the leader announced another rebalance with the last assignment.
-        self._announced = False
+        self.another_round_follows = False
         #: When to ask for that rebalance, if no other member has.
         self._round_overdue_at: float | None = None
         #: Owned, and to be revoked before the next rebalance.
@@ -117,7 +118,7 @@ class Membership:
 
     @property
     def rebalance_protocol(self) -> RebalanceProtocol:
-        """How this member hands partitions over: the highest protocol that all its assignors support."""
+        """The highest rebalance protocol that all assignors of this member support."""
         return self._assignors.protocol
 
     @property
@@ -134,7 +135,7 @@ class Membership:
         return frozenset(self._subscription)
 
     def next_deadline(self) -> float | None:
-        """When to call ``advance`` at the latest; None while only a response can change anything."""
+        """The latest time to call ``advance``; None while only a response can change anything."""
         times = [self._rejoin_at] if self._may_begin_round() else []
         if self.state.heartbeats and (beat := self._heartbeats.deadline()) is not None:
             times.append(beat)
@@ -160,23 +161,18 @@ class Membership:
 
     def resume(self, now: float) -> None:
         """Come back after ``pause``."""
-        if self._paused:
-            self._paused = False
+        if self.paused:
+            self.paused = False
             self._ask_rejoin("polled again", now, 0.0)
 
     # leaving
-
-    @property
-    def paused(self) -> bool:
-        """Return whether this member stays away until ``resume``."""
-        return self._paused
 
     def pause(self, reason: str) -> None:
         """Leave, and stay away until ``resume``. Owned partitions are lost.
 
         A static member only forgets its generation: it stays in the group until its session ends (KIP-345).
         """
-        self._paused = True
+        self.paused = True
         self._depart(reason)
         self._lose(reason)
         self._rejoin_reason = None
@@ -191,7 +187,7 @@ class Membership:
         others = len(self._led_group.members) > 1 if self._led_group is not None else self._heard_by_leader
         if (
             not (self.owned and others and self.generation >= 0)
-            or self._paused
+            or self.paused
             or self._config.group_instance_id is not None
             or self._assignors.protocol is RebalanceProtocol.EAGER
         ):
@@ -211,16 +207,11 @@ class Membership:
 
         Call it when nothing is owned.
         """
-        self._paused = True
+        self.paused = True
         self._depart(reason)
         self._rejoin_reason = None
         self.owned = frozenset()
         self._forget_generation(reason)
-
-    @property
-    def another_round_follows(self) -> bool:
-        """Return whether the leader announced another rebalance with the last assignment."""
-        return self._announced
 
     # what happens
 
@@ -316,14 +307,14 @@ class Membership:
             self._rejoin_reason is not None
             and self._request is None
             and self._revocations == 0
-            and not self._paused
+            and not self.paused
             and self.state is not MemberState.FAILED
             and not (self.state is MemberState.COMPLETING and self._led_group is not None)
             and (self._leaving is None or not (self._may_leave or self._leave_at or self.generation < 0))
         )
 
     def _ask_rejoin(self, reason: str, now: float, delay_ms: float) -> None:
-        if self._paused or self.state is MemberState.FAILED:
+        if self.paused or self.state is MemberState.FAILED:
             return
         if self._rejoin_reason is None:
             self._rejoin_reason = reason
@@ -395,7 +386,7 @@ class Membership:
     def _knows_topics(self, led: LedGroup, now: float) -> bool:
         """Return whether the topics are known from the last rebalance, and the assignor needs no weights."""
         return (
-            self._announced
+            self.another_round_follows
             and now < self._topics_at + FRESH_TOPICS_MS
             and led.topics <= self._topics.keys()
             and self._assignors.measuring(self.protocol) is None
@@ -489,8 +480,8 @@ class Membership:
         in a row would not help: the members send heartbeats more often, to learn when one begins, and ask for
         one themselves only after a session timeout.
         """
-        first = announced and not self._announced
-        self._announced = announced
+        first = announced and not self.another_round_follows
+        self.another_round_follows = announced
         last = GIVE_UP_AFTER_MS if first else 0.0
         if self._said_so:
             self._leave_at = now + last
@@ -569,7 +560,7 @@ class Membership:
         self.is_leader = False
         self._led_group = self._led_topics = self._round_overdue_at = None
         self._moving = frozenset()
-        self._announced = False
+        self.another_round_follows = False
         self._request = None
         self._heartbeats.stop()
         self._prepared = False
@@ -609,4 +600,4 @@ class Membership:
 
     def _spread(self) -> float:
         # partitions wait for the announced rebalance
-        return 0.0 if self._announced else self._rng.random() * REJOIN_SPREAD_MS
+        return 0.0 if self.another_round_follows else self._rng.random() * REJOIN_SPREAD_MS

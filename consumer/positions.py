@@ -192,7 +192,7 @@ class Positions:
         return reset
 
     def is_of(self, partition: TopicPartition, topic_id: uuid.UUID) -> None:
-        """Where it goes on is an offset of this topic, of no other of its name. KeyError if not assigned."""
+        """Tie its offset to this topic, and to no other of the name. KeyError if it is not assigned."""
         self._all[partition].topic_id = topic_id
 
     def seek(self, partition: TopicPartition, offset: int, leader_epoch: int = -1) -> None:

@@ -19,7 +19,7 @@ _BEATS = 4
 
 @dataclass(slots=True)
 class PollWatch:
-    """Whether the user still polls: one waits for records, or asked for some recently.
+    """Notices when the user no longer polls: waits for records, or has asked for some recently.
 
     Times are milliseconds.
     """

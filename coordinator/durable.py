@@ -106,11 +106,16 @@ class Durable:
 
     def knows(self, group_id: str) -> bool:
         """Return whether the log has anything of this group."""
-        return group_id in self.stored or group_id in self.offsets or group_id in self.open_producers
+        return (
+            group_id in self.stored
+            or group_id in self.offsets
+            or group_id in self.consumer_groups
+            or group_id in self.open_producers
+        )
 
     def group_ids(self) -> dict[str, None]:
         """All groups of the log, in a stable order."""
-        return dict.fromkeys((*self.stored, *self.offsets, *self.open_producers))
+        return dict.fromkeys((*self.stored, *self.consumer_groups, *self.offsets, *self.open_producers))
 
     def offset(self, group_id: str, partition: TopicPartition) -> OffsetEntry | None:
         """The committed offset of a partition."""

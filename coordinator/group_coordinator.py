@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 
 from ..protocol import ApiKey, ErrorCode, KafkaError, KohortError, RequestContext
+from ..protocol.messages.consumer_group_describe import ConsumerGroupDescribeResponse
 from ..protocol.messages.delete_groups import DeleteGroupsResponse
 from ..protocol.messages.describe_groups import DescribeGroupsResponse
 from ..protocol.messages.list_groups import ListedGroup, ListGroupsResponse
@@ -20,6 +21,7 @@ from ..protocol.messages.offset_commit import OffsetCommitResponse
 from ..statemachine import GroupState
 from .admin import list_request, split_delete
 from .classic.describe import split_describe
+from .consumer.describe import split_describe as split_consumer_describe
 from .durable import OpenTransaction
 from .engine.effects import Marker, Request
 from .engine.events import MAX_WAITING, CoordinatorEvent, EventStream, Listeners
@@ -52,13 +54,17 @@ FAN_OUT: Final[dict[int, FanOut]] = {
         lambda _version, body, _directory: split_describe(body),
         lambda _version, groups, _directory: DescribeGroupsResponse(groups=groups),
     ),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: FanOut(
+        lambda _version, body, _directory: split_consumer_describe(body),
+        lambda _version, groups, _directory: ConsumerGroupDescribeResponse(groups=groups),
+    ),
     ApiKey.DELETE_GROUPS: FanOut(
         lambda _version, body, _directory: split_delete(body),
         lambda _version, results, _directory: DeleteGroupsResponse(results=results),
     ),
 }
 #: Those of them that change nothing.
-_READS: Final = (ApiKey.OFFSET_FETCH, ApiKey.DESCRIBE_GROUPS)
+_READS: Final = (ApiKey.OFFSET_FETCH, ApiKey.DESCRIBE_GROUPS, ApiKey.CONSUMER_GROUP_DESCRIBE)
 
 
 class LoadError(KohortError):
@@ -76,7 +82,9 @@ class LoadError(KohortError):
 class GroupCoordinator:
     """All groups of one broker, for one event loop.
 
-    ``partition_count_of``, ``topic_of_id`` and ``id_of_topic`` look topics up (None: no such topic).
+    ``partition_count_of``, ``topic_of_id`` and ``id_of_topic`` look topics up (None: no such topic),
+    ``topic_names`` gives all, ``topics_version`` another object whenever topics have changed.
+    ``group_configs`` gives what is set for a group of its own, by Kafka's names.
     ``clock_ms`` must not go backwards. ``on_event`` is told what happens, in order, as those are who read
     ``events``. ``fsync`` puts each batch on the disk before it is acknowledged; without it an acknowledged
     commit survives the end of the process, not that of the machine.
@@ -90,6 +98,9 @@ class GroupCoordinator:
         partition_count_of: Callable[[str], int | None],
         topic_of_id: Callable[[uuid.UUID], str | None],
         id_of_topic: Callable[[str], uuid.UUID | None],
+        topic_names: Callable[[], Iterable[str]] = tuple,
+        topics_version: Callable[[], object] = object,
+        group_configs: Callable[[str], Mapping[str, int]] = lambda _group_id: {},
         clock_ms: Callable[[], int] | None = None,
         new_id: Callable[[], str] | None = None,
         on_event: Callable[[CoordinatorEvent], None] | None = None,
@@ -97,13 +108,15 @@ class GroupCoordinator:
     ) -> None:
         make_id = new_id or (lambda: str(uuid.uuid4()))
         self._settings = settings
-        self._topics = TopicDirectory(partition_count_of, topic_of_id, id_of_topic)
+        self._topics = TopicDirectory(
+            partition_count_of, topic_of_id, id_of_topic, topic_names, topics_version
+        )
         self._clock_ms = clock_ms or steady_clock_ms()
         self._history = History(settings.kohort_group_history_size)
         self._listeners = Listeners(on_event)
         self._shards = ShardRuntime(
             topic=OFFSETS_TOPIC,
-            new_state=lambda: new_groups(settings, make_id),
+            new_state=lambda: new_groups(settings, make_id, self._topics, group_configs),
             log=store,
             clock_ms=self._clock_ms,
             on_event=self._tell,

@@ -7,12 +7,12 @@ asked.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import ClassVar, Protocol, TypeAlias
+from typing import ClassVar, Final, NamedTuple, Protocol, TypeAlias
 
-from ..offsets_topic import GroupStored, Record
+from ..offsets_topic import Record
 from ..protocol import ErrorCode, TopicPartition
 from .durable import Durable, OffsetEntry
 from .engine.shard import Shard
@@ -28,15 +28,49 @@ class GroupType(Enum):
     """Types of groups, by Kafka's names (KIP-848)."""
 
     CLASSIC = "classic"
+    CONSUMER = "consumer"
 
 
 @dataclass(frozen=True, slots=True)
 class TopicDirectory:
-    """Looks topics up where they are kept; each function answers None for a topic that does not exist."""
+    """Looks topics up where they are kept; each function answers None for a topic that does not exist.
+
+    ``names`` gives those of all topics, ``version`` an object that is another one when topics have changed.
+    """
 
     partition_count_of: Callable[[str], int | None]
     topic_of_id: Callable[[uuid.UUID], str | None]
     id_of_topic: Callable[[str], uuid.UUID | None]
+    names: Callable[[], Iterable[str]] = tuple
+    version: Callable[[], object] = object
+
+
+#: Where nobody keeps topics.
+NO_TOPICS: Final = TopicDirectory(lambda _name: None, lambda _id: None, lambda _name: None)
+
+
+class CommittedTopic(Protocol):
+    """A topic of a commit, as a group sees it that is asked whether it may be committed."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def partitions(self) -> Sequence[CommittedPartition]: ...
+
+
+class CommittedPartition(Protocol):
+    """A partition of a commit."""
+
+    @property
+    def partition_index(self) -> int: ...
+
+
+class ConsumerGroupConfig(NamedTuple):
+    """What may be set for a consumer group of its own; in ms."""
+
+    session_timeout_ms: int
+    heartbeat_interval_ms: int
+    assignment_interval_ms: int
 
 
 class Group(Protocol):
@@ -44,8 +78,14 @@ class Group(Protocol):
 
     type: ClassVar[GroupType]
     group_id: str
-    generation: int
-    protocol_type: str | None
+
+    @property
+    def generation(self) -> int:
+        """Its generation or epoch."""
+
+    @property
+    def protocol_type(self) -> str | None:
+        """The type of its protocol; None for none."""
 
     @property
     def state_name(self) -> str:
@@ -64,9 +104,17 @@ class Group(Protocol):
         """True without members and with none about to come: without offsets it may be removed."""
 
     def check_commit(
-        self, member_id: str, instance_id: str | None, generation: int, version: int
+        self,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        version: int,
+        topics: Sequence[CommittedTopic],
     ) -> ErrorCode:
         """Return the error of a commit of this member in this generation (or member epoch)."""
+
+    def check_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
+        """Return the error of an OffsetFetch of this member at this epoch."""
 
     def why_refused(self, member_id: str, instance_id: str | None, generation: int, error: int) -> str:
         """The reason why a request's sender does not pass for a member, in words."""
@@ -90,12 +138,16 @@ class Group(Protocol):
 @dataclass(slots=True, eq=False)
 class Groups:
     """State of a shard of ``__consumer_offsets``. ``groups`` are those that live; ``wake`` makes one from
-    its record, or one of which there are only offsets. ``new_id`` gives a fresh unique text for each member.
+    what is in the log, or one of which there are only offsets. ``new_id`` gives a fresh unique text for each
+    member.
     """
 
     settings: GroupSettings
     new_id: Callable[[], str]
-    wake: Callable[[str, GroupStored | None], Group]
+    wake: Callable[[Groups, str], Group]
+    topics: TopicDirectory = NO_TOPICS
+    #: What is set for a group of its own, by Kafka's names.
+    configs: Callable[[str], Mapping[str, int]] = lambda _group_id: {}
     durable: Durable = field(default_factory=Durable)
     groups: dict[str, Group] = field(default_factory=dict)
     #: Groups that the retention pass under way has not come to.
@@ -111,8 +163,17 @@ class Groups:
         """The live group; one that is only in the log comes to life here."""
         group = self.groups.get(group_id)
         if group is None and self.durable.knows(group_id):
-            group = self.groups[group_id] = self.wake(group_id, self.durable.stored.get(group_id))
+            group = self.groups[group_id] = self.wake(self, group_id)
         return group
+
+    def config_of(self, group_id: str) -> ConsumerGroupConfig:
+        """Timeouts and intervals of a consumer group: its own, or the broker's."""
+        own, settings = self.configs(group_id), self.settings
+        return ConsumerGroupConfig(
+            own.get("consumer.session.timeout.ms", settings.group_consumer_session_timeout_ms),
+            own.get("consumer.heartbeat.interval.ms", settings.group_consumer_heartbeat_interval_ms),
+            own.get("consumer.assignment.interval.ms", settings.group_consumer_assignment_interval_ms),
+        )
 
     def group_ids(self) -> list[str]:
         """Every group, those of the log first."""

@@ -1,19 +1,28 @@
 """Settings of the coordinator: Kafka's names with underscores for dots, and Kafka's defaults.
 
-Two defaults differ. ``group_max_size``: Apache Kafka has no limit, here a group stays within what one
-rebalance can serve; ``group_coordinator_threads``: all shards share one event loop. Those that begin with
-``kohort_`` are no settings of Kafka's. The rows are read by whoever takes settings from outside; nothing
-checks them here.
+Three defaults differ. ``group_max_size`` and ``group_consumer_max_size``: Apache Kafka has no limit, here a
+group stays within what one rebalance can serve; ``group_coordinator_threads``: all shards share one event
+loop. Those that begin with ``kohort_`` are no settings of Kafka's. The rows are read by whoever takes
+settings from outside; nothing checks them here.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, ClassVar, Final, Literal
 
 from ..settings import BROKER, MAX_INT, Row, Scope
 
 #: How long a member that has never finished a rebalance is kept, in ms (a constant in Kafka too): its session
 #: cannot show that it went away while its JoinGroup is parked.
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
+
+
+#: Assignors that a coordinator has.
+CONSUMER_ASSIGNORS: Final = ("uniform", "range")
+
+
+def _are_assignors(text: str) -> bool:
+    names = [name.strip() for name in text.split(",")]
+    return set(names) <= set(CONSUMER_ASSIGNORS) and len(set(names)) == len(names)
 
 
 @dataclass(slots=True)
@@ -87,6 +96,56 @@ class GroupSettings:
     kohort_offsets_load_strict: Annotated[
         bool, Row("groups that cannot be read whole stop the start (not a setting of Kafka)")
     ] = False
+
+    group_consumer_session_timeout_ms: Annotated[
+        int, Row("how long a member of a consumer group may be silent", 1, MAX_INT)
+    ] = 45_000
+    group_consumer_min_session_timeout_ms: Annotated[
+        int, Row("shortest session of a consumer group", 1, MAX_INT)
+    ] = 45_000
+    group_consumer_max_session_timeout_ms: Annotated[
+        int, Row("longest session of a consumer group", 1, MAX_INT)
+    ] = 60_000
+    group_consumer_heartbeat_interval_ms: Annotated[
+        int, Row("time between two heartbeats of a member of a consumer group", 1, MAX_INT)
+    ] = 5_000
+    group_consumer_min_heartbeat_interval_ms: Annotated[
+        int, Row("shortest heartbeat interval of a consumer group", 1, MAX_INT)
+    ] = 5_000
+    group_consumer_max_heartbeat_interval_ms: Annotated[
+        int, Row("longest heartbeat interval of a consumer group", 1, MAX_INT)
+    ] = 15_000
+    group_consumer_assignment_interval_ms: Annotated[
+        int, Row("least time between two assignments of a consumer group", 0, MAX_INT)
+    ] = 1_000
+    group_consumer_min_assignment_interval_ms: Annotated[
+        int, Row("shortest assignment interval of a consumer group", 0, MAX_INT)
+    ] = 0
+    group_consumer_max_assignment_interval_ms: Annotated[
+        int, Row("longest assignment interval of a consumer group", 0, MAX_INT)
+    ] = 15_000
+    group_consumer_max_size: Annotated[int, Row("most members of a consumer group", 1, MAX_INT)] = 5_000
+    group_consumer_assignors: Annotated[
+        str,
+        Row(
+            "assignors of consumer groups, the first is the default",
+            check=_are_assignors,
+            allowed="uniform and range, with commas",
+            commas=True,
+        ),
+    ] = "uniform,range"
+    group_consumer_migration_policy: Annotated[
+        Literal["bidirectional", "upgrade", "downgrade", "disabled"],
+        Row("whether groups with members turn from one protocol to the other"),
+    ] = "bidirectional"
+    group_consumer_regex_refresh_interval_ms: Annotated[
+        int, Row("time after which the topics of regular expressions are looked up again", 10_000, MAX_INT)
+    ] = 600_000
+
+    @property
+    def consumer_assignors(self) -> tuple[str, ...]:
+        """Names of the assignors of consumer groups, the default first."""
+        return tuple(name.strip() for name in self.group_consumer_assignors.split(","))
 
     @property
     def offsets_retention_ms(self) -> int:

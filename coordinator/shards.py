@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from ..offsets_topic import decode, encode_all
 from ..protocol import ApiKey
 from .admin import delete_refusal, handle_delete, handle_list, list_refusal
 from .classic import CLASSIC
-from .classic.group import wake
-from .consumer import CONSUMER
-from .engine.shard import Api, CoordinatorTopic, Kind, Shard, Waits
+from .classic.group import wake as wake_classic
+from .consumer import CLASSIC_APIS, CONSUMER
+from .consumer.group import ConsumerGroup
+from .consumer.group import wake as wake_consumer
+from .engine.effects import Request
+from .engine.shard import Api, CoordinatorTopic, Handler, Kind, Shard, Waits
 from .events import append_refused
-from .groups import Groups, GroupShard
+from .groups import NO_TOPICS, Group, Groups, GroupShard, TopicDirectory
 from .offsets import OFFSETS
 from .settings import GroupSettings
 
@@ -24,10 +28,37 @@ _ADMIN: Final[Kind[Groups]] = Kind(
     }
 )
 
+
+def _by_type(
+    classic: Handler[Groups], consumer: Callable[[GroupShard, ConsumerGroup, Request, int], None]
+) -> Handler[Groups]:
+    """An API of the classic protocol, which members of a consumer group may speak too."""
+
+    def handle(shard: GroupShard, request: Request, now_ms: int) -> None:
+        group_id = request.body.group_id
+        group = shard.state.groups.get(group_id)
+        if group is None and group_id in shard.state.durable.consumer_groups:
+            group = shard.state.find(group_id)
+        if type(group) is ConsumerGroup:
+            consumer(shard, group, request, now_ms)
+        else:
+            classic(shard, request, now_ms)
+
+    return handle
+
+
+#: APIs of the classic protocol, for both types of groups.
+_MEMBERS: Final[Kind[Groups]] = Kind(
+    apis={
+        key: replace(CLASSIC.apis[key], handler=_by_type(CLASSIC.apis[key].handler, handle))
+        for key, handle in CLASSIC_APIS.items()
+    }
+)
+
 #: The topic, and who has records in it or answers from them.
 OFFSETS_TOPIC: Final[CoordinatorTopic[Groups]] = CoordinatorTopic(
     "__consumer_offsets",
-    (CLASSIC, CONSUMER, OFFSETS, _ADMIN),
+    (CLASSIC, CONSUMER, _MEMBERS, OFFSETS, _ADMIN),
     key_of=lambda body: body.group_id or "",
     encode=encode_all,
     decode=decode,
@@ -37,9 +68,22 @@ OFFSETS_TOPIC: Final[CoordinatorTopic[Groups]] = CoordinatorTopic(
 )
 
 
-def new_groups(settings: GroupSettings, new_id: Callable[[], str]) -> Groups:
+def new_groups(
+    settings: GroupSettings,
+    new_id: Callable[[], str],
+    topics: TopicDirectory = NO_TOPICS,
+    configs: Callable[[str], Mapping[str, int]] = lambda _group_id: {},
+) -> Groups:
     """State of a shard before its log is read. ``new_id`` gives a fresh unique text for each member id."""
-    return Groups(settings, new_id, wake)
+    return Groups(settings, new_id, _wake, topics, configs)
+
+
+def _wake(groups: Groups, group_id: str) -> Group:
+    """A group as it comes out of the log."""
+    records = groups.durable.consumer_groups.get(group_id)
+    if records is None:
+        return wake_classic(group_id, groups.durable.stored.get(group_id))
+    return wake_consumer(group_id, records, groups.topics)
 
 
 def group_shard(settings: GroupSettings, new_id: Callable[[], str]) -> GroupShard:

@@ -83,8 +83,9 @@ def claim_folder(fs: FileSystem, folder: str, topic_id: uuid.UUID | None) -> uui
         raise DataFolderError(f"{folder} has no {PARTITION_METADATA}: pass the topic's id")
     fs.make_dirs(folder)
     fs.sync_dir(os.path.dirname(folder))
-    # the last step: where it is done, so are the others. A flush syncs the folder
+    # where this is done the folder's name is durable; that of the file is again with the first flush
     write_topic_id(fs, folder, topic_id)
+    fs.sync_dir(folder)
     return topic_id
 
 

@@ -58,22 +58,6 @@ class StoredBatch:
     at: int = 0
 
     @property
-    def producer_id(self) -> int:
-        return NO_PRODUCER if self.header is None else self.header.producer_id
-
-    @property
-    def transactional(self) -> bool:
-        return self.header is not None and self.header.transactional
-
-    @property
-    def control(self) -> bool:
-        return self.header is not None and self.header.control
-
-    @property
-    def record_count(self) -> int:
-        return 0 if self.header is None else self.header.record_count
-
-    @property
     def records(self) -> list[tuple[int, int, bytes | None, bytes | None]]:
         """(offset, timestamp in milliseconds, key, value) of each. Raises CorruptBatchError."""
         if self.header is None:

@@ -19,6 +19,7 @@ from itertools import repeat
 from typing import NamedTuple
 
 from ._errors import MalformedMessageError
+from .messages._wire import write_bytes
 
 #: Newest version of Subscription and Assignment known here.
 SUBSCRIPTION_VERSION = 3
@@ -73,7 +74,7 @@ def encode_subscription(subscription: Subscription, version: int = SUBSCRIPTION_
     out += _INT32.pack(len(topics))
     for topic in topics:
         _write_string(out, topic)
-    _write_nullable_bytes(out, subscription.user_data)
+    write_bytes(out, subscription.user_data)
     if version >= 1:
         out += encode_topic_partitions(sorted(subscription.owned))
     if version >= 2:
@@ -104,7 +105,7 @@ def encode_assignment(
     _require_known(version)
     out = bytearray(_INT16.pack(version))
     out += encode_topic_partitions(partitions)
-    _write_nullable_bytes(out, user_data)
+    write_bytes(out, user_data)
     return bytes(out)
 
 
@@ -267,10 +268,3 @@ def _packed_string(text: str) -> bytes:
     if len(data) > 0x7FFF:
         raise ValueError(f"a string of {len(data)} bytes: the protocol holds at most {0x7FFF}")
     return _INT16.pack(len(data)) + data
-
-
-def _write_nullable_bytes(out: bytearray, data: bytes | None) -> None:
-    if data is None:
-        out += _INT32.pack(-1)
-    else:
-        out += _INT32.pack(len(data)) + data

@@ -73,30 +73,22 @@ __all__ = [
 ]
 
 _HOMES = {
-    "_driver": ("Batch", "GroupBatches", "UncommittedBatchError"),
-    "_events": (
-        "BatchCommitted",
-        "BatchMetrics",
-        "CommitRefused",
-        "Event",
-        "Listener",
-        "MetricsUnavailableError",
-        "OffsetsLost",
-        "ProgressBar",
-    ),
-    "_fetch": ("UnreadableRangeError",),
-    "_group": ("CommitRefusedError", "UnknownTopicError"),
-    "_java": ("JavaHome", "JavaNotFoundError", "java_home", "spark_session"),
-    "_json": ("ModelError", "from_json"),
-    "_member": ("GroupTakenError",),
-    "_offsets": ("OffsetRange", "OffsetsFormatError", "format_offsets", "parse_offsets"),
-    "_options": ("GroupBatchesOptions", "OptionsError"),
-    "_plan": ("DataLossError", "NoStartError"),
-    "_query": ("stream",),
-    "_source": ("KohortDataSource", "register"),
-    "_stream": ("StartStateError",),
+    "_driver": "Batch GroupBatches UncommittedBatchError",
+    "_events": "BatchCommitted BatchMetrics CommitRefused Event Listener MetricsUnavailableError "
+    "OffsetsLost ProgressBar",
+    "_fetch": "UnreadableRangeError",
+    "_group": "CommitRefusedError UnknownTopicError",
+    "_java": "JavaHome JavaNotFoundError java_home spark_session",
+    "_json": "ModelError from_json",
+    "_member": "GroupTakenError",
+    "_offsets": "OffsetRange OffsetsFormatError format_offsets parse_offsets",
+    "_options": "GroupBatchesOptions OptionsError",
+    "_plan": "DataLossError NoStartError",
+    "_query": "stream",
+    "_source": "KohortDataSource register",
+    "_stream": "StartStateError",
 }
-_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:

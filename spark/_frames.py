@@ -19,6 +19,7 @@ from ._schema import COLUMNS, COLUMNS_WITH_HEADERS
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
 
     from ._fetch import TaskReading
@@ -50,16 +51,15 @@ def make_active(spark: SparkSession) -> None:
         jvm: Any = spark._jvm
         session = spark._jsparkSession
     except Exception:
-        return  # a Spark Connect session has neither, see below
+        return  # a Spark Connect session has neither
     jvm.SparkSession.setActiveSession(session)
 
 
 def name_jobs(spark: SparkSession, words: str | None) -> None:
     """Set the description of this thread's jobs on Spark's pages; a description of the user's stays."""
-    try:
-        context = spark.sparkContext
-    except Exception:
-        return  # a Spark Connect session has none, see below
+    context = _context(spark)
+    if context is None:
+        return
     now = context.getLocalProperty(_DESCRIPTION)
     if not now or now.startswith(OUR_JOBS):
         # the stubs do not know that None takes a property away
@@ -70,10 +70,8 @@ def readings_of(spark: SparkSession) -> Readings | None:
     """Accumulator of the tasks' figures; None where Spark has none, as in a Spark Connect session."""
     from ._readings import Readings
 
-    try:
-        return Readings(spark.sparkContext)
-    except Exception:
-        return None
+    context = _context(spark)
+    return None if context is None else Readings(context)
 
 
 def takes_arrow_tables() -> bool:
@@ -85,11 +83,15 @@ def takes_arrow_tables() -> bool:
 
 def cores(spark: SparkSession) -> int:
     """Number of tasks that run at the same time."""
+    context = _context(spark)
+    return (os.cpu_count() or 1) if context is None else max(1, context.defaultParallelism)
+
+
+def _context(spark: SparkSession) -> SparkContext | None:
     try:
-        return max(1, spark.sparkContext.defaultParallelism)
+        return spark.sparkContext
     except Exception:
-        # a Spark Connect session has no context, and says so by an error of its own
-        return os.cpu_count() or 1
+        return None  # a Spark Connect session has none, and says so by an error of its own
 
 
 def _reader(
@@ -162,11 +164,6 @@ class DriverFrames:
         self._spark = spark
         self._quick = _QuickWay.of(spark)
 
-    @property
-    def is_quick(self) -> bool:
-        """Return whether it goes without ``createDataFrame``."""
-        return self._quick is not None
-
     def frame(self, batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> DataFrame:
         """A DataFrame that holds the rows; they go to the JVM once."""
         import pyarrow as pa
@@ -201,8 +198,8 @@ class _QuickWay:
     def of(cls, spark: SparkSession) -> _QuickWay | None:
         """None for a Spark Connect session, for a session that encrypts its files, and for PySpark 3."""
         try:
-            context: Any = spark.sparkContext
-            return None if context._encryption_enabled else cls(spark)
+            context: Any = _context(spark)
+            return None if context is None or context._encryption_enabled else cls(spark)
         except Exception:
             return None
 

@@ -104,20 +104,13 @@ class ExclusiveMember:
         self._beating = asyncio.get_running_loop().create_task(self._beat(cluster))
 
     async def _join(self, cluster: Cluster) -> ErrorCode:
-        joined = await cluster.request_coordinator(
-            self._group,
-            JoinGroupRequest(
-                group_id=self._group,
-                session_timeout_ms=SESSION_TIMEOUT_MS,
-                rebalance_timeout_ms=SESSION_TIMEOUT_MS,
-                member_id=self.member_id,
-                group_instance_id=None,
-                protocol_type=PROTOCOL_TYPE,
-                protocols=[JoinGroupRequestProtocol(name=self._protocol, metadata=self._subscription)],
-                reason="a Spark driver that wants the group for itself",
-            ),
-            timeout_ms=SESSION_TIMEOUT_MS * 2,
+        protocols = [JoinGroupRequestProtocol(self._protocol, self._subscription)]
+        reason = "a Spark driver that wants the group for itself"
+        timeouts = (SESSION_TIMEOUT_MS, SESSION_TIMEOUT_MS)
+        join = JoinGroupRequest(
+            self._group, *timeouts, self.member_id, None, PROTOCOL_TYPE, protocols, reason
         )
+        joined = await cluster.request_coordinator(self._group, join, timeout_ms=SESSION_TIMEOUT_MS * 2)
         code = ErrorCode(joined.error_code)
         if code is ErrorCode.MEMBER_ID_REQUIRED:
             self.member_id = joined.member_id
@@ -128,19 +121,10 @@ class ExclusiveMember:
         if code is not ErrorCode.NONE:
             return code
         self.member_id = joined.member_id
-        row = SyncGroupRequestAssignment(member_id=self.member_id, assignment=self._assignment)
-        synced = await cluster.request_coordinator(
-            self._group,
-            SyncGroupRequest(
-                group_id=self._group,
-                generation_id=joined.generation_id,
-                member_id=self.member_id,
-                group_instance_id=None,
-                protocol_type=PROTOCOL_TYPE,
-                protocol_name=self._protocol,
-                assignments=[row],
-            ),
-        )
+        rows = [SyncGroupRequestAssignment(self.member_id, self._assignment)]
+        place = (self._group, joined.generation_id, self.member_id)
+        sync = SyncGroupRequest(*place, None, PROTOCOL_TYPE, self._protocol, rows)
+        synced = await cluster.request_coordinator(self._group, sync)
         if not synced.error_code:
             self.generation = joined.generation_id
         return ErrorCode(synced.error_code)
@@ -149,12 +133,7 @@ class ExclusiveMember:
         """Send heartbeats until cancelled or removed by the coordinator: then ``lost`` says why."""
         while self.lost is None:
             await asyncio.sleep(HEARTBEAT_INTERVAL_SECONDS)
-            body = HeartbeatRequest(
-                group_id=self._group,
-                generation_id=self.generation,
-                member_id=self.member_id,
-                group_instance_id=None,
-            )
+            body = HeartbeatRequest(self._group, self.generation, self.member_id, None)
             try:
                 answer = await cluster.request_coordinator(self._group, body, channel=Channel.HEARTBEAT)
                 await self._beaten(cluster, ErrorCode(answer.error_code))
@@ -177,7 +156,7 @@ class ExclusiveMember:
     async def _leave(self, cluster: Cluster) -> None:
         if self._beating is not None:
             self._beating.cancel()
-        who = MemberIdentity(member_id=self.member_id, group_instance_id=None, reason="the job ends")
-        body = LeaveGroupRequest(group_id=self._group, member_id=self.member_id, members=[who])
+        who = MemberIdentity(self.member_id, None, "the job ends")
+        body = LeaveGroupRequest(self._group, self.member_id, [who])
         await cluster.request_coordinator(self._group, body)
         self.member_id, self.generation = "", -1

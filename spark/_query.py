@@ -60,7 +60,7 @@ def stream(
         raise OptionsError("give exactly one of write and foreach_batch")
     when = _arguments(trigger)
     named = {"cores": str(cores(spark))} | {
-        _alias(key): to_spark(key, _text(value)) for key, value in options.items()
+        ALIAS_OF.get(key, key): to_spark(key, _text(value)) for key, value in options.items()
     }
     checked = read_source_options(named, stream=True)
     register(spark)
@@ -168,10 +168,6 @@ def _write(store: Any, path: Any, text: str) -> None:
         out.close()
     if not store.rename(temporary, path) and not store.exists(path):
         raise KohortError(f"{path} cannot be written: is the checkpoint's folder there and writable?")
-
-
-def _alias(key: str) -> str:
-    return ALIAS_OF.get(key, key)
 
 
 def _text(value: Any) -> str:

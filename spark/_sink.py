@@ -4,7 +4,7 @@
     the driver, when all tasks are done: note the transactions -> commit each -> note the batch's key
 
 Where the broker offers no transactions, and where none are wanted, tasks write at once: what a failed batch
-has written stays to be seen, and is written again. See ``_transaction.py`` and ``_transaction.py``.
+has written stays to be seen, and is written again. See ``_transaction.py``.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class TopicWriter:
             raise
         return Written(writer.records, key, writer.transaction)
 
-    def finish(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int = -1) -> None:  # noqa: ARG002, N803
         """All tasks are done: readers see the batch from now on, and the ledger has it."""
         written = [one for one in messages if isinstance(one, Written)]
         transactions = [one.transaction for one in written if one.transaction]
@@ -120,10 +120,10 @@ class TopicWriter:
             raise
         ledger.note(entry, key)
 
-    def give_up(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int = -1) -> None:  # noqa: ARG002, N803
         """A task has failed: what the others wrote is not to be seen.
 
-        Spark asks for it after a failed ``finish``, too; but a batch that the ledger has is to be seen.
+        Spark asks for it after a failed ``commit``, too; but a batch that the ledger has is to be seen.
         """
         ledger = self._ledger
         held = Entry() if ledger is None else ledger.read()
@@ -183,12 +183,6 @@ class BatchWriter(TopicWriter, DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         return self.write_rows(iterator, self.options.batch_key or _query_batch(), _task())
 
-    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        self.finish(messages)
-
-    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        self.give_up(messages)
-
 
 if WRITES_STREAMS:
 
@@ -197,12 +191,6 @@ if WRITES_STREAMS:
 
         def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
             return self.write_rows(iterator, _query_batch(), _task())
-
-        def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
-            self.finish(messages)
-
-        def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
-            self.give_up(messages)
 
 
 def _query_batch() -> str | None:

@@ -6,7 +6,7 @@ little: what reads and writes is imported when it is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     )
     from pyspark.sql.types import StructType
 
+    from ._sink_options import SinkOptions
     from ._source_options import SourceOptions
 
 
@@ -42,7 +43,7 @@ class KohortDataSource(DataSource):
         from ._readers import BatchReader
         from ._source_options import read_source_options
 
-        options = read_source_options(_given(self.options), stream=False)
+        options = read_source_options(dict(self.options.items()), stream=False)
         _check_schema(schema, options)
         return BatchReader(options)
 
@@ -50,44 +51,40 @@ class KohortDataSource(DataSource):
         from ._readers import stream_reader
         from ._source_options import read_source_options
 
-        options = read_source_options(_given(self.options), stream=True)
+        options = read_source_options(dict(self.options.items()), stream=True)
         _check_schema(schema, options)
         return stream_reader(options)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        from ._options import OptionsError
         from ._sink import BatchWriter
-        from ._sink_options import check_columns, read_sink_options
 
-        if overwrite:
-            raise OptionsError("topics are only added to: use mode('append')")
-        options = read_sink_options(_given(self.options))
-        check_columns(schema, options)
-        return BatchWriter(options)
+        return BatchWriter(self._sink_options(schema, "mode('append')" if overwrite else ""))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         from . import _sink
         from ._options import OptionsError
-        from ._sink_options import check_columns, read_sink_options
 
         if not _sink.WRITES_STREAMS:
             raise OptionsError("writeStream needs PySpark 4.1 or newer: use foreachBatch and df.write")
-        if overwrite:
-            raise OptionsError("topics are only added to: use outputMode('append')")
-        options = read_sink_options(
-            {key: value for key, value in self.options.items() if key.lower() != "checkpointlocation"}
-        )
+        instead = "outputMode('append')" if overwrite else ""
+        return _sink.StreamWriter(self._sink_options(schema, instead, ["checkpointlocation"]))
+
+    def _sink_options(self, schema: StructType, instead: str, ignored: Sequence[str] = ()) -> SinkOptions:
+        """The options, checked. Raises OptionsError, for a mode that overwrites with what to use instead."""
+        from ._options import OptionsError
+        from ._sink_options import check_columns, read_sink_options
+
+        if instead:
+            raise OptionsError(f"topics are only added to: use {instead}")
+        ours = {key: value for key, value in self.options.items() if key.lower() not in ignored}
+        options = read_sink_options(ours)
         check_columns(schema, options)
-        return _sink.StreamWriter(options)
+        return options
 
 
 def register(spark: SparkSession) -> None:
     """Make ``format("kohort")`` known to a session; ``spark_session`` has done so. Safe to call again."""
     spark.dataSource.register(KohortDataSource)
-
-
-def _given(options: Mapping[str, str]) -> dict[str, str]:
-    return dict(options.items())
 
 
 def _check_schema(schema: StructType, options: SourceOptions) -> None:

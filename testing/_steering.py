@@ -36,14 +36,8 @@ _NAMES: dict[type[IntEnum], str] = {
 
 #: What belongs to a coordinator: refused while it is stopped.
 GROUP_APIS = frozenset(
-    {
-        ApiKey.JOIN_GROUP,
-        ApiKey.SYNC_GROUP,
-        ApiKey.HEARTBEAT,
-        ApiKey.LEAVE_GROUP,
-        ApiKey.OFFSET_COMMIT,
-        ApiKey.OFFSET_FETCH,
-    }
+    {ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP}
+    | {ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH}
 )
 
 
@@ -92,12 +86,7 @@ class RequestFaults:
         self, api: ApiKey | str, error: ErrorCode | str, times: int = 1, *, client_id: str | None = None
     ) -> Fault:
         """The request is not carried out, and answered with this error."""
-        return self._add(
-            api,
-            times,
-            client_id,
-            error=_named(ErrorCode, error),
-        )
+        return self._add(api, times, client_id, error=_named(ErrorCode, error))
 
     def clear(self) -> None:
         """No faults any more."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import sys
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -104,12 +105,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(autouse=True)
-def _log_level() -> Iterator[None]:
-    """Commands under test set the level of kohort's logger: the next test has the one that it had."""
-    logger = logging.getLogger("kohort")
-    level = logger.level
+def _process_state() -> Iterator[None]:
+    """Commands under test set levels of loggers and extend ``sys.path``: both are put back."""
+    levels = {name: logging.getLogger(name).level for name in ("kohort", "kafka", "aiokafka")}
+    path = sys.path[:]
     yield
-    logger.setLevel(level)
+    sys.path[:] = path
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
 
 
 @pytest.fixture(scope="session")

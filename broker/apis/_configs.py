@@ -11,7 +11,7 @@ from typing import Any, Final
 from ...cluster import TopicImage
 from ...protocol import ErrorCode, KafkaError
 from ...settings import SettingsError
-from .._config_view import ConfigRow, broker_rows, topic_rows
+from .._config_view import ConfigRow, broker_rows, group_rows, topic_rows
 from .._names import check_name
 from .._node import Node
 from .._topics import unchanged
@@ -22,7 +22,7 @@ from ._guards import Wanted, each
 
 
 class ConfigResource(IntEnum):
-    """Kinds of resources on the wire that have configs in Apache Kafka; here topics and brokers do."""
+    """Kinds of resources on the wire that have configs in Apache Kafka; here topics, brokers, groups."""
 
     TOPIC = 2
     BROKER = 4
@@ -72,7 +72,7 @@ def has_configs(item: Any) -> bool:
 
 
 def no_configs(item: Any) -> str:
-    return f"resource type {item.resource_type}: topics (2) and brokers (4) have configs"
+    return f"resource type {item.resource_type}: topics (2), brokers (4) and groups (32) have configs"
 
 
 def configs_guard(topic: Access, cluster: Access, group: Access, *, altering: bool) -> Guard:
@@ -116,6 +116,8 @@ async def alter(node: Node, request: Request, changed: Changed) -> Any:
             elif item.resource_type == ConfigResource.TOPIC:
                 topic, configs = _topic_configs(node, item, changed)
                 changes[topic] = configs
+            elif item.resource_type == ConfigResource.GROUP:
+                await _alter_group(node, item, changed, validate_only=request.body.validate_only)
             else:
                 raise invalid(no_configs(item))
         except KafkaError as error:
@@ -169,6 +171,16 @@ async def _alter_settings(node: Node, item: Any, changed: Changed, *, validate_o
     values = node.live.check(changed(before, partial(broker_rows, node), item.configs), for_all=for_all)
     if not validate_only:
         await node.live.set(for_all=for_all, values=values)
+
+
+async def _alter_group(node: Node, item: Any, changed: Changed, *, validate_only: bool) -> None:
+    name = item.resource_name
+    if not name:
+        raise invalid("Default group resources are not allowed.")
+    before = {key: str(value) for key, value in node.group_configs.of(name).items()}
+    values = node.group_configs.check(changed(before, partial(group_rows, node, name), item.configs))
+    if not validate_only:
+        await node.group_configs.set(name, values)
 
 
 def invalid(reason: str) -> KafkaError:

@@ -39,6 +39,8 @@ class Gate:
         group_id = body.group_id
         if not (groups.get(group_id) or self.authorizer.allows(context, _READ, _GROUP, group_id)):
             return False
+        if api_key is ApiKey.CONSUMER_GROUP_HEARTBEAT and body.subscribed_topic_names:
+            return False
         if api_key is _COMMIT:
             for topic in body.topics:
                 name = topic.name or topics.name_of(topic.topic_id)

@@ -64,22 +64,17 @@ def _change(before: _Credentials, item: Any) -> tuple[tuple[str, str], ScramCred
     if not item.name:
         raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "a user has a name")
     if mechanism is None:
-        raise KafkaError(
-            ErrorCode.UNSUPPORTED_SASL_MECHANISM,
-            f"mechanism {item.mechanism}: 1 and 2 are known (SHA-256, -512)",
-        )
+        text = f"mechanism {item.mechanism}: 1 and 2 are known (SHA-256, -512)"
+        raise KafkaError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, text)
     key = mechanism, item.name
     if not hasattr(item, "iterations"):
         if key not in before:
-            raise KafkaError(
-                ErrorCode.RESOURCE_NOT_FOUND, f"user {item.name!r} has no {mechanism} credential"
-            )
+            text = f"user {item.name!r} has no {mechanism} credential"
+            raise KafkaError(ErrorCode.RESOURCE_NOT_FOUND, text)
         return key, None
     if not MIN_ITERATIONS <= item.iterations <= MAX_ITERATIONS:
-        raise KafkaError(
-            ErrorCode.UNACCEPTABLE_CREDENTIAL,
-            f"{item.iterations} iterations: {MIN_ITERATIONS} to {MAX_ITERATIONS} are allowed",
-        )
+        text = f"{item.iterations} iterations: {MIN_ITERATIONS} to {MAX_ITERATIONS} are allowed"
+        raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, text)
     if not item.salt or not item.salted_password:
         raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "a credential has a salt and a salted password")
     salted = bytes(item.salt), bytes(item.salted_password)

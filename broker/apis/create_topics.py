@@ -51,7 +51,10 @@ async def handle(node: Node, request: Request) -> Any:
             kind = repr(sorted(plan.configs.items()))
             if kind not in shown and request.version >= _CONFIGS_FROM:
                 shown[kind] = _shown_configs(node, request, plan)
-            answers.append(_answer(request, plan, shown.get(kind)))
+            made = {"topic_id": plan.id, "num_partitions": plan.partitions, "replication_factor": 1}
+            answers.append(
+                request.result("CreatableTopicResult", name=plan.name, configs=shown.get(kind), **made)
+            )
         else:
             answers.append(
                 request.result("CreatableTopicResult", refused[item.name], name=item.name, configs=[])
@@ -137,17 +140,6 @@ def _check_assignments(node: Node, item: Any) -> None:
             ErrorCode.INVALID_REPLICA_ASSIGNMENT, "assigned partitions must be 0, 1, 2 and so on"
         )
     check_placed(node, item.assignments)
-
-
-def _answer(request: Request, plan: TopicPlan, configs: PreparedArray | None) -> Any:
-    return request.result(
-        "CreatableTopicResult",
-        name=plan.name,
-        topic_id=plan.id,
-        num_partitions=plan.partitions,
-        replication_factor=1,
-        configs=configs,
-    )
 
 
 def _shown_configs(node: Node, request: Request, plan: TopicPlan) -> PreparedArray:

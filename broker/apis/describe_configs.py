@@ -1,4 +1,4 @@
-"""DescribeConfigs (32), v1-4: the configs of topics and of this broker (KIP-133, KIP-226, KIP-569)."""
+"""DescribeConfigs (32), v1-4: the configs of topics, groups and this broker (KIP-133, KIP-226, KIP-569)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from ...coordinator import Repeats
 from ...protocol import ApiKey, KafkaError, PreparedArray
-from .._config_view import ConfigRow, broker_rows, default_rows, topic_rows
+from .._config_view import ConfigRow, broker_rows, default_rows, group_rows, topic_rows
 from .._names import check_name
 from .._node import Node
 from .._turns import in_slices
@@ -66,6 +66,10 @@ def _described(node: Node, resource: Any) -> tuple[Hashable, Callable[[], list[C
         if name != str(node.node_id):
             raise invalid(f"broker {name!r} is not this one, which is {node.node_id}")
         return broker_rows, partial(broker_rows, node)
+    if resource.resource_type == ConfigResource.GROUP:
+        if not name:
+            raise invalid("Group name must not be empty")
+        return ("group", name), partial(group_rows, node, name)
     raise invalid(no_configs(resource))
 
 

@@ -65,16 +65,14 @@ async def _topics(node: Node, request: Request) -> list[Any]:
     wanted = _topics_meant(wanted) if wanted else wanted
     if wanted is None or (request.version == 0 and not wanted):
         return [_described(node, request, topic) async for topic in in_slices(node.topics.all())]
-    once = {(item.name, item.topic_id): item for item in wanted}
-    refused = await _create_missing(
-        node, request, [name for name, topic_id in once if name and topic_id in _NO_IDS]
-    )
-    return [_asked_for(node, request, item, refused) async for item in in_slices(once.values())]
+    names = [item.name for item in wanted if item.name and item.topic_id in _NO_IDS]
+    refused = await _create_missing(node, request, names)
+    return [_asked_for(node, request, item, refused) async for item in in_slices(wanted)]
 
 
 async def _create_missing(node: Node, request: Request, names: list[str]) -> dict[str, KafkaError]:
     """Create the topics that do not exist, where that is wanted; returns errors by name."""
-    if not (node.settings.auto_create_topics_enable and request.body.allow_auto_topic_creation):
+    if not _creates(node, request):
         return {}
     refused: dict[str, KafkaError] = {}
     plans = []
@@ -190,19 +188,15 @@ def _sorted_out(asked: Asked) -> tuple[list[Any], list[Any]]:
     for item in _topics_meant(asked.request.body.topics):
         name = topic_name(asked, item)
         may = name is None or asked.may(_TOPIC_RIGHT, name)
-        if name is not None and may and _is_created(asked, name):
+        missing = name is not None and asked.node.topics.get(name) is None
+        if name is not None and may and missing and _creates(asked.node, asked.request):
             may = asked.shows(_CREATE_ANY_RIGHT) or asked.may(_CREATE_RIGHT, name)
         (allowed if may else refused).append(item)
     return allowed, refused
 
 
-def _is_created(asked: Asked, name: str) -> bool:
-    node = asked.node
-    return (
-        node.settings.auto_create_topics_enable
-        and asked.request.body.allow_auto_topic_creation
-        and node.topics.get(name) is None
-    )
+def _creates(node: Node, request: Request) -> bool:
+    return bool(node.settings.auto_create_topics_enable and request.body.allow_auto_topic_creation)
 
 
 API = ServedApi(

@@ -1,8 +1,7 @@
-"""Metrics: what the broker does, counted where it happens and worked out when somebody looks.
+"""Metrics: counted where things happen, worked out when somebody looks.
 
-A counter is one addition; a time is one more in a list of buckets. Of the requests that members send most all
-are counted and one in 64 is timed. Rates, averages, maxima and percentiles are those of the newest 30 to 60
-seconds.
+A counter is one addition, a time one more in a list of buckets. Of the requests that members send most, all
+are counted and one in 64 is timed. Rates, averages and percentiles are of the newest 30 to 60 seconds.
 """
 
 from ._broker_metrics import BrokerMetrics

@@ -97,8 +97,6 @@ class CommitMeter(ApiMeter):
 class RequestMeters:
     """The meters of all APIs that were asked for."""
 
-    __slots__ = ("_by_key", "_now")
-
     def __init__(self, now: float) -> None:
         self._now = now
         self._by_key: dict[int, ApiMeter] = {}

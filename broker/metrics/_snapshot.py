@@ -9,9 +9,7 @@ from typing import NamedTuple
 
 @dataclass(frozen=True, slots=True)
 class TimeFigures:
-    """Durations: totals since the start; mean, maximum and quantiles of the last windows, in
-    ms.
-    """
+    """Durations: totals since the start; mean, maximum and quantiles of the last windows, in ms."""
 
     count: int = 0
     total_s: float = 0.0

@@ -62,8 +62,6 @@ class Client(Protocol):
 class Clients:
     """Clients whose connections are closed."""
 
-    __slots__ = ("_closed",)
-
     def __init__(self) -> None:
         self._closed: dict[tuple[str, str], Traffic] = {}
 

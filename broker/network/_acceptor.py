@@ -1,6 +1,6 @@
-"""One listener's sockets: takes connections in as fast as the quotas allow, and ends their TLS handshakes.
+"""One listener's sockets: accepts connections as fast as the quotas allow, and ends their TLS handshakes.
 
-An acceptor that has to wait looks away from its sockets: what comes meanwhile waits in the system's backlog.
+While an acceptor has to wait, new connections wait in the system's backlog.
 """
 
 from __future__ import annotations
@@ -84,8 +84,6 @@ class Acceptor:
         self._sockets.clear()
         for task in self._welcomes:
             task.cancel()
-
-    # sockets
 
     def _bind(self, family: int, kind: int, protocol: int, address: tuple[object, ...], backlog: int) -> None:
         try:

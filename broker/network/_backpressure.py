@@ -1,6 +1,6 @@
-"""Which connections may read on, by how much of their requests all of them hold together.
+"""Decides which connections are read, by the request bytes that all of them hold together.
 
-Nothing is dropped: a connection that has to wait stands in a line until there is room again.
+Nothing is dropped: a connection that has to wait stands in line until there is room.
 """
 
 from __future__ import annotations

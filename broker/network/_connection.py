@@ -1,12 +1,10 @@
 """One connection: bytes in, requests one at a time and in order, answers out.
 
-As in Apache Kafka a request that waits (a parked JoinGroup, a Fetch with nothing to give) holds its
-connection, not the broker. The requests that members send most take a short way: they are handed to the
-coordinator as they are read, without a task, and a commit need not be written before the next is taken, so
-that all that came together share one write. Their answers still leave in order.
+As in Apache Kafka, a request that waits (a parked JoinGroup, a Fetch with nothing to give) holds its
+connection, not the broker. The requests that members send most go to the coordinator as they are read,
+without a task, and the next is taken before a commit is written: commits that come together share one write.
 
-Requests that a client sent before it went away are still carried out (a producer with acks=0 sends and
-closes); only those that would wait are dropped.
+Requests that a client sent before it went away are carried out; only those that would wait are dropped.
 """
 
 from __future__ import annotations
@@ -122,8 +120,6 @@ class Connection(asyncio.Protocol):
         """Bytes of requests that wait, the incomplete one included."""
         return self._waiting.held_bytes + self._reader.buffered
 
-    # asyncio.Protocol
-
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
         self.sender = Sender(self.transport, self._server.unread_timeout_s)
@@ -202,8 +198,6 @@ class Connection(asyncio.Protocol):
         self._takes = not self._pause
         self.sender.resume()
 
-    # for pending responses
-
     def answered(self) -> None:
         """The coordinator has answered a call: send what is now due."""
         calls = self._calls
@@ -228,8 +222,6 @@ class Connection(asyncio.Protocol):
         now = clock()
         self._server.router.charge(self.peer, self.lap(now), now)
         self._lap_s = 0.0
-
-    # the rest
 
     def mute(self, seconds: float) -> None:
         """Take nothing more for so long; what has come by now waits, what is answered leaves."""
@@ -408,7 +400,7 @@ class Connection(asyncio.Protocol):
         return frame
 
     def _release(self, size: int) -> None:
-        self._waiting.release(size)
+        self._waiting.held_bytes -= size
         self.small_only = max(size, self.held_bytes) <= SMALL_BYTES if size else self.small_only
         self._server.backpressure.hold(self, -size)
         if not self.reading:

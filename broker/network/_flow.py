@@ -66,9 +66,6 @@ class RequestQueue:
         frame = self.frames.popleft()
         return frame, clock() - self._arrivals.popleft() if self._arrivals else 0.0
 
-    def release(self, size: int) -> None:
-        self.held_bytes -= size
-
     def close(self) -> None:
         """Drop every frame, and all that still come."""
         self.ended = True

@@ -112,8 +112,6 @@ class Server:
     def peers(self) -> list[Peer]:
         return [connection.peer for connection in self._connections]
 
-    # for connections
-
     def introduce(self, connection: Connection, acceptor: Acceptor) -> tuple[Peer, str]:
         """Take a new connection in; gives its peer and the peer's name for logs."""
         self._connections.add(connection)
@@ -158,8 +156,6 @@ class Server:
         for connection in left[: max(0, self.quotas.excess - closing)]:
             connection.end("it was idle the longest, and max.connections is reached")
             connection.transport.abort()
-
-    # slow and idle ones
 
     def _sweep_s(self) -> float:
         settings = self._settings

@@ -1,7 +1,6 @@
-"""Clients that do not take their answers: which of them have to go, so that these take little memory.
+"""Finds the clients that do not read their answers, so that these take little memory.
 
-An answer that is made of records is read from the files as the client takes it; any other lies in memory
-whole until it has.
+Answers made of records are read from files as the client takes them; any other lies in memory whole.
 """
 
 from __future__ import annotations

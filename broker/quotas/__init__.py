@@ -1,9 +1,8 @@
-"""Client quotas: how much of the broker a client may use, held by delay and not by errors (KIP-13, KIP-55,
+"""Client quotas: how much of the broker a client may use, enforced by delay, not by errors (KIP-13, KIP-55,
 KIP-124, KIP-219, KIP-546, KIP-599).
 
-``_table`` says which quota is whose, ``_windows`` measures, ``_client_quotas`` brings the two together for
-one client, ``_throttle`` is the one place where answers are delayed. Time comes in as an argument: seconds of
-one clock that never goes backwards.
+``_table`` holds the quotas, ``_windows`` measures, ``_client_quotas`` brings the two together for a client,
+``_throttle`` delays answers. Time is an argument: seconds of a clock that never goes backwards.
 """
 
 from ._client_quotas import ClientQuotas

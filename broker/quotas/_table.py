@@ -35,10 +35,6 @@ class QuotaTable:
         else:
             self.values.pop(entity, None)
 
-    def keys(self) -> set[QuotaKey]:
-        """The keys of which there is a quota."""
-        return {key for values in self.values.values() for key in values}
-
     def names_client(self, client_id: str) -> bool:
         """Return whether there is a quota of this client id alone."""
         return any(entity.names.get(CLIENT_ID) == client_id for entity in self.values)

@@ -1,8 +1,7 @@
-"""Throttling, the one place where answers are delayed: the cost of a request against its client's quotas.
+"""Throttling: the cost of a request against its client's quotas. Answers are delayed nowhere else.
 
-An answer over a quota leaves at once and says for how long its client is to wait (``throttle_time_ms``,
-KIP-219); the connection takes nothing more for as long, so that a client that does not listen waits too.
-What was produced stays; a Fetch is answered empty, so that its bytes need not be sent.
+An answer over a quota leaves at once and tells its client how long to wait (``throttle_time_ms``, KIP-219);
+for that time the connection is not read. What was produced stays; a Fetch is answered empty.
 """
 
 from __future__ import annotations
@@ -37,8 +36,6 @@ class ChargedRequest(Protocol):
 
 class Throttle:
     """Delays of a client's answers, by its quotas."""
-
-    __slots__ = ("quotas",)
 
     def __init__(self, quotas: ClientQuotas) -> None:
         self.quotas = quotas

@@ -1,9 +1,8 @@
 """Gauges of a quota: a rate over windows, and a bucket of tokens.
 
-Both say how long their clients have to wait until they are within the quota again. Two differences from
-Apache Kafka, on purpose, so that a client that always asks for more ends at its quota and not 10 to 13 %
-above it: the windows lie on a grid that begins with the first use, and a client that has just begun has the
-credit of one window (Kafka: of all but one); later it may save up as much as the windows hold, as with Kafka.
+Two differences from Apache Kafka keep a client that always asks for more at its quota, and not 10 to 13 %
+above it: the windows lie on a grid that begins with the first use, and a new client has the credit of one
+window (Kafka: of all but one); later it may save up as much as the windows hold, as with Kafka.
 """
 
 from __future__ import annotations

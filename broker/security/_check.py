@@ -110,9 +110,10 @@ def _mechanisms(settings: BrokerSettings, listener: Listener, users: ScramUsers)
 def _listener_warnings(settings: BrokerSettings, listener: Listener, users: ScramUsers) -> Iterator[str]:
     own = settings_for(settings, listener.name)
     local = _is_local(listener.host)
+    proves = listener.sasl or (listener.tls and own.ssl_client_auth == "required")
     if not listener.tls and not local:
         yield "records and commands cross the network in the clear: use SSL or SASL_SSL"
-    if not _proves(settings, listener) and not local:
+    if not proves and not local:
         yield "nobody has to prove who they are: use SASL_SSL, or SSL with ssl.client.auth=required"
     if not listener.sasl and listener.tls and own.ssl_client_auth == "requested":
         yield "ssl.client.auth=requested: a client that forgot its certificate is User:ANONYMOUS"
@@ -223,8 +224,3 @@ def _is_local(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _proves(settings: BrokerSettings, listener: Listener) -> bool:
-    own = settings_for(settings, listener.name)
-    return listener.sasl or (listener.tls and own.ssl_client_auth == "required")

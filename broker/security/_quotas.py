@@ -1,9 +1,9 @@
 """Limits of connections: their number, and how fast they may come (KIP-308, KIP-402, KIP-612).
 
-At ``max.connections`` an acceptor waits until a place is free, as Apache Kafka's does, or closes what comes.
-For a connection of the listener of brokers one of another listener is closed; those of the control listener
-count towards its own limit alone. Connections of one address over ``max.connections.per.ip`` are always
-closed: waiting for them would hold up everybody else's.
+At ``max.connections`` an acceptor waits until a place is free, as in Apache Kafka, or closes new connections.
+A connection of the inter-broker listener replaces one of another listener; those of the control listener
+count towards its own limit alone. Connections over ``max.connections.per.ip`` are always closed: waiting for
+them would hold up everybody else's.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """SCRAM credentials: salted and iterated, never the password (RFC 5802), in a document of the data folder.
 
-Who asks to log in is told the salt and the iterations of the user first. A user that is not there has some
-too, from a secret that is kept with the credentials, and of a shape that users here have.
+A client is told the salt and the iterations of its user before it proves anything. So a user that does not
+exist has some too, made from a secret that is kept with the credentials, and shaped like those of real users.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ MIN_ITERATIONS, MAX_ITERATIONS = 4_096, 16_384
 HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 
 _SALT_BYTES = 32
+
+#: Fields of a credential that are written in base64.
+_BYTES = ("salt", "stored_key", "server_key")
 
 #: By mechanism and user.
 _Credentials = dict[tuple[str, str], "ScramCredential"]
@@ -184,9 +187,7 @@ def _stored(mechanism: str, user: str, credential: ScramCredential) -> dict[str,
         "user": user,
         "mechanism": mechanism,
         "iterations": credential.iterations,
-        "salt": base64.b64encode(credential.salt).decode(),
-        "stored_key": base64.b64encode(credential.stored_key).decode(),
-        "server_key": base64.b64encode(credential.server_key).decode(),
+        **{name: base64.b64encode(getattr(credential, name)).decode() for name in _BYTES},
     }
 
 
@@ -203,6 +204,6 @@ def _parsed(content: dict[str, Any]) -> _Credentials:
             raise ValueError(f"{mechanism} with {iterations} iterations is not known")
         found[mechanism, str(item["user"])] = ScramCredential(
             iterations,
-            *(base64.b64decode(item[name], validate=True) for name in ("salt", "stored_key", "server_key")),
+            *(base64.b64decode(item[name], validate=True) for name in _BYTES),
         )
     return found

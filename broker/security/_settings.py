@@ -9,7 +9,7 @@ from ...transactions import TransactionSettings
 
 ClientAuth = Literal["none", "requested", "required"]
 
-#: What ``listener.security.protocol.map`` says unless it is set: each protocol is a listener's name.
+#: Default of ``listener.security.protocol.map``: each protocol is a listener's name.
 DEFAULT_MAP = "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL"
 
 

@@ -1,7 +1,6 @@
 """TLS of a listener: contexts from PEM files, made anew when the files change.
 
-A file that cannot be used (half written, a key that does not fit) leaves the last good context in force;
-it is tried again until it can.
+While a file cannot be used (half written, a key that does not fit) the last good context stays in force.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""JSON web tokens: their signatures, checked against the keys of who issues them, and what they claim.
+"""JSON web tokens: their signatures, checked against the keys of their issuer, and their claims.
 
-The keys (JWKS, RFC 7517) lie in a file, which is read again when it changes, or at an address. That is asked
-when they are old, and when a token names a key that is not among them; how often is limited, or strangers
-could make us ask without end. Whose key is known does not wait for an address, which may hang.
+The keys (JWKS, RFC 7517) lie in a file, which is read again when it changes, or at an address, which is asked
+when they are old or a token names an unknown key; not too often, or strangers could make us ask without end.
+A token whose key is known does not wait for an address that may hang.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class Once:
         self._rows: dict[TopicPartition, StoredOffset] = {}
 
     def positions(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, StoredOffset]:
-        """Where to go on, for partitions that have been begun."""
+        """The stored offsets to go on at, of partitions that have been begun."""
         found = self.sink.positions(self.group, partitions)
         self._rows.update(found)
         return found
@@ -117,7 +117,11 @@ class Once:
             if not left:
                 return
             if row is None:
-                self._begin_row(connection, partition, StoredOffset(first.offset, -1, log.topic_id))
+                begun = StoredOffset(first.offset, -1, log.topic_id)
+                try:  # before the handler, so that of two members only one gets past this line
+                    self.sink.store(connection, self.group, partition, begun, is_new=True)
+                except Exception as error:
+                    raise _RowAppearedError(f"no row could be added: {error}") from error
             handle(left, connection)
             new = StoredOffset(left[-1].offset + 1, log.leader_epoch, log.topic_id)
             self.sink.store(connection, self.group, partition, new, is_new=False)
@@ -133,13 +137,6 @@ class Once:
         if log is newest or newest.other_from is None:
             return records
         return [record for record in records if record.offset < newest.other_from]
-
-    def _begin_row(self, connection: Any, partition: TopicPartition, offset: StoredOffset) -> None:
-        # before the handler, so that of two members only one gets past this line
-        try:
-            self.sink.store(connection, self.group, partition, offset, is_new=True)
-        except Exception as error:
-            raise _RowAppearedError(f"no row could be added: {error}") from error
 
     def skip(self, record: Record) -> None:
         """The record is dealt with elsewhere: it is a dead letter."""

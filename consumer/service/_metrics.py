@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from .. import events
 from ..events import Event
@@ -19,7 +19,7 @@ from ._handlers import Handler
 if TYPE_CHECKING:
     from ...protocol import TopicPartition
 
-#: (label values, value) of each sample of a family
+#: (values of the labels beside the group, value) of each sample
 Samples = Sequence[tuple[list[str], float]]
 
 
@@ -76,65 +76,40 @@ class Snapshot:
     lag: Mapping[TopicPartition, int]
 
 
-class Family(NamedTuple):
-    """One metric: ``counter`` or gauge."""
-
-    name: str
-    help: str
-    counter: bool
-    labels: tuple[str, ...]
-    samples: Samples
-
-
-def families(now: Snapshot) -> Iterator[Family]:
-    yield from _group_families(now)
-    yield from _topic_families(now)
-    yield from _handler_families(now)
-
-
-def _group_families(now: Snapshot) -> Iterator[Family]:
-    counters, coordinator = now.counters, "kafka_consumer_coordinator_"
-    for name, help_text, counter, value in (
-        (f"{coordinator}assigned_partitions", "Partitions assigned", False, now.assigned),
-        (f"{coordinator}rebalance", "Rebalances completed", True, counters.rebalances),
-        (f"{coordinator}failed_rebalance", "Joins and syncs refused", True, counters.failed_rebalances),
-        (f"{coordinator}rebalance_latency", "Seconds in rebalances", True, counters.rebalance_seconds),
-        (f"{coordinator}commit", "Commits acknowledged", True, counters.commits),
-        ("kohort_consumer_failed_commits", "Commits that failed", True, counters.failed_commits),
-        ("kohort_consumer_lost_partitions", "Partitions lost", True, counters.lost_partitions),
-        ("kohort_service_live", "1 while the service makes progress", False, int(now.live)),
-    ):
-        yield Family(name, help_text, counter, ("group",), [([now.group], value)])
-    if counters.last_rebalance is not None:
-        ago = counters.clock() - counters.last_rebalance
-        name, text = f"{coordinator}last_rebalance_seconds_ago", "Seconds since the last rebalance"
-        yield Family(name, text, False, ("group",), [([now.group], ago)])
-    state: Samples = [([now.group, now.state], 1)]
-    yield Family("kohort_consumer_state", "1 for the state of the member", False, ("group", "state"), state)
-
-
-def _topic_families(now: Snapshot) -> Iterator[Family]:
-    fetch, labels = "kafka_consumer_fetch_manager_", ("group", "topic")
-    consumed = [([now.group, topic], count) for topic, count in now.consumed.items()]
-    yield Family(f"{fetch}records_consumed", "Records handed to handlers", True, labels, consumed)
-    lag = [([now.group, p.topic, str(p.partition)], behind) for p, behind in now.lag.items()]
-    yield Family(f"{fetch}records_lag", "Records behind the end", False, (*labels, "partition"), lag)
-    most: Samples = [([now.group], max(now.lag.values(), default=0))]
-    yield Family(f"{fetch}records_lag_max", "Most records behind the end", False, ("group",), most)
-    resets = [([now.group, topic], count) for topic, count in now.counters.resets.items()]
-    yield Family("kohort_consumer_offset_resets", "Positions that were reset", True, labels, resets)
-
-
-def _handler_families(now: Snapshot) -> Iterator[Family]:
-    labels = ("group", "handler")
-    for name, help_text, read in _COUNTERS:
-        samples = [([now.group, h.name], read(h)) for h, _, _ in now.handlers]
-        yield Family(name, help_text, True, labels, samples)
-    backlog = [([now.group, h.name], backlog) for h, backlog, _ in now.handlers]
-    in_flight = [([now.group, h.name], in_flight) for h, _, in_flight in now.handlers]
-    yield Family("kohort_handler_backlog", "Records handed over and not finished", False, labels, backlog)
+def families(now: Snapshot) -> Iterator[tuple[str, str, bool, tuple[str, ...], Samples]]:
+    """Name, help, whether it is a counter, labels beside the group, and samples of each metric."""
+    kafka, seen, handlers = "kafka_consumer_coordinator_", now.counters, now.handlers
+    last: Samples = [] if seen.last_rebalance is None else [([], seen.clock() - seen.last_rebalance)]
+    yield from (
+        (f"{kafka}assigned_partitions", "Partitions assigned", False, (), [([], now.assigned)]),
+        (f"{kafka}rebalance", "Rebalances completed", True, (), [([], seen.rebalances)]),
+        (f"{kafka}failed_rebalance", "Joins and syncs refused", True, (), [([], seen.failed_rebalances)]),
+        (f"{kafka}rebalance_latency", "Seconds in rebalances", True, (), [([], seen.rebalance_seconds)]),
+        (f"{kafka}commit", "Commits acknowledged", True, (), [([], seen.commits)]),
+        (f"{kafka}last_rebalance_seconds_ago", "Seconds since the last rebalance", False, (), last),
+        ("kohort_consumer_failed_commits", "Commits that failed", True, (), [([], seen.failed_commits)]),
+        ("kohort_consumer_lost_partitions", "Partitions lost", True, (), [([], seen.lost_partitions)]),
+        ("kohort_service_live", "1 while the service makes progress", False, (), [([], int(now.live))]),
+        ("kohort_consumer_state", "1 for the state of the member", False, ("state",), [([now.state], 1)]),
+    )
+    kafka = "kafka_consumer_fetch_manager_"
+    consumed = [([topic], count) for topic, count in now.consumed.items()]
+    resets = [([topic], count) for topic, count in seen.resets.items()]
+    lag = [([p.topic, str(p.partition)], behind) for p, behind in now.lag.items()]
+    most = max(now.lag.values(), default=0)
+    yield from (
+        (f"{kafka}records_consumed", "Records handed to handlers", True, ("topic",), consumed),
+        (f"{kafka}records_lag", "Records behind the end", False, ("topic", "partition"), lag),
+        (f"{kafka}records_lag_max", "Most records behind the end", False, (), [([], most)]),
+        ("kohort_consumer_offset_resets", "Positions that were reset", True, ("topic",), resets),
+    )
+    for name, text, read in _COUNTERS:
+        yield name, text, True, ("handler",), [([h.name], read(h)) for h, _, _ in handlers]
+    backlog = [([h.name], backlog) for h, backlog, _ in handlers]
+    in_flight = [([h.name], in_flight) for h, _, in_flight in handlers]
     text = "Records being handled or waiting for their next try"
-    yield Family("kohort_handler_in_flight", text, False, labels, in_flight)
+    yield "kohort_handler_backlog", "Records handed over and not finished", False, ("handler",), backlog
+    yield "kohort_handler_in_flight", text, False, ("handler",), in_flight
 
 
 _COUNTERS: list[tuple[str, str, Callable[[Handler], float]]] = [
@@ -177,9 +152,11 @@ class _Collector:
     def collect(self) -> Iterator[Any]:
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-        for each in families(self._snapshot()):
-            kind = CounterMetricFamily if each.counter else GaugeMetricFamily
-            family = kind(each.name, each.help, labels=each.labels)
-            for values, value in each.samples:
-                family.add_metric(values, value)
-            yield family
+        now = self._snapshot()
+        for name, text, counter, labels, samples in families(now):
+            if samples or labels:
+                kind = CounterMetricFamily if counter else GaugeMetricFamily
+                family = kind(name, text, labels=("group", *labels))
+                for values, value in samples:
+                    family.add_metric([now.group, *values], value)
+                yield family

@@ -153,7 +153,7 @@ class Probes:
         return self._listener.port if self._listener is not None else None
 
     def addresses(self) -> str:
-        """Where it listens, for the log."""
+        """Paths and address as a text, for the log."""
         paths = "/healthz, /readyz and /metrics"
         if importlib.util.find_spec("prometheus_client") is None:
             paths = "/healthz and /readyz (/metrics needs prometheus-client: pip install 'kohort[service]')"

@@ -99,8 +99,6 @@ class ConsumerService:
             concurrency=concurrency,
             retry=retry,
             dead_letter=dead_letter,
-            batch=1,
-            takes_batches=False,
         )
 
     def batch_handler(
@@ -122,7 +120,6 @@ class ConsumerService:
         return self._register(
             topics,
             model=model,
-            lanes="partition",
             concurrency=concurrency,
             retry=retry,
             dead_letter=dead_letter,

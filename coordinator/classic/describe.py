@@ -37,9 +37,10 @@ def handle_describe(shard: GroupShard, request: Request, _now_ms: int) -> None:
     if request.body.error:
         shard.refuse(request, request.body.error)
         return
-    group = find(shard, request.body.group_id)
+    group_id = request.body.group_id
+    group = find(shard, group_id)
     if group is None:
-        shard.reply(request, _not_found(request))
+        shard.reply(request, _not_found(request, is_other=group_id in shard.state.groups))
         return
     stable = group.state is GroupState.STABLE
     members = [
@@ -54,7 +55,7 @@ def handle_describe(shard: GroupShard, request: Request, _now_ms: int) -> None:
         for member in group.members.values()
     ]
     described = DescribedGroup(
-        group_id=group.group_id,
+        group_id=group_id,
         group_state=group.state.value,
         protocol_type=group.protocol_type or "",
         protocol_data=(group.protocol_name or "") if stable else "",
@@ -67,13 +68,13 @@ def refusal(request: Request, error: int) -> DescribedGroup:
     return DescribedGroup(error, group_id=request.body.group_id)
 
 
-def _not_found(request: Request) -> DescribedGroup:
+def _not_found(request: Request, *, is_other: bool) -> DescribedGroup:
     group_id = request.body.group_id
     dead = DescribedGroup(group_id=group_id, group_state="Dead")
     if request.version < _NOT_FOUND_VERSION:
         return _with_operations(request, dead)
-    error, message = int(ErrorCode.GROUP_ID_NOT_FOUND), f"Group {group_id} not found."
-    return dead._replace(error_code=error, error_message=message)
+    message = f"Group {group_id} {'is not a classic group' if is_other else 'not found'}."
+    return dead._replace(error_code=int(ErrorCode.GROUP_ID_NOT_FOUND), error_message=message)
 
 
 def _with_operations(request: Request, described: DescribedGroup) -> DescribedGroup:

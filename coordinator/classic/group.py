@@ -5,7 +5,7 @@ Everything in these objects may be lost with the process; what must not be lost 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final, TypeAlias
 
@@ -15,7 +15,7 @@ from ...statemachine import GroupState
 from ..engine.effects import Request
 from ..engine.timers import Timers
 from ..events import Cause, quoted
-from ..groups import CONSUMER, GroupShard, GroupType
+from ..groups import CONSUMER, CommittedTopic, GroupShard, GroupType
 
 # timers' keys begin with these, then come the group and, for a session, the member id
 SESSION: Final = "session"
@@ -156,7 +156,12 @@ class ClassicGroup:
         return self.state is GroupState.EMPTY and not self.pending_join
 
     def check_commit(
-        self, member_id: str, instance_id: str | None, generation: int, _version: int
+        self,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        _version: int,
+        _topics: Sequence[CommittedTopic],
     ) -> ErrorCode:
         """Kafka's checks in their order. While members are being asked to rejoin, the generation that just
         ended may still commit: otherwise its work would be done twice.
@@ -171,6 +176,9 @@ class ClassicGroup:
         if generation != self.generation:
             return ErrorCode.ILLEGAL_GENERATION
         return ErrorCode.REBALANCE_IN_PROGRESS if self.state is _COMPLETING else _NONE
+
+    def check_fetch(self, _member_id: str | None, _epoch: int) -> ErrorCode:
+        return ErrorCode.NONE
 
     def why_refused(self, member_id: str, instance_id: str | None, generation: int, error: int) -> str:
         who = f"member {quoted(member_id)}" if member_id else "a sender without a member id"

@@ -50,7 +50,7 @@ MAX_ID_PREFIX = 255
 def handle_join(shard: GroupShard, request: Request, now_ms: int) -> None:
     """Checks in Kafka's order, then the table of the sender's identity."""
     body = request.body
-    error, why = _unacceptable(shard, request)
+    error, why = unacceptable(shard, request)
     if error:
         _refuse(shard, request, error, why)
         return
@@ -83,7 +83,8 @@ def _created(shard: GroupShard, group_id: str, error: ErrorCode, _now_ms: int) -
     shard.tell(GroupRemoved(group_id, cause="its first record could not be written"))
 
 
-def _unacceptable(shard: GroupShard, request: Request) -> tuple[ErrorCode, str]:
+def unacceptable(shard: GroupShard, request: Request) -> tuple[ErrorCode, str]:
+    """What is wrong with a JoinGroup whatever the group is, and why in words."""
     body, settings = request.body, shard.state.settings
     if not body.group_id:
         return ErrorCode.INVALID_GROUP_ID, "the group id is empty"

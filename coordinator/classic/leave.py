@@ -18,10 +18,12 @@ from .members import about, fence, name_of, remove_member, remove_pending
 from .rebalance import maybe_complete_join, rebalance_or_complete
 
 #: From this version on the request names many members.
-_BATCH_VERSION = 3
+BATCH_VERSION = 3
 
 
-class _Leaver(NamedTuple):
+class Leaver(NamedTuple):
+    """A member that is to go, as a request names it."""
+
     member_id: str
     instance_id: str | None
     reason: str | None
@@ -34,13 +36,13 @@ def handle_leave(shard: GroupShard, request: Request, now_ms: int) -> None:
         shard.refuse(request, ErrorCode.INVALID_GROUP_ID)
         return
     group = find(shard, body.group_id)
-    leavers = _leavers(request)
+    named = leavers(request)
     if group is None:
-        shard.reply(request, _reply(request, [_outcome(who, ErrorCode.UNKNOWN_MEMBER_ID) for who in leavers]))
+        shard.reply(request, _reply(request, [_outcome(who, ErrorCode.UNKNOWN_MEMBER_ID) for who in named]))
         return
     cause: Cause | None = None
     outcomes = []
-    for leaver in leavers:
+    for leaver in named:
         error, gone = _leave(shard, group, leaver)
         if error:
             fence(shard, group, request, error, leaver.member_id, leaver.instance_id)
@@ -54,14 +56,15 @@ def handle_leave(shard: GroupShard, request: Request, now_ms: int) -> None:
     shard.reply_after(ticket, request, _reply(request, outcomes))
 
 
-def _leavers(request: Request) -> list[_Leaver]:
+def leavers(request: Request) -> list[Leaver]:
+    """The members that a LeaveGroup names."""
     body = request.body
-    if request.version < _BATCH_VERSION:
-        return [_Leaver(body.member_id, None, None)]
-    return [_Leaver(m.member_id, m.group_instance_id, m.reason) for m in body.members]
+    if request.version < BATCH_VERSION:
+        return [Leaver(body.member_id, None, None)]
+    return [Leaver(m.member_id, m.group_instance_id, m.reason) for m in body.members]
 
 
-def _leave(shard: GroupShard, group: ClassicGroup, leaver: _Leaver) -> tuple[ErrorCode, Cause | None]:
+def _leave(shard: GroupShard, group: ClassicGroup, leaver: Leaver) -> tuple[ErrorCode, Cause | None]:
     member_id, instance_id, reason = leaver
     why = f" ({quoted(reason)})" if reason else ""
     if member_id in group.pending_join:
@@ -81,11 +84,11 @@ def _leave(shard: GroupShard, group: ClassicGroup, leaver: _Leaver) -> tuple[Err
     return ErrorCode.NONE, cause
 
 
-def _outcome(leaver: _Leaver, error: ErrorCode) -> MemberResponse:
+def _outcome(leaver: Leaver, error: ErrorCode) -> MemberResponse:
     return MemberResponse(leaver.member_id, leaver.instance_id, error)
 
 
 def _reply(request: Request, outcomes: list[MemberResponse]) -> LeaveGroupResponse:
-    if request.version < _BATCH_VERSION:
+    if request.version < BATCH_VERSION:
         return LeaveGroupResponse(0, outcomes[0].error_code)
     return LeaveGroupResponse(members=outcomes)

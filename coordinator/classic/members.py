@@ -11,7 +11,7 @@ from ...protocol.messages.join_group import JoinGroupResponse
 from ...protocol.messages.sync_group import SyncGroupResponse
 from ..engine.effects import Request
 from ..events import Cause, CauseKind, MemberFenced, MemberGone, MemberIdUnused, MemberJoined, quoted
-from ..groups import GroupShard, why_refused
+from ..groups import Group, GroupShard, why_refused
 from ..replies import join_failed
 from ..settings import NEW_MEMBER_JOIN_TIMEOUT_MS
 from .group import SESSION, ClassicGroup, Member, Protocols
@@ -105,7 +105,7 @@ def sender(request: Request, text: str, member_id: str, instance_id: str | None)
 
 def fence(
     shard: GroupShard,
-    group: ClassicGroup | None,
+    group: Group | None,
     request: Request,
     error: int,
     member_id: str,

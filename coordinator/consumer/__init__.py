@@ -3,12 +3,48 @@
 from typing import Final
 
 from ...offsets_topic import ConsumerGroupRecord
-from ..engine.shard import Kind
-from ..groups import Groups
+from ...protocol import ApiKey
+from ..engine.shard import Api, Kind, Waits
+from ..groups import Groups, GroupShard
+from . import classic_members, describe, heartbeat, regex
+from .changes import start_sessions
+from .group import REGEX, REVOCATION, SESSION, live
+
+
+def _activate(shard: GroupShard, now_ms: int) -> None:
+    """Called when the shard is loaded: members' sessions run anew."""
+    for group_id in list(shard.state.durable.consumer_groups):
+        start_sessions(shard, group_id, now_ms)
+
+
+def _unload(shard: GroupShard, _now_ms: int) -> None:
+    for group_id in list(shard.state.groups):
+        if live(shard, group_id) is not None:
+            del shard.state.groups[group_id]
+
+
+#: What groups do with requests of the classic protocol.
+CLASSIC_APIS: Final = {
+    ApiKey.JOIN_GROUP: classic_members.handle_join,
+    ApiKey.SYNC_GROUP: classic_members.handle_sync,
+    ApiKey.HEARTBEAT: classic_members.handle_heartbeat,
+    ApiKey.LEAVE_GROUP: classic_members.handle_leave,
+}
 
 #: What consumer groups bring to a shard.
 CONSUMER: Final[Kind[Groups]] = Kind(
+    apis={
+        ApiKey.CONSUMER_GROUP_HEARTBEAT: Api(heartbeat.handle_heartbeat, heartbeat.refusal),
+        ApiKey.CONSUMER_GROUP_DESCRIBE: Api(describe.handle_describe, describe.refusal, Waits.REMOVAL),
+    },
     applies={
         ConsumerGroupRecord: lambda groups, run, _at, _producer_id: groups.durable.store_consumer_groups(run),
     },
+    timers={
+        SESSION: heartbeat.on_session_timer,
+        REVOCATION: heartbeat.on_revocation_timer,
+        REGEX: regex.on_regex_timer,
+    },
+    activate=_activate,
+    unload=_unload,
 )

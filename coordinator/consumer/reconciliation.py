@@ -39,7 +39,7 @@ def reconcile(
 ) -> CurrentAssignment:
     """What a member may have after a heartbeat in which it says that it owns ``owned``.
 
-    ``is_taken`` tells of a partition whether it is assigned to somebody, or to be given up by him still.
+    ``is_taken`` tells of a partition whether it is assigned to another member, or to be given up by it still.
     ``subscribed`` are the member's topics if this heartbeat has changed them: what is of others goes at once.
     """
     if current.state == _UNREVOKED and not _given_up(current.revoking, owned):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
+from functools import cache
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from ...offsets_topic import Partitions
@@ -12,8 +13,6 @@ from ...protocol import Subscription, TopicPartition
 
 if TYPE_CHECKING:
     from ...assignors import Assignor
-
-_NOTHING: Final[Partitions] = {}
 
 
 class TargetMember(NamedTuple):
@@ -31,11 +30,13 @@ class Topic(NamedTuple):
     partition_count: int
 
 
-def own_assignors() -> dict[str, Callable[[], Assignor]]:
-    """The assignors that every coordinator has, by name. They are imported when the first group needs one."""
+@cache
+def server_assignor(name: str) -> Assignor:
+    """An assignor of the coordinator; none is imported before the first group needs one."""
     from ...assignors import RangeAssignor, UniformAssignor
 
-    return {"uniform": UniformAssignor, "range": RangeAssignor}
+    found: dict[str, type[Assignor]] = {"uniform": UniformAssignor, "range": RangeAssignor}
+    return found[name]()
 
 
 def compute_target(

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, Protocol
 
-from ...protocol import CorruptBatchError, KohortError
+from ...protocol import BatchHeader, CorruptBatchError, KohortError
 from .effects import NO_PRODUCER
 from .events import CoordinatorEvent, RecordSkipped
 from .shard import S, Shard
@@ -21,22 +21,16 @@ _ABORT, _COMMIT = 0, 1
 
 class LoadedBatch(Protocol):
     """One batch of the log; ``records`` are (offset, timestamp in ms, key, value), and raise
-    CorruptBatchError. If ``damage`` says what is wrong there is no batch, and no records, where
-    ``base_offset`` was due.
+    CorruptBatchError. Without a header there is no batch, and no records, where ``base_offset`` was due:
+    ``damage`` says what is wrong.
     """
 
     @property
     def base_offset(self) -> int: ...
     @property
+    def header(self) -> BatchHeader | None: ...
+    @property
     def records(self) -> Sequence[tuple[int, int, bytes | None, bytes | None]]: ...
-    @property
-    def record_count(self) -> int: ...
-    @property
-    def producer_id(self) -> int: ...
-    @property
-    def transactional(self) -> bool: ...
-    @property
-    def control(self) -> bool: ...
     @property
     def damage(self) -> str: ...
 
@@ -58,27 +52,27 @@ class Loader(Generic[S]):
         offset = 0
         try:
             for batch in batches:
-                offset = batch.base_offset
-                count = batch.record_count
-                if batch.damage:
+                offset, header = batch.base_offset, batch.header
+                count = 0 if header is None else header.record_count
+                if header is None:
                     self._skip(offset, batch.damage)
                 elif count:
-                    self._batch(batch)
+                    self._batch(batch, header)
                 self.records += count
                 yield count
         except KohortError as error:
             self.failed = True
             self._skip(offset, f"the partition is not served: {error}")
 
-    def _batch(self, batch: LoadedBatch) -> None:
+    def _batch(self, batch: LoadedBatch, header: BatchHeader) -> None:
         """Take in a batch. One without records, left by compaction for its producer, never comes here."""
         shard = self._shard
         try:
-            if batch.control:
-                self._marker(batch)
-            elif batch.transactional:
+            if header.control:
+                self._marker(batch, header.producer_id)
+            elif header.transactional:
                 for offset, _, key, value in batch.records:
-                    self._record(offset, key, value, batch.producer_id)
+                    self._record(offset, key, value, header.producer_id)
             else:
                 for offset, key, value in shard.topic.load(shard.state, batch):
                     self._record(offset, key, value, NO_PRODUCER)
@@ -94,14 +88,14 @@ class Loader(Generic[S]):
         else:
             self._shard.apply((record,), offset, producer_id)
 
-    def _marker(self, batch: LoadedBatch) -> None:
+    def _marker(self, batch: LoadedBatch, producer_id: int) -> None:
         for offset, _, key, _ in batch.records:
             if key is None or len(key) < _CONTROL_KEY.size:
                 self._skip(offset, "a control record without its type")
                 continue
             _, kind = _CONTROL_KEY.unpack_from(key)
             if kind in (_ABORT, _COMMIT):
-                self._shard.end_transaction(batch.producer_id, committed=kind == _COMMIT)
+                self._shard.end_transaction(producer_id, committed=kind == _COMMIT)
 
     def _skip(self, offset: int, reason: str) -> None:
         self.skipped += 1

@@ -223,7 +223,9 @@ def _tell_refused(shard: GroupShard, group: Group | None, request: Request, erro
 
 def _unacceptable(group: Group | None, commit: CommitRequest, version: int) -> ErrorCode:
     if group is not None:
-        return group.check_commit(commit.member_id, commit.instance_id, commit.generation, version)
+        return group.check_commit(
+            commit.member_id, commit.instance_id, commit.generation, version, commit.topics
+        )
     if commit.generation < 0:
         # the first offset of a group without members makes the group
         return ErrorCode.NONE

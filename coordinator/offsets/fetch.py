@@ -25,6 +25,7 @@ from ..repeats import Repeats
 from ..replies import NO_TOPIC_ID
 
 _BATCH_VERSION: Final = 8
+_MEMBER_EPOCH_VERSION: Final = 9
 _TOPIC_ID_VERSION: Final = 10
 
 
@@ -47,6 +48,8 @@ class FetchRequest:
     topics: list[FetchTopic] | None
     require_stable: bool
     error: int
+    member_id: str | None = None
+    member_epoch: int = -1
 
 
 def split_fetch(version: int, body: Any, directory: TopicDirectory) -> list[FetchRequest]:
@@ -59,7 +62,8 @@ def split_fetch(version: int, body: Any, directory: TopicDirectory) -> list[Fetc
         refused = repeats.refuses(group_id)
         topics = [] if refused else _fetch_topics(version, place, group.topics, directory, repeats)
         error = int(ErrorCode.INVALID_REQUEST) if refused else 0
-        requests.append(FetchRequest(group_id, topics, bool(body.require_stable), error))
+        sender = (group.member_id, group.member_epoch) if version >= _MEMBER_EPOCH_VERSION else (None, -1)
+        requests.append(FetchRequest(group_id, topics, bool(body.require_stable), error, *sender))
     return requests
 
 
@@ -81,6 +85,11 @@ def handle_fetch(shard: GroupShard, request: Request, _now_ms: int) -> None:
     fetch: FetchRequest = request.body
     if fetch.error:
         shard.refuse(request, fetch.error)
+        return
+    group = shard.state.find(fetch.group_id)
+    error = ErrorCode.NONE if group is None else group.check_fetch(fetch.member_id, fetch.member_epoch)
+    if error:
+        shard.reply(request, fetch_refusal(request, error))
         return
     topics = fetch.topics if fetch.topics is not None else _all_topics(shard, fetch.group_id)
     fetched = [

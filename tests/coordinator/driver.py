@@ -257,7 +257,10 @@ class World:
         topics = None
         if partitions is not None:
             topics = [SimpleNamespace(name=topic, partition_indexes=[p]) for topic, p in partitions]
-        body = SimpleNamespace(groups=[SimpleNamespace(group_id=group, topics=topics)], require_stable=stable)
+        body = SimpleNamespace(
+            groups=[SimpleNamespace(group_id=group, topics=topics, member_id=None, member_epoch=-1)],
+            require_stable=stable,
+        )
         return self.send(ApiKey.OFFSET_FETCH, 9, split_fetch(9, body, DIRECTORY)[0])
 
     def fetch(self, group: str = "g", partitions: Iterable[tuple[str, int]] | None = None) -> dict[Any, int]:
@@ -274,7 +277,7 @@ class World:
             SimpleNamespace(name=topic, partitions=[SimpleNamespace(partition_index=index)])
             for topic, index in partitions
         ]
-        body = SimpleNamespace(group_id=group, topics=topics)
+        body = SimpleNamespace(group_id=group, topics=topics, member_id=None, member_epoch=-1)
         return self.send(ApiKey.OFFSET_DELETE, 0, resolve_delete(body, DIRECTORY))
 
     def describe(self, group: str = "g", version: int = 6, *, operations: bool = False) -> Any:

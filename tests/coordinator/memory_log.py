@@ -10,7 +10,7 @@ from typing import Any
 
 from kohort.coordinator import CoordinatorEvent, GroupCoordinator, GroupSettings
 from kohort.offsets_topic import OtherRecord
-from kohort.protocol import ApiKey, ErrorCode, KafkaError, RequestContext
+from kohort.protocol import ApiKey, BatchHeader, ErrorCode, KafkaError, RequestContext
 from tests.coordinator.bodies import DIRECTORY, RANGE_T, commit_body
 
 CONTEXT = RequestContext("c")
@@ -27,8 +27,25 @@ class Batch:
     damage: str = ""
 
     @property
-    def record_count(self) -> int:
-        return len(self.records)
+    def header(self) -> BatchHeader | None:
+        if self.damage:
+            return None
+        attributes = self.transactional << 4 | self.control << 5
+        return BatchHeader(
+            self.base_offset,
+            length=0,
+            leader_epoch=0,
+            magic=2,
+            crc=0,
+            attributes=attributes,
+            last_offset_delta=len(self.records) - 1,
+            base_timestamp_ms=0,
+            max_timestamp_ms=0,
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            base_sequence=-1,
+            record_count=len(self.records),
+        )
 
     def pieces(self, _known: Any) -> Iterator[OtherRecord]:
         for offset, _, key, value in self.records:
@@ -129,7 +146,10 @@ async def commit(c: GroupCoordinator, group: str, offset: int = 1, metadata: str
 
 async def fetch(c: GroupCoordinator, *groups: str, version: int = 9) -> Any:
     body = SimpleNamespace(
-        groups=[SimpleNamespace(group_id=group, topics=None) for group in groups], require_stable=False
+        groups=[
+            SimpleNamespace(group_id=group, topics=None, member_id=None, member_epoch=-1) for group in groups
+        ],
+        require_stable=False,
     )
     return await c.handle(ApiKey.OFFSET_FETCH, version, body, CONTEXT)
 

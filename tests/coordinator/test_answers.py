@@ -96,7 +96,11 @@ def drain(world: World) -> None:
 
 
 #: Requests whose answers do not follow from a classic group's state alone: offsets/test_transactional.py.
-ELSEWHERE = {ApiKey.TXN_OFFSET_COMMIT}
+ELSEWHERE = {
+    ApiKey.TXN_OFFSET_COMMIT,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT,
+    ApiKey.CONSUMER_GROUP_DESCRIBE,
+}
 
 
 def test_every_request_that_a_shard_takes_is_in_the_table() -> None:

@@ -30,6 +30,7 @@ from kohort.offsets_topic import (
     partition_for,
 )
 from kohort.protocol import ApiKey, ErrorCode, RequestContext, encode_response
+from kohort.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from tests.coordinator.bodies import DIRECTORY, START_MS, commit_body
 from tests.coordinator.memory_log import (
     CONTEXT,
@@ -238,10 +239,12 @@ async def test_every_version_of_every_api_has_an_answer_that_can_be_written(
     c = coordinator(log)
     await c.start()
     topics = [SimpleNamespace(name="t", partition_indexes=[0], topic_id=DIRECTORY.id_of_topic("t"))]
-    fetching = SimpleNamespace(group_id="g", topics=topics, require_stable=False)
+    fetching = SimpleNamespace(
+        group_id="g", topics=topics, require_stable=False, member_id=None, member_epoch=-1
+    )
     fetching.groups = [
-        SimpleNamespace(group_id="g", topics=topics),
-        SimpleNamespace(group_id="s", topics=None),
+        SimpleNamespace(group_id="g", topics=topics, member_id=None, member_epoch=-1),
+        SimpleNamespace(group_id="s", topics=None, member_id=None, member_epoch=-1),
     ]
     bodies: dict[ApiKey, Any] = {
         ApiKey.JOIN_GROUP: join(member="unknown"),
@@ -259,6 +262,10 @@ async def test_every_version_of_every_api_has_an_answer_that_can_be_written(
             topics=[SimpleNamespace(name="t", partitions=[SimpleNamespace(partition_index=0)])],
         ),
         ApiKey.DESCRIBE_GROUPS: SimpleNamespace(groups=["g", "x"], include_authorized_operations=True),
+        ApiKey.CONSUMER_GROUP_DESCRIBE: SimpleNamespace(
+            group_ids=["g", "x"], include_authorized_operations=True
+        ),
+        ApiKey.CONSUMER_GROUP_HEARTBEAT: ConsumerGroupHeartbeatRequest("new", "m", 0, None, None, 5, ["t"]),
         ApiKey.LIST_GROUPS: SimpleNamespace(states_filter=[], types_filter=[]),
         ApiKey.DELETE_GROUPS: SimpleNamespace(groups_names=["g", "x"]),
     }

@@ -25,6 +25,19 @@ DEFAULTS = {
     "group.coordinator.append.linger.ms": -1,
     "group.coordinator.threads": 4,
     "group.max.size": 2_147_483_647,
+    "group.consumer.session.timeout.ms": 45_000,
+    "group.consumer.min.session.timeout.ms": 45_000,
+    "group.consumer.max.session.timeout.ms": 60_000,
+    "group.consumer.heartbeat.interval.ms": 5_000,
+    "group.consumer.min.heartbeat.interval.ms": 5_000,
+    "group.consumer.max.heartbeat.interval.ms": 15_000,
+    "group.consumer.assignment.interval.ms": 1_000,
+    "group.consumer.min.assignment.interval.ms": 0,
+    "group.consumer.max.assignment.interval.ms": 15_000,
+    "group.consumer.max.size": 2_147_483_647,
+    "group.consumer.assignors": "uniform,range",
+    "group.consumer.migration.policy": "bidirectional",
+    "group.consumer.regex.refresh.interval.ms": 600_000,
 }
 
 
@@ -57,7 +70,11 @@ def test_names_and_defaults_are_kafkas() -> None:
     kafkas = {name: value for name, value in ours.items() if not name.startswith("kohort.")}
     assert kafkas.keys() == DEFAULTS.keys()
     differing = {name: value for name, value in kafkas.items() if value != DEFAULTS[name]}
-    assert differing == {"group.max.size": 5_000, "group.coordinator.threads": 1}
+    assert differing == {
+        "group.max.size": 5_000,
+        "group.consumer.max.size": 5_000,
+        "group.coordinator.threads": 1,
+    }
 
 
 @pytest.mark.row("4/bounds")

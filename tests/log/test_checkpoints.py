@@ -104,7 +104,7 @@ def test_a_folder_that_is_claimed_is_durable_with_its_name(tmp_path: Path) -> No
 
     folder = str(tmp_path / "orders-0")
     assert claim_folder(Recorded(), folder, CLICKS) == CLICKS
-    assert Recorded.synced[-2:] == [folder, str(tmp_path)]
+    assert Recorded.synced[-2:] == [str(tmp_path), folder]
 
 
 def test_properties_are_read_as_java_writes_them(tmp_path: Path) -> None:

@@ -20,13 +20,19 @@ from kohort.offsets_topic import (
     GroupStored,
     OffsetCommitted,
     OffsetsStore,
+    StoredBatch,
     decode,
 )
-from kohort.protocol import ErrorCode, KafkaError, build_batch
+from kohort.protocol import BatchHeader, ErrorCode, KafkaError, build_batch
 
 NOW_MS = 1_800_000_000_000
 DATA = Path(__file__).resolve().parent.parent / "data" / "kafka-data-folder"
 TOPIC_ID = uuid.UUID(int=5)
+
+
+def header(batch: StoredBatch) -> BatchHeader:
+    assert batch.header is not None, batch.damage
+    return batch.header
 
 
 def open_log(
@@ -48,11 +54,11 @@ def test_an_append_is_one_batch_of_its_records(tmp_path: Path) -> None:
     assert store.append(1, [(b"k0", b"v0"), (b"k1", None)], NOW_MS) == 0
     assert store.append(1, [(b"k2", b"")], NOW_MS + 5) == 2
     first, second = store.load(1)
-    assert (first.base_offset, first.producer_id, first.transactional, first.control) == (0, -1, False, False)
-    assert first.header is not None
-    assert (first.header.base_sequence, first.header.producer_epoch) == (-1, -1)
+    head = header(first)
+    assert (first.base_offset, head.producer_id, head.transactional, head.control) == (0, -1, False, False)
+    assert (head.base_sequence, head.producer_epoch) == (-1, -1)
     assert first.records == [(0, NOW_MS, b"k0", b"v0"), (1, NOW_MS, b"k1", None)]
-    assert (second.base_offset, second.record_count) == (2, 1)
+    assert (second.base_offset, header(second).record_count) == (2, 1)
     assert second.records == [(2, NOW_MS + 5, b"k2", b"")]
     assert list(store.load(0)) == []
     store.flush(1)
@@ -75,12 +81,12 @@ def test_transactions_and_their_markers_are_told(tmp_path: Path) -> None:
     )
     logs[0].append(bytes(marker), now_ms=NOW_MS, from_client=False)
     first, second, end = store.load(0)
-    assert (first.producer_id, first.transactional, first.control) == (9, True, False)
+    assert (header(first).producer_id, header(first).transactional, header(first).control) == (9, True, False)
     assert first.header is not None
     assert (first.header.base_sequence, first.header.producer_epoch) == (0, 2)
     assert second.base_offset == 1
-    assert (end.records, end.producer_id) == ([(2, NOW_MS, key, value)], 9)
-    assert (end.transactional, end.control) == (True, True)
+    assert (end.records, header(end).producer_id) == ([(2, NOW_MS, key, value)], 9)
+    assert (header(end).transactional, header(end).control) == (True, True)
     with pytest.raises(KafkaError, match="INVALID_PRODUCER_EPOCH"):
         store.append(0, [(b"k", b"v")], NOW_MS, producer_id=9, producer_epoch=1)
 
@@ -143,7 +149,7 @@ def test_a_damaged_batch_is_told_with_file_and_position_and_the_rest_is_loaded(
     ]
     (damaged,) = [batch for batch in loaded if batch.damage]
     assert damaged.damage.startswith(f"{path}, position {size}: ")
-    assert (damaged.records, damaged.record_count, list(damaged.pieces({}))) == ([], 0, [])
+    assert (damaged.records, damaged.header, list(damaged.pieces({}))) == ([], None, [])
     assert [(batch.base_offset, batch.file, batch.position) for batch in loaded] == [
         (number, str(path), number * size) for number in range(4)
     ]
@@ -258,9 +264,9 @@ def test_the_offsets_of_apache_kafka_are_loaded(tmp_path: Path) -> None:
     parts = control = 0
     for partition in range(store.partition_count):
         for batch in store.load(partition):
-            control += batch.control
+            control += header(batch).control
             for offset, _, key, value in batch.records:
-                if batch.control or batch.transactional:
+                if header(batch).control or header(batch).transactional:
                     continue
                 assert key is not None
                 newest[key] = (offset, value)
@@ -291,5 +297,9 @@ def test_a_marker_ends_the_transaction_of_its_producer_in_the_log(tmp_path: Path
     logs[0].advance_high_watermark(2)
     assert logs[0].last_stable_offset == 2
     marker = list(store.load(0))[-1]
-    assert (marker.control, marker.transactional, marker.producer_id) == (True, True, 7)
+    assert (header(marker).control, header(marker).transactional, header(marker).producer_id) == (
+        True,
+        True,
+        7,
+    )
     assert [row[2:] for row in marker.records] == [(bytes([0, 0, 0, committed]), b"\0\0\0\0\0\5")]

@@ -22,7 +22,7 @@ SERVICE_BUGS = (
     _Bug(
         "what is said to be done beyond a gap outlives a cut of the log",
         "consumer.delivery:Delivery.known_to",
-        "buffer.session.cut(offset)",
+        "session.cut(offset)",
         "pass",
     ),
     _Bug(

@@ -111,11 +111,11 @@ def test_rows_are_those_of_create_dataframe(spark: SparkSession) -> None:
     quick, other = _frames.DriverFrames(spark), _frames.DriverFrames(spark)
     frame = quick.frame(batches, schema)
     assert quick.frame([], schema).collect() == []
-    assert quick.is_quick
+    assert quick._quick is not None
     spark.conf.set("spark.sql.execution.arrow.useLargeVarTypes", "true")
     try:
         slow = other.frame(batches, schema)
-        assert not other.is_quick
+        assert other._quick is None
         assert frame.collect() == slow.collect()
         assert frame.schema == slow.schema
     finally:

@@ -115,7 +115,7 @@ def test_a_batch_is_seen_when_all_its_tasks_are_done(side: Side, sink: Make, new
     written = [writer.write_rows(rows(f"a{task}", f"b{task}"), None, task) for task in range(3)]
     assert visible(side.bootstrap, out) == []
     assert len(visible(side.bootstrap, out, "read_uncommitted")) == 6
-    writer.finish(written)
+    writer.commit(written)
     assert visible(side.bootstrap, out) == [b"a0", b"a1", b"a2", b"b0", b"b1", b"b2"]
 
 
@@ -128,8 +128,8 @@ def test_nothing_is_seen_of_a_batch_with_a_task_that_failed(
     done = writer.write_rows(rows("a"), None, 0)
     with pytest.raises(UnknownTopicError, match="has 1 partitions, not number 5"):
         writer.write_rows(rows("b", "c", partition=5), None, 1)
-    writer.give_up([done, None])
-    writer.finish([writer.write_rows(rows("d"), None, 0)])
+    writer.abort([done, None])
+    writer.commit([writer.write_rows(rows("d"), None, 0)])
     assert visible(side.bootstrap, out) == [b"d"]
 
 
@@ -144,7 +144,7 @@ def test_a_second_attempt_of_a_task_takes_the_place_of_the_first(
     assert first.transaction is not None
     with pytest.raises(TransactionLostError, match="was over before it could be committed"):
         end(side.client, first.transaction, commit=True)
-    writer.finish([second])
+    writer.commit([second])
     assert visible(side.bootstrap, out) == [b"a"]
 
 
@@ -161,13 +161,13 @@ def test_a_driver_that_died_between_the_commits_of_a_batch_is_followed_by_one_th
     for one in transactions[:committed]:
         end(side.client, one, commit=True)
     # what Spark asks for when the commit has raised an error
-    dying.give_up(written)
+    dying.abort(written)
 
     after = sink(out, ledgerGroup=name)
     for _ in range(2):
         again = [after.write_rows(rows("another"), SEVEN, task) for task in range(3)]
         assert again == [Written(0, SEVEN)] * 3
-        after.finish(again)
+        after.commit(again)
     assert visible(side.bootstrap, out) == [b"a0", b"a1"]
     assert side.committed(name, out) == {0: 1}
 
@@ -187,7 +187,7 @@ def test_what_a_killed_driver_left_half_committed_is_ended_by_the_batch_of_anoth
         end(side.client, one, commit=True)
 
     after = sink(out, ledgerGroup=name)
-    after.finish([after.write_rows(rows(f"b{task}"), "0-beef", task) for task in range(2)])
+    after.commit([after.write_rows(rows(f"b{task}"), "0-beef", task) for task in range(2)])
     assert visible(side.bootstrap, out) == [b"a0", b"a1", b"b0", b"b1"]
 
 
@@ -203,9 +203,9 @@ def test_a_batch_whose_transaction_was_lost_is_an_error_and_is_written_again(
     ledger.prepare(Entry(), SEVEN, [written.transaction])
     end(side.client, written.transaction, commit=False)  # as the broker does when its time is up
     with pytest.raises(TransactionLostError):
-        writer.finish([Written(0, SEVEN)])
+        writer.commit([Written(0, SEVEN)])
     assert ledger.read() == Entry()
-    writer.finish([writer.write_rows(rows("a"), SEVEN, 0)])
+    writer.commit([writer.write_rows(rows("a"), SEVEN, 0)])
     assert visible(side.bootstrap, out) == [b"a"]
 
 
@@ -215,7 +215,7 @@ def test_a_batch_whose_number_came_again_after_a_reset_is_written_and_its_replay
     out, name = new_topic("out", partitions=1), group("ledger")
     for key, value in (("0-one", "a"), ("1-two", "b"), ("0-three", "c"), ("0-three", "d")):
         writer = sink(out, ledgerGroup=name)
-        writer.finish([writer.write_rows(rows(value), key, 0)])
+        writer.commit([writer.write_rows(rows(value), key, 0)])
     assert visible(side.bootstrap, out) == [b"a", b"b", b"c"]
 
 

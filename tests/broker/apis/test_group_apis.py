@@ -1,5 +1,6 @@
 """The group APIs reach the coordinator, whatever their version, and say who asked.
 
+Covers: broker/apis/consumer_group_heartbeat.py, broker/apis/consumer_group_describe.py.
 Covers: broker/apis/delete_groups.py, broker/apis/describe_groups.py.
 Covers: broker/apis/heartbeat.py, broker/apis/join_group.py, broker/apis/leave_group.py.
 Covers: broker/apis/list_groups.py, broker/apis/offset_commit.py, broker/apis/offset_delete.py.
@@ -16,7 +17,7 @@ from kohort.protocol import ApiKey
 from tests.broker.wire import Wire, part
 
 #: The APIs of groups, and those of offsets.
-GROUP_APIS = {8, 9, 11, 12, 13, 14, 15, 16, 42, 47}
+GROUP_APIS = {8, 9, 11, 12, 13, 14, 15, 16, 42, 47, 68, 69}
 
 
 def test_every_group_api_is_the_coordinators() -> None:
@@ -25,7 +26,8 @@ def test_every_group_api_is_the_coordinators() -> None:
 
 def test_what_members_send_most_takes_the_short_way_and_only_what_waits_for_members_parks() -> None:
     short = {ApiKey(key) for key, api in served_apis().items() if api.without_task}
-    assert short == {ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT, ApiKey.OFFSET_COMMIT}
+    members = {ApiKey.HEARTBEAT, ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.OFFSET_COMMIT}
+    assert short == {ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, *members}
     parking = {ApiKey(key) for key, api in served_apis().items() if api.parks}
     assert parking == {ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.FETCH}
 

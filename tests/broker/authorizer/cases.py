@@ -17,6 +17,7 @@ from tests.broker.wire import part
 _TOPIC, _GROUP, _CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
 _TOPICS = ("t/seen", "t/hidden")
 _GROUPS = ("g/seen", "g/hidden")
+_NEXT_GROUPS = (other.CONSUMER_GROUP, "g/hidden")
 
 
 @dataclass(frozen=True)
@@ -178,6 +179,18 @@ CASES: tuple[Case, ...] = (
         (_g(_R),),
     ),
     Case(ApiKey.HEARTBEAT, 4, other.member(**_MEMBER), (_g(_R),)),
+    Case(
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        1,
+        lambda world: {
+            "group_id": world["g/seen"],
+            "member_id": "nobody",
+            "member_epoch": 3,
+            "subscribed_topic_names": [world["t/seen"]],
+            "topic_partitions": None,
+        },
+        (_g(_R), _t(_D)),
+    ),
     Case(
         ApiKey.SYNC_GROUP,
         5,
@@ -409,5 +422,16 @@ CASES: tuple[Case, ...] = (
         topic.produce(9, transactional_id="x/hidden", **_TXN),
         (_t(_W),),
         "of a transaction",
+    ),
+    # last: lists of groups would show it
+    Case(
+        ApiKey.CONSUMER_GROUP_DESCRIBE,
+        1,
+        lambda world: {
+            "group_ids": [world[plain] for plain in _NEXT_GROUPS],
+            "include_authorized_operations": False,
+        },
+        (Right(_D, _GROUP, _NEXT_GROUPS[0]), _t(_D)),
+        before=other.join_consumer_group,
     ),
 )

@@ -17,6 +17,25 @@ def find(version: int, kind: int, *plain: str) -> Fields:
     return lambda world: {"key_type": kind, "coordinator_keys": [world[name] for name in plain]}
 
 
+#: A consumer group (KIP-848) with a member that reads t/seen.
+CONSUMER_GROUP = "g/next"
+
+
+def join_consumer_group(world: World) -> None:
+    """A member joins the consumer group, and has joined before."""
+    answer = world.admin.call(
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        1,
+        group_id=world[CONSUMER_GROUP],
+        member_id="m",
+        member_epoch=0,
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=[world["t/seen"]],
+        topic_partitions=[],
+    )
+    assert answer.error_code == 0, answer
+
+
 def member(**more: Any) -> Fields:
     return lambda world: {"group_id": world["g/seen"], **more}
 

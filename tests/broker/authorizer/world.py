@@ -79,7 +79,7 @@ class World:
         unique = uuid.uuid4().hex[:10]
         self.names = {
             plain: f"{plain.replace('/', '-')}-{unique}"
-            for plain in ("t/seen", "t/hidden", "t/new", "g/seen", "g/hidden", "x/seen", "x/hidden")
+            for plain in ("t/seen", "t/hidden", "t/new", "g/seen", "g/hidden", "g/next", "x/seen", "x/hidden")
         }
         self.names["cluster"] = CLUSTER_NAME
         for plain in ("t/seen", "t/hidden"):

@@ -103,9 +103,9 @@ class Group:
 
     def heartbeat(self, member: str, tells: bool) -> None:
         before, others = self.current[member], set[int]()
-        for one in self.current.values():
+        for name, one in self.current.items():
             for topics in (one.assigned, one.revoking):
-                others.update(topics.get(A, {}))
+                others.update(topics.get(A, {}) if name != member else ())
         owned: Owned = {A: sorted(self.reads[member])} if tells else None
         after = reconcile(before, self.epoch, self.targets[member], owned, lambda _topic, n: n in others)
         assert after.epoch >= before.epoch

@@ -9,11 +9,11 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kohort.coordinator.consumer.target import TargetMember, Topic, compute_target, own_assignors
+from kohort.coordinator.consumer.target import TargetMember, Topic, compute_target, server_assignor
 from kohort.offsets_topic import Partitions
 
 A, B = UUID(int=1), UUID(int=2)
-UNIFORM, RANGE = own_assignors()["uniform"](), own_assignors()["range"]()
+UNIFORM, RANGE = server_assignor("uniform"), server_assignor("range")
 
 
 def member(*topics: str, target: Partitions | None = None, instance: str | None = None) -> TargetMember:

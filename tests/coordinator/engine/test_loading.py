@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kohort.coordinator import CoordinatorEvent, GroupCoordinator, LoadError, OpenTransaction, RecordSkipped
+from kohort.coordinator.engine import runtime
 from kohort.offsets_topic import OffsetCommitted, encode, partition_for
 from kohort.protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
 from tests.coordinator.bodies import START_MS, commit_body
@@ -302,4 +303,21 @@ async def test_the_oldest_open_transaction_is_told_first_wherever_its_group_is()
     await c.start()
     told = [(transaction.group_id, transaction.age_ms) for transaction in c.open_transactions()]
     assert told == sorted(ages.items(), key=lambda item: -item[1])
+    await c.stop()
+
+
+async def test_where_a_group_lives_is_remembered_within_bounds_and_until_a_partition_comes_or_goes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(runtime, "_MAX_REMEMBERED", 3)
+    c = coordinator(MemoryLog(partition_count=1))
+    await c.start()
+    for name in ("a", "b", "c", "a", "d", "x" * 101, "a"):
+        assert await commit(c, name) == [0]
+        assert len(c._shards._by_key) <= 3
+        assert all(len(key) <= 100 for key in c._shards._by_key)
+    c.unload(0)
+    assert await commit(c, "a") == [ErrorCode.NOT_COORDINATOR]
+    await c.load(0)
+    assert await commit(c, "a") == [0]
     await c.stop()

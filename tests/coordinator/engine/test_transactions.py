@@ -95,7 +95,7 @@ async def test_each_producer_has_batches_of_its_own_in_the_order_of_writes_and_t
     await asyncio.sleep(0)
     assert outcome.told == [ErrorCode.NONE] * 8
     assert [
-        (batch.record_count, batch.producer_id, batch.producer_epoch, batch.transactional, batch.control)
+        (len(batch.records), batch.producer_id, batch.producer_epoch, batch.transactional, batch.control)
         for batch in log.batches[0]
     ] == [
         (2, -1, -1, False, False),

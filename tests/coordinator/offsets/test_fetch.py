@@ -114,7 +114,10 @@ class TestFetch:
         ids = [TOPIC_IDS["t"], DIRECTORY.id_of_topic("u")]
         topics = [SimpleNamespace(topic_id=i, partition_indexes=[0]) for i in ids]
         topics.append(SimpleNamespace(topic_id=STRANGE_ID, partition_indexes=[0]))
-        body = SimpleNamespace(groups=[SimpleNamespace(group_id="s", topics=topics)], require_stable=False)
+        body = SimpleNamespace(
+            groups=[SimpleNamespace(group_id="s", topics=topics, member_id=None, member_epoch=-1)],
+            require_stable=False,
+        )
         (request,) = split_fetch(10, body, DIRECTORY)
         answer = world.send(ApiKey.OFFSET_FETCH, 10, request).reply
         found = join_fetches(10, [answer], DIRECTORY).groups[0].topics
@@ -143,7 +146,9 @@ class TestFetch:
         self, version: int, partitions: list[int]
     ) -> None:
         topics = [SimpleNamespace(name="t", partition_indexes=[3])]
-        group = SimpleNamespace(group_id="g", topics=topics, require_stable=False)
+        group = SimpleNamespace(
+            group_id="g", topics=topics, require_stable=False, member_id=None, member_epoch=-1
+        )
         body = SimpleNamespace(groups=[group], require_stable=False) if version >= 8 else group
         (request,) = split_fetch(version, body, DIRECTORY)
         refused = fetch_refusal(Request(9, version, request, RequestContext(), Handle()), 14)

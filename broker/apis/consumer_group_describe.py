@@ -1,0 +1,47 @@
+"""ConsumerGroupDescribe (69), v0-1: epochs, members and assignments of consumer groups (KIP-848)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...protocol import ApiKey, ErrorCode
+from ..authorizer import Operation, ResourceType, right
+from ._api import Asked, Guard, ServedApi, hand_over, replaced
+from ._errors import Level, in_elements
+from ._guards import groups, with_operations
+
+_ALLOWED = groups(right(Operation.DESCRIBE, ResourceType.GROUP, "each group"))
+_TOPIC_RIGHT = right(Operation.DESCRIBE, ResourceType.TOPIC, "each topic that members of the group read")
+
+
+async def _guard(asked: Asked) -> Any:
+    answer = await _ALLOWED.admit(asked)
+    return replaced(answer, groups=[_told(asked, group) for group in answer.groups])
+
+
+def _told(asked: Asked, group: Any) -> Any:
+    if group.error_code:
+        return group
+    names = {name for member in group.members for name in member.subscribed_topic_names}
+    for member in group.members:
+        for assignment in (member.assignment, member.target_assignment):
+            names.update(topic.topic_name for topic in assignment.topic_partitions)
+    if not all(asked.shows(_TOPIC_RIGHT, name) for name in names):
+        return type(group)(
+            error_code=int(ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+            error_message="The group has described topic(s) that the client is not authorized to describe.",
+            group_id=group.group_id,
+        )
+    if not asked.request.body.include_authorized_operations:
+        return group
+    return with_operations(asked, group, ResourceType.GROUP, group.group_id, "authorized_operations")
+
+
+API = ServedApi(
+    key=ApiKey.CONSUMER_GROUP_DESCRIBE,
+    versions=(0, 1),
+    handler=hand_over,
+    guard=Guard((*_ALLOWED.access, _TOPIC_RIGHT), _guard),
+    errors=in_elements(Level("group_ids", "groups", {"": "group_id"})),
+    reads_only=True,
+)

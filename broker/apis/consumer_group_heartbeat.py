@@ -1,0 +1,34 @@
+"""ConsumerGroupHeartbeat (68), v0-1: a member joins, lives and moves to its target (KIP-848)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...protocol import ApiKey
+from ..authorizer import Operation, ResourceType, right
+from ._api import Asked, Guard, ServedApi, hand_over
+from ._errors import AT_TOP
+from ._guards import refusal
+
+_GROUP_RIGHT = right(Operation.READ, ResourceType.GROUP, "the group")
+_TOPIC_RIGHT = right(Operation.DESCRIBE, ResourceType.TOPIC, "each topic that the member names")
+
+
+async def _guard(asked: Asked) -> Any:
+    body = asked.request.body
+    if not asked.may(_GROUP_RIGHT, body.group_id):
+        raise refusal(_GROUP_RIGHT)
+    for name in body.subscribed_topic_names or ():
+        if not asked.may(_TOPIC_RIGHT, name):
+            raise refusal(_TOPIC_RIGHT)
+    return await asked.proceed()
+
+
+API = ServedApi(
+    key=ApiKey.CONSUMER_GROUP_HEARTBEAT,
+    versions=(0, 1),
+    handler=hand_over,
+    guard=Guard((_GROUP_RIGHT, _TOPIC_RIGHT), _guard),
+    errors=AT_TOP,
+    without_task=True,
+)

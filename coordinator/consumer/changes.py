@@ -1,0 +1,192 @@
+"""Changes of a consumer group: the records of one step, in Kafka's order, and the timers of its members.
+
+Each record is in the live group at once: the next request sees what is being written, and its answer waits
+for it. Where the log refuses a record the live group goes, and is made anew from what is in the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from ...offsets_topic import (
+    ConsumerGroupRecord,
+    CurrentAssignment,
+    GroupEpoch,
+    GroupRecordType,
+    GroupRecordValue,
+    MemberMetadata,
+    Record,
+)
+from ...protocol import ErrorCode
+from ...statemachine import ConsumerGroupState
+from ..events import Cause, MemberGone, RebalanceCompleted, RebalanceStarted
+from ..groups import GroupShard
+from .group import (
+    REVOCATION,
+    SESSION,
+    ConsumerGroup,
+    Member,
+    Rebalance,
+    find,
+    metadata_hash,
+    stop_member_timers,
+)
+
+_TYPES = GroupRecordType
+# a rebalance that keeps starting over keeps its first reasons
+_MAX_CAUSES: Final = 5
+
+
+@dataclass(slots=True, eq=False)
+class Changes:
+    """Records of one step on a group, in Kafka's order. ``commit`` hands them out as one write."""
+
+    shard: GroupShard
+    group: ConsumerGroup
+    now_ms: int
+    records: list[Record] = field(default_factory=list)
+
+    def put(self, kind: GroupRecordType, name: str, value: GroupRecordValue | None) -> None:
+        """A record, in effect at once."""
+        self.group.apply(kind, name, value)
+        self.records.append(ConsumerGroupRecord(kind, self.group.group_id, name, value))
+
+    def set_member(self, member_id: str, metadata: MemberMetadata) -> None:
+        """A member says this of itself."""
+        self.put(_TYPES.MEMBER, member_id, metadata)
+
+    def set_current(self, member: Member, current: CurrentAssignment) -> None:
+        """A member has this."""
+        self.put(_TYPES.CURRENT, member.member_id, current)
+
+    def drop(self, member: Member) -> None:
+        """The records of a member, and its timers, go."""
+        for kind in (_TYPES.CURRENT, _TYPES.TARGET, _TYPES.MEMBER):
+            self.put(kind, member.member_id, None)
+        stop_member_timers(self.shard.timers, self.group.group_id, member.member_id)
+
+    def drop_unused_regex(self, regex: str) -> None:
+        """What a regular expression stands for goes with the last member that has it."""
+        if regex and regex not in self.group.patterns and regex in self.group.regexes:
+            self.put(_TYPES.REGEX, regex, None)
+
+    def remove(self, members: Iterable[Member], cause: Cause) -> None:
+        """Members go, and the epoch goes up."""
+        group = self.group
+        for member in members:
+            self.begin(cause)
+            self.drop(member)
+            self.drop_unused_regex(member.metadata.regex)
+            gone = member.cause(cause.kind, cause.text)
+            self.shard.tell(gone.event(MemberGone, group.group_id, group.epoch))
+        self.bump(cause)
+
+    def bump(self, cause: Cause) -> None:
+        """The next epoch, with the topics as they are now."""
+        group = self.group
+        self.begin(cause)
+        group.topics_seen = group.topics.version()
+        self.set_epoch(max(group.epoch, 1) + 1, metadata_hash(group.subscribed_topics()))
+        self.shard.tell(cause.event(RebalanceStarted, group.group_id, group.epoch))
+
+    def set_epoch(self, epoch: int, hash_: int) -> None:
+        """The group is at this epoch."""
+        self.put(_TYPES.EPOCH, "", GroupEpoch(epoch, hash_))
+
+    def begin(self, cause: Cause) -> None:
+        """What follows has this cause."""
+        group = self.group
+        if group.rebalance is None:
+            before = group.assignments() if group.settled_owners is None else group.settled_owners
+            group.rebalance = Rebalance([cause], self.now_ms, group.settled_members, before)
+        elif len(group.rebalance.causes) < _MAX_CAUSES and cause not in group.rebalance.causes:
+            group.rebalance.causes.append(cause)
+
+    def commit(self) -> int:
+        """Hand the records out. Gives the ticket after which an answer may go: see ``Shard.reply_after``."""
+        shard, group = self.shard, self.group
+        shard.state.groups[group.group_id] = group
+        self._settle()
+        if not self.records:
+            # what others are having written decides what this answer says
+            return -1 if shard.is_busy(group.group_id) else shard.last_ticket
+        ticket = shard.last_ticket
+
+        def settled(error: ErrorCode, now_ms: int) -> None:
+            if error or shard.state.groups.get(group.group_id) is not group:
+                start_over(shard, group.group_id, now_ms)
+
+        shard.append(group.group_id, tuple(self.records), settled)
+        return ticket
+
+    def _settle(self) -> None:
+        """Tell of a rebalance that is over."""
+        group, rebalance = self.group, self.group.rebalance
+        if rebalance is None:
+            return
+        if rebalance.assigned_ms is None and group.target_epoch == group.epoch:
+            rebalance.assigned_ms = self.now_ms
+        if group.state not in (ConsumerGroupState.EMPTY, ConsumerGroupState.STABLE):
+            return
+        group.rebalance, first = None, rebalance.causes[0]
+        assigned_ms = self.now_ms if rebalance.assigned_ms is None else rebalance.assigned_ms
+        after = group.settled_owners = group.assignments()
+        group.settled_members = len(group.members)
+        told = replace(first, text="; ".join(dict.fromkeys(each.text for each in rebalance.causes)))
+        self.shard.tell(
+            told.event(
+                RebalanceCompleted,
+                group.group_id,
+                group.epoch,
+                members=len(group.members),
+                members_before=rebalance.members_before,
+                protocol_type=group.protocol_type or "",
+                protocol=group.assignor(self.shard.state.settings.consumer_assignors[0]),
+                duration_ms=self.now_ms - rebalance.started_ms,
+                join_ms=assigned_ms - rebalance.started_ms,
+                sync_ms=self.now_ms - assigned_ms,
+                before=rebalance.before,
+                after=after,
+            )
+        )
+
+
+def start_over(shard: GroupShard, group_id: str, now_ms: int) -> None:
+    """Make the live group anew from what is in the log."""
+    group = shard.state.groups.pop(group_id, None)
+    if group is not None:
+        group.stop_timers(shard.timers)
+    start_sessions(shard, group_id, now_ms)
+
+
+def start_sessions(shard: GroupShard, group_id: str, now_ms: int) -> None:
+    """A group comes out of the log: its members have their whole session before them."""
+    group = find(shard, group_id)
+    if group is None:
+        return
+    for member in group.members.values():
+        restart_session(shard, group, member, now_ms)
+        if member.current.revoking:
+            start_revocation(shard, group, member, now_ms)
+
+
+def start_revocation(shard: GroupShard, group: ConsumerGroup, member: Member, now_ms: int) -> None:
+    """A member is to give up partitions in time."""
+    key = (REVOCATION, group.group_id, member.member_id)
+    shard.timers.start(key, now_ms + member.metadata.rebalance_timeout_ms)
+
+
+def session_timeout_ms(shard: GroupShard, group: ConsumerGroup, member: Member) -> int:
+    """How long a member may be silent."""
+    classic = member.metadata.classic
+    if classic is not None:
+        return classic.session_timeout_ms
+    return shard.state.config_of(group.group_id).session_timeout_ms
+
+
+def restart_session(shard: GroupShard, group: ConsumerGroup, member: Member, now_ms: int) -> None:
+    """The member was heard of: its session runs anew."""
+    timeout_ms = session_timeout_ms(shard, group, member)
+    shard.timers.start((SESSION, group.group_id, member.member_id), now_ms + timeout_ms)

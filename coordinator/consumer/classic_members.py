@@ -1,0 +1,278 @@
+"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup of classic members in consumer groups.
+
+Nobody waits for others: a JoinGroup is answered with the member's epoch as its generation, a SyncGroup with
+what it has, and a Heartbeat says when it has to rejoin: because there is a newer target, because it must give
+something up, or because something that it waits for is free. What it owns, by its subscription, proves what
+it has given up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from ...offsets_topic import ClassicMetadata, MemberMetadata
+from ...protocol import (
+    ErrorCode,
+    KafkaError,
+    MalformedMessageError,
+    Subscription,
+    decode_subscription,
+)
+from ...protocol.messages.heartbeat import HeartbeatResponse
+from ...protocol.messages.join_group import JoinGroupResponse
+from ...protocol.messages.leave_group import LeaveGroupResponse, MemberResponse
+from ...protocol.messages.sync_group import SyncGroupResponse
+from ...statemachine import AssignmentState
+from ..classic.group import ClassicGroup
+from ..classic.join import handle_join as join_classic_group
+from ..classic.join import unacceptable
+from ..classic.leave import BATCH_VERSION, Leaver, leavers
+from ..classic.members import fence
+from ..engine.effects import Request
+from ..events import CauseKind, quoted
+from ..groups import CONSUMER, GroupShard, forget
+from ..replies import join_failed
+from .changes import Changes, restart_session, start_revocation
+from .group import REVOCATION, ConsumerGroup, Member, assignment_bytes, common_protocol, protocol_of
+from .heartbeat import (
+    advance,
+    check_size,
+    chosen_id,
+    joined_cause,
+    known_member,
+    known_static_member,
+    refresh_epoch,
+    refresh_target,
+    remove,
+    replace_member,
+    topic_ids,
+)
+from .reconciliation import Owned
+
+#: From this version on a dynamic member joins in two steps.
+_MEMBER_ID_REQUIRED_VERSION: Final = 4
+_UNREVOKED = AssignmentState.UNREVOKED_PARTITIONS.value
+_UNRELEASED = AssignmentState.UNRELEASED_PARTITIONS.value
+
+
+def handle_join(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int) -> None:
+    """A member joins, or catches up with the group. An empty group is replaced by a classic one."""
+    body = request.body
+    error, _ = unacceptable(shard, request)
+    if error:
+        shard.reply(request, join_failed(request.version, error, body.member_id))
+    elif group.is_empty:
+        _become_classic(shard, group, request, now_ms)
+    else:
+        try:
+            _join(shard, group, request, now_ms)
+        except KafkaError as refused:
+            member_id = refused.message if refused.code is ErrorCode.MEMBER_ID_REQUIRED else None
+            shard.reply(request, join_failed(request.version, refused.code, member_id or ""))
+
+
+def handle_sync(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int) -> None:
+    """What the member has, in the version of its subscription."""
+    body = request.body
+    try:
+        member = _sender(group, body)
+        name = protocol_of(member)
+        if body.protocol_type not in (None, CONSUMER) or body.protocol_name not in (None, name):
+            raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        if member.current.epoch < group.target_epoch and member.current.state != _UNREVOKED:
+            _ask_to_rejoin(shard, group, member, now_ms)
+            raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
+    except KafkaError as error:
+        _refuse(shard, group, request, error)
+        shard.reply(request, SyncGroupResponse(error_code=error.code))
+        return
+    if member.current.state != _UNREVOKED:
+        shard.timers.cancel((REVOCATION, group.group_id, member.member_id))
+    restart_session(shard, group, member, now_ms)
+    answer = SyncGroupResponse(
+        protocol_type=CONSUMER, protocol_name=name, assignment=assignment_bytes(group, member, name)
+    )
+    shard.reply_after(-1 if shard.is_busy(group.group_id) else shard.last_ticket, request, answer)
+
+
+def handle_heartbeat(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int) -> None:
+    """The member is alive; told when it has to rejoin."""
+    error = ErrorCode.NONE
+    try:
+        member = _sender(group, request.body)
+    except KafkaError as refused:
+        error = refused.code
+        _refuse(shard, group, request, refused)
+    else:
+        restart_session(shard, group, member, now_ms)
+        if _must_rejoin(group, member):
+            error = ErrorCode.REBALANCE_IN_PROGRESS
+            _ask_to_rejoin(shard, group, member, now_ms)
+    shard.reply(request, HeartbeatResponse(error_code=error))
+
+
+def handle_leave(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int) -> None:
+    """Members go, whichever protocol they speak; the epoch goes up once."""
+    gone: list[Member] = []
+    outcomes: list[MemberResponse] = []
+    reason = ""
+    for leaver in leavers(request):
+        error = ErrorCode.NONE
+        try:
+            member = _leaver(group, leaver)
+        except KafkaError as refused:
+            error = refused.code
+        else:
+            if member not in gone:
+                gone.append(member)
+            reason = reason or (f" ({quoted(leaver.reason)})" if leaver.reason else "")
+        outcomes.append(MemberResponse(leaver.member_id, leaver.instance_id, error))
+    answer = LeaveGroupResponse(members=outcomes)
+    if request.version < BATCH_VERSION:
+        answer = LeaveGroupResponse(error_code=outcomes[0].error_code)
+    if not gone:
+        shard.reply(request, answer)
+        return
+    cause = gone[0].cause(CauseKind.LEAVE, f"{gone[0].name} left{reason}")
+    shard.reply_after(remove(shard, group, gone, cause, now_ms), request, answer)
+
+
+# --- joining ------------------------------------------------------------------------------------------------
+
+
+def _join(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int) -> None:
+    body, context = request.body, request.context
+    check_size(shard, group, body.member_id)
+    known = group.members.get(body.member_id)
+    protocols = tuple((protocol.name, bytes(protocol.metadata or b"")) for protocol in body.protocols)
+    policy = shard.state.settings.group_consumer_migration_policy
+    fits = (
+        body.protocol_type == CONSUMER
+        and protocols
+        and common_protocol([name for name, _ in protocols], group, known)
+    )
+    if not fits or policy == "disabled":
+        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    instance_id = body.group_instance_id
+    if not body.member_id and instance_id is None and request.version >= _MEMBER_ID_REQUIRED_VERSION:
+        raise KafkaError(ErrorCode.MEMBER_ID_REQUIRED, chosen_id(shard))
+    subscription = _subscription(protocols)
+    if instance_id is not None:
+        owner = group.members.get(group.static_members.get(instance_id, ""))
+        if body.member_id and owner is None:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        if owner is not None and body.member_id not in ("", owner.member_id):
+            raise KafkaError(ErrorCode.FENCED_INSTANCE_ID)
+        known = owner
+    # from here on nothing is refused
+    changes = Changes(shard, group, now_ms)
+    member_id = body.member_id or chosen_id(shard)
+    if known is not None and known.member_id != member_id:
+        replace_member(changes, known, member_id, epoch=known.current.epoch)
+        known = group.members[member_id]
+    old = MemberMetadata(None, None, "", "", (), "", -1) if known is None else known.metadata
+    metadata = MemberMetadata(
+        old.instance_id if instance_id is None else instance_id,
+        subscription.rack or old.rack_id,
+        context.client_id,
+        context.client_host,
+        tuple(sorted(set(subscription.topics))),
+        old.regex,
+        body.session_timeout_ms if request.version == 0 else body.rebalance_timeout_ms,
+        old.assignor,
+        ClassicMetadata(body.session_timeout_ms, protocols),
+    )
+    if known is None or metadata != old:
+        changes.set_member(member_id, metadata)
+    member = group.members[member_id]
+    cause = joined_cause(changes, member, is_new=known is None) if metadata.topics != old.topics else None
+    refresh_epoch(changes, cause)
+    refresh_target(changes)
+    advance(
+        changes, member, _owned(group, subscription), topic_ids(group, member) if cause is not None else None
+    )
+    restart_session(shard, group, member, now_ms)
+    # until its SyncGroup
+    start_revocation(shard, group, member, now_ms)
+    answer = JoinGroupResponse(
+        generation_id=member.current.epoch,
+        protocol_type=CONSUMER,
+        protocol_name=protocol_of(member),
+        leader="",
+        member_id=member_id,
+    )
+    shard.reply_after(changes.commit(), request, answer)
+
+
+def _become_classic(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int) -> None:
+    """A group without members is replaced by a classic one; its offsets stay."""
+    if request.body.member_id:
+        error = join_failed(request.version, ErrorCode.UNKNOWN_MEMBER_ID, request.body.member_id)
+        shard.reply(request, error)
+        return
+    forget(shard, group.group_id)
+    classic = shard.state.groups[group.group_id] = ClassicGroup(group.group_id, state_timestamp_ms=now_ms)
+    shard.append(group.group_id, (*group.tombstones(), classic.to_record()))
+    join_classic_group(shard, request, now_ms)
+
+
+def _subscription(protocols: Sequence[tuple[str, bytes]]) -> Subscription:
+    try:
+        return decode_subscription(protocols[0][1])
+    except MalformedMessageError as error:
+        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, str(error)) from error
+
+
+def _owned(group: ConsumerGroup, subscription: Subscription) -> Owned:
+    owned: dict[Any, list[int]] = {}
+    for topic, number in subscription.owned:
+        topic_id = group.topics.id_of_topic(topic)
+        if topic_id is not None:
+            owned.setdefault(topic_id, []).append(number)
+    return owned
+
+
+# --- living -------------------------------------------------------------------------------------------------
+
+
+def _sender(group: ConsumerGroup, body: Any) -> Member:
+    if body.group_instance_id is None:
+        member = known_member(group, body.member_id)
+    else:
+        member = known_static_member(group, body.group_instance_id, body.member_id)
+    if not member.is_classic:
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+    if body.generation_id != member.current.epoch:
+        raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+    return member
+
+
+def _must_rejoin(group: ConsumerGroup, member: Member) -> bool:
+    current = member.current
+    if current.epoch < group.target_epoch or current.state == _UNREVOKED:
+        return True
+    return current.state == _UNRELEASED and not any(
+        group.is_taken(member.member_id, topic_id, number)
+        for topic_id, numbers in group.targets.get(member.member_id, {}).items()
+        for number in numbers
+    )
+
+
+def _ask_to_rejoin(shard: GroupShard, group: ConsumerGroup, member: Member, now_ms: int) -> None:
+    if (REVOCATION, group.group_id, member.member_id) not in shard.timers:
+        start_revocation(shard, group, member, now_ms)
+
+
+def _leaver(group: ConsumerGroup, leaver: Leaver) -> Member:
+    if leaver.instance_id is None:
+        return known_member(group, leaver.member_id)
+    # an administrator removes a static member by its name
+    owner = group.static_members.get(leaver.instance_id, "")
+    return known_static_member(group, leaver.instance_id, leaver.member_id or owner)
+
+
+def _refuse(shard: GroupShard, group: ConsumerGroup, request: Request, error: KafkaError) -> None:
+    if error.code is ErrorCode.REBALANCE_IN_PROGRESS:
+        return
+    fence(shard, group, request, error.code, request.body.member_id, request.body.group_instance_id)

@@ -1,0 +1,430 @@
+"""A consumer group and its members while they live. All that matters is in the log, record by record."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Final
+from uuid import UUID
+
+from ...offsets_topic import (
+    ConsumerGroupRecord,
+    CurrentAssignment,
+    GroupEpoch,
+    GroupRecordType,
+    GroupRecordValue,
+    MemberMetadata,
+    Partitions,
+    Record,
+    ResolvedRegex,
+    TargetAssignment,
+    TargetEpoch,
+)
+from ...protocol import (
+    ErrorCode,
+    MalformedMessageError,
+    TopicPartition,
+    decode_subscription,
+    encode_assignment,
+)
+from ...statemachine import ConsumerGroupState, consumer_group_state
+from ..durable import ConsumerGroupRecords
+from ..engine.timers import Timers
+from ..events import Cause, CauseKind, quoted
+from ..groups import CommittedTopic, GroupShard, GroupType, TopicDirectory
+from .reconciliation import NEW_MEMBER, is_settled
+from .target import Topic
+
+# timers' keys begin with these, then come the group and, but for the last, the member id
+SESSION: Final = "consumer session"
+REVOCATION: Final = "consumer revocation"
+REGEX: Final = "consumer regex"
+
+#: Epochs in heartbeats that say that a member leaves, and that a static member leaves for a while.
+LEAVING, AWAY = -1, -2
+
+_TYPES = GroupRecordType
+_OFFSET_COMMIT_WITH_EPOCHS: Final = 9
+_NOTHING: Final[Partitions] = {}
+
+
+@dataclass(slots=True, eq=False)
+class Member:
+    """A member; ``current`` is what it has."""
+
+    member_id: str
+    metadata: MemberMetadata
+    current: CurrentAssignment = NEW_MEMBER
+
+    @property
+    def is_classic(self) -> bool:
+        """True for one that speaks the classic protocol."""
+        return self.metadata.classic is not None
+
+    @property
+    def name(self) -> str:
+        """The member as causes call it."""
+        instance_id = self.metadata.instance_id
+        return (
+            f"member {quoted(self.member_id)}"
+            if instance_id is None
+            else f"static member {quoted(instance_id)}"
+        )
+
+    def cause(self, kind: CauseKind, text: str) -> Cause:
+        """A cause that is about this member."""
+        metadata = self.metadata
+        return Cause(
+            text, kind, self.member_id, metadata.instance_id, metadata.client_id, metadata.client_host
+        )
+
+
+@dataclass(slots=True, eq=False)
+class Rebalance:
+    """A way from one target to the next that is under way; assignments are by owner, as classic groups'."""
+
+    causes: list[Cause]
+    started_ms: int
+    members_before: int
+    before: dict[str, bytes]
+    assigned_ms: int | None = None
+
+
+@dataclass(slots=True, eq=False)
+class ConsumerGroup:
+    """A group whose members are assigned by the coordinator.
+
+    ``owners`` has the member of each partition that is assigned, or to be given up still; ``names`` and
+    ``patterns`` count the members that subscribe to a topic by name, and to a regular expression;
+    ``unsettled`` are members that are not at their target. ``topics_seen`` is the version of the topics that
+    ``metadata_hash`` was last compared with, ``topics_resolved`` that of the last resolution.
+    """
+
+    type: ClassVar[GroupType] = GroupType.CONSUMER
+
+    group_id: str
+    topics: TopicDirectory
+    epoch: int = 0
+    metadata_hash: int = 0
+    target_epoch: int = 0
+    target_ms: int = 0
+    members: dict[str, Member] = field(default_factory=dict)
+    static_members: dict[str, str] = field(default_factory=dict)
+    targets: dict[str, Partitions] = field(default_factory=dict)
+    regexes: dict[str, ResolvedRegex] = field(default_factory=dict)
+    owners: dict[UUID, dict[int, str]] = field(default_factory=dict)
+    names: Counter[str] = field(default_factory=Counter)
+    patterns: Counter[str] = field(default_factory=Counter)
+    unsettled: set[str] = field(default_factory=set)
+    topics_seen: object = None
+    topics_resolved: object = None
+    settled_members: int = 0
+    settled_owners: dict[str, bytes] | None = None
+    rebalance: Rebalance | None = None
+
+    @property
+    def state(self) -> ConsumerGroupState:
+        """Its state, which follows from its epochs and members."""
+        return consumer_group_state(
+            members=len(self.members),
+            epoch=self.epoch,
+            target_epoch=self.target_epoch,
+            settled=not self.unsettled,
+        )
+
+    def topics_of(self, member: Member) -> set[str]:
+        """The topics that a member reads, by name, whether they exist or not."""
+        found = self.regexes.get(member.metadata.regex)
+        return {*member.metadata.topics, *(found.topics if found is not None else ())}
+
+    def subscribed_topics(self) -> dict[str, Topic]:
+        """The topics that members read and that exist, by name."""
+        names = set(self.names).union(
+            *(self.regexes[each].topics for each in self.patterns if each in self.regexes)
+        )
+        found: dict[str, Topic] = {}
+        for name in sorted(names):
+            topic_id, count = self.topics.id_of_topic(name), self.topics.partition_count_of(name)
+            if topic_id is not None and count is not None:
+                found[name] = Topic(topic_id, count)
+        return found
+
+    def assignor(self, default: str) -> str:
+        """The assignor that most members name; the default where none does."""
+        votes = Counter(filter(None, (member.metadata.assignor for member in self.members.values())))
+        return max(votes, key=lambda name: (votes[name], name == default, name), default=default)
+
+    def is_taken(self, member_id: str, topic_id: UUID, number: int) -> bool:
+        """Return whether a partition is assigned to another member, or to be given up by it still."""
+        return self.owners.get(topic_id, {}).get(number, member_id) != member_id
+
+    def assignments(self) -> dict[str, bytes]:
+        """Targets by owner, encoded as classic groups have them."""
+        return {
+            member.metadata.instance_id or member.member_id: encode_assignment(
+                [
+                    TopicPartition(name, number)
+                    for topic_id, numbers in self.targets.get(member.member_id, _NOTHING).items()
+                    if (name := self.topics.topic_of_id(topic_id)) is not None
+                    for number in numbers
+                ]
+            )
+            for member in self.members.values()
+        }
+
+    # --- what is asked of groups of every type ------------------------------------------------------------
+
+    @property
+    def generation(self) -> int:
+        return self.epoch
+
+    @property
+    def protocol_type(self) -> str | None:
+        return "consumer"
+
+    @property
+    def state_name(self) -> str:
+        return self.state.value
+
+    @property
+    def member_count(self) -> int:
+        return len(self.members)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.members
+
+    @property
+    def is_idle(self) -> bool:
+        return not self.members
+
+    def check_commit(
+        self,
+        member_id: str,
+        _instance_id: str | None,
+        generation: int,
+        version: int,
+        topics: Sequence[CommittedTopic],
+    ) -> ErrorCode:
+        """An older epoch may commit what the member has had since then or longer (KIP-1251)."""
+        if generation < 0 and not self.members:
+            return ErrorCode.NONE
+        member = self.members.get(member_id)
+        if member is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if not member.is_classic and version < _OFFSET_COMMIT_WITH_EPOCHS:
+            return ErrorCode.UNSUPPORTED_VERSION
+        current = member.current
+        if generation == current.epoch or (
+            0 <= generation < current.epoch and self._had(current, generation, topics)
+        ):
+            return ErrorCode.NONE
+        return ErrorCode.ILLEGAL_GENERATION if member.is_classic else ErrorCode.STALE_MEMBER_EPOCH
+
+    def check_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
+        if member_id is None and epoch < 0:
+            return ErrorCode.NONE
+        member = self.members.get(member_id or "")
+        if member is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        return ErrorCode.NONE if epoch == member.current.epoch else ErrorCode.STALE_MEMBER_EPOCH
+
+    def why_refused(self, member_id: str, instance_id: str | None, generation: int, error: int) -> str:
+        who = f"member {quoted(member_id)}" if member_id else "a sender without a member id"
+        if error == ErrorCode.FENCED_INSTANCE_ID and instance_id is not None:
+            now = quoted(self.static_members.get(instance_id, ""))
+            return f"{who} is fenced: static {quoted(instance_id)} is member {now} now"
+        member = self.members.get(member_id)
+        if member is None:
+            return f"{who} is not in the group"
+        if error == ErrorCode.UNSUPPORTED_VERSION:
+            return f"{who} commits with a version that knows no member epochs"
+        return f"{who} is at epoch {generation}, the group knows it at {member.current.epoch}"
+
+    def heard_from(self, member_id: str, timers: Timers, now_ms: int) -> None:
+        """Only heartbeats show that a member is alive."""
+
+    def subscribes_to(self, topic: str) -> bool:
+        return topic in self.names or any(
+            topic in self.regexes[each].topics for each in self.patterns if each in self.regexes
+        )
+
+    def offset_age_counts_from(self, topic: str, commit_ms: int) -> int | None:
+        return None if self.subscribes_to(topic) else commit_ms
+
+    def tombstones(self) -> tuple[Record, ...]:
+        """Of an empty group; Apache Kafka deletes the record of an older version with it."""
+        types = (_TYPES.TARGET_EPOCH, _TYPES.PARTITION_METADATA, _TYPES.EPOCH)
+        return tuple(ConsumerGroupRecord(each, self.group_id) for each in types)
+
+    def stop_timers(self, timers: Timers) -> None:
+        for member_id in self.members:
+            stop_member_timers(timers, self.group_id, member_id)
+        timers.cancel((REGEX, self.group_id))
+
+    # --- records ------------------------------------------------------------------------------------------
+
+    def apply(self, kind: GroupRecordType, name: str, value: GroupRecordValue | None) -> None:
+        """Take in a record; what does not belong to anything, after a write that failed, changes nothing."""
+        if isinstance(value, MemberMetadata):
+            self._set_member(name, value)
+        elif isinstance(value, CurrentAssignment):
+            self._set_current(name, value)
+        elif isinstance(value, GroupEpoch):
+            self.epoch, self.metadata_hash = value
+        elif isinstance(value, TargetEpoch):
+            self.target_epoch, self.target_ms = value
+            self.unsettled = {
+                member.member_id
+                for member in self.members.values()
+                if not is_settled(member.current, value.epoch)
+            }
+        elif isinstance(value, TargetAssignment):
+            self.targets[name] = value.partitions
+        elif isinstance(value, ResolvedRegex):
+            self.regexes[name] = value
+        elif kind is _TYPES.MEMBER:
+            self._remove_member(name)
+        elif kind is _TYPES.TARGET:
+            self.targets.pop(name, None)
+        elif kind is _TYPES.REGEX:
+            self.regexes.pop(name, None)
+        elif kind is _TYPES.CURRENT and name in self.members:
+            self._set_current(name, NEW_MEMBER)
+
+    def _set_member(self, member_id: str, metadata: MemberMetadata) -> None:
+        member = self.members.get(member_id)
+        if member is None:
+            member = self.members[member_id] = Member(member_id, metadata)
+            self.unsettled.add(member_id)
+        else:
+            self._count(member.metadata, -1)
+            member.metadata = metadata
+        self._count(metadata, 1)
+        if metadata.instance_id is not None:
+            self.static_members[metadata.instance_id] = member_id
+
+    def _remove_member(self, member_id: str) -> None:
+        member = self.members.get(member_id)
+        if member is None:
+            return
+        self._set_current(member_id, NEW_MEMBER)
+        del self.members[member_id]
+        self.unsettled.discard(member_id)
+        self._count(member.metadata, -1)
+        instance_id = member.metadata.instance_id
+        if instance_id is not None and self.static_members.get(instance_id) == member_id:
+            del self.static_members[instance_id]
+
+    def _set_current(self, member_id: str, current: CurrentAssignment) -> None:
+        member = self.members.get(member_id)
+        if member is None:
+            return
+        for topics in (member.current.assigned, member.current.revoking):
+            for topic_id, numbers in topics.items():
+                owned = self.owners.get(topic_id, {})
+                for number in numbers:
+                    if owned.get(number) == member_id:
+                        del owned[number]
+                if not owned:
+                    self.owners.pop(topic_id, None)
+        member.current = current
+        for topics in (current.assigned, current.revoking):
+            for topic_id, numbers in topics.items():
+                self.owners.setdefault(topic_id, {}).update(dict.fromkeys(numbers, member_id))
+        if is_settled(current, self.target_epoch):
+            self.unsettled.discard(member_id)
+        else:
+            self.unsettled.add(member_id)
+
+    def _count(self, metadata: MemberMetadata, step: int) -> None:
+        for counter, keys in ((self.names, metadata.topics), (self.patterns, (metadata.regex,))):
+            for key in filter(None, keys):
+                counter[key] += step
+                if not counter[key]:
+                    del counter[key]
+
+    def _had(self, current: CurrentAssignment, epoch: int, topics: Sequence[CommittedTopic]) -> bool:
+        for topic in topics:
+            topic_id = self.topics.id_of_topic(topic.name)
+            if topic_id is None:
+                return False
+            for partition in topic.partitions:
+                number = partition.partition_index
+                since = current.assigned.get(topic_id, {}).get(number)
+                if since is None:
+                    since = current.revoking.get(topic_id, {}).get(number)
+                if since is None or since > epoch:
+                    return False
+        return True
+
+
+def wake(group_id: str, records: ConsumerGroupRecords, topics: TopicDirectory) -> ConsumerGroup:
+    """A group as it comes out of the log."""
+    group = ConsumerGroup(group_id, topics)
+    # members first: what others say of one that is not there is dropped
+    for (kind, name), value in sorted(records.items(), key=lambda item: item[0][0] is not _TYPES.MEMBER):
+        group.apply(kind, name, value)
+    group.settled_members = len(group.members)
+    return group
+
+
+def find(shard: GroupShard, group_id: str) -> ConsumerGroup | None:
+    """The consumer group of this id, also if it is only in the log."""
+    group = shard.state.find(group_id)
+    return group if isinstance(group, ConsumerGroup) else None
+
+
+def live(shard: GroupShard, group_id: str) -> ConsumerGroup | None:
+    """The consumer group of this id if it is in memory."""
+    group = shard.state.groups.get(group_id)
+    return group if isinstance(group, ConsumerGroup) else None
+
+
+def stop_member_timers(timers: Timers, group_id: str, member_id: str) -> None:
+    """A member is gone: its timers are."""
+    timers.cancel((SESSION, group_id, member_id))
+    timers.cancel((REVOCATION, group_id, member_id))
+
+
+def metadata_hash(topics: Mapping[str, Topic]) -> int:
+    """A number that changes when the topics of a group do; 0 for none."""
+    if not topics:
+        return 0
+    told = "".join(f"{name}\0{topic.id}\0{topic.partition_count}\0" for name, topic in topics.items())
+    return int.from_bytes(hashlib.blake2b(told.encode(), digest_size=8).digest(), "big", signed=True)
+
+
+def protocol_of(member: Member) -> str:
+    """The protocol that a classic member is told: its own first."""
+    classic = member.metadata.classic
+    return "" if classic is None or not classic.protocols else classic.protocols[0][0]
+
+
+def assignment_bytes(group: ConsumerGroup, member: Member, protocol: str) -> bytes:
+    """What a classic member has, as it reads it."""
+    classic = member.metadata.classic
+    data = b"" if classic is None else dict(classic.protocols).get(protocol, b"")
+    try:
+        version = decode_subscription(data).version
+    except MalformedMessageError:
+        version = 0
+    partitions = [
+        TopicPartition(name, number)
+        for topic_id, numbers in member.current.assigned.items()
+        if (name := group.topics.topic_of_id(topic_id)) is not None
+        for number in numbers
+    ]
+    return encode_assignment(partitions, version=version)
+
+
+def common_protocol(names: Sequence[str], group: ConsumerGroup, but: Member | None) -> bool:
+    """Return whether one of these protocols is one of all classic members ``but`` one."""
+    others = [
+        {name for name, _ in member.metadata.classic.protocols}
+        for member in group.members.values()
+        if member.metadata.classic is not None and member is not but
+    ]
+    return any(all(name in each for each in others) for name in names)

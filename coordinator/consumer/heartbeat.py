@@ -1,0 +1,483 @@
+"""ConsumerGroupHeartbeat (key 68), v0-1: a member joins, lives, moves to its target and leaves (KIP-848).
+
+v1: the member chooses its id, and may subscribe to a regular expression. And what happens when nothing was
+heard of a member for its session timeout, or when it does not give up partitions in time.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+from uuid import UUID
+
+from ...offsets_topic import (
+    CurrentAssignment,
+    GroupDeleted,
+    GroupRecordType,
+    MemberMetadata,
+    TargetAssignment,
+    TargetEpoch,
+)
+from ...protocol import ApiKey, ErrorCode, KafkaError
+from ...protocol.messages.consumer_group_heartbeat import (
+    Assignment,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
+from ...statemachine import AssignmentState
+from ..classic.group import ClassicGroup
+from ..classic.members import sender
+from ..engine.effects import Request
+from ..engine.timers import TimerKey
+from ..events import (
+    Cause,
+    CauseKind,
+    JoinRefused,
+    MemberFenced,
+    MemberGone,
+    MemberJoined,
+    MemberReplaced,
+    quoted,
+)
+from ..groups import Group, GroupShard
+from .changes import Changes, restart_session, session_timeout_ms, start_revocation
+from .group import AWAY, LEAVING, REVOCATION, ConsumerGroup, Member, find, live, metadata_hash
+from .migration import downgrade, leave_classic, turns_back, upgraded
+from .reconciliation import NEW_MEMBER, Owned, reconcile
+from .regex import check_regex, maybe_resolve
+from .target import TargetMember, compute_target, server_assignor
+
+#: From this version on the member chooses its id.
+_OWN_ID_VERSION: Final = 1
+_JOINING: Final = 0
+_UNREVOKED: Final = AssignmentState.UNREVOKED_PARTITIONS.value
+_FENCED: Final = frozenset(
+    {
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.FENCED_INSTANCE_ID,
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        ErrorCode.GROUP_ID_NOT_FOUND,
+    }
+)
+
+
+def handle_heartbeat(shard: GroupShard, request: Request, now_ms: int) -> None:
+    """Checks in Kafka's order, then the member's epoch, and its assignment where that changed."""
+    try:
+        check_request(shard, request)
+        if request.body.member_epoch in (LEAVING, AWAY):
+            ticket, answer = _leave(shard, request, now_ms)
+        else:
+            ticket, answer = _heartbeat(shard, request, now_ms)
+    except KafkaError as error:
+        _tell_refused(shard, request, error)
+        shard.reply(request, refused(error.code, error.message))
+    else:
+        shard.reply_after(ticket, request, answer)
+
+
+def refusal(_request: Request, error: int) -> ConsumerGroupHeartbeatResponse:
+    """A heartbeat's answer that is an error and nothing else."""
+    return refused(error, None)
+
+
+def refused(error: int, message: str | None) -> ConsumerGroupHeartbeatResponse:
+    """A heartbeat's answer that is an error, in words."""
+    return ConsumerGroupHeartbeatResponse(error_code=int(error), error_message=message)
+
+
+def on_session_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
+    """Remove a member of which nothing was heard."""
+    group, member = _of_timer(shard, key)
+    seconds = session_timeout_ms(shard, group, member) / 1000
+    text = f"session of {member.name} expired after {seconds:.1f} s"
+    remove(shard, group, [member], member.cause(CauseKind.SESSION_EXPIRED, text), now_ms)
+
+
+def on_revocation_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
+    """Remove a member that has not given up its partitions."""
+    group, member = _of_timer(shard, key)
+    seconds = member.metadata.rebalance_timeout_ms / 1000
+    text = f"{member.name} did not give up its partitions within {seconds:.1f} s"
+    remove(shard, group, [member], member.cause(CauseKind.LATE_JOIN, text), now_ms)
+
+
+def remove(shard: GroupShard, group: ConsumerGroup, members: list[Member], cause: Cause, now_ms: int) -> int:
+    """Members go. Gives the ticket after which an answer may go."""
+    if turns_back(shard, group, members):
+        for member in members:
+            gone = member.cause(cause.kind, cause.text)
+            shard.tell(gone.event(MemberGone, group.group_id, group.epoch))
+        return downgrade(shard, group, members, cause, now_ms)
+    changes = Changes(shard, group, now_ms)
+    changes.remove(members, cause)
+    return changes.commit()
+
+
+def check_request(shard: GroupShard, request: Request) -> None:
+    """What a request must be like whatever the group is. Raises KafkaError."""
+    body, settings = request.body, shard.state.settings
+    epoch = body.member_epoch
+    wrong = ""
+    if not body.member_id.strip() and (request.version >= _OWN_ID_VERSION or epoch != _JOINING):
+        wrong = "MemberId can't be empty."
+    elif not body.group_id.strip():
+        wrong = "GroupId can't be empty."
+    elif body.instance_id is not None and not body.instance_id.strip():
+        wrong = "InstanceId can't be empty."
+    elif body.rack_id is not None and not body.rack_id.strip():
+        wrong = "RackId can't be empty."
+    elif epoch == _JOINING and body.rebalance_timeout_ms == -1:
+        wrong = "RebalanceTimeoutMs must be provided in first request."
+    elif epoch == _JOINING and (body.topic_partitions is None or body.topic_partitions):
+        wrong = "TopicPartitions must be empty when (re-)joining."
+    elif epoch == _JOINING and body.subscribed_topic_names is None and body.subscribed_topic_regex is None:
+        wrong = "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining."
+    elif epoch == AWAY and body.instance_id is None:
+        wrong = "InstanceId can't be null."
+    elif epoch < AWAY:
+        wrong = "MemberEpoch is invalid."
+    if wrong:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, wrong)
+    known = settings.consumer_assignors
+    if body.server_assignor is not None and body.server_assignor not in known:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_ASSIGNOR,
+            f"ServerAssignor {quoted(body.server_assignor)} is not supported. "
+            f"Supported assignors: {', '.join(known)}.",
+        )
+
+
+# --- leaving ------------------------------------------------------------------------------------------------
+
+
+def _leave(shard: GroupShard, request: Request, now_ms: int) -> tuple[int, ConsumerGroupHeartbeatResponse]:
+    body = request.body
+    group = _existing(shard, body.group_id, "Group")
+    if body.instance_id is None:
+        member = known_member(group, body.member_id)
+    else:
+        member = known_static_member(group, body.instance_id, body.member_id)
+    answer = ConsumerGroupHeartbeatResponse(member_id=member.member_id, member_epoch=body.member_epoch)
+    if body.member_epoch == AWAY:
+        changes = Changes(shard, group, now_ms)
+        away = {topic_id: dict.fromkeys(numbers, 0) for topic_id, numbers in member.current.assigned.items()}
+        changes.set_current(member, member.current._replace(epoch=AWAY, assigned=away, revoking={}))
+        shard.timers.cancel((REVOCATION, group.group_id, member.member_id))
+        return changes.commit(), answer
+    cause = member.cause(CauseKind.LEAVE, f"{member.name} left")
+    return remove(shard, group, [member], cause, now_ms), answer
+
+
+# --- joining and living -------------------------------------------------------------------------------------
+
+
+def _heartbeat(
+    shard: GroupShard, request: Request, now_ms: int
+) -> tuple[int, ConsumerGroupHeartbeatResponse]:
+    body = request.body
+    owned = _owned(body)
+    changes, old = _group_for(shard, body, now_ms)
+    group = changes.group
+    check_size(shard, group, body.member_id)
+    known = _sender(group, body, owned)
+    if body.subscribed_topic_regex:
+        check_regex(body.subscribed_topic_regex)
+    # from here on nothing is refused
+    if isinstance(old, ClassicGroup):
+        leave_classic(shard, old, group, now_ms)
+    member_id = body.member_id or chosen_id(shard)
+    cause, changed = _subscribe(changes, known, member_id, request)
+    member = group.members[member_id]
+    subscribed = topic_ids(group, member) if changed else None
+    refresh_epoch(changes, cause)
+    refresh_target(changes)
+    before = member.current
+    advance(changes, member, owned, subscribed)
+    restart_session(shard, group, member, now_ms)
+    maybe_resolve(shard, group, now_ms)
+    interval_ms = shard.state.config_of(group.group_id).heartbeat_interval_ms
+    current = member.current
+    tells = body.member_epoch == _JOINING or _is_full(body)
+    if not tells and current is not before:
+        tells = _numbers(before) != _numbers(current)
+    answer = ConsumerGroupHeartbeatResponse(
+        member_id=member_id,
+        member_epoch=current.epoch,
+        heartbeat_interval_ms=interval_ms,
+        assignment=_told(current) if tells else None,
+    )
+    return changes.commit(), answer
+
+
+def refresh_epoch(changes: Changes, cause: Cause | None) -> None:
+    """The next epoch if there is a cause, or if topics that the group reads are not what they were."""
+    group = changes.group
+    is_new = not group.epoch
+    if cause is None and group.topics_seen is not (version := group.topics.version()):
+        hash_ = metadata_hash(group.subscribed_topics())
+        if hash_ != group.metadata_hash:
+            cause = Cause("topics that the group reads have changed", CauseKind.CHANGED_SUBSCRIPTION)
+        group.topics_seen = version
+    if cause is not None:
+        changes.bump(cause)
+    elif is_new:
+        changes.set_epoch(1, group.metadata_hash)
+
+
+def refresh_target(changes: Changes) -> None:
+    """The target for the group's epoch, if it has none yet and the last was not computed a moment ago."""
+    shard, group, now_ms = changes.shard, changes.group, changes.now_ms
+    interval_ms = shard.state.config_of(group.group_id).assignment_interval_ms
+    if group.epoch <= group.target_epoch or (group.target_ms and now_ms - group.target_ms < interval_ms):
+        return
+    assignor = server_assignor(group.assignor(shard.state.settings.consumer_assignors[0]))
+    members = {
+        member_id: TargetMember(
+            member.metadata.instance_id, group.topics_of(member), group.targets.get(member_id, {})
+        )
+        for member_id, member in group.members.items()
+    }
+    for member_id, partitions in compute_target(assignor, members, group.subscribed_topics()).items():
+        if partitions != group.targets.get(member_id, {}):
+            changes.put(GroupRecordType.TARGET, member_id, TargetAssignment(partitions))
+    changes.put(GroupRecordType.TARGET_EPOCH, "", TargetEpoch(group.epoch, now_ms))
+
+
+def advance(changes: Changes, member: Member, owned: Owned, subscribed: set[UUID] | None) -> None:
+    """One step of a member towards its target, with the time that it has to give up what it must."""
+    shard, group = changes.shard, changes.group
+    target = group.targets.get(member.member_id, {})
+    is_taken = partial(group.is_taken, member.member_id)
+    current = reconcile(member.current, group.target_epoch, target, owned, is_taken, subscribed)
+    if current == member.current:
+        return
+    changes.set_current(member, current)
+    if current.state == _UNREVOKED:
+        start_revocation(shard, group, member, changes.now_ms)
+    else:
+        shard.timers.cancel((REVOCATION, group.group_id, member.member_id))
+
+
+def _group_for(shard: GroupShard, body: Any, now_ms: int) -> tuple[Changes, Group | None]:
+    """The group of a request, and the one of another type that it replaces."""
+    found = shard.state.find(body.group_id)
+    if isinstance(found, ConsumerGroup) or body.member_epoch != _JOINING:
+        return Changes(shard, _existing(shard, body.group_id, "Consumer group"), now_ms), None
+    if isinstance(found, ClassicGroup) and not found.is_empty:
+        return upgraded(shard, found, now_ms), found
+    changes = Changes(shard, ConsumerGroup(body.group_id, shard.state.topics), now_ms)
+    if found is not None:
+        changes.records.append(GroupDeleted(body.group_id))
+    return changes, found
+
+
+def _existing(shard: GroupShard, group_id: str, noun: str) -> ConsumerGroup:
+    group = find(shard, group_id)
+    if group is None:
+        text = f"{noun} {group_id} not found."
+        if shard.state.find(group_id) is not None:
+            text = f"Group {group_id} is not a consumer group."
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, text)
+    return group
+
+
+def check_size(shard: GroupShard, group: ConsumerGroup, member_id: str) -> None:
+    """Raises KafkaError if there is no room for a new member."""
+    most = shard.state.settings.group_consumer_max_size
+    if len(group.members) >= most and member_id not in group.members:
+        raise KafkaError(
+            ErrorCode.GROUP_MAX_SIZE_REACHED,
+            f"The consumer group has reached its maximum capacity of {most} members.",
+        )
+
+
+def _sender(group: ConsumerGroup, body: Any, owned: Owned) -> Member | None:
+    """The member that a request is from, or that it replaces; None for a new one."""
+    joins = body.member_epoch == _JOINING
+    if body.instance_id is None:
+        if joins and body.member_id not in group.members:
+            return None
+        member = known_member(group, body.member_id)
+    elif joins:
+        owner = group.members.get(group.static_members.get(body.instance_id, ""))
+        if owner is None:
+            return group.members.get(body.member_id)
+        if owner.current.epoch != AWAY and not owner.is_classic:
+            raise KafkaError(
+                ErrorCode.UNRELEASED_INSTANCE_ID,
+                f"Static member {body.member_id} with instance id {body.instance_id} cannot join the group "
+                f"because the instance id is owned by {owner.member_id} member.",
+            )
+        return owner
+    else:
+        member = known_static_member(group, body.instance_id, body.member_id)
+    _check_epoch(member, body.member_epoch, owned)
+    return member
+
+
+def known_member(group: ConsumerGroup, member_id: str) -> Member:
+    """The member of this id. Raises KafkaError."""
+    member = group.members.get(member_id)
+    if member is None:
+        text = f"Member {member_id} is not a member of group {group.group_id}."
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, text)
+    return member
+
+
+def known_static_member(group: ConsumerGroup, instance_id: str, member_id: str) -> Member:
+    """The member of this id and instance id. Raises KafkaError."""
+    owner = group.members.get(group.static_members.get(instance_id, ""))
+    if owner is None:
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+    if owner.member_id != member_id:
+        raise KafkaError(
+            ErrorCode.FENCED_INSTANCE_ID,
+            f"Static member {member_id} with instance id {instance_id} was fenced by member "
+            f"{owner.member_id}.",
+        )
+    return owner
+
+
+def _check_epoch(member: Member, epoch: int, owned: Owned) -> None:
+    current = member.current
+    if epoch in (current.epoch, _JOINING):
+        return
+    if epoch < current.epoch and epoch == current.previous_epoch and _is_part(owned, current):
+        return  # the answer with the new one was lost
+    how = "greater" if epoch > current.epoch else "smaller"
+    raise KafkaError(
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        f"The consumer group member has a {how} member epoch ({epoch}) than the one known by the group "
+        f"coordinator ({current.epoch}). The member must abandon all its partitions and rejoin.",
+    )
+
+
+def _is_part(owned: Owned, current: CurrentAssignment) -> bool:
+    return owned is not None and all(
+        number in current.assigned.get(topic_id, ())
+        for topic_id, numbers in owned.items()
+        for number in numbers
+    )
+
+
+def _subscribe(
+    changes: Changes, known: Member | None, member_id: str, request: Request
+) -> tuple[Cause | None, bool]:
+    """Take in what a member says of itself. Gives the cause of a new epoch, None for none, and whether the
+    member reads other topics; a regular expression that is not resolved yet is no cause.
+    """
+    group, body, context = changes.group, request.body, request.context
+    if known is not None and (
+        known.member_id != member_id or (body.member_epoch == _JOINING and known.current.epoch == AWAY)
+    ):
+        replace_member(changes, known, member_id)
+        known = group.members[member_id]
+    old = MemberMetadata(None, None, "", "", (), "", -1) if known is None else known.metadata
+    names, regex = body.subscribed_topic_names, body.subscribed_topic_regex
+    metadata = MemberMetadata(
+        old.instance_id if body.instance_id is None else body.instance_id,
+        old.rack_id if body.rack_id is None else body.rack_id,
+        context.client_id,
+        context.client_host,
+        old.topics if names is None else tuple(sorted(set(names))),
+        old.regex if regex is None else regex,
+        old.rebalance_timeout_ms if body.rebalance_timeout_ms == -1 else body.rebalance_timeout_ms,
+        old.assignor if body.server_assignor is None else body.server_assignor,
+    )
+    if known is None or metadata != old:
+        changes.set_member(member_id, metadata)
+    member = group.members[member_id]
+    cause = joined_cause(changes, member, is_new=known is None)
+    if metadata.regex != old.regex:
+        changes.drop_unused_regex(old.regex)
+    changed = metadata.topics != old.topics or metadata.regex != old.regex
+    if metadata.topics == old.topics and (metadata.regex == old.regex or metadata.regex not in group.regexes):
+        return None, changed
+    return cause, changed
+
+
+def joined_cause(changes: Changes, member: Member, *, is_new: bool) -> Cause:
+    """The cause that a member joined, which is told, or that it changed its subscription."""
+    if not is_new:
+        text = f"{member.name} changed its subscription"
+        return member.cause(CauseKind.CHANGED_SUBSCRIPTION, text)
+    cause = member.cause(CauseKind.JOIN, f"{member.name} joined")
+    changes.shard.tell(cause.event(MemberJoined, changes.group.group_id, changes.group.epoch))
+    return cause
+
+
+def replace_member(changes: Changes, old: Member, member_id: str, epoch: int = 0) -> None:
+    """A static member comes back under this id: it has what the old one had, and is to have the same."""
+    group = changes.group
+    target, current, metadata = group.targets.get(old.member_id, {}), old.current, old.metadata
+    changes.drop(old)
+    changes.set_member(member_id, metadata)
+    changes.put(GroupRecordType.TARGET, member_id, TargetAssignment(target))
+    member = group.members[member_id]
+    changes.set_current(member, CurrentAssignment(epoch, epoch, NEW_MEMBER.state, current.assigned, {}))
+    cause = member.cause(CauseKind.JOIN, f"rejoin of {member.name}")
+    changes.shard.tell(cause.event(MemberReplaced, group.group_id, group.epoch, old_member=old.member_id))
+
+
+def topic_ids(group: ConsumerGroup, member: Member) -> set[UUID]:
+    """The topics that a member reads and that exist."""
+    ids = (group.topics.id_of_topic(name) for name in group.topics_of(member))
+    return {topic_id for topic_id in ids if topic_id is not None}
+
+
+def _owned(body: Any) -> Owned:
+    if body.topic_partitions is None:
+        return None
+    owned: dict[UUID, list[int]] = {}
+    for topic in body.topic_partitions:
+        owned.setdefault(topic.topic_id, []).extend(topic.partitions)
+    return owned
+
+
+def _is_full(body: Any) -> bool:
+    """Return whether a member tells everything, as one does that does not trust what it knows."""
+    return (
+        body.rebalance_timeout_ms != -1
+        and (body.subscribed_topic_names is not None or body.subscribed_topic_regex is not None)
+        and body.topic_partitions is not None
+    )
+
+
+def _numbers(current: CurrentAssignment) -> Mapping[UUID, frozenset[int]]:
+    return {topic_id: frozenset(numbers) for topic_id, numbers in current.assigned.items()}
+
+
+def _told(current: CurrentAssignment) -> Assignment:
+    return Assignment(
+        [TopicPartitions(topic_id, tuple(numbers)) for topic_id, numbers in current.assigned.items()]
+    )
+
+
+def chosen_id(shard: GroupShard) -> str:
+    """A member id of the coordinator's, as long as Kafka's."""
+    digest = hashlib.blake2b(shard.state.new_id().encode(), digest_size=16).digest()
+    return base64.urlsafe_b64encode(digest).decode().rstrip("=")
+
+
+def _of_timer(shard: GroupShard, key: TimerKey) -> tuple[ConsumerGroup, Member]:
+    group = live(shard, key[1])
+    assert group is not None, "timers of a group stop when it goes"
+    return group, group.members[key[2]]
+
+
+def _tell_refused(shard: GroupShard, request: Request, error: KafkaError) -> None:
+    body = request.body
+    if not body.group_id:
+        return
+    group = find(shard, body.group_id)
+    epoch = -1 if group is None else group.epoch
+    cause = sender(request, quoted(error.message or ""), body.member_id, body.instance_id)
+    if error.code in _FENCED:
+        api = ApiKey(request.api_key).name
+        shard.tell(cause.event(MemberFenced, body.group_id, epoch, error_code=error.code, api=api))
+    else:
+        shard.tell(cause.event(JoinRefused, body.group_id, epoch, error_code=error.code))

@@ -1,0 +1,181 @@
+"""Groups with members turn from one protocol to the other while they work (KIP-848).
+
+A consumer that joins a classic group makes it a consumer group: its members stay, at an epoch that is their
+generation, with what they have. When the last consumer leaves, those that speak the classic protocol are a
+classic group again, which rebalances.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from ...offsets_topic import (
+    ClassicMetadata,
+    ConsumerGroupRecord,
+    CurrentAssignment,
+    GroupDeleted,
+    GroupEpoch,
+    GroupRecordType,
+    GroupStored,
+    MemberMetadata,
+    StoredMember,
+    TargetAssignment,
+    TargetEpoch,
+)
+from ...protocol import ErrorCode, KafkaError, MalformedMessageError, decode_assignment, decode_subscription
+from ...protocol.messages.sync_group import SyncGroupResponse
+from ..classic import group as classic_groups
+from ..classic.group import ClassicGroup
+from ..classic.members import answer_join_error, answer_sync
+from ..classic.members import restart_session as restart_classic_session
+from ..classic.rebalance import prepare
+from ..events import Cause
+from ..groups import CONSUMER, GroupShard, forget
+from .changes import Changes, restart_session, start_over
+from .group import ConsumerGroup, Member, assignment_bytes, common_protocol
+
+_TYPES = GroupRecordType
+_UPGRADES, _DOWNGRADES = ("bidirectional", "upgrade"), ("bidirectional", "downgrade")
+
+
+def upgraded(shard: GroupShard, group: ClassicGroup, now_ms: int) -> Changes:
+    """A consumer group with the members of a classic one, not in the shard yet. Raises KafkaError."""
+    settings = shard.state.settings
+    if settings.group_consumer_migration_policy not in _UPGRADES:
+        raise _refused(group, "online upgrade is disabled.")
+    if group.protocol_type != CONSUMER:
+        raise _refused(group, "the group does not use the consumer embedded protocol.")
+    if len(group.members) > settings.group_consumer_max_size:
+        raise _refused(group, "the group size exceeds the consumer group maximum size.")
+    changes = Changes(shard, ConsumerGroup(group.group_id, shard.state.topics), now_ms)
+    changes.records.append(GroupDeleted(group.group_id))
+    assigned: dict[str, dict[UUID, dict[int, int]]] = {}
+    for member in group.members.values():
+        protocol = group.protocol_name or next((name for name, _ in member.protocols), "")
+        try:
+            subscription = decode_subscription(member.metadata(protocol))
+            assignment = decode_assignment(member.assignment)
+        except MalformedMessageError:
+            raise _refused(group, "the embedded consumer protocol is malformed.") from None
+        if assignment.user_data:
+            raise _refused(
+                group,
+                "an unsupported custom assignor is in use. Please refer to the documentation or switch to a "
+                "default assignor before re-attempting the upgrade.",
+            )
+        has = assigned[member.member_id] = {}
+        for topic, number in assignment.partitions:
+            topic_id = shard.state.topics.id_of_topic(topic)
+            if topic_id is not None:
+                has.setdefault(topic_id, {})[number] = group.generation
+        changes.set_member(
+            member.member_id,
+            MemberMetadata(
+                member.instance_id,
+                subscription.rack,
+                member.client_id,
+                member.client_host,
+                tuple(sorted(set(subscription.topics))),
+                "",
+                member.rebalance_timeout_ms,
+                None,
+                ClassicMetadata(member.session_timeout_ms, member.protocols),
+            ),
+        )
+    changes.put(_TYPES.EPOCH, "", GroupEpoch(group.generation))
+    for member_id, partitions in assigned.items():
+        target = {topic_id: tuple(sorted(numbers)) for topic_id, numbers in partitions.items()}
+        changes.put(_TYPES.TARGET, member_id, TargetAssignment(target))
+    changes.put(_TYPES.TARGET_EPOCH, "", TargetEpoch(group.generation))
+    for member_id, partitions in assigned.items():
+        current = CurrentAssignment(group.generation, group.generation, 0, partitions, {})
+        changes.put(_TYPES.CURRENT, member_id, current)
+    changes.group.settled_members = len(group.members)
+    return changes
+
+
+def leave_classic(shard: GroupShard, old: ClassicGroup, group: ConsumerGroup, now_ms: int) -> None:
+    """The classic group goes; who is parked in it rejoins."""
+    error = ErrorCode.REBALANCE_IN_PROGRESS
+    for member in old.members.values():
+        answer_join_error(shard, old, member, error, member.member_id)
+        answer_sync(shard, member, SyncGroupResponse(error_code=error))
+    forget(shard, old.group_id)
+    for each in group.members.values():
+        restart_session(shard, group, each, now_ms)
+
+
+def turns_back(shard: GroupShard, group: ConsumerGroup, leaving: list[Member]) -> bool:
+    """Return whether a group is a classic one when these members have gone."""
+    settings = shard.state.settings
+    if settings.group_consumer_migration_policy not in _DOWNGRADES:
+        return False
+    stay = [member for member in group.members.values() if member not in leaving]
+    return bool(stay) and all(member.is_classic for member in stay) and len(stay) <= settings.group_max_size
+
+
+def downgrade(
+    shard: GroupShard, group: ConsumerGroup, leaving: list[Member], cause: Cause, now_ms: int
+) -> int:
+    """The members that stay are a classic group from here on. Gives the ticket that an answer waits for."""
+    group_id = group.group_id
+    forget(shard, group_id)
+    stay = [member for member in group.members.values() if member not in leaving]
+    names = [name for name, _ in (stay[0].metadata.classic or ClassicMetadata(0, ())).protocols]
+    protocol = next((name for name in names if common_protocol([name], group, None)), "")
+    stored = GroupStored(
+        group_id,
+        CONSUMER,
+        group.epoch,
+        protocol,
+        stay[0].member_id,
+        now_ms,
+        tuple(_stored(group, member, protocol) for member in stay),
+    )
+    classic = classic_groups.wake(group_id, stored)
+    for member in stay:
+        if member.metadata.classic is not None:
+            classic.set_protocols(classic.members[member.member_id], member.metadata.classic.protocols)
+    shard.state.groups[group_id] = classic
+    ticket = shard.last_ticket
+
+    def settled(error: ErrorCode, now_ms: int) -> None:
+        if error:
+            start_over(shard, group_id, now_ms)
+
+    shard.append(group_id, (*_tombstones(group), stored), settled)
+    for each in classic.members.values():
+        restart_classic_session(shard, classic, each, now_ms)
+    prepare(shard, classic, cause, now_ms)
+    return ticket
+
+
+def _stored(group: ConsumerGroup, member: Member, protocol: str) -> StoredMember:
+    metadata, classic = member.metadata, member.metadata.classic
+    assert classic is not None, "only classic members stay"
+    return StoredMember(
+        member.member_id,
+        metadata.instance_id,
+        metadata.client_id,
+        metadata.client_host,
+        metadata.rebalance_timeout_ms,
+        classic.session_timeout_ms,
+        dict(classic.protocols).get(protocol, b""),
+        assignment_bytes(group, member, protocol),
+    )
+
+
+def _tombstones(group: ConsumerGroup) -> list[ConsumerGroupRecord]:
+    names = [(kind, member_id) for kind in (_TYPES.CURRENT, _TYPES.TARGET) for member_id in group.members]
+    names += [(_TYPES.TARGET_EPOCH, ""), *((_TYPES.MEMBER, member_id) for member_id in group.members)]
+    names += [
+        (_TYPES.PARTITION_METADATA, ""),
+        (_TYPES.EPOCH, ""),
+        *((_TYPES.REGEX, each) for each in group.regexes),
+    ]
+    return [ConsumerGroupRecord(kind, group.group_id, name) for kind, name in names]
+
+
+def _refused(group: ClassicGroup, why: str) -> KafkaError:
+    text = f"Cannot upgrade classic group {group.group_id} to consumer group because {why}"
+    return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, text)

@@ -1,0 +1,63 @@
+"""Configs of consumer groups: asked for, changed, refused in Kafka's words, and there after a restart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kohort.protocol import ApiKey
+from tests.broker.wire import Wire
+
+GROUP = 32
+SESSION, HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
+
+
+def change(wire: Wire, group: str, name: str, value: str | None, *, only_check: bool = False) -> Any:
+    config = {"name": name, "config_operation": 0 if value is not None else 1, "value": value}
+    resource = {"resource_type": GROUP, "resource_name": group, "configs": [config]}
+    answer = wire.call(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=[resource], validate_only=only_check)
+    return answer.responses[0].error_code, answer.responses[0].error_message
+
+
+def shown(wire: Wire, group: str) -> dict[str, tuple[str, int]]:
+    resource = {"resource_type": GROUP, "resource_name": group, "configuration_keys": None}
+    answer = wire.call(
+        ApiKey.DESCRIBE_CONFIGS,
+        4,
+        resources=[resource],
+        include_synonyms=True,
+        include_documentation=True,
+    )
+    (result,) = answer.results
+    assert result.error_code == 0
+    return {row.name: (row.value, row.config_source) for row in result.configs}
+
+
+def test_a_group_has_the_brokers_until_it_has_its_own(wire: Wire, name: str) -> None:
+    assert shown(wire, name)[SESSION] == ("45000", 5)
+    assert change(wire, name, SESSION, "50000") == (0, None)
+    assert shown(wire, name)[SESSION] == ("50000", 8)
+    assert shown(wire, f"{name}-other")[SESSION] == ("45000", 5)
+    assert change(wire, name, SESSION, "55000", only_check=True) == (0, None)
+    assert change(wire, name, SESSION, None) == (0, None)
+    assert shown(wire, name)[SESSION] == ("45000", 5)
+
+
+@pytest.mark.parametrize(
+    ("config", "value", "message"),
+    [
+        (SESSION, "1", f"{SESSION} must be greater than or equal to group.consumer.min.session.timeout.ms"),
+        (SESSION, "99999", f"{SESSION} must be less than or equal to group.consumer.max.session.timeout.ms"),
+        (SESSION, "x", f"Invalid value x for configuration {SESSION}: Not a number of type INT"),
+        ("x", "1", "Unknown group config name: x"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_kafkas_words(
+    wire: Wire, name: str, config: str, value: str, message: str
+) -> None:
+    assert change(wire, name, config, value) == (40, message)
+
+
+def test_there_are_no_defaults_of_all_groups(wire: Wire) -> None:
+    assert change(wire, "", SESSION, "50000") == (42, "Default group resources are not allowed.")

@@ -1,0 +1,180 @@
+"""A shard with consumer groups, its log in a list, and a clock by hand."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from kohort.coordinator import GroupSettings, Shard
+from kohort.coordinator.consumer.group import ConsumerGroup
+from kohort.coordinator.engine.effects import Append, Reply, Request
+from kohort.coordinator.groups import TopicDirectory
+from kohort.coordinator.shards import OFFSETS_TOPIC, new_groups
+from kohort.offsets_topic import ConsumerGroupRecord, decode, encode
+from kohort.protocol import ApiKey, ErrorCode, RequestContext
+from kohort.statemachine import CONSUMER_GROUP_MOVES
+from tests.messages import request_of
+
+START_MS = 1_000_000
+ALLOWED = {(move.source.value, move.target.value) for move in CONSUMER_GROUP_MOVES}
+
+
+class Answers(list[Any]):
+    """What a request was answered."""
+
+    def set(self, body: Any) -> None:
+        self.append(body)
+
+
+class World:
+    """``topics`` are partitions by name, and may be changed. Answers come when their records are written."""
+
+    def __init__(self, topics: Mapping[str, int] | None = None, **settings: Any) -> None:
+        self.topics = dict(topics or {"t": 4})
+        self.ids = {name: uuid.uuid5(uuid.NAMESPACE_DNS, name) for name in self.topics}
+        self.settings = GroupSettings(**settings)
+        self.now_ms = START_MS
+        self.log: list[Any] = []
+        self.events: list[Any] = []
+        self.configs: dict[str, dict[str, int]] = {}
+        self.failing = False
+        self.states = {"Empty"}
+        self._version = object()
+        self._last_state: dict[str, str] = {}
+        self._count = 0
+        self.shard = self._shard()
+        self.shard.activate(self.now_ms)
+
+    def _shard(self) -> Any:
+        directory = TopicDirectory(
+            self.topics.get,
+            lambda topic_id: next((name for name, known in self.ids.items() if known == topic_id), None),
+            lambda name: self.ids.get(name) if name in self.topics else None,
+            lambda: list(self.topics),
+            lambda: self._version,
+        )
+        groups = new_groups(self.settings, self._new_id, directory, lambda group: self.configs.get(group, {}))
+        return Shard(OFFSETS_TOPIC, groups)
+
+    def _new_id(self) -> str:
+        self._count += 1
+        return f"id-{self._count}"
+
+    def change_topics(self, **topics: int | None) -> None:
+        """Topics come, go (None) or get other partitions."""
+        for name, count in topics.items():
+            if count is None:
+                del self.topics[name]
+            else:
+                self.ids.setdefault(name, uuid.uuid4())
+                self.topics[name] = count
+        self._version = object()
+
+    def restart(self) -> None:
+        """Another shard, from the bytes of the log."""
+        self.shard = self._shard()
+        for offset, record in enumerate(self.log):
+            self.shard.apply((decode(*encode(record)),), offset)
+        self.shard.activate(self.now_ms)
+        self._last_state.clear()
+
+    def advance(self, duration_ms: int) -> None:
+        """Time goes by, timer by timer."""
+        end = self.now_ms + duration_ms
+        while (deadline := self.shard.next_deadline()) is not None and deadline <= end:
+            self.now_ms = max(self.now_ms, deadline)
+            self.shard.advance(self.now_ms)
+            self._carry_out()
+        self.now_ms = end
+
+    def ask(self, key: ApiKey, version: int, body: Any) -> Any:
+        """The answer to a request about one group."""
+        answers = Answers()
+        context = RequestContext("client", "/host")
+        self.shard.handle(Request(key, version, body, context, answers), self.now_ms)
+        self._carry_out()
+        assert len(answers) == 1, "a request is answered once"
+        return answers[0]
+
+    def _carry_out(self) -> None:
+        for effect in self.shard.take_effects():
+            if isinstance(effect, Append):
+                if self.failing:
+                    self.shard.append_failed(effect.ticket, ErrorCode.KAFKA_STORAGE_ERROR, self.now_ms)
+                else:
+                    offset = len(self.log)
+                    self.log += effect.records
+                    self.shard.appended(effect.ticket, offset, self.now_ms)
+            elif isinstance(effect, Reply):
+                effect.handle.set(effect.body)
+            else:
+                self.events.append(effect)
+        if self.shard._effects:
+            self._carry_out()
+        for group in self.shard.state.groups.values():
+            if isinstance(group, ConsumerGroup):
+                before, after = self._last_state.get(group.group_id, "Empty"), group.state_name
+                assert before == after or (before, after) in ALLOWED, (before, after)
+                self._last_state[group.group_id] = after
+                self.states.add(after)
+
+    # --- requests -----------------------------------------------------------------------------------------
+
+    def beat(self, member: str, epoch: int, owned: Any = None, *, group: str = "g", **fields: Any) -> Any:
+        """A heartbeat; ``owned`` are numbers of topic ``t``, or partitions by topic."""
+        if isinstance(owned, Mapping):
+            fields["topic_partitions"] = [(self.ids[name], list(numbers)) for name, numbers in owned.items()]
+        elif owned is not None:
+            fields["topic_partitions"] = [(self.ids["t"], list(owned))] if owned else []
+        version = fields.pop("version", 1)
+        fields = {"subscribed_topic_names": None, "topic_partitions": None, **fields}
+        make = request_of(ApiKey.CONSUMER_GROUP_HEARTBEAT)
+        body = make(group_id=group, member_id=member, member_epoch=epoch, **fields)
+        return self.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, version, body)
+
+    def join(self, member: str, *topics: str, **fields: Any) -> Any:
+        """The first heartbeat; topic ``t`` where none is named."""
+        fields.setdefault("rebalance_timeout_ms", 30_000)
+        names = None if "subscribed_topic_regex" in fields else topics or ("t",)
+        return self.beat(member, 0, (), subscribed_topic_names=names, **fields)
+
+    def live(self, member: str) -> int:
+        """A client that follows its answers: heartbeats until there is nothing new; gives its epoch."""
+        epoch, owned = self.group().members[member].current.epoch, self.has(member)
+        for _ in range(4):
+            answer = self.beat(member, epoch, owned)
+            assert not answer.error_code, answer
+            epoch = answer.member_epoch
+            if answer.assignment is not None:
+                owned = self.told(answer)
+        return int(epoch)
+
+    def told(self, answer: Any) -> dict[str, tuple[int, ...]]:
+        """The assignment of an answer, by topic name."""
+        names = {topic_id: name for name, topic_id in self.ids.items()}
+        return {names[t.topic_id]: tuple(sorted(t.partitions)) for t in answer.assignment.topic_partitions}
+
+    def has(self, member: str) -> dict[str, tuple[int, ...]]:
+        names = {topic_id: name for name, topic_id in self.ids.items()}
+        assigned = self.group().members[member].current.assigned
+        return {names[topic_id]: tuple(sorted(numbers)) for topic_id, numbers in assigned.items()}
+
+    def group(self, group_id: str = "g") -> ConsumerGroup:
+        group = self.shard.state.find(group_id)
+        assert isinstance(group, ConsumerGroup)
+        return group
+
+    def written(self, since: int = 0) -> list[tuple[int, str, bool]]:
+        """Type, name and whether it is a tombstone of each record of a consumer group."""
+        records: Iterable[Any] = self.log[since:]
+        return [
+            (int(record.type), record.name, record.value is None)
+            for record in records
+            if isinstance(record, ConsumerGroupRecord)
+        ]
+
+
+def partitions(has: Iterable[Mapping[str, Sequence[int]]]) -> list[tuple[str, int]]:
+    """All partitions that members have, in order."""
+    return sorted((name, number) for one in has for name, numbers in one.items() for number in numbers)

@@ -1,0 +1,299 @@
+"""Groups with members turn from one protocol to the other, and members of both share a group.
+
+Covers: coordinator/consumer/classic_members.py.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kohort.coordinator.classic.group import ClassicGroup
+from kohort.coordinator.engine.effects import Request
+from kohort.offsets_topic import GroupDeleted, GroupStored
+from kohort.protocol import (
+    ApiKey,
+    ErrorCode,
+    RequestContext,
+    Subscription,
+    TopicPartition,
+    decode_assignment,
+    encode_assignment,
+    encode_subscription,
+)
+from tests.coordinator.consumer.group_world import Answers, World, partitions
+from tests.messages import request_of
+
+INTERVAL_MS, SESSION_MS, REBALANCE_MS = 1_000, 10_000, 30_000
+
+
+class Classic:
+    """A member that speaks the classic protocol."""
+
+    def __init__(self, world: World, member_id: str = "", instance: str | None = None) -> None:
+        self.world, self.id, self.instance = world, member_id, instance
+        self.generation = -1
+        self.owned: tuple[TopicPartition, ...] = ()
+
+    def send(self, key: ApiKey, version: int, **fields: Any) -> Answers:
+        answers = Answers()
+        body = request_of(key)(group_id="g", **fields)
+        request = Request(key, version, body, RequestContext("client", "/host"), answers)
+        self.world.shard.handle(request, self.world.now_ms)
+        self.world._carry_out()
+        return answers
+
+    def send_join(
+        self, topics: tuple[str, ...] = ("t",), protocol: str = "range", type_: str = "consumer"
+    ) -> Answers:
+        metadata = encode_subscription(Subscription(topics, owned=tuple(self.owned)), version=1)
+        return self.send(
+            ApiKey.JOIN_GROUP,
+            9,
+            session_timeout_ms=SESSION_MS,
+            rebalance_timeout_ms=REBALANCE_MS,
+            member_id=self.id,
+            group_instance_id=self.instance,
+            protocol_type=type_,
+            protocols=[(protocol, metadata)],
+            reason=None,
+        )
+
+    def join(self, **fields: Any) -> Any:
+        (answer,) = self.send_join(**fields)
+        if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+            self.id = answer.member_id
+            (answer,) = self.send_join(**fields)
+        self.learn(answer)
+        return answer
+
+    def learn(self, answer: Any) -> None:
+        if not answer.error_code:
+            self.id, self.generation = answer.member_id, answer.generation_id
+
+    def sync(self, assignments: Any = ()) -> Any:
+        (answer,) = self.send(
+            ApiKey.SYNC_GROUP,
+            5,
+            generation_id=self.generation,
+            member_id=self.id,
+            group_instance_id=self.instance,
+            protocol_type="consumer",
+            protocol_name="range",
+            assignments=assignments,
+        )
+        if not answer.error_code:
+            self.owned = decode_assignment(answer.assignment).partitions
+        return answer
+
+    def beat(self) -> ErrorCode:
+        (answer,) = self.send(
+            ApiKey.HEARTBEAT,
+            4,
+            generation_id=self.generation,
+            member_id=self.id,
+            group_instance_id=self.instance,
+        )
+        return ErrorCode(answer.error_code)
+
+    def leave(self) -> int:
+        leaving = [SimpleNamespace(member_id=self.id, group_instance_id=None, reason="done")]
+        (answer,) = self.send(ApiKey.LEAVE_GROUP, 5, members=leaving)
+        return int(answer.members[0].error_code)
+
+    def live(self) -> None:
+        """Does what a client does until there is nothing to do."""
+        for _ in range(4):
+            if self.beat() == ErrorCode.REBALANCE_IN_PROGRESS:
+                assert self.join().error_code == 0
+                assert self.sync().error_code == 0
+
+
+def mixed() -> tuple[World, Classic]:
+    """A consumer, and a classic member that has joined after it."""
+    world = World({"t": 6}, group_initial_rebalance_delay_ms=0)
+    world.join("m")
+    world.advance(INTERVAL_MS)
+    classic = Classic(world)
+    assert classic.join().generation_id == 3
+    assert classic.sync().error_code == 0
+    for _ in range(2):
+        world.live("m")
+        classic.live()
+    return world, classic
+
+
+def test_a_classic_member_shares_the_partitions() -> None:
+    world, classic = mixed()
+    assert len(classic.owned) == 3
+    mine = [tuple(each) for each in classic.owned]
+    assert sorted([*partitions([world.has("m")]), *mine]) == [("t", number) for number in range(6)]
+    assert classic.beat() == ErrorCode.NONE
+
+
+def test_it_is_told_to_rejoin_and_gives_up_before_others_get_what_it_had() -> None:
+    world, classic = mixed()
+    world.advance(INTERVAL_MS)
+    world.join("n")
+    assert classic.beat() == ErrorCode.REBALANCE_IN_PROGRESS
+    before = classic.generation
+    classic.join()
+    assert classic.generation == before
+    assert len(decode_assignment(classic.sync().assignment).partitions) == 2
+    assert classic.beat() == ErrorCode.REBALANCE_IN_PROGRESS
+    classic.join()
+    assert classic.generation == 4
+
+
+def test_one_that_does_not_rejoin_in_time_is_removed() -> None:
+    world, classic = mixed()
+    world.advance(INTERVAL_MS)
+    world.join("n")
+    for _ in range(7):
+        classic.beat()
+        world.live("m")
+        world.advance(REBALANCE_MS // 6)
+    assert classic.beat() == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_one_that_falls_silent_is_removed_by_its_own_session() -> None:
+    world, classic = mixed()
+    world.advance(SESSION_MS)
+    assert classic.beat() == ErrorCode.UNKNOWN_MEMBER_ID
+    assert list(world.group().members) == ["m"]
+
+
+@pytest.mark.parametrize("fields", [{"type_": "connect"}, {"protocol": "other"}])
+def test_what_does_not_fit_the_other_classic_members_is_refused(fields: dict[str, str]) -> None:
+    world, _ = mixed()
+    assert Classic(world).join(**fields).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+def test_requests_of_an_older_generation_and_of_strangers_are_refused() -> None:
+    _, classic = mixed()
+    classic.generation -= 1
+    assert classic.beat() == ErrorCode.ILLEGAL_GENERATION
+    assert classic.sync().error_code == ErrorCode.ILLEGAL_GENERATION
+    classic.id = "m"
+    assert classic.beat() == ErrorCode.UNKNOWN_MEMBER_ID
+    assert classic.leave() == 0
+
+
+def test_when_the_last_consumer_leaves_it_is_a_classic_group_again() -> None:
+    world, classic = mixed()
+    before = len(world.log)
+    world.beat("m", -1)
+    assert [kind for kind, *_ in world.written(before)] == [8, 8, 7, 7, 6, 5, 5, 4, 3]
+    assert isinstance(world.log[-1], GroupStored)
+    assert world.log[-1].generation == 3
+    assert isinstance(world.shard.state.find("g"), ClassicGroup)
+    assert classic.beat() == ErrorCode.REBALANCE_IN_PROGRESS
+    assert classic.join().generation_id == 4
+    world.restart()
+    assert isinstance(world.shard.state.find("g"), ClassicGroup)
+
+
+def test_the_same_when_its_session_is_over() -> None:
+    world, classic = mixed()
+    for _ in range(9):
+        world.advance(SESSION_MS // 2)
+        classic.beat()
+    assert isinstance(world.shard.state.find("g"), ClassicGroup)
+
+
+def test_where_groups_may_not_turn_back_it_stays_a_consumer_group() -> None:
+    world, classic = mixed()
+    world.settings.group_consumer_migration_policy = "upgrade"
+    world.beat("m", -1)
+    assert classic.beat() == ErrorCode.NONE
+    world.advance(INTERVAL_MS)
+    classic.join()
+    classic.sync()
+    assert len(classic.owned) == 6
+
+
+def classic_group(**settings: Any) -> tuple[World, Classic]:
+    """A classic group with one member that has everything."""
+    world = World(group_initial_rebalance_delay_ms=0, **settings)
+    classic = Classic(world)
+    (asked,) = classic.send_join()
+    classic.id = asked.member_id
+    answers = classic.send_join()
+    world.advance(1)
+    classic.learn(answers[0])
+    everything = encode_assignment([TopicPartition("t", number) for number in range(4)])
+    assert classic.sync([(classic.id, everything)]).error_code == 0
+    return world, classic
+
+
+def test_a_consumer_makes_a_classic_group_a_consumer_group_with_all_that_its_members_have() -> None:
+    world, classic = classic_group()
+    before = len(world.log)
+    answer = world.join("m")
+    assert (answer.error_code, answer.member_epoch) == (0, 2)
+    assert isinstance(world.log[before], GroupDeleted)
+    kinds = [(kind, name == "m") for kind, name, _ in world.written(before)]
+    upgraded = [(5, False), (3, False), (7, False), (6, False), (8, False)]
+    joined = [(5, True), (3, False), (7, False), (7, True), (6, False), (8, True)]
+    assert sorted(kinds[:5]) == sorted(upgraded)
+    assert sorted(kinds[5:]) == sorted(joined)
+    assert classic.beat() == ErrorCode.REBALANCE_IN_PROGRESS
+    classic.live()
+    world.live("m")
+    assert len(classic.owned) == len(world.has("m")["t"]) == 2
+
+
+def test_who_is_parked_in_the_classic_group_rejoins() -> None:
+    world, _ = classic_group()
+    (asked,) = Classic(world).send_join()
+    parked = Classic(world, asked.member_id).send_join()
+    assert not parked
+    world.join("m")
+    assert [answer.error_code for answer in parked] == [ErrorCode.REBALANCE_IN_PROGRESS]
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"group_consumer_migration_policy": "disabled"}, "online upgrade is disabled."),
+        ({"group_consumer_migration_policy": "downgrade"}, "online upgrade is disabled."),
+    ],
+)
+def test_what_may_not_turn_is_refused_with_the_reason(settings: dict[str, Any], why: str) -> None:
+    world, classic = classic_group(**settings)
+    answer = world.join("m")
+    told = f"Cannot upgrade classic group g to consumer group because {why}"
+    assert (answer.error_code, answer.error_message) == (ErrorCode.GROUP_ID_NOT_FOUND, told)
+    assert classic.beat() == ErrorCode.NONE
+
+
+def test_user_data_of_an_assignor_is_not_thrown_away() -> None:
+    world, classic = classic_group()
+    group = world.shard.state.groups["g"]
+    group.members[classic.id].assignment = encode_assignment([], b"mine")
+    assert "an unsupported custom assignor is in use" in world.join("m").error_message
+
+
+def test_a_classic_group_without_members_is_replaced() -> None:
+    world, classic = classic_group()
+    classic.leave()
+    world.advance(1)
+    assert world.join("m").member_epoch == 2
+
+
+def test_a_consumer_group_without_members_is_replaced_by_a_classic_one() -> None:
+    world = World(group_initial_rebalance_delay_ms=0)
+    world.join("m")
+    world.beat("m", -1)
+    before = len(world.log)
+    classic = Classic(world)
+    (asked,) = classic.send_join()
+    classic.id = asked.member_id
+    answers = classic.send_join()
+    world.advance(1)
+    assert answers[0].generation_id == 1
+    assert world.written(before) == [(6, "", True), (4, "", True), (3, "", True)]
+    world.restart()
+    assert isinstance(world.shard.state.find("g"), ClassicGroup)

@@ -1,0 +1,111 @@
+"""Regular expressions of members: refused in Kafka's words, resolved beside the request, looked up anew."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import pytest
+
+from kohort.coordinator.consumer import regex
+from kohort.coordinator.consumer.regex import RESOLUTION_PAUSE_MS
+from kohort.protocol import ErrorCode
+from tests.coordinator.consumer.group_world import World
+
+INTERVAL_MS = 1_000
+
+
+@pytest.fixture
+def world() -> World:
+    pytest.importorskip("re2")
+    return World({"orders-1": 2, "orders-2": 1, "other": 3})
+
+
+def test_the_join_has_nothing_and_the_next_heartbeat_everything(world: World) -> None:
+    answer = world.join("m", subscribed_topic_regex="orders-.*")
+    assert (answer.member_epoch, world.told(answer)) == (1, {})
+    world.advance(INTERVAL_MS)
+    answer = world.beat("m", 1)
+    assert (answer.member_epoch, world.told(answer)) == (2, {"orders-1": (0, 1), "orders-2": (0,)})
+    assert [kind for kind, *_ in world.written()] == [5, 3, 6, 8, 16, 3, 7, 6, 8]
+
+
+def test_the_whole_name_has_to_match(world: World) -> None:
+    world.join("m", subscribed_topic_regex="orders")
+    world.advance(INTERVAL_MS)
+    world.beat("m", 1)
+    assert world.has("m") == {}
+
+
+def test_one_that_the_group_has_resolved_counts_in_the_join(world: World) -> None:
+    world.join("m", subscribed_topic_regex="orders-.*")
+    world.advance(INTERVAL_MS)
+    world.beat("m", 1)
+    world.advance(INTERVAL_MS)
+    assert world.join("n", subscribed_topic_regex="orders-.*").member_epoch == 3
+
+
+def test_new_topics_are_found_but_not_within_ten_seconds(world: World) -> None:
+    world.join("m", subscribed_topic_regex="orders-.*")
+    world.advance(INTERVAL_MS)
+    world.live("m")
+    world.change_topics(**{"orders-3": 1})
+    world.advance(INTERVAL_MS)
+    world.live("m")
+    assert "orders-3" not in world.has("m")
+    world.advance(RESOLUTION_PAUSE_MS)
+    world.live("m")
+    world.advance(INTERVAL_MS)
+    world.live("m")
+    assert world.has("m")["orders-3"] == (0,)
+
+
+def test_what_it_stands_for_goes_with_its_last_member(world: World) -> None:
+    world.join("m", subscribed_topic_regex="orders-.*")
+    world.advance(INTERVAL_MS)
+    before = len(world.log)
+    world.beat("m", -1)
+    assert world.written(before)[3] == (16, "orders-.*", True)
+
+
+def test_another_one_takes_everything_away_first(world: World) -> None:
+    world.join("m", subscribed_topic_regex="orders-.*")
+    world.advance(INTERVAL_MS)
+    world.live("m")
+    assert world.told(world.beat("m", 2, subscribed_topic_regex="other")) == {}
+
+
+@pytest.mark.parametrize(
+    ("expression", "why"),
+    [
+        ("[", "missing closing ]"),
+        ("(", "missing closing )"),
+        ("*", "missing argument to repetition operator"),
+        ("a**", "invalid nested repetition operator"),
+        ("a(?=b)", "invalid or unsupported Perl syntax"),
+        ("\\y", "invalid escape sequence"),
+        ("\\", "trailing backslash at end of expression"),
+        ("a{1001}", "invalid repeat count"),
+    ],
+)
+def test_one_that_cannot_be_read_is_refused_in_kafkas_words(world: World, expression: str, why: str) -> None:
+    answer = world.join("m", subscribed_topic_regex=expression)
+    told = f"SubscribedTopicRegex `{expression}` is not a valid regular expression: {why}."
+    assert (answer.error_code, answer.error_message) == (ErrorCode.INVALID_REGULAR_EXPRESSION, told)
+    assert not world.shard.state.knows("g")
+
+
+def test_without_re2_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    really_import = builtins.__import__
+
+    def without(name: str, *arguments: Any, **named: Any) -> Any:
+        if name == "re2":
+            raise ImportError(name)
+        return really_import(name, *arguments, **named)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    regex._compiled.cache_clear()
+    answer = World().join("m", subscribed_topic_regex="t.*")
+    regex._compiled.cache_clear()
+    assert answer.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert "install google-re2 (kohort[regex])" in answer.error_message
