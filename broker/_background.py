@@ -19,10 +19,7 @@ _SHORTEST_S = 0.05
 
 
 class Background:
-    """Two loops over the partitions, and the log cleaner.
-
-    A partition whose disk fails is logged and tried again next time.
-    """
+    """Two loops over the partitions, and the log cleaner. A partition whose disk fails is tried again."""
 
     def __init__(self, topics: Topics, settings: BrokerSettings, now_ms: Callable[[], int]) -> None:
         self._topics = topics

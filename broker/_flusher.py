@@ -106,5 +106,5 @@ class Flusher:
 
 
 def deleted(name: str) -> KafkaError:
-    """The error for whoever waits for a flush of a partition that is deleted."""
+    """The error of those who wait for a flush of a partition that is deleted."""
     return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name} was deleted")

@@ -54,9 +54,7 @@ class LiveSettings:
             self._apply()
 
     async def set(self, *, for_all: bool, values: Values) -> None:
-        """Let these be all that is set: on disk, then in force. Raises OSError, and SettingsError for values
-        that do not go together; nothing is changed then.
-        """
+        """Let ``values`` be all that is set, durably. Raises OSError, SettingsError; nothing changes then."""
         before = self.of_broker, self.of_all
         if for_all:
             self.of_all = values

@@ -25,9 +25,7 @@ log = logging.getLogger("kohort.broker")
 
 
 class LocalLogs:
-    """Partitions by topic and number; ``Files`` of them. ``on_damage`` is told of one that cannot be
-    served.
-    """
+    """Partitions by topic and number, and their ``Files``. ``on_damage`` is told which cannot be served."""
 
     def __init__(
         self,
@@ -180,9 +178,7 @@ class LocalLogs:
         return left
 
     def settle(self) -> Collection[UUID] | None:
-        """Make the new names of deleted partitions durable. Returns the topics of which some have none yet,
-        None if the disk fails.
-        """
+        """Make the new names of deleted partitions durable; topics that lack some, None if the disk fails."""
         try:
             self._folder.sync()
         except OSError as error:

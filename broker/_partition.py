@@ -241,9 +241,7 @@ class Partition:
         return None if log is None else log.producers.get(producer_id)
 
     def open(self) -> PartitionLog | None:
-        """The files, None if there are none or they are damaged. Raises KafkaError if no file can be opened
-        now.
-        """
+        """The files, None if there are none or they are damaged. Raises KafkaError if none can be opened."""
         if self._unopened and self.damage is None:
             try:
                 self.log = self._opened()
@@ -386,9 +384,7 @@ class Partition:
         at_least_one: bool = True,
         range_bytes: int | None = None,
     ) -> ReadInfo:
-        """As PartitionLog.read; raises KafkaError OFFSET_OUT_OF_RANGE, and CORRUPT_MESSAGE for a batch that
-        is damaged.
-        """
+        """See PartitionLog.read. Raises KafkaError: OFFSET_OUT_OF_RANGE, CORRUPT_MESSAGE."""
         self.check_usable()
         if self.log is not None:
             try:

@@ -38,10 +38,7 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 def settle_collector() -> None:
-    """Never look through what is loaded now again, and look through new objects less often.
-
-    For a process that is a broker and nothing else.
-    """
+    """Exempt what is loaded from collection, and look at new objects less often; for a process of its own."""
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS, YOUNG_LOOKS, 25)
 

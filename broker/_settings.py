@@ -178,10 +178,7 @@ class BrokerSettings(SecuritySettings):
 
 
 def broker_settings(given: Mapping[str, Any] | BrokerSettings) -> BrokerSettings:
-    """Check the settings that a user gave; those that mean something to Apache Kafka alone are left out.
-
-    Raises SettingsError.
-    """
+    """Check the settings that a user gave, without those that mean nothing here. Raises SettingsError."""
     if isinstance(given, BrokerSettings):
         return given
     own, of_listeners = take_listener_settings(meaningful(given))

@@ -118,9 +118,7 @@ class Topics:
         return None if found is None else found.name
 
     def with_epochs(self, topic: TopicImage) -> TopicImage:
-        """The topic with all leader epochs: the first time they are read from the partitions' files. Raises
-        KafkaError if no file can be opened now.
-        """
+        """The topic with all leader epochs. Raises KafkaError if a file with one cannot be opened."""
         if all(state.leader_epoch != UNKNOWN_EPOCH for state in topic.partitions):
             return topic
         epochs = [self.logs.partition(topic.name, n).leader_epoch for n in range(len(topic.partitions))]
@@ -236,9 +234,7 @@ class Topics:
             self._add(dict(records[start : start + _ADDED_AT_ONCE]))
 
     async def alter(self, changes: Mapping[TopicImage, dict[str, Any]]) -> None:
-        """Let these be all that is set for topics: durable, then in force. Raises KafkaError
-        KAFKA_STORAGE_ERROR; nothing is changed then.
-        """
+        """Replace the configs of topics, durably. Raises KafkaError; nothing is changed then."""
         await self._change(self._puts({each: {"configs": configs} for each, configs in changes.items()}))
         self.image = self.image.changed(
             [self._now(each).having(configs=configs) for each, configs in changes.items()]
@@ -252,9 +248,7 @@ class Topics:
             self.logs.reconfigure(each.name, self._config(each.configs))
 
     async def add_partitions(self, counts: Mapping[TopicImage, int]) -> None:
-        """Let topics have so many partitions, more than they have. Raises KafkaError KAFKA_STORAGE_ERROR;
-        none is added then.
-        """
+        """Let topics have so many partitions. Raises KafkaError KAFKA_STORAGE_ERROR; none is added then."""
         await self._change(self._puts({each: {"partitions": count} for each, count in counts.items()}))
         grown = []
         for each, count in counts.items():
@@ -264,10 +258,7 @@ class Topics:
         self.image = self.image.changed(grown)
 
     async def delete(self, topics: Collection[TopicImage]) -> None:
-        """Delete topics; waiting Fetch requests are woken and find them gone. ``clear`` removes the files.
-
-        Raises KafkaError KAFKA_STORAGE_ERROR; none is deleted then.
-        """
+        """Delete topics; ``clear`` removes their files. Raises KafkaError; none is deleted then."""
         changes: list[Change] = []
         for each in topics:
             changes += [Delete(topic_path(each.name)), Create(deleted_topic_path(each.id), each.name)]
@@ -339,7 +330,7 @@ class Topics:
         return found
 
     def _first_configs(self, name: str) -> dict[str, Any]:
-        """Return the first configs of a topic that came without any: those of the coordinators are compacted,
+        """The first configs of a topic that came without any: those of the coordinators are compacted,
         not deleted by age.
         """
         sizes = {

@@ -288,11 +288,13 @@ class AsyncGroupConsumer:
         if max_rows < 1:
             raise ValueError(f"max_rows is {max_rows}: ask for 1 or more")
         ready: deque[pa.RecordBatch] = deque()
+
+        def taken(parts: Parts) -> list[pa.RecordBatch]:
+            return parts.delivery.take_chunk(lambda chunk: arrow.batches_of(chunk, include_headers, max_rows))
+
         while not self._closed:
             if not ready:
-                ready.extend(
-                    await self._poll(lambda parts: _take_arrow(arrow, parts, include_headers, max_rows), None)
-                )
+                ready.extend(await self._poll(taken, None))
                 continue
             batch = ready.popleft()
             if arrow.covered(batch).session_id in self._running().tracker.sessions:
@@ -575,15 +577,6 @@ class AsyncGroupConsumer:
         if not task.cancelled() and (error := task.exception()) is not None:
             assert isinstance(error, Exception), "others are not kept in tasks"
             self._fail(error)
-
-
-def _take_arrow(
-    arrow: ModuleType, parts: Parts, include_headers: bool, max_rows: int
-) -> list[pa.RecordBatch]:
-    taken: list[pa.RecordBatch] = parts.delivery.take_chunk(
-        lambda chunk: arrow.batches_of(chunk, include_headers, max_rows)
-    )
-    return taken
 
 
 def _prepared() -> ModuleType:

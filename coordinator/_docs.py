@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from inspect import getdoc
-from typing import Final, get_type_hints
+from typing import get_type_hints
 
 from ..protocol import APIS, ApiKey, ErrorCode
 from . import events
@@ -33,7 +33,7 @@ def unready_table() -> str:
         "| request | " + " | ".join(unready.value for unready in Unready) + " |",
         "| --- " * (1 + len(Unready)) + "|",
     ]
-    for key in _SERVED:
+    for key in OFFSETS_TOPIC.apis:
         cells = (_told(key, unready) for unready in Unready)
         lines.append(f"| {APIS[key].name} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
@@ -43,24 +43,6 @@ def append_errors_table() -> str:
     lines = ["| the log says | the client is told |", "| --- | --- |"]
     lines += [f"| {ErrorCode(log).name} | {int(told)} {told.name} |" for log, told in APPEND_ERRORS.items()]
     return "\n".join(lines) + "\n"
-
-
-#: In the order in which a client meets them.
-_SERVED: Final = (
-    ApiKey.JOIN_GROUP,
-    ApiKey.SYNC_GROUP,
-    ApiKey.HEARTBEAT,
-    ApiKey.LEAVE_GROUP,
-    ApiKey.OFFSET_COMMIT,
-    ApiKey.TXN_OFFSET_COMMIT,
-    ApiKey.OFFSET_FETCH,
-    ApiKey.OFFSET_DELETE,
-    ApiKey.DESCRIBE_GROUPS,
-    ApiKey.CONSUMER_GROUP_HEARTBEAT,
-    ApiKey.CONSUMER_GROUP_DESCRIBE,
-    ApiKey.LIST_GROUPS,
-    ApiKey.DELETE_GROUPS,
-)
 
 
 def _told(api_key: int, unready: Unready) -> str:

@@ -24,10 +24,7 @@ _FIRST = (ApiKey.API_VERSIONS, ApiKey.METADATA, ApiKey.FIND_COORDINATOR)
 
 @cache
 def served_apis() -> Mapping[int, ServedApi]:
-    """Every API by number, in the order of the numbers.
-
-    Imports their files at the first call: a broker listens before it knows them.
-    """
+    """Every API by number, in order. Imports their files at the first call: a broker listens before that."""
     files = (module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
     found: list[ServedApi] = [import_module(f".{name}", __name__).API for name in files]
     return {int(api.key): api for api in sorted(found, key=lambda api: api.key)}

@@ -23,10 +23,7 @@ def authorizer_of(node: Node) -> Authorizer:
 
 
 def _number(kind: type[NumberT], value: int) -> NumberT:
-    """A number of the wire. One that is not known here is UNKNOWN; who sends UNKNOWN itself is no client.
-
-    Raises MalformedMessageError.
-    """
+    """A number on the wire; UNKNOWN for one not known here. Raises MalformedMessageError for UNKNOWN."""
     if value == 0:
         raise MalformedMessageError(f"{kind.__name__} is UNKNOWN (0)")
     try:
@@ -41,10 +38,7 @@ def is_known(wanted: AclFilter) -> bool:
 
 
 def typed(item: Any) -> tuple[Any, ...]:
-    """The fields of a rule or filter on the wire, which are those of ``Acl`` and of ``AclFilter`` in order.
-
-    Raises MalformedMessageError.
-    """
+    """The fields of a rule or filter on the wire, in the order of ``Acl``. Raises MalformedMessageError."""
     resource, name, pattern, principal, host, operation, permission = item
     return (
         _number(ResourceType, resource),

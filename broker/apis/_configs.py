@@ -145,9 +145,7 @@ async def alter(node: Node, request: Request, changed: Changed) -> Any:
 
 
 def _topic_configs(node: Node, item: Any, changed: Changed) -> tuple[TopicImage, dict[str, Any]]:
-    """A topic and what is to be set for it. What is wrong with the values is told before that there is no
-    such topic, as Apache Kafka does.
-    """
+    """A topic and its new configs. As in Apache Kafka wrong values are told before that there is no topic."""
     name = item.resource_name
     if not name:
         raise invalid("there are no defaults of all topics to change: name a topic")

@@ -28,10 +28,7 @@ class Gate:
     def is_open(
         self, api_key: ApiKey, body: Any, peer: Peer, context: RequestContext, topics: Topics
     ) -> bool:
-        """Return whether all of a Heartbeat, JoinGroup, SyncGroup or OffsetCommit is allowed; quick.
-
-        What is not allowed all has to be answered through ``admit``.
-        """
+        """Return whether a request without a task is allowed whole; if not, ``admit`` has to answer it."""
         known = peer.readable
         if known is None or known[0] is not self.authorizer.remembered:
             known = peer.readable = self.authorizer.readable(context)

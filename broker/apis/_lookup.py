@@ -24,10 +24,7 @@ OPERATIONS_NOT_ASKED = -(1 << 31)
 
 
 def find_topic(node: Node, name: str, topic_id: UUID | None = None, *, by_id: bool = False) -> TopicImage:
-    """A topic by what the request's version names it with.
-
-    Raises KafkaError: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION.
-    """
+    """A topic by its id or name. Raises KafkaError: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION."""
     if by_id:
         topic = None if topic_id is None else node.topics.image.topic_by_id(topic_id)
         if topic is None:
@@ -42,7 +39,7 @@ def find_topic(node: Node, name: str, topic_id: UUID | None = None, *, by_id: bo
 def find_partition(
     node: Node, name: str, topic_id: UUID | None, index: int, *, by_id: bool = False
 ) -> Partition:
-    """A partition that can be served. Raises KafkaError as find_topic does, NOT_LEADER_OR_FOLLOWER and
+    """A partition that is served here. Raises KafkaError: as find_topic, and NOT_LEADER_OR_FOLLOWER or
     KAFKA_STORAGE_ERROR.
     """
     topic = find_topic(node, name, topic_id, by_id=by_id)

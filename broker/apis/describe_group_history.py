@@ -1,6 +1,6 @@
 """DescribeGroupHistory (20001), v0: the events of a group. kohort's own, which no other broker offers.
 
-As for DescribeGroups, who asks must be allowed to DESCRIBE the group.
+As for DescribeGroups, a client needs the right to DESCRIBE the group.
 """
 
 from __future__ import annotations

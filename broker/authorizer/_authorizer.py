@@ -96,9 +96,7 @@ class Authorizer:
         return self._decide(context, operation, resource_type, name) if allowed is None else allowed
 
     def readable(self, context: RequestContext) -> Readable:
-        """Known decisions about what a client may read, for callers that a call costs too much: True is
-        allowed, all else is to be asked.
-        """
+        """Known decisions about what a client may read: True is allowed, all else is to be asked."""
         groups = self._verdicts(context, Operation.READ, ResourceType.GROUP)
         topics = self._verdicts(context, Operation.READ, ResourceType.TOPIC)
         return Readable(self.remembered, groups, topics)

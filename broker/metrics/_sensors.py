@@ -16,7 +16,7 @@ _QUANTILES: Final = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
 
 
 class Counter:
-    """Counts: ``count`` is the total, raised by whoever counts."""
+    """``count`` is the total, raised from outside; ``rate`` is that of the last windows."""
 
     __slots__ = ("_before", "_before_s", "_now_s", "_then", "count")
 

@@ -277,9 +277,7 @@ class Connection(asyncio.Protocol):
         self._reader.limit(self._server.max_frame_bytes)
 
     def _take(self, frame: bytes) -> bool:
-        """Hand a request that is answered without a task to the coordinator, if there is room for its answer;
-        return whether it was handed over.
-        """
+        """Hand a request that needs no task to the coordinator, if there is room; return whether it was."""
         if self._login is not None and not self._login.open:
             return False
         calls = self._calls

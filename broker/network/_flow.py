@@ -32,9 +32,7 @@ SMALL_BYTES = 16_384
 
 
 class RequestQueue:
-    """Frames of one connection that have arrived and are not taken up yet, in their order; behind them maybe
-    the error with which the stream ends.
-    """
+    """Frames of one connection that have arrived, in order; the last may be the error that ends them."""
 
     __slots__ = ("_arrivals", "ended", "frames", "held_bytes")
 

@@ -30,9 +30,7 @@ _NO_SENDFILE = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EN
 
 
 class Outbox:
-    """Small answers of one connection, until they are handed to its transport in one piece: a write to a
-    socket costs as much as a request.
-    """
+    """Small answers of one connection, sent in one piece: a write to a socket costs as much as a request."""
 
     __slots__ = ("_due", "_loop", "_transport", "given", "unsent")
 

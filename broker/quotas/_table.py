@@ -55,9 +55,7 @@ class QuotaTable:
         return None
 
     def limit_of(self, key: QuotaKey, user: str | None, client_id: str | None) -> float | None:
-        """The quota that the clients of a user, of a client id or of both have in common (None: of any);
-        None if there is none.
-        """
+        """The quota that clients of a user, a client id or both (None: any) share; None if there is none."""
         users = [((USER, name),) for name in (user, DEFAULT_NAME)] if user is not None else [()]
         ids = [((CLIENT_ID, name),) for name in (client_id, DEFAULT_NAME)] if client_id is not None else [()]
         entities = (QuotaEntity(of_user + of_id) for of_user in users for of_id in ids)

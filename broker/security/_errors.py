@@ -10,6 +10,4 @@ class CertificateError(KohortError):
 
 
 class AuthenticationError(KohortError):
-    """Somebody could not prove who they are. The text is for the client: it holds no secret, and does not
-    tell whether a user exists.
-    """
+    """A client could not authenticate. The text is for it: no secret, and not a word on who exists."""

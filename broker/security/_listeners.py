@@ -60,10 +60,7 @@ class Listener:
 
 
 def listeners_of(settings: SecuritySettings, host: str = "127.0.0.1", port: int = 0) -> list[Listener]:
-    """The listeners of a broker; one, PLAINTEXT on ``host`` and ``port``, where none are set.
-
-    The control listener is the last. Raises SettingsError.
-    """
+    """The listeners, that of control last; by default PLAINTEXT on ``host:port``. Raises SettingsError."""
     protocols = _protocols(settings.listener_security_protocol_map)
     addresses = _addresses("listeners", settings.listeners) or [Address("PLAINTEXT", host, port)]
     _check_ports(addresses)
@@ -183,9 +180,8 @@ _FIELDS = sorted((field.name for field in fields(SecuritySettings)), key=len, re
 
 
 def take_listener_settings(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """What was given without the settings of one listener, and those: ``NAME.MECHANISM.field`` to value.
-
-    Raises SettingsError for one that is not known.
+    """The settings of the broker, and those of single listeners, by ``NAME.MECHANISM.field``. Raises
+    SettingsError for one that is not known.
     """
     rest, own = {}, {}
     for name, value in given.items():

@@ -127,7 +127,7 @@ class ScramUsers:
         return self._credentials.get((mechanism, user))
 
     def stand_in(self, mechanism: str, user: str) -> ScramCredential:
-        """For a user that is not there, always the same: a stranger cannot tell who exists.
+        """The credential of a user that does not exist, always the same: nobody can tell who does.
 
         It has the shape that one of the users has, the more likely the more have it. When users come and go
         it keeps its shape, unless it was theirs.

@@ -46,7 +46,6 @@ from .heartbeat import (
     refresh_target,
     remove,
     replace_member,
-    topic_ids,
 )
 from .reconciliation import Owned
 
@@ -189,9 +188,7 @@ def _join(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int
     cause = joined_cause(changes, member, is_new=known is None) if metadata.topics != old.topics else None
     refresh_epoch(changes, cause)
     refresh_target(changes)
-    advance(
-        changes, member, _owned(group, subscription), topic_ids(group, member) if cause is not None else None
-    )
+    advance(changes, member, _owned(group, subscription), changed=cause is not None)
     restart_session(shard, group, member, now_ms)
     # until its SyncGroup
     start_revocation(shard, group, member, now_ms)

@@ -48,6 +48,8 @@ LEAVING, AWAY = -1, -2
 _TYPES = GroupRecordType
 _OFFSET_COMMIT_WITH_EPOCHS: Final = 9
 _NOTHING: Final[Partitions] = {}
+# partitions of a target whose moves are told
+_MOST_TOLD: Final = 50_000
 
 
 @dataclass(slots=True, eq=False)
@@ -88,7 +90,7 @@ class Rebalance:
     causes: list[Cause]
     started_ms: int
     members_before: int
-    before: dict[str, bytes]
+    before: dict[str, bytes] | None
     assigned_ms: int | None = None
 
 
@@ -160,8 +162,10 @@ class ConsumerGroup:
         """Return whether a partition is assigned to another member, or to be given up by it still."""
         return self.owners.get(topic_id, {}).get(number, member_id) != member_id
 
-    def assignments(self) -> dict[str, bytes]:
-        """Targets by owner, encoded as classic groups have them."""
+    def assignments(self) -> dict[str, bytes] | None:
+        """Targets by owner, encoded as classic groups have them; None for more than are told in an event."""
+        if sum(len(numbers) for one in self.targets.values() for numbers in one.values()) > _MOST_TOLD:
+            return None
         return {
             member.metadata.instance_id or member.member_id: encode_assignment(
                 [

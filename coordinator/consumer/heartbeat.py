@@ -46,7 +46,7 @@ from ..groups import Group, GroupShard
 from .changes import Changes, restart_session, session_timeout_ms, start_revocation
 from .group import AWAY, LEAVING, REVOCATION, ConsumerGroup, Member, find, live, metadata_hash
 from .migration import downgrade, leave_classic, turns_back, upgraded
-from .reconciliation import NEW_MEMBER, Owned, reconcile
+from .reconciliation import NEW_MEMBER, Owned, is_settled, reconcile
 from .regex import check_regex, maybe_resolve
 from .target import TargetMember, compute_target, server_assignor
 
@@ -140,6 +140,8 @@ def check_request(shard: GroupShard, request: Request) -> None:
         wrong = "InstanceId can't be null."
     elif epoch < AWAY:
         wrong = "MemberEpoch is invalid."
+    elif (size := _size(body)) > (most := settings.kohort_member_max_metadata_bytes):
+        wrong = f"A subscription of {size} characters is too large: {most} are taken."
     if wrong:
         raise KafkaError(ErrorCode.INVALID_REQUEST, wrong)
     known = settings.consumer_assignors
@@ -192,11 +194,10 @@ def _heartbeat(
     member_id = body.member_id or chosen_id(shard)
     cause, changed = _subscribe(changes, known, member_id, request)
     member = group.members[member_id]
-    subscribed = topic_ids(group, member) if changed else None
     refresh_epoch(changes, cause)
     refresh_target(changes)
     before = member.current
-    advance(changes, member, owned, subscribed)
+    advance(changes, member, owned, changed=changed)
     restart_session(shard, group, member, now_ms)
     maybe_resolve(shard, group, now_ms)
     interval_ms = shard.state.config_of(group.group_id).heartbeat_interval_ms
@@ -247,12 +248,18 @@ def refresh_target(changes: Changes) -> None:
     changes.put(GroupRecordType.TARGET_EPOCH, "", TargetEpoch(group.epoch, now_ms))
 
 
-def advance(changes: Changes, member: Member, owned: Owned, subscribed: set[UUID] | None) -> None:
-    """One step of a member towards its target, with the time that it has to give up what it must."""
+def advance(changes: Changes, member: Member, owned: Owned, *, changed: bool) -> None:
+    """One step of a member towards its target, with the time that it has to give up what it must. ``changed``
+    if it reads other topics than before.
+    """
     shard, group = changes.shard, changes.group
+    if not changed and is_settled(member.current, group.target_epoch):
+        return
     target = group.targets.get(member.member_id, {})
     is_taken = partial(group.is_taken, member.member_id)
-    current = reconcile(member.current, group.target_epoch, target, owned, is_taken, subscribed)
+    current = reconcile(
+        member.current, group.target_epoch, target, owned, is_taken, topic_ids(group, member), changed
+    )
     if current == member.current:
         return
     changes.set_current(member, current)
@@ -395,7 +402,8 @@ def _subscribe(
     if metadata.regex != old.regex:
         changes.drop_unused_regex(old.regex)
     changed = metadata.topics != old.topics or metadata.regex != old.regex
-    if metadata.topics == old.topics and (metadata.regex == old.regex or metadata.regex not in group.regexes):
+    unresolved = metadata.regex and metadata.regex not in group.regexes
+    if metadata.topics == old.topics and (metadata.regex == old.regex or unresolved):
         return None, changed
     return cause, changed
 
@@ -436,6 +444,12 @@ def _owned(body: Any) -> Owned:
     for topic in body.topic_partitions:
         owned.setdefault(topic.topic_id, []).extend(topic.partitions)
     return owned
+
+
+def _size(body: Any) -> int:
+    """Characters of a subscription."""
+    names, regex = body.subscribed_topic_names, body.subscribed_topic_regex
+    return sum(map(len, names or ())) + len(regex or "")
 
 
 def _is_full(body: Any) -> bool:

@@ -36,16 +36,17 @@ def reconcile(
     owned: Owned,
     is_taken: Callable[[UUID, int], bool],
     subscribed: Collection[UUID] | None = None,
+    changed: bool = False,
 ) -> CurrentAssignment:
     """What a member may have after a heartbeat in which it says that it owns ``owned``.
 
     ``is_taken`` tells of a partition whether it is assigned to another member, or to be given up by it still.
-    ``subscribed`` are the member's topics if this heartbeat has changed them: what is of others goes at once.
+    ``subscribed`` are the member's topics, None for all: of others it gets nothing, whatever an older target
+    says, and where this heartbeat has ``changed`` them what is of others goes at once.
     """
-    if current.state == _UNREVOKED and not _given_up(current.revoking, owned):
-        return current if subscribed is None else _unsubscribe(current, subscribed, owned)
-    if is_settled(current, target_epoch):
-        return current if subscribed is None else _unsubscribe(current, subscribed, owned)
+    stays = current.state == _UNREVOKED and not _given_up(current.revoking, owned)
+    if stays or is_settled(current, target_epoch):
+        return _unsubscribe(current, subscribed or (), owned) if changed else current
     return _step(current, target_epoch, target, owned, is_taken, subscribed)
 
 

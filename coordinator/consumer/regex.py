@@ -32,7 +32,9 @@ _IN_JAVA: Final = {
     "invalid perl operator": "invalid or unsupported Perl syntax",
     "invalid repetition size": "invalid repeat count",
 }
-_REMEMBERED: Final = 1_000
+#: Expressions that are kept compiled, and the most bytes that one may take.
+_REMEMBERED: Final = 128
+_MOST_BYTES: Final = 1 << 20
 
 
 def check_regex(regex: str) -> None:
@@ -91,6 +93,7 @@ def _compiled(regex: str) -> tuple[Any, str]:
         return None, "this broker has no RE2: install google-re2 (kohort[regex])"
     options = re2.Options()
     options.log_errors = False
+    options.max_mem = _MOST_BYTES
     try:
         return re2.compile(regex, options), ""
     except re2.error as error:

@@ -18,7 +18,7 @@ waits for the writes of its key, and while a key is being removed all of its req
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum
 from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -99,6 +99,7 @@ class LoadedRecord(NamedTuple):
     value: bytes | None
 
 
+@dataclass(eq=False, repr=False)
 class CoordinatorTopic(Generic[S]):
     """An internal topic, and the kinds of coordinators whose records are in it.
 
@@ -110,29 +111,20 @@ class CoordinatorTopic(Generic[S]):
     it takes in by a quicker way of its own.
     """
 
-    def __init__(
-        self,
-        name: str,
-        kinds: Sequence[Kind[S]],
-        *,
-        key_of: Callable[[Any], str],
-        encode: Callable[[Sequence[Any]], tuple[list[tuple[bytes, bytes | None]], int]],
-        decode: Callable[[bytes | None, bytes | None], Any],
-        append_refused: Callable[[str, ErrorCode], CoordinatorEvent],
-        load: Callable[[S, Any], Iterable[LoadedRecord]],
-        count: Callable[[S], int],
-    ) -> None:
-        self.name = name
-        self.kinds = tuple(kinds)
-        self.key_of = key_of
-        self.encode = encode
-        self.decode = decode
-        self.append_refused = append_refused
-        self.load = load
-        self.count = count
-        self.apis = {key: api for kind in kinds for key, api in kind.apis.items()}
-        self.applies = {record: apply for kind in kinds for record, apply in kind.applies.items()}
-        self.timers = {name: fire for kind in kinds for name, fire in kind.timers.items()}
+    name: str
+    kinds: Sequence[Kind[S]]
+    _: KW_ONLY
+    key_of: Callable[[Any], str]
+    encode: Callable[[Sequence[Any]], tuple[list[tuple[bytes, bytes | None]], int]]
+    decode: Callable[[bytes | None, bytes | None], Any]
+    append_refused: Callable[[str, ErrorCode], CoordinatorEvent]
+    load: Callable[[S, Any], Iterable[LoadedRecord]]
+    count: Callable[[S], int]
+
+    def __post_init__(self) -> None:
+        self.apis = {key: api for kind in self.kinds for key, api in kind.apis.items()}
+        self.applies = {record: apply for kind in self.kinds for record, apply in kind.applies.items()}
+        self.timers = {name: fire for kind in self.kinds for name, fire in kind.timers.items()}
 
     def refusal(self, request: Request, error: int) -> Any:
         return self.apis[request.api_key].refusal(request, error)

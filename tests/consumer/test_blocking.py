@@ -5,9 +5,12 @@ Covers: consumer/driver.py.
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import queue
 import sys
 import threading
+import warnings
 from itertools import islice
 from typing import Any
 
@@ -91,3 +94,19 @@ def test_no_record_marked_done_by_several_threads_at_once_is_forgotten(kohort_br
             0: RECORDS,
             1: RECORDS,
         }
+
+
+def test_calls_that_a_loop_no_longer_runs_leave_no_coroutine_behind() -> None:
+    consumer = _consumer()
+    consumer._loop, consumer._thread = asyncio.new_event_loop(), threading.Thread(target=lambda: None)
+    consumer._thread.start()
+    # the loop has ended and is not closed yet: another thread was quicker to close the consumer
+    consumer._over = True
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        with pytest.raises(ConsumerClosedError):
+            consumer.commit()
+        consumer._stop_loop()
+        consumer._loop.close()
+        gc.collect()
+    assert [str(warning.message) for warning in seen] == []

@@ -184,6 +184,23 @@ def test_in_version_0_the_coordinator_chooses_a_member_id() -> None:
     assert world.beat(chosen, 2, version=0).error_code == 0
 
 
+def test_a_subscription_too_large_is_refused() -> None:
+    world = World(kohort_member_max_metadata_bytes=5)
+    assert world.join("m", "t", "four").error_code == 0
+    answer = world.beat("m", 2, subscribed_topic_names=["t", "fives"])
+    assert (answer.error_code, answer.error_message) == (
+        ErrorCode.INVALID_REQUEST,
+        "A subscription of 6 characters is too large: 5 are taken.",
+    )
+
+
+def test_the_moves_of_a_very_large_target_are_not_told() -> None:
+    world = World({"t": 50_001})
+    world.join("m")
+    (done,) = [event for event in world.events if isinstance(event, RebalanceCompleted)]
+    assert (done.partitions_moved, done.moves()) == (None, [])
+
+
 def test_a_full_group_takes_nobody_else() -> None:
     world = settled("m", group_consumer_max_size=1)
     assert world.join("n").error_code == ErrorCode.GROUP_MAX_SIZE_REACHED

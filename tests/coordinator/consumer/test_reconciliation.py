@@ -71,15 +71,20 @@ def test_a_member_waits_at_the_new_epoch_for_what_others_have() -> None:
 
 def test_topics_that_it_does_not_read_any_more_go_at_once() -> None:
     current = CurrentAssignment(2, 1, STABLE, {A: {0: 2}, B: {0: 2}}, {})
-    gone = reconcile(current, 2, {A: (0,), B: (0,)}, None, free, {A})
+    gone = reconcile(current, 2, {A: (0,), B: (0,)}, None, free, {A}, True)
     assert (gone.state, gone.epoch, gone.assigned, gone.revoking) == (UNREVOKED, 2, {A: {0: 2}}, {B: {0: 2}})
-    proven = reconcile(current, 2, {A: (0,), B: (0,)}, {A: [0]}, free, {A})
+    proven = reconcile(current, 2, {A: (0,), B: (0,)}, {A: [0]}, free, {A}, True)
     assert (proven.state, proven.assigned, proven.revoking) == (STABLE, {A: {0: 2}}, {})
-    more = reconcile(gone, 2, {A: (0,), B: (0,)}, None, free, set())
+    more = reconcile(gone, 2, {A: (0,), B: (0,)}, None, free, set(), True)
     assert (more.state, more.assigned, more.revoking) == (UNREVOKED, {}, {A: {0: 2}, B: {0: 2}})
-    assert reconcile(current, 2, {}, None, free, {A, B}) is current
-    ahead = reconcile(current, 3, {A: (0, 1), B: (0, 1)}, {}, free, {A})
+    assert reconcile(current, 2, {}, None, free, {A, B}, True) is current
+    ahead = reconcile(current, 3, {A: (0, 1), B: (0, 1)}, {}, free, {A}, True)
     assert (ahead.epoch, ahead.assigned) == (3, {A: {0: 2, 1: 3}})
+
+
+def test_of_topics_that_it_does_not_read_an_older_target_gives_it_nothing() -> None:
+    given_up = CurrentAssignment(2, 2, UNREVOKED, {}, {B: {0: 2}})
+    assert reconcile(given_up, 2, {B: (0,)}, {}, free, {A}) == CurrentAssignment(2, 2, STABLE, {}, {})
 
 
 class Group:
