@@ -89,7 +89,39 @@ def test_metadata_does_not_know_a_topic_that_is_just_being_made(
         code: int = answer.topics[0].error_code
         return code
 
-    with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
+    wanted = [
+        part(ApiKey.CREATE_TOPICS, 7, "CreatableTopic", name=name, num_partitions=1, replication_factor=1)
+        for name in [*(f"t{number}" for number in range(2_000)), "last"]
+    ]
+    with (
+        running_broker(data=tmp_path) as broker,
+        Wire(broker.bootstrap) as admin,
+        Wire(broker.bootstrap) as wire,
+    ):
+        creating = admin.send(ApiKey.CREATE_TOPICS, 7, topics=wanted, timeout_ms=5_000, validate_only=False)
+        while ask(wire, "t0"):
+            pass
+        codes = [ask(wire, "last")]
+        while codes[-1]:
+            codes.append(ask(wire, "last"))
+        made = admin.receive(ApiKey.CREATE_TOPICS, 7, creating)
+    assert {topic.error_code for topic in made.topics} == {0}
+    assert set(codes) <= {0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+
+
+class TestMadeAnew:
+    def test_a_topic_made_anew_begins_at_0(self, wire: Wire, name: str) -> None:
+        create_topic(wire, name)
+        produce(wire, name, batch(10))
+        assert delete_records(wire, name, 7) == 0
+        delete_topics(wire, name)
+        create_topic(wire, name)
+        assert produce(wire, name, batch(2)).base_offset == 0
+        assert [offset_at(wire, name, each).offset for each in (EARLIEST, LATEST)] == [0, 2]
+        assert fetch(wire, name, 0)[0].error_code == 0
+
+    def test_also_after_a_crash(self, tmp_path: Path) -> None:
+        with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
             create_topic(wire, "orders")
             produce(wire, "orders", batch(10))
             assert delete_records(wire, "orders", 7) == 0

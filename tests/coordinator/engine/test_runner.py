@@ -251,9 +251,7 @@ async def test_so_it_is_when_the_deletion_is_finished_after_a_restart() -> None:
     await c.stop()
 
 
-async def test_what_waited_for_the_last_write_of_a_partition_that_is_given_up_is_refused_and_not_written() -> (
-    None
-):
+async def test_what_waited_for_the_last_write_of_a_partition_is_refused_and_not_written() -> None:
     log = MemoryLog(partition_count=1)
     c = coordinator(log)
     await c.start()
@@ -261,8 +259,8 @@ async def test_what_waited_for_the_last_write_of_a_partition_that_is_given_up_is
     deletion = SimpleNamespace(groups_names=["s"])
     deleting = asyncio.create_task(c.handle(ApiKey.DELETE_GROUPS, 2, deletion, CONTEXT))
     shard = next(iter(c._shards)).shard
-    while not shard.deferred():
-        await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert shard.deferred()
     await c.load(0)
     assert await committing == [0]
     assert (await deleting).results[0].error_code == ErrorCode.NOT_COORDINATOR
