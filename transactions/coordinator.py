@@ -191,12 +191,20 @@ class TransactionCoordinator:
         epoch = self._epoch_of(runner.partition)
         marker = TransactionMarker(decided.producer_id, decided.producer_epoch, committed, epoch)
         left: Iterable[TopicPartition] = decided.partitions
-        while True:
-            left = [each for each in left if not await self._write_marker(each, marker)]
-            if not left:
-                break
+        while left := [each for each in left if not await self._is_written(each, marker)]:
             await asyncio.sleep(_RETRY_S)
         runner.steer(lambda shard, now_ms: markers_written(shard, decided, now_ms))
+
+    async def _is_written(self, partition: TopicPartition, marker: TransactionMarker) -> bool:
+        # there may be thousands of partitions: others have their turn in between
+        await asyncio.sleep(0)
+        try:
+            return await self._write_marker(partition, marker)
+        except Exception as error:
+            # one partition's failure must not leave the others without a marker, and readers waiting
+            context = {"message": f"no marker in {partition}: it is tried again", "exception": error}
+            asyncio.get_running_loop().call_exception_handler(context)
+            return False
 
     def _tell(self, event: CoordinatorEvent) -> None:
         if self._on_event is not None:

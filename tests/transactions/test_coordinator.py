@@ -30,6 +30,8 @@ class Around:
     markers: list[tuple[TopicPartition, TransactionMarker]] = field(default_factory=list)
     #: Partitions that take no marker.
     closed: set[TopicPartition] = field(default_factory=set)
+    #: Partitions where the attempt fails in a way that nobody has thought of.
+    broken: set[TopicPartition] = field(default_factory=set)
     next_id: int = 5
     now_ms: int = 1_700_000_000_000
     reserved: list[int] = field(default_factory=list)
@@ -43,6 +45,8 @@ class Around:
 
     async def write(self, partition: TopicPartition, marker: TransactionMarker) -> bool:
         self.markers.append((partition, marker))
+        if partition in self.broken:
+            raise RuntimeError("a mistake")
         return partition not in self.closed
 
     async def start(self, interval_ms: int = 10_000) -> TransactionCoordinator:
@@ -97,12 +101,45 @@ async def test_a_partition_that_takes_no_marker_is_tried_again_alone() -> None:
     await begun(coordinator)
     await coordinator.end(End("pay", 5, 0, False, 1))
     await settled(coordinator, "pay", "PrepareAbort")
-    for _ in range(5):
-        await asyncio.sleep(0)
+    async with asyncio.timeout(5):
+        while len(around.markers) < 2:
+            await asyncio.sleep(0)
     assert [partition for partition, _ in around.markers] == [ONE, TWO]
     around.closed.clear()
     await settled(coordinator, "pay", "CompleteAbort")
     assert [partition for partition, _ in around.markers] == [ONE, TWO, TWO]
+    await coordinator.stop()
+
+
+async def test_a_marker_that_fails_unforeseen_keeps_no_other_one_back_and_is_tried_again() -> None:
+    around = Around(broken={ONE})
+    told: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: told.append(context["message"]))
+    coordinator = await around.start()
+    await begun(coordinator)
+    await coordinator.end(End("pay", 5, 0, True, 2))
+    async with asyncio.timeout(5):
+        while len(around.markers) < 2:
+            await asyncio.sleep(0)
+    assert [partition for partition, _ in around.markers] == [ONE, TWO]
+    assert "tried again" in told[0]
+    around.broken.clear()
+    await settled(coordinator, "pay", "CompleteCommit")
+    assert [partition for partition, _ in around.markers] == [ONE, TWO, ONE]
+    await coordinator.stop()
+
+
+async def test_others_have_their_turn_between_the_markers_of_a_large_transaction() -> None:
+    around = Around()
+    coordinator = await around.start()
+    await begun(coordinator)
+    await coordinator.end(End("pay", 5, 0, True, 2))
+    seen = set()
+    async with asyncio.timeout(5):
+        while len(around.markers) < 2:
+            seen.add(len(around.markers))
+            await asyncio.sleep(0)
+    assert 1 in seen
     await coordinator.stop()
 
 
