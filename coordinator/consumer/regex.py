@@ -53,7 +53,11 @@ def maybe_resolve(shard: GroupShard, group: ConsumerGroup, now_ms: int) -> None:
     """
     if not group.patterns:
         return
-    last_ms = max((each.timestamp_ms for each in group.regexes.values()), default=-RESOLUTION_PAUSE_MS - 1)
+    last_ms = group.resolved_ms
+    if last_ms is None:
+        last_ms = max(
+            (each.timestamp_ms for each in group.regexes.values()), default=-RESOLUTION_PAUSE_MS - 1
+        )
     if now_ms > last_ms + RESOLUTION_PAUSE_MS and (
         any(each not in group.regexes for each in group.patterns)
         or group.topics_resolved is not group.topics.version()
@@ -67,6 +71,7 @@ def on_regex_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
     group = live(shard, key[1])
     assert group is not None, "timers of a group stop when it goes"
     changes, group.topics_resolved = Changes(shard, group, now_ms), group.topics.version()
+    group.resolved_ms = now_ms
     names = sorted(group.topics.names())
     changed = []
     for regex in sorted(group.patterns):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import builtins
+import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -109,3 +111,22 @@ def test_without_re2_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch)
     regex._compiled.cache_clear()
     assert answer.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
     assert "install google-re2 (kohort[regex])" in answer.error_message
+
+
+def test_one_whose_topics_stay_is_looked_up_again_after_its_interval_and_not_with_every_heartbeat(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(regex, "_compiled", lambda text: (re.compile(text), ""))
+    world = World({"orders": 1}, group_consumer_regex_refresh_interval_ms=60_000)
+    lookups: list[int] = []
+
+    def names() -> list[str]:
+        lookups.append(world.now_ms)
+        return list(world.topics)
+
+    world.shard.state.topics = replace(world.shard.state.topics, names=names)
+    world.join("m", subscribed_topic_regex="orders")
+    for _ in range(100):
+        world.advance(3_000)
+        world.live("m")
+    assert len(lookups) == 5
