@@ -98,11 +98,9 @@ socket.connection.setup.timeout.ms socket.receive.buffer.bytes socket.send.buffe
 ssl.allow.san.changes ssl.cipher.suites ssl.endpoint.identification.algorithm ssl.engine.factory.class
 ssl.keymanager.algorithm ssl.keystore.password ssl.protocol ssl.provider ssl.secure.random.implementation
 ssl.trustmanager.algorithm ssl.truststore.password telemetry.max.bytes
-transaction.abort.timed.out.transaction.cleanup.interval.ms transaction.max.timeout.ms
-transaction.partition.verification.enable transaction.remove.expired.transaction.cleanup.interval.ms
-transaction.state.log.load.buffer.size transaction.state.log.min.isr transaction.state.log.num.partitions
-transaction.state.log.replication.factor transaction.state.log.segment.bytes
-transaction.two.phase.commit.enable transactional.id.expiration.ms unclean.leader.election.enable
+transaction.partition.verification.enable
+transaction.state.log.load.buffer.size transaction.state.log.min.isr
+transaction.two.phase.commit.enable unclean.leader.election.enable
 unclean.leader.election.interval.ms unstable.api.versions.enable unstable.feature.versions.enable
 """
 

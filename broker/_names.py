@@ -11,7 +11,8 @@ _ALLOWED = re.compile(rf"[a-zA-Z0-9._-]{{1,{MAX_LENGTH}}}", re.ASCII)
 
 #: Topics that the broker writes itself.
 OFFSETS_TOPIC = "__consumer_offsets"
-INTERNAL = frozenset({OFFSETS_TOPIC, "__transaction_state", "__share_group_state"})
+TRANSACTIONS_TOPIC = "__transaction_state"
+INTERNAL = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, "__share_group_state"})
 
 #: Kafka's own metadata log: never a topic of ours.
 _RESERVED = "__cluster_metadata"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ..cluster import ClusterImage, Document, ProducerIds
 from ..coordinator import GroupCoordinator
+from ..transactions import TransactionCoordinator
 from ._group_configs import GroupConfigs
 from ._live_settings import LiveSettings
 from ._local_logs import LocalLogs
@@ -32,6 +33,7 @@ class Node:
     topics: Topics
     logs: LocalLogs
     coordinator: GroupCoordinator
+    transactions: TransactionCoordinator
     producer_ids: ProducerIds
     group_configs: GroupConfigs
     scram_users: ScramUsers

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Iterable, Iterator
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import Protocol
 from uuid import UUID
@@ -20,6 +20,7 @@ from ..log import (
     DataFolderError,
     NoDescriptorsError,
     PartitionLog,
+    Producer,
     ReadInfo,
     Salvaged,
     Steps,
@@ -40,6 +41,9 @@ _NONE = -1
 
 #: First batches remembered that came when the folder could not be made.
 _MAX_MISSED = 100
+
+#: Producers remembered whose batches were to be verified.
+_MAX_UNVERIFIED = 1_000
 
 _EMPTY = ReadInfo(b"", 0, 0, 0)
 
@@ -84,6 +88,51 @@ class LocalTopic:
         return f"LocalTopic({self.name}, {len(self.partitions)} partitions)"
 
 
+class UnverifiedWrites:
+    """Producers whose transaction's first batch is not written yet: what it has to begin with (KIP-890).
+
+    One that was refused is sent again, and those behind it must not be taken for the first one meanwhile.
+    """
+
+    __slots__ = ("_first",)
+
+    def __init__(self) -> None:
+        # by producer id: epoch, lowest sequence number, and whether a producer that is not known begins at 0
+        self._first: dict[int, tuple[int, int, bool]] = {}
+
+    def begin(self, header: BatchHeader, *, from_zero: bool) -> None:
+        """A batch is about to be verified."""
+        epoch, lowest, from_zero = self._first.pop(
+            header.producer_id, (header.producer_epoch, header.base_sequence, from_zero)
+        )
+        if header.producer_epoch > epoch:
+            epoch, lowest = header.producer_epoch, header.base_sequence
+        elif header.producer_epoch == epoch:
+            lowest = min(lowest, header.base_sequence)
+        if len(self._first) >= _MAX_UNVERIFIED:
+            del self._first[next(iter(self._first))]
+        self._first[header.producer_id] = epoch, lowest, from_zero
+
+    def check(self, header: BatchHeader, producer: Producer | None) -> None:
+        """Raise KafkaError for a batch that cannot be the first of its transaction."""
+        found = self._first.get(header.producer_id)
+        if found is None or (producer is not None and producer.find(header) is not None):
+            return
+        _, lowest, from_zero = found
+        if header.base_sequence > lowest or (
+            from_zero and header.base_sequence and (producer is None or not producer.batches)
+        ):
+            raise KafkaError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"a transaction cannot begin with sequence number {header.base_sequence} here: records "
+                "before it are missing",
+            )
+
+    def end(self, producer_id: int) -> None:
+        """The first batch is written, or the transaction is over."""
+        self._first.pop(producer_id, None)
+
+
 class Files(Protocol):
     """The source of partitions' files."""
 
@@ -114,6 +163,7 @@ class Partition:
     _: KW_ONLY
     on_disk: InitVar[bool]
     waiters: set[Waiter] = field(default_factory=set, init=False)
+    unverified: UnverifiedWrites = field(default_factory=UnverifiedWrites, init=False)
     #: The files; None if nothing was ever written, or nobody has asked for them yet.
     log: PartitionLog | None = field(default=None, init=False)
     _damage: str | None = field(default=None, init=False)
@@ -179,6 +229,16 @@ class Partition:
     def last_stable_offset(self) -> int:
         log = self.open()
         return 0 if log is None else log.last_stable_offset
+
+    def producers(self) -> Iterable[Producer]:
+        """The idempotent and transactional producers that have written here."""
+        log = self.open()
+        return () if log is None else log.producers
+
+    def producer(self, producer_id: int) -> Producer | None:
+        """One of them; None if it has not written here, or not for long."""
+        log = self.open()
+        return None if log is None else log.producers.get(producer_id)
 
     def open(self) -> PartitionLog | None:
         """The files, None if there are none or they are damaged. Raises KafkaError if none can be opened."""

@@ -9,18 +9,21 @@ from pathlib import Path
 
 from ..cluster import FolderStore, ProducerIds
 from ..coordinator import CoordinatorEvent, GroupCoordinator
+from ..coordinator.engine.runtime import steady_clock_ms
 from ..log import OPEN_FILES, DataFolder
 from ..offsets_topic import OffsetsStore
+from ..transactions import TransactionCoordinator
 from ._background import Background
 from ._event_log import EventLog
 from ._group_configs import GroupConfigs
 from ._live_settings import LiveSettings
-from ._names import OFFSETS_TOPIC
+from ._names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ._node import Node
 from ._router import Router
 from ._settings import BrokerSettings, parse_principals
 from ._stopwatch import clock
 from ._topics import Topics
+from ._transactions import end_in, start_transactions
 from .apis import ServedApi, served_apis
 from .authorizer import Authorizer
 from .authorizer._keeping import AclsFile
@@ -94,14 +97,26 @@ class Parts:
             QuotaWindows(settings.quota_window_num, settings.quota_window_size_seconds),
             QuotaWindows(settings.controller_quota_window_num, settings.controller_quota_window_size_seconds),
         )
+        producer_ids = ProducerIds(metadata)
+        self.transactions = TransactionCoordinator(
+            settings=settings,
+            take_producer_id=producer_ids.take,
+            reserve_producer_ids=producer_ids.begin_behind,
+            write_marker=lambda place, marker: end_in(self.node, place, marker),
+            epoch_of=lambda index: topics.logs.partition(TRANSACTIONS_TOPIC, index).leader_epoch,
+            clock_ms=clock_ms or steady_clock_ms(),
+            on_event=EventLog(),
+            fsync=settings.kohort_offsets_ack_flush,
+        )
         self.node = Node(
             node_id=settings.node_id,
             settings=settings,
             topics=topics,
             logs=topics.logs,
             coordinator=self.coordinator,
+            transactions=self.transactions,
             scram_users=users,
-            producer_ids=ProducerIds(metadata),
+            producer_ids=producer_ids,
             group_configs=group_configs,
             now_ms=_now_ms,
             authorizer=authorizer,
@@ -120,6 +135,8 @@ class Parts:
     async def start(self) -> None:
         self.coordinator.topics_deleted(self.node.topics.lately_deleted)
         await self.coordinator.load_all()
+        if self.node.topics.get(TRANSACTIONS_TOPIC) is not None:
+            await start_transactions(self.node)
         await self.node.topics.forget_deleted()
         self._background.start()
         self.node.metrics.start()
@@ -157,6 +174,7 @@ class Parts:
     async def stop(self) -> None:
         self.node.metrics.stop()
         await self.server.stop()
+        await self.transactions.stop()
         await self.coordinator.stop()
         await self._background.stop()
         clean = False

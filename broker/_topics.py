@@ -35,7 +35,7 @@ from ..log import DataFolder
 from ..protocol import ErrorCode, KafkaError
 from ..settings import SettingsError, read_settings
 from ._local_logs import LocalLogs
-from ._names import INTERNAL, OFFSETS_TOPIC, check_name, folded
+from ._names import INTERNAL, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, check_name, folded
 from ._partition import Partition
 from ._settings import BrokerSettings
 from ._topic_config import TopicConfig, topic_defaults
@@ -157,13 +157,16 @@ class Topics:
             newest = max(map(self.logs.newest_producer_id, found))
             self._store.commit_now(*self._creations(found), *self._ids_behind(newest))
         if OFFSETS_TOPIC not in records:
-            count = self._settings.offsets_topic_num_partitions
-            made = {OFFSETS_TOPIC: TopicRecord(_new_id(), count, self._first_configs(OFFSETS_TOPIC))}
-            try:
-                self._store.commit_now(*self._creations(made))
-            except OSError as error:
-                raise unchanged(error) from error
-            self._add(made)
+            self.create_internal(OFFSETS_TOPIC, self._settings.offsets_topic_num_partitions)
+
+    def create_internal(self, name: str, partitions: int) -> None:
+        """Create a topic of a coordinator. Raises KafkaError KAFKA_STORAGE_ERROR."""
+        made = {name: TopicRecord(_new_id(), partitions, self._first_configs(name))}
+        try:
+            self._store.commit_now(*self._creations(made))
+        except OSError as error:
+            raise unchanged(error) from error
+        self._add(made)
 
     async def forget_deleted(self) -> None:
         """Nothing is left in groups of the topics that were being deleted when the last run stopped, nor
@@ -327,10 +330,16 @@ class Topics:
         return found
 
     def _first_configs(self, name: str) -> dict[str, Any]:
-        """The first configs of a topic that came without any: offsets are compacted, not deleted by age."""
-        if name != OFFSETS_TOPIC:
+        """The first configs of a topic that came without any: those of the coordinators are compacted,
+        not deleted by age.
+        """
+        sizes = {
+            OFFSETS_TOPIC: self._settings.offsets_topic_segment_bytes,
+            TRANSACTIONS_TOPIC: self._settings.transaction_state_log_segment_bytes,
+        }
+        if name not in sizes:
             return {}
-        return {"cleanup_policy": "compact", "segment_bytes": self._settings.offsets_topic_segment_bytes}
+        return {"cleanup_policy": "compact", "segment_bytes": sizes[name]}
 
     def _config(self, configs: Mapping[str, Any]) -> TopicConfig:
         return TopicConfig(**{**topic_defaults(self._settings), **configs})

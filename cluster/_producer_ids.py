@@ -36,9 +36,16 @@ class ProducerIds:
         self._next += 1
         return taken
 
-    async def _reserve(self) -> None:
+    async def begin_behind(self, newest: int) -> None:
+        """Give no id up to ``newest``, which another broker gave. Raises OSError."""
+        while newest >= self._end:
+            with suppress(ConflictError):
+                await self._reserve((newest // BLOCK_SIZE + 1) * BLOCK_SIZE)
+        self._next = max(self._next, newest + 1)
+
+    async def _reserve(self, least: int = 0) -> None:
         entry = self._store.get(PRODUCER_IDS)
-        first = 0 if entry is None else int(entry.value)
+        first = max(least, 0 if entry is None else int(entry.value))
         end = first + BLOCK_SIZE
         await self._store.commit(
             Create(PRODUCER_IDS, end) if entry is None else Put(PRODUCER_IDS, end, entry.version)

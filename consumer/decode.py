@@ -164,7 +164,8 @@ class ChunkReader:
         while self._aborted and self._aborted[-1].first_offset <= header.last_offset:
             self._aborting.add(self._aborted.pop().producer_id)
         if header.control:
-            if self._is_abort(self._unpacked(header)):
+            # compaction takes the marker away, and leaves the batch while its producer may come back
+            if header.record_count and self._is_abort(self._unpacked(header)):
                 self._aborting.discard(header.producer_id)
             return None
         aborted = header.transactional and header.producer_id in self._aborting

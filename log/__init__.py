@@ -12,6 +12,7 @@ from ._files import OS_FILES, File, FileRange, FileSystem, Lock
 from ._flush import Flush
 from ._folder import DataFolder
 from ._partition import DEDUPE_BUFFER_BYTES, UP_TO_HIGH_WATERMARK, AppendInfo, PartitionLog, ReadInfo
+from ._producers import Producer
 from ._records import decode_records, record_at
 from ._recovery import Cut, RecoveryReport
 from ._scan import Salvaged
@@ -44,6 +45,7 @@ __all__ = [
     "NoDescriptorsError",
     "OpenFiles",
     "PartitionLog",
+    "Producer",
     "ReadInfo",
     "RecordsError",
     "RecoveryReport",

@@ -28,6 +28,8 @@ class Level:
     copied: Mapping[str, str]
     fixed: Mapping[str, Any] = field(default_factory=dict)
     for_null: Mapping[str, Any] = field(default_factory=dict)
+    #: The field of an element that says the error.
+    error: str = "error_code"
 
 
 def same(*names: str) -> dict[str, str]:
@@ -103,6 +105,6 @@ def _mirrored(message: Any, source: Any, levels: tuple[Level, ...], code: ErrorC
         if rest:
             values |= _mirrored(element_type, item, rest, code)
         else:
-            values["error_code"] = code
+            values[level.error] = code
         elements.append(element_type(**values))
     return {level.response: elements}

@@ -16,13 +16,17 @@ from ...protocol.messages.api_versions import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
+from ...transactions import EPOCH_BUMP_VERSION
 from .._node import Node
 from ._api import Request, ServedApi
 from ._guards import OPEN_TO_ALL
 
 _SOFTWARE_FROM = 3
-#: The feature that says that there are consumer groups (KIP-848), with its first and last version.
-_GROUP_FEATURE = ("group.version", 0, 1)
+#: Features that are told with the last of their versions as the one in force: consumer groups (KIP-848), and
+#: the protocol of transactions (KIP-890). Each may be 0, which this API cannot say before
+#: ``_FROM_ZERO_FROM``.
+_FEATURES = (("group.version", 0, 1), ("transaction.version", 0, EPOCH_BUMP_VERSION))
+_FROM_ZERO_FROM = 4
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?", re.ASCII)
 
 
@@ -32,15 +36,14 @@ async def handle(_node: Node, request: Request) -> Any:
         _SOFTWARE.fullmatch(body.client_software_name) and _SOFTWARE.fullmatch(body.client_software_version)
     ):
         return request.answer(error_code=ErrorCode.INVALID_REQUEST)
-    name, first, last = _GROUP_FEATURE
-    features = [SupportedFeatureKey(name, first, last)]
+    features = [SupportedFeatureKey(*each) for each in _FEATURES if request.version >= _FROM_ZERO_FROM]
     if ApiKey.DESCRIBE_GROUP_HISTORY in request.apis:
         features.append(SupportedFeatureKey(*GROUP_HISTORY_FEATURE))
     return request.answer(
         api_keys=ranges(request.apis.values()),
         supported_features=features,
         finalized_features_epoch=0,
-        finalized_features=[FinalizedFeatureKey(name, last, last)],
+        finalized_features=[FinalizedFeatureKey(name, last, last) for name, _, last in _FEATURES],
     )
 
 

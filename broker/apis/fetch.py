@@ -30,7 +30,7 @@ RANGE_BYTES = 262_144
 
 _TOPIC_IDS_FROM = 13
 _SESSIONS_FROM = 7
-_READ_COMMITTED = 1
+_READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
 _NO_SESSION = 0
 
 
@@ -51,6 +51,8 @@ class _Round:
 
 async def handle(node: Node, request: Request) -> Any:
     body = request.body
+    if body.isolation_level not in (_READ_UNCOMMITTED, _READ_COMMITTED):
+        return request.error_answer(ErrorCode.UNKNOWN_SERVER_ERROR)
     if request.version >= _SESSIONS_FROM and body.session_id != _NO_SESSION:
         return request.answer(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
     most = _most_bytes(node, request)

@@ -1,6 +1,6 @@
-"""FindCoordinator (10), v0-6: this broker, for every group (KIP-699 asks for many at once).
+"""FindCoordinator (10), v0-6: this broker, for every group and transactional id (KIP-699: for many at once).
 
-Transactions and share groups are not offered: INVALID_REQUEST, which clients take as final.
+Share groups are not offered: INVALID_REQUEST, which clients take as final.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from typing import Any
 
 from ...protocol import ApiKey, ErrorCode
 from .._node import Node
+from .._transactions import start_transactions
 from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType, right
 from ._api import Asked, Guard, Request, ServedApi
 from ._errors import ErrorShape, Level
@@ -25,8 +26,11 @@ async def handle(node: Node, request: Request) -> Any:
     body = request.body
     host, port = request.endpoint
     found: dict[str, Any] = {"node_id": node.node_id, "host": host, "port": port}
-    if body.key_type != _GROUP:
-        words = f"key type {body.key_type} is not offered by this broker: groups (0) are"
+    if body.key_type == _TRANSACTION:
+        # the first one has its topic made
+        await start_transactions(node)
+    elif body.key_type != _GROUP:
+        words = f"key type {body.key_type} is not offered by this broker: groups (0), transactions (1) are"
         found = {"error_code": ErrorCode.INVALID_REQUEST, "error_message": words, **_NOWHERE}
     if request.version < _MANY_FROM:
         # Kafka names the error here, none too; with many keys it says nothing

@@ -1,7 +1,5 @@
-"""InitProducerId (22), v0-5: an id for an idempotent producer (KIP-98, KIP-360).
-
-Transactions are not offered: a transactional id is answered INVALID_REQUEST, which every client takes as
-final (COORDINATOR_NOT_AVAILABLE would have it try until its time is up).
+"""InitProducerId (22), v0-5: a producer id and epoch for an idempotent or a transactional producer (KIP-98,
+KIP-360).
 """
 
 from __future__ import annotations
@@ -10,25 +8,42 @@ import logging
 from typing import Any
 
 from ...protocol import ApiKey, ErrorCode, KafkaError
+from ...transactions import Initialize
 from .._node import Node
 from ..authorizer import Access, Operation, ResourceType, right
 from ._api import Asked, Guard, Request, ServedApi
 from ._errors import at_top
 from ._guards import refusal
+from ._transactions import fenced_name
+
+#: Version from which clients know PRODUCER_FENCED.
+_FENCED_FROM = 4
+
+_NONE = -1
 
 log = logging.getLogger("kohort.broker")
 
 
 async def handle(node: Node, request: Request) -> Any:
-    if request.body.transactional_id is not None:
-        return request.answer(error_code=ErrorCode.INVALID_REQUEST, producer_id=-1, producer_epoch=-1)
+    body = request.body
+    given = body.producer_id, body.producer_epoch
+    if (given[0] == _NONE) != (given[1] == _NONE):
+        return request.error_answer(ErrorCode.INVALID_REQUEST)
     try:
-        # an id the producer already has is not looked at: without transactions a new one serves as well
-        return request.answer(producer_id=await node.producer_ids.take(), producer_epoch=0)
-    except OSError as error:
+        if body.transactional_id is None:
+            # an id the producer already has is not looked at: without transactions a new one serves as well
+            return request.answer(producer_id=await node.producer_ids.take(), producer_epoch=0)
+        init = Initialize(
+            body.transactional_id, body.transaction_timeout_ms, None if given[0] == _NONE else given
+        )
+        error, producer_id, epoch = await node.transactions.initialize(init)
+    except OSError as failure:
         # as Apache Kafka while it has no block of ids: what other errors tell a producer is to give up
-        log.error("no block of producer ids can be kept, the disk fails: %s", error)
-        raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, str(error)) from error
+        log.error("no block of producer ids can be kept, the disk fails: %s", failure)
+        raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, str(failure)) from failure
+    return request.answer(
+        error_code=fenced_name(request, error, _FENCED_FROM), producer_id=producer_id, producer_epoch=epoch
+    )
 
 
 _TRANSACTION_RIGHT = right(

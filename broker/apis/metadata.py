@@ -82,7 +82,9 @@ async def _create_missing(node: Node, request: Request, names: list[str]) -> dic
             plans.append(TopicPlan(name, node.settings.num_partitions, {}))
         except KafkaError as error:
             refused[name] = error
-    return refused | await create_all(node, request, plans)
+    refused |= await create_all(node, request, plans)
+    # one that somebody else is just making is missing a moment longer: clients ask again
+    return {name: error for name, error in refused.items() if error.code != ErrorCode.TOPIC_ALREADY_EXISTS}
 
 
 def _asked_for(node: Node, request: Request, item: Any, refused: Mapping[str, KafkaError]) -> Any:

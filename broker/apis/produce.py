@@ -5,27 +5,33 @@ acks=0 has no answer: an error closes the connection, as Apache Kafka does, so t
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...log import RecordsError
 from ...protocol import (
     BATCH_OVERHEAD,
     ApiKey,
+    BatchHeader,
     CorruptBatchError,
     ErrorCode,
     KafkaError,
     ProtocolError,
+    TopicPartition,
     parse_batch_header,
 )
+from .._names import INTERNAL
 from .._node import Node
+from .._partition import Partition
+from .._transactions import Writer
 from ..authorizer import Operation, ResourceType, right
 from ._api import Asked, Guard, Request, ServedApi
 from ._errors import Level, in_elements, same
 from ._guards import refusal, topic_name, topics
 from ._lookup import find_partition
+from ._transactions import written_name
 
 _ACKS = (-1, 0, 1)
 _TOPIC_IDS_FROM = 13
@@ -52,6 +58,20 @@ _WITHOUT_START = frozenset(
 
 _ALL_REPLICAS = -1
 
+#: Version from which TRANSACTION_ABORTABLE is known, and from which the first batch adds its partition to the
+#: transaction (KIP-890).
+_ABORTABLE_FROM, _ADDS_FROM = 11, 12
+
+#: What a client is to try again, in the words of an error that every version tries again.
+_NOT_VERIFIED = frozenset(
+    {
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+
 
 @dataclass(slots=True)
 class _Outcome:
@@ -66,8 +86,15 @@ class _Outcome:
 
 async def handle(node: Node, request: Request) -> Any:
     body = request.body
+    writing = None if body.transactional_id is None else await _in_transaction(node, request)
     appended = [
-        (topic, [(data.index, await _append(node, request, topic, data)) for data in topic.partition_data])
+        (
+            topic,
+            [
+                (data.index, await _append(node, request, topic, data, writing))
+                for data in topic.partition_data
+            ],
+        )
         for topic in body.topic_data
     ]
     # everything is appended before the first flush is waited for: they go on side by side
@@ -126,7 +153,67 @@ def _record_errors(request: Request, error: KafkaError | None) -> list[Any]:
     ]
 
 
-async def _append(node: Node, request: Request, topic: Any, data: Any) -> _Outcome:
+class _Writing(NamedTuple):
+    """The transaction that a request writes in, and what the coordinator says of its partitions."""
+
+    writer: Writer
+    errors: Mapping[TopicPartition, ErrorCode]
+    knows_abortable: bool
+
+    def refusal(self, node: Node, partition: Partition) -> KafkaError | None:
+        """The reason why a partition may not be written to now, if there is one."""
+        place = TopicPartition(partition.topic.name, partition.index)
+        error = self.errors.get(place) or self.writer.verify(node, place)
+        if not error:
+            return None
+        if error in _NOT_VERIFIED:
+            text = f"the transaction cannot be verified now: {error.name}"
+            return KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, text)
+        name = written_name(error, knows_abortable=self.knows_abortable)
+        return KafkaError(name, "the partition is not in the producer's open transaction")
+
+
+async def _in_transaction(node: Node, request: Request) -> _Writing | None:
+    """Verify the partitions of transactional batches, and add those that may be added; None if there are
+    none. Raises KafkaError INVALID_PRODUCER_ID_MAPPING for batches of several producers.
+    """
+    adds = request.version >= _ADDS_FROM
+    headers: dict[TopicPartition, BatchHeader] = {}
+    producers: set[tuple[int, int]] = set()
+    for topic in request.body.topic_data:
+        for data in topic.partition_data:
+            header = _of_transaction(data.records)
+            if header is None:
+                continue
+            producers.add((header.producer_id, header.producer_epoch))
+            name: str = topic.name or node.topics.name_of(topic.topic_id) or ""
+            if 0 <= data.index < (node.topics.count_of(name) or 0) and name not in INTERNAL:
+                headers[TopicPartition(name, data.index)] = header
+    if len(producers) > 1:
+        raise KafkaError(
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING, "transactional batches of more than one producer"
+        )
+    if not producers:
+        return None
+    ((producer_id, epoch),) = producers
+    writer = Writer(request.body.transactional_id, producer_id, epoch, adds)
+    for place, header in headers.items():
+        partition = node.logs.partition(*place)
+        if writer.known(partition) is None:
+            partition.unverified.begin(header, from_zero=adds)
+    return _Writing(writer, await writer.admit(node, headers), request.version >= _ABORTABLE_FROM)
+
+
+def _of_transaction(records: bytes | None) -> BatchHeader | None:
+    """The header of a batch that is part of a producer's transaction; None for any other."""
+    try:
+        header = parse_batch_header(records or b"")
+    except CorruptBatchError:
+        return None  # which is told later
+    return header if header.transactional and header.producer_id >= 0 else None
+
+
+async def _append(node: Node, request: Request, topic: Any, data: Any, writing: _Writing | None) -> _Outcome:
     by_id = request.version >= _TOPIC_IDS_FROM
     find = partial(find_partition, node, topic.name, topic.topic_id, data.index, by_id=by_id)
     try:
@@ -139,6 +226,10 @@ async def _append(node: Node, request: Request, topic: Any, data: Any) -> _Outco
         records = _check(request, data.records)
         if request.body.acks not in _ACKS:
             raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={request.body.acks}: use -1, 0 or 1")
+        if writing is not None and _of_transaction(records) is None:
+            writing = None
+        if writing is not None and (refused := writing.refusal(node, partition)) is not None:
+            raise refused
     except KafkaError as error:
         return _Outcome(error=error)
     try:
@@ -148,7 +239,14 @@ async def _append(node: Node, request: Request, topic: Any, data: Any) -> _Outco
             config = partition.topic.config
             checked = await node.long_work.run(partition.check(records, now_ms=node.now_ms()))
             partition = find()
+        if writing is not None:
+            # the transaction may have ended since
+            if (refused := writing.refusal(node, partition)) is not None:
+                return _Outcome(error=refused)
+            partition.unverified.check(checked.header, partition.producer(checked.header.producer_id))
         info = partition.append(records, now_ms=node.now_ms(), checked=checked)
+        if writing is not None and not info.duplicate:
+            partition.unverified.end(checked.header.producer_id)
     except KafkaError as error:
         start = -1 if error.code in _WITHOUT_START else partition.log_start_offset
         return _Outcome(log_start_offset=start, error=error)
@@ -183,11 +281,10 @@ def _check(request: Request, records: bytes | None) -> bytes:
     if header.size < len(records):
         _check_behind(records, header.size)
         records = records[: header.size]
-    if header.transactional:
-        named = request.body.transactional_id is not None
+    if header.transactional and request.body.transactional_id is None:
         raise KafkaError(
-            ErrorCode.INVALID_TXN_STATE if named else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-            "transactions are not offered by this broker",
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+            "a transactional batch without a transactional id",
         )
     return records
 

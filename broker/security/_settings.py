@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
-from ...coordinator import GroupSettings
 from ...settings import LISTENER, MAX_INT, MAX_LONG, Row, Scope
+from ...transactions import TransactionSettings
 
 ClientAuth = Literal["none", "requested", "required"]
 
@@ -14,7 +14,7 @@ DEFAULT_MAP = "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SS
 
 
 @dataclass(slots=True)
-class SecuritySettings(GroupSettings):
+class SecuritySettings(TransactionSettings):
     """Settings of who may connect. Each may be set for one listener: see ``listener_name``."""
 
     SCOPE: ClassVar[Scope] = LISTENER

@@ -197,6 +197,8 @@ class ShardRunner(Generic[S]):
         if self._alarm is not None:
             self._alarm.cancel()
         self.shard.unload(self.clock_ms())
+        # what the last write let go on is refused by now: whoever has the partition next must not find it
+        self._pending.clear()
         self._carry_out()
         self.loading = False
         self._loaded.set()

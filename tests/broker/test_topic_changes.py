@@ -76,6 +76,39 @@ async def test_others_go_on_while_many_topics_are_made_and_none_of_the_names_is_
         assert all(broker.topics.get(f"t.{number}") for number in range(9))
 
 
+def test_metadata_does_not_know_a_topic_that_is_just_being_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_turns, "SLICE_S", 0.0)
+    monkeypatch.setattr(_topics, "_ADDED_AT_ONCE", 1)
+
+    def ask(wire: Wire, name: str) -> int:
+        asked = part(ApiKey.METADATA, 12, "MetadataRequestTopic", name=name, topic_id=None)
+        create = name == "last"
+        answer = wire.call(ApiKey.METADATA, 12, topics=[asked], allow_auto_topic_creation=create)
+        code: int = answer.topics[0].error_code
+        return code
+
+    wanted = [
+        part(ApiKey.CREATE_TOPICS, 7, "CreatableTopic", name=name, num_partitions=1, replication_factor=1)
+        for name in [*(f"t{number}" for number in range(2_000)), "last"]
+    ]
+    with (
+        running_broker(data=tmp_path) as broker,
+        Wire(broker.bootstrap) as admin,
+        Wire(broker.bootstrap) as wire,
+    ):
+        creating = admin.send(ApiKey.CREATE_TOPICS, 7, topics=wanted, timeout_ms=5_000, validate_only=False)
+        while ask(wire, "t0"):
+            pass
+        codes = [ask(wire, "last")]
+        while codes[-1]:
+            codes.append(ask(wire, "last"))
+        made = admin.receive(ApiKey.CREATE_TOPICS, 7, creating)
+    assert {topic.error_code for topic in made.topics} == {0}
+    assert set(codes) <= {0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+
+
 class TestMadeAnew:
     def test_a_topic_made_anew_begins_at_0(self, wire: Wire, name: str) -> None:
         create_topic(wire, name)

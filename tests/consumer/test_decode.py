@@ -10,7 +10,14 @@ import pytest
 
 from kohort.consumer import AbortedTransaction, Record
 from kohort.consumer.decode import RUN_BYTES, ChunkReader, _compiled, end_of_run
-from kohort.protocol import Codec, CorruptBatchError, TopicPartition, build_batch
+from kohort.protocol import (
+    Codec,
+    CorruptBatchError,
+    TopicPartition,
+    build_batch,
+    parse_batch_header,
+    seal_batch,
+)
 from tests.consumer.batches import batch, compressed, marker
 
 ORDERS = TopicPartition("orders", 3)
@@ -98,6 +105,14 @@ def test_control_batches_are_passed() -> None:
     reader = ChunkReader(ORDERS, data, 0)
     assert _values(reader) == [b"a"]
     assert (reader.next_offset, -1, None) == (2, -1, None) == end_of_run(data, 0)
+
+
+def test_a_control_batch_that_compaction_has_emptied_is_passed() -> None:
+    aborted, whole = marker(1, 7, commit=False), batch([b"a"], 0)
+    left = bytes(seal_batch(parse_batch_header(aborted)._replace(record_count=0), b""))
+    reader = ChunkReader(ORDERS, whole + left + batch([b"b"], 2), 0)
+    assert _values(reader) == [b"a", b"b"]
+    assert reader.next_offset == 3
 
 
 def test_aborted_records_are_left_out_up_to_their_marker() -> None:

@@ -64,7 +64,8 @@ def codes(value: Any) -> list[int]:
     if not hasattr(value, "_fields"):
         return []
     found = [code for item in value for code in codes(item)]
-    return [value.error_code, *found] if "error_code" in value._fields else found
+    named = [name for name in ("error_code", "partition_error_code") if name in value._fields]
+    return [*(getattr(value, name) for name in named), *found]
 
 
 @pytest.mark.parametrize(("key", "version"), EVERY, ids=[f"{key.name}-v{version}" for key, version in EVERY])

@@ -37,7 +37,7 @@ def test_many_groups(broker: RunningBroker, wire: Wire, version: int) -> None:
 
 
 @pytest.mark.row("3.2/key-type")
-@pytest.mark.parametrize("key_type", [TRANSACTION, SHARE, 9])
+@pytest.mark.parametrize("key_type", [SHARE, 9])
 def test_other_coordinators_are_not_offered(wire: Wire, key_type: int) -> None:
     one = wire.call(ApiKey.FIND_COORDINATOR, 2, key="x", key_type=key_type)
     assert (one.error_code, one.node_id, one.host, one.port) == (ErrorCode.INVALID_REQUEST, -1, "", -1)

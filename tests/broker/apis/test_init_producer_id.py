@@ -37,8 +37,6 @@ def test_an_id_is_not_given_again_after_a_restart(tmp_path: Path) -> None:
     assert len(set(given)) == len(given)
 
 
-@pytest.mark.parametrize("transactional_id", ["payments", ""])
-def test_transactions_are_refused_for_good(wire: Wire, transactional_id: str) -> None:
-    answer = ask(wire, transactional_id=transactional_id)
+def test_an_empty_transactional_id_is_refused(wire: Wire) -> None:
+    answer = ask(wire, transactional_id="")
     assert (answer.error_code, answer.producer_id) == (ErrorCode.INVALID_REQUEST, -1)
-    assert not ErrorCode(answer.error_code).retriable

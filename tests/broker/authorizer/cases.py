@@ -9,6 +9,7 @@ from kohort.broker.authorizer import Operation, ResourceType
 from kohort.protocol import ApiKey
 from tests.broker.authorizer import other_requests as other
 from tests.broker.authorizer import topic_requests as topic
+from tests.broker.authorizer import transaction_requests as txn
 from tests.broker.authorizer.topic_requests import Fields
 from tests.broker.authorizer.world import Right, World, commit_fields
 from tests.broker.wire import part
@@ -46,6 +47,10 @@ def _t(operation: Operation, name: str = "t/seen") -> Right:
 
 def _g(operation: Operation) -> Right:
     return Right(operation, _GROUP, "g/seen")
+
+
+def _x(operation: Operation) -> Right:
+    return Right(operation, ResourceType.TRANSACTIONAL_ID, "x/seen")
 
 
 def _c(operation: Operation) -> Right:
@@ -151,6 +156,7 @@ CASES: tuple[Case, ...] = (
         (),
         "of a transaction",
     ),
+    Case(ApiKey.FIND_COORDINATOR, 3, other.find(3, 1, "x/seen"), (_x(_D),), "of a transaction", txn.ready),
     Case(
         ApiKey.FIND_COORDINATOR,
         6,
@@ -281,6 +287,52 @@ CASES: tuple[Case, ...] = (
     Case(ApiKey.INIT_PRODUCER_ID, 5, topic.producer_id(None), (_t(_W),), "by topic"),
     Case(ApiKey.INIT_PRODUCER_ID, 2, topic.producer_id(None), (_t(_OP.ALL),), "by topic"),
     Case(ApiKey.INIT_PRODUCER_ID, 5, topic.producer_id("x/hidden"), (), "of a transaction"),
+    Case(
+        ApiKey.INIT_PRODUCER_ID,
+        4,
+        topic.producer_id("x/seen"),
+        (_x(_W),),
+        "of a producer",
+        before=txn.ready,
+    ),
+    *(
+        Case(
+            ApiKey.ADD_PARTITIONS_TO_TXN,
+            version,
+            txn.add_partitions("t/seen"),
+            (_x(_W), _t(_W)),
+            before=txn.ready,
+        )
+        for version in (0, 3)
+    ),
+    Case(
+        ApiKey.ADD_PARTITIONS_TO_TXN,
+        3,
+        txn.add_partitions("t/seen", "t/hidden"),
+        (_x(_W), _t(_W)),
+        "of a hidden topic",
+        before=txn.ready,
+    ),
+    Case(
+        ApiKey.ADD_PARTITIONS_TO_TXN,
+        5,
+        txn.add_for_broker,
+        (_c(_OP.CLUSTER_ACTION),),
+        "by a broker",
+        txn.ready,
+    ),
+    Case(ApiKey.ADD_OFFSETS_TO_TXN, 3, txn.add_offsets, (_x(_W), _g(_R)), before=txn.ready),
+    *(Case(ApiKey.END_TXN, version, txn.end, (_x(_W),), before=txn.ready) for version in (2, 5)),
+    *(
+        Case(
+            ApiKey.TXN_OFFSET_COMMIT, version, txn.commit_offsets, (_x(_W), _g(_R), _t(_R)), before=txn.ready
+        )
+        for version in (2, 4)
+    ),
+    Case(ApiKey.WRITE_TXN_MARKERS, 1, txn.write_marker, (_c(_OP.CLUSTER_ACTION),), "by a broker", txn.ready),
+    Case(ApiKey.WRITE_TXN_MARKERS, 1, txn.write_marker, (_c(_OP.ALTER),), "by who may alter", txn.ready),
+    Case(ApiKey.DESCRIBE_PRODUCERS, 0, txn.describe_producers, (_t(_R),)),
+    Case(ApiKey.DESCRIBE_TRANSACTIONS, 0, txn.describe, (_x(_D),), before=txn.ready),
     Case(ApiKey.OFFSET_FOR_LEADER_EPOCH, 4, topic.leader_epoch(), (_t(_D),), "by topic"),
     Case(ApiKey.OFFSET_FOR_LEADER_EPOCH, 4, topic.leader_epoch(), (_c(_OP.CLUSTER_ACTION),), "by cluster"),
     Case(ApiKey.DESCRIBE_ACLS, 3, lambda _world: other.acl_filter(), (_c(_D),)),

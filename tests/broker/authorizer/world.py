@@ -19,6 +19,7 @@ ALICE = "User:alice"
 #: Fields of answers that say what a rule decides. Of a number in ``_SIGNS`` only whether there is one.
 _TOLD = {
     "error_code",
+    "partition_error_code",
     "topic_config_error_code",
     "name",
     "topic",

@@ -6,6 +6,7 @@ Covers: coordinator/engine/shard.py.
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -247,4 +248,21 @@ async def test_so_it_is_when_the_deletion_is_finished_after_a_restart() -> None:
     await c.load_all()
     assert log.flushed == 1
     assert [value for *_, value in log.batches[0][-1].records] == [None]
+    await c.stop()
+
+
+async def test_what_waited_for_the_last_write_of_a_partition_is_refused_and_not_written() -> None:
+    log = MemoryLog(partition_count=1)
+    c = coordinator(log)
+    await c.start()
+    committing = asyncio.create_task(commit(c, "s", 7))
+    deletion = SimpleNamespace(groups_names=["s"])
+    deleting = asyncio.create_task(c.handle(ApiKey.DELETE_GROUPS, 2, deletion, CONTEXT))
+    shard = next(iter(c._shards)).shard
+    await asyncio.sleep(0)
+    assert shard.deferred()
+    await c.load(0)
+    assert await committing == [0]
+    assert (await deleting).results[0].error_code == ErrorCode.NOT_COORDINATOR
+    assert [len(batch.records) for batch in log.batches[0]] == [1]
     await c.stop()

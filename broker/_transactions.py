@@ -1,0 +1,131 @@
+"""Transactions on this broker's partitions: who may write in one, and the markers that end it.
+
+A batch of a transaction is appended only while the transaction is open and has the partition in it, as the
+coordinator knows it (KIP-890): a late batch behind the marker would hold up readers of committed records for
+good. The look and the append are one step of the event loop; nothing comes between them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from ..coordinator import Marker
+from ..offsets_topic import OffsetsStore
+from ..protocol import ErrorCode, KafkaError, TopicPartition
+from ..transactions import EPOCH_BUMP_VERSION, Add, TransactionMarker
+from ._names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from ._node import Node
+from ._partition import Partition
+
+log = logging.getLogger("kohort.broker")
+
+#: How long a producer's first write waits for the markers of its last transaction, and between two looks, in
+#: seconds (Kafka's defaults for add.partitions.to.txn.retry.backoff.max.ms and ...ms are 100 and 20 ms).
+_CONCURRENT_S: Final = 0.1
+_LOOK_S: Final = 0.002
+
+#: Errors of a marker that no other try can change: the partition is gone, or knows a newer producer.
+_FINAL: Final = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+    }
+)
+
+
+class Writer(NamedTuple):
+    """A producer that writes in a transaction; ``adds`` says that its first write adds the partition."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    adds: bool
+
+    def known(self, partition: Partition) -> ErrorCode | None:
+        """Return whether it may write as the partition itself knows it; None if the coordinator is to be
+        asked: it has no transaction open there.
+        """
+        found = partition.producer(self.producer_id)
+        if found is None or found.epoch < self.producer_epoch:
+            return None
+        if found.epoch > self.producer_epoch:
+            return ErrorCode.INVALID_PRODUCER_EPOCH
+        return None if found.transaction_start < 0 else ErrorCode.NONE
+
+    def verify(self, node: Node, place: TopicPartition) -> ErrorCode:
+        """Return whether it may write to a partition of this broker now."""
+        known = self.known(node.logs.partition(*place))
+        if known is not None:
+            return known
+        return node.transactions.verify(self.transactional_id, self.producer_id, self.producer_epoch, place)
+
+    async def admit(self, node: Node, places: Iterable[TopicPartition]) -> dict[TopicPartition, ErrorCode]:
+        """As ``verify``, of several partitions; those that are missing are added if this writer adds."""
+        errors = {place: self.verify(node, place) for place in places}
+        fenced = ErrorCode.INVALID_PRODUCER_EPOCH
+        missing = [place for place, error in errors.items() if error and error is not fenced]
+        if self.adds and missing:
+            error = await self._added(node, missing)
+            errors.update(dict.fromkeys(missing, error))
+        return errors
+
+    async def _added(self, node: Node, places: list[TopicPartition]) -> ErrorCode:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _CONCURRENT_S
+        add = Add(*self[:3], places, EPOCH_BUMP_VERSION)
+        while True:
+            error = await node.transactions.add(add)
+            if error is not ErrorCode.CONCURRENT_TRANSACTIONS or loop.time() >= deadline:
+                return error
+            await asyncio.sleep(_LOOK_S)
+
+
+async def start_transactions(node: Node) -> None:
+    """Have the coordinator's topic, and the coordinator serve. Raises KafkaError KAFKA_STORAGE_ERROR."""
+    if node.topics.get(TRANSACTIONS_TOPIC) is None:
+        node.topics.create_internal(TRANSACTIONS_TOPIC, node.settings.transaction_state_log_num_partitions)
+    topic = node.logs.topic(TRANSACTIONS_TOPIC)
+    assert topic is not None, "it was made just now, if it was not there"
+    await node.transactions.start(
+        OffsetsStore(
+            {partition.index: partition for partition in topic.partitions},
+            load_bytes=node.settings.offsets_load_buffer_size,
+        )
+    )
+
+
+async def write_marker(node: Node, place: TopicPartition, marker: TransactionMarker) -> ErrorCode:
+    """End a producer's transaction in a partition of this broker."""
+    topic = node.image.topic(place.topic)
+    if topic is None or not 0 <= place.partition < len(topic.partitions):
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    producer_id, epoch, committed, coordinator_epoch = marker
+    if place.topic == OFFSETS_TOPIC:
+        told = Marker(committed, coordinator_epoch)
+        return await node.coordinator.write_marker(place.partition, producer_id, epoch, told)
+    partition = node.logs.partition(*place)
+    partition.unverified.end(producer_id)
+    try:
+        OffsetsStore({0: partition}).append(
+            0,
+            (),
+            node.now_ms(),
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            marker=(committed, coordinator_epoch),
+        )
+    except KafkaError as error:
+        return error.code
+    return ErrorCode.NONE
+
+
+async def end_in(node: Node, place: TopicPartition, marker: TransactionMarker) -> bool:
+    """As ``write_marker``; returns whether the coordinator is done with this partition."""
+    error = await write_marker(node, place, marker)
+    if error and error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        log.warning("no marker in %s-%d for producer %d: %s", *place, marker.producer_id, error.name)
+    return not error or error in _FINAL

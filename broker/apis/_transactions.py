@@ -1,0 +1,28 @@
+"""What the APIs of transactions share."""
+
+from __future__ import annotations
+
+from ...protocol import ErrorCode
+from ..authorizer import Operation, ResourceType, right
+from ._api import Request
+
+#: The right to run transactions under an id.
+TRANSACTION_RIGHT = right(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "the transactional id")
+
+
+def fenced_name(request: Request, error: ErrorCode, known_from: int) -> ErrorCode:
+    """The error as the client of a request knows it: PRODUCER_FENCED from version ``known_from`` on."""
+    if error is ErrorCode.PRODUCER_FENCED and request.version < known_from:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    return error
+
+
+def written_name(error: ErrorCode, *, knows_abortable: bool) -> ErrorCode:
+    """The error of a write in a transaction: it knows no PRODUCER_FENCED, and old versions no
+    TRANSACTION_ABORTABLE.
+    """
+    if error is ErrorCode.PRODUCER_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    if error is ErrorCode.TRANSACTION_ABORTABLE and not knows_abortable:
+        return ErrorCode.INVALID_TXN_STATE
+    return error

@@ -1,0 +1,37 @@
+"""AddOffsetsToTxn (25), v0-4: offsets of a group are to be in a transaction (KIP-98)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...protocol import ApiKey, TopicPartition
+from ...transactions import Add
+from .._names import OFFSETS_TOPIC
+from .._node import Node
+from ..authorizer import Operation, ResourceType, right
+from ._api import Request, ServedApi
+from ._errors import AT_TOP
+from ._guards import whole
+from ._transactions import TRANSACTION_RIGHT, fenced_name
+
+_FENCED_FROM = 2
+
+
+async def handle(node: Node, request: Request) -> Any:
+    body = request.body
+    place = TopicPartition(OFFSETS_TOPIC, node.coordinator.partition_of(body.group_id))
+    add = Add(body.transactional_id, body.producer_id, body.producer_epoch, [place], 0)
+    return request.answer(error_code=fenced_name(request, await node.transactions.add(add), _FENCED_FROM))
+
+
+API = ServedApi(
+    key=ApiKey.ADD_OFFSETS_TO_TXN,
+    versions=(0, 4),
+    handler=handle,
+    guard=whole(
+        TRANSACTION_RIGHT,
+        field="transactional_id",
+        then=whole(right(Operation.READ, ResourceType.GROUP, "the group"), field="group_id"),
+    ),
+    errors=AT_TOP,
+)

@@ -1,0 +1,135 @@
+"""AddPartitionsToTxn (24), v0-5: partitions are to be in a transaction (KIP-98).
+
+Up to v3 a client asks, for its own transaction. From v4 on brokers ask, for many, and may only want to know
+whether the partitions are in it (KIP-890).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ...protocol import ApiKey, ErrorCode, TopicPartition
+from ...protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+)
+from ...transactions import EPOCH_BUMP_VERSION, Add
+from .._names import INTERNAL
+from .._node import Node
+from ..authorizer import Operation, ResourceType, right
+from ._api import Asked, Guard, Request, ServedApi
+from ._errors import ErrorShape, Level
+from ._guards import refusal
+from ._transactions import TRANSACTION_RIGHT, fenced_name
+
+#: Version from which brokers ask.
+_BROKERS_FROM = 4
+#: Version from which PRODUCER_FENCED is known, and from which a broker adds for clients of KIP-890.
+_FENCED_FROM, _BUMPS_FROM = 2, 5
+
+
+async def handle(node: Node, request: Request) -> Any:
+    return await _carry_out(node, request, lambda _name: True)
+
+
+async def _carry_out(node: Node, request: Request, may_write: Callable[[str], bool]) -> Any:
+    if request.version >= _BROKERS_FROM:
+        results = [
+            AddPartitionsToTxnResult(each.transactional_id, await _one(node, request, each, may_write))
+            for each in request.body.transactions
+        ]
+        return request.answer(results_by_transaction=results)
+    body = request.body
+    asked = AddPartitionsToTxnTransaction(
+        body.v3_and_below_transactional_id,
+        body.v3_and_below_producer_id,
+        body.v3_and_below_producer_epoch,
+        False,
+        body.v3_and_below_topics,
+    )
+    return request.answer(results_by_topic_v3_and_below=await _one(node, request, asked, may_write))
+
+
+async def _one(
+    node: Node, request: Request, asked: AddPartitionsToTxnTransaction, may_write: Callable[[str], bool]
+) -> list[AddPartitionsToTxnTopicResult]:
+    """All partitions of a transaction are added, or none."""
+    places = list(_places(asked))
+    errors = {place: _refusal(node, request, place, may_write) for place in places}
+    if any(errors.values()):
+        not_attempted = ErrorCode.OPERATION_NOT_ATTEMPTED
+        errors = {place: error or not_attempted for place, error in errors.items()}
+    else:
+        name, producer_id, epoch, verify_only, _ = asked
+        if verify_only:
+            errors = {place: node.transactions.verify(name, producer_id, epoch, place) for place in places}
+        else:
+            client_version = EPOCH_BUMP_VERSION if request.version >= _BUMPS_FROM else 0
+            error = await node.transactions.add(Add(name, producer_id, epoch, places, client_version))
+            errors = dict.fromkeys(places, fenced_name(request, error, _FENCED_FROM))
+    return [
+        AddPartitionsToTxnTopicResult(
+            topic.name,
+            [
+                AddPartitionsToTxnPartitionResult(number, errors[TopicPartition(topic.name, number)])
+                for number in topic.partitions
+            ],
+        )
+        for topic in asked.topics
+    ]
+
+
+def _places(asked: AddPartitionsToTxnTransaction) -> Iterator[TopicPartition]:
+    for topic in asked.topics:
+        for number in topic.partitions:
+            yield TopicPartition(topic.name, number)
+
+
+def _refusal(
+    node: Node, request: Request, place: TopicPartition, may_write: Callable[[str], bool]
+) -> ErrorCode:
+    # what the coordinators write is closed to clients, access rules or not
+    if request.version < _BROKERS_FROM and (place.topic in INTERNAL or not may_write(place.topic)):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    known = 0 <= place.partition < (node.topics.count_of(place.topic) or 0)
+    return ErrorCode.NONE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+_TOPIC_RIGHT = right(Operation.WRITE, ResourceType.TOPIC, "each topic, up to v3")
+_BROKER_RIGHT = right(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, "from v4 on: brokers alone")
+
+
+async def _guard(asked: Asked) -> Any:
+    request = asked.request
+    if request.version >= _BROKERS_FROM:
+        if not asked.may(_BROKER_RIGHT):
+            raise refusal(_BROKER_RIGHT)
+        return await asked.proceed()
+    if not asked.may(TRANSACTION_RIGHT, request.body.v3_and_below_transactional_id):
+        raise refusal(TRANSACTION_RIGHT)
+    return await _carry_out(asked.node, request, lambda name: asked.may(_TOPIC_RIGHT, name))
+
+
+API = ServedApi(
+    key=ApiKey.ADD_PARTITIONS_TO_TXN,
+    versions=(0, 5),
+    handler=handle,
+    guard=Guard((TRANSACTION_RIGHT, _TOPIC_RIGHT, _BROKER_RIGHT), _guard),
+    errors=ErrorShape(
+        top=(_BROKERS_FROM, 5),
+        levels={
+            0: (
+                Level("v3_and_below_topics", "results_by_topic_v3_and_below", {"name": "name"}),
+                Level(
+                    "partitions",
+                    "results_by_partition",
+                    {"": "partition_index"},
+                    error="partition_error_code",
+                ),
+            )
+        },
+    ),
+)

@@ -1,0 +1,44 @@
+"""DescribeProducers (61), v0: who has written to a partition, and in which transaction (KIP-664)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...log import Producer
+from ...protocol import ApiKey
+from ...protocol.messages.describe_producers import ProducerState
+from .._node import Node
+from ..authorizer import Operation, ResourceType, right
+from ._api import Request, ServedApi
+from ._errors import TOPICS_BY_NAME, Level, in_elements
+from ._guards import topics
+from ._lookup import find_partition
+
+
+async def handle(node: Node, request: Request) -> Any:
+    async def describe(topic: Any, number: int) -> dict[str, Any]:
+        partition = find_partition(node, topic.name, None, number)
+        return {"active_producers": [_state(producer) for producer in partition.producers()]}
+
+    return await request.each_partition(describe)
+
+
+def _state(producer: Producer) -> ProducerState:
+    return ProducerState(
+        producer_id=producer.producer_id,
+        producer_epoch=producer.epoch,
+        last_sequence=producer.batches[-1].last_sequence if producer.batches else -1,
+        last_timestamp=producer.last_timestamp_ms,
+        coordinator_epoch=producer.coordinator_epoch,
+        current_txn_start_offset=producer.transaction_start,
+    )
+
+
+API = ServedApi(
+    key=ApiKey.DESCRIBE_PRODUCERS,
+    versions=(0, 0),
+    handler=handle,
+    guard=topics(right(Operation.READ, ResourceType.TOPIC, "each topic")),
+    errors=in_elements(TOPICS_BY_NAME, Level("partition_indexes", "partitions", {"": "partition_index"})),
+    reads_only=True,
+)

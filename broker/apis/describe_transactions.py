@@ -1,0 +1,65 @@
+"""DescribeTransactions (65), v0: state, producer and partitions of transactional ids (KIP-664)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...protocol import ApiKey, ErrorCode
+from ...protocol.messages.describe_transactions import TopicData
+from ...transactions import Transaction
+from .._node import Node
+from ..authorizer import Access, Operation, ResourceType, right
+from ._api import Asked, Guard, Request, ServedApi, replaced
+from ._errors import Level, in_elements
+from ._guards import each
+
+
+async def handle(node: Node, request: Request) -> Any:
+    make = request.part("TransactionState")
+    return request.answer(
+        transaction_states=[
+            _told(make, name, node.transactions.describe(name)) for name in request.body.transactional_ids
+        ]
+    )
+
+
+def _told(make: Any, name: str, found: Transaction | ErrorCode) -> Any:
+    if isinstance(found, ErrorCode):
+        return make(error_code=found, transactional_id=name)
+    topics: dict[str, list[int]] = {}
+    for topic, partition in found.partitions:
+        topics.setdefault(topic, []).append(partition)
+    return make(
+        transactional_id=name,
+        transaction_state=found.state.value,
+        transaction_timeout_ms=found.timeout_ms,
+        transaction_start_time_ms=found.start_ms,
+        producer_id=found.producer_id,
+        producer_epoch=found.producer_epoch,
+        topics=[TopicData(topic, partitions) for topic, partitions in topics.items()],
+    )
+
+
+_ID_RIGHT = right(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, "each transactional id")
+_TOPIC_RIGHT = Access(
+    Operation.DESCRIBE, ResourceType.TOPIC, None, "each topic of a transaction; the others are left out"
+)
+
+
+async def _guard(asked: Asked) -> Any:
+    answer = await each(asked, lambda name: (_ID_RIGHT, name))
+    seen = [
+        replaced(state, topics=[topic for topic in state.topics if asked.shows(_TOPIC_RIGHT, topic.topic)])
+        for state in answer.transaction_states
+    ]
+    return replaced(answer, transaction_states=seen)
+
+
+API = ServedApi(
+    key=ApiKey.DESCRIBE_TRANSACTIONS,
+    versions=(0, 0),
+    handler=handle,
+    guard=Guard((_ID_RIGHT, _TOPIC_RIGHT), _guard),
+    errors=in_elements(Level("transactional_ids", "transaction_states", {"": "transactional_id"})),
+    reads_only=True,
+)

@@ -1,0 +1,63 @@
+"""TxnOffsetCommit (28), v0-5: offsets of a group, committed if the transaction is (KIP-98, KIP-447).
+
+From v5 on the group is added to the transaction with its first offset (KIP-890).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...coordinator import append_error
+from ...protocol import ApiKey, ErrorCode, TopicPartition
+from ...protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+from .._names import OFFSETS_TOPIC
+from .._node import Node
+from .._transactions import Writer
+from ..authorizer import Operation, ResourceType, right
+from ._api import Request, ServedApi
+from ._errors import PARTITIONS, TOPICS_BY_NAME, in_elements
+from ._guards import topics, whole
+from ._transactions import TRANSACTION_RIGHT, written_name
+
+_ABORTABLE_FROM, _ADDS_FROM = 4, 5
+
+
+async def handle(node: Node, request: Request) -> Any:
+    body = request.body
+    adds = request.version >= _ADDS_FROM
+    writer = Writer(body.transactional_id, body.producer_id, body.producer_epoch, adds)
+    place = TopicPartition(OFFSETS_TOPIC, node.coordinator.partition_of(body.group_id))
+
+    async def admit() -> ErrorCode:
+        error = (await writer.admit(node, [place]))[place]
+        return append_error(written_name(error, knows_abortable=request.version >= _ABORTABLE_FROM))
+
+    answer = await node.coordinator.commit_in_transaction(body, request.context, admit)
+    return request.answer(
+        topics=[
+            TxnOffsetCommitResponseTopic(
+                each.name, [TxnOffsetCommitResponsePartition(*outcome) for outcome in each.partitions]
+            )
+            for each in answer.topics
+        ]
+    )
+
+
+API = ServedApi(
+    key=ApiKey.TXN_OFFSET_COMMIT,
+    versions=(0, 5),
+    handler=handle,
+    guard=whole(
+        TRANSACTION_RIGHT,
+        field="transactional_id",
+        then=whole(
+            right(Operation.READ, ResourceType.GROUP, "the group"),
+            field="group_id",
+            then=topics(right(Operation.READ, ResourceType.TOPIC, "each topic")),
+        ),
+    ),
+    errors=in_elements(TOPICS_BY_NAME, PARTITIONS),
+)

@@ -1,0 +1,75 @@
+"""WriteTxnMarkers (27), v1-2: the end of transactions is written to partitions here (KIP-98).
+
+Coordinators of other brokers ask, and who ends a hanging transaction by hand (KIP-664).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...protocol import ApiKey, ErrorCode, TopicPartition
+from ...protocol.messages.write_txn_markers import (
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+)
+from ...transactions import EPOCH_BUMP_VERSION, TransactionMarker
+from .._node import Node
+from .._transactions import write_marker
+from ..authorizer import Operation, ResourceType, right
+from ._api import Asked, Guard, Request, ServedApi
+from ._errors import Level, in_elements, same
+from ._guards import refusal
+
+
+async def handle(node: Node, request: Request) -> Any:
+    results = []
+    for asked in request.body.markers:
+        marker = TransactionMarker(
+            asked.producer_id, asked.producer_epoch, asked.transaction_result, asked.coordinator_epoch
+        )
+        rises = asked.transaction_version >= EPOCH_BUMP_VERSION
+        topics = []
+        for topic in asked.topics:
+            partitions = [
+                WritableTxnMarkerPartitionResult(
+                    number, await _write(node, TopicPartition(topic.name, number), marker, rises=rises)
+                )
+                for number in topic.partition_indexes
+            ]
+            topics.append(WritableTxnMarkerTopicResult(topic.name, partitions))
+        results.append(WritableTxnMarkerResult(asked.producer_id, topics))
+    return request.answer(markers=results)
+
+
+async def _write(node: Node, place: TopicPartition, marker: TransactionMarker, *, rises: bool) -> ErrorCode:
+    if marker.producer_id < 0:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+    if rises and 0 <= place.partition < (node.topics.count_of(place.topic) or 0):
+        producer = node.logs.partition(*place).producer(marker.producer_id)
+        if producer is not None and marker.producer_epoch <= producer.epoch:
+            return ErrorCode.INVALID_PRODUCER_EPOCH
+    return await write_marker(node, place, marker)
+
+
+_ALTER_RIGHT = right(Operation.ALTER, ResourceType.CLUSTER, "the cluster")
+_BROKER_RIGHT = right(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, "or this one")
+
+
+async def _guard(asked: Asked) -> Any:
+    if not asked.shows(_ALTER_RIGHT) and not asked.may(_BROKER_RIGHT):
+        raise refusal(_BROKER_RIGHT)
+    return await asked.proceed()
+
+
+API = ServedApi(
+    key=ApiKey.WRITE_TXN_MARKERS,
+    versions=(1, 2),
+    handler=handle,
+    guard=Guard((_ALTER_RIGHT, _BROKER_RIGHT), _guard),
+    errors=in_elements(
+        Level("markers", "markers", same("producer_id")),
+        Level("topics", "topics", same("name")),
+        Level("partition_indexes", "partitions", {"": "partition_index"}),
+    ),
+)
