@@ -167,7 +167,7 @@ def write(shard: GroupShard, group_id: str, records: Iterable[Record]) -> int:
 
 
 def _start_over(shard: GroupShard, group_id: str, now_ms: int) -> None:
-    """Make the live group anew from what is in the log, of whichever type; who is parked in it looks again."""
+    """Make the live group anew from what is in the log; who is parked in a classic one looks again."""
     group = shard.state.groups.get(group_id)
     if isinstance(group, ClassicGroup):
         answer_parked(shard, group, ErrorCode.NOT_COORDINATOR)

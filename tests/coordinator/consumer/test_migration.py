@@ -312,7 +312,7 @@ def test_a_classic_member_that_joins_while_the_last_consumer_leaves_is_answered(
 
 
 def test_a_group_that_turned_back_while_it_was_written_is_classic_in_memory_as_in_the_log() -> None:
-    world, classic = mixed()
+    world, _ = mixed()
     world.advance(INTERVAL_MS)
     world.held = []
     world.join("n")
