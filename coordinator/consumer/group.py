@@ -25,6 +25,7 @@ from ...offsets_topic import (
 from ...protocol import (
     ErrorCode,
     MalformedMessageError,
+    RequestContext,
     TopicPartition,
     decode_subscription,
     encode_assignment,
@@ -102,7 +103,7 @@ class ConsumerGroup:
     ``patterns`` count the members that subscribe to a topic by name, and to a regular expression;
     ``unsettled`` are members that are not at their target. ``topics_seen`` is the version of the topics that
     ``metadata_hash`` was last compared with, ``topics_resolved`` that of the last resolution, at
-    ``resolved_ms``.
+    ``resolved_ms`` with the rights of ``resolver``.
     """
 
     type: ClassVar[GroupType] = GroupType.CONSUMER
@@ -124,6 +125,7 @@ class ConsumerGroup:
     topics_seen: object = None
     topics_resolved: object = None
     resolved_ms: int | None = None
+    resolver: RequestContext = field(default_factory=RequestContext)
     settled_members: int = 0
     settled_owners: dict[str, bytes] | None = None
     rebalance: Rebalance | None = None

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from ...offsets_topic import GroupRecordType, ResolvedRegex
-from ...protocol import ErrorCode, KafkaError
+from ...protocol import ErrorCode, KafkaError, RequestContext
 from ..engine.timers import TimerKey
 from ..events import Cause, CauseKind, quoted
 from ..groups import GroupShard
@@ -47,9 +47,9 @@ def check_regex(regex: str) -> None:
         )
 
 
-def maybe_resolve(shard: GroupShard, group: ConsumerGroup, now_ms: int) -> None:
+def maybe_resolve(shard: GroupShard, group: ConsumerGroup, context: RequestContext, now_ms: int) -> None:
     """Resolve the expressions of a group beside the request, if one is new, topics have changed, or it is
-    long ago; but not again a moment after the last time.
+    long ago; but not again a moment after the last time. They stand for topics that its sender may describe.
     """
     if not group.patterns:
         return
@@ -63,6 +63,7 @@ def maybe_resolve(shard: GroupShard, group: ConsumerGroup, now_ms: int) -> None:
         or group.topics_resolved is not group.topics.version()
         or now_ms > last_ms + shard.state.settings.group_consumer_regex_refresh_interval_ms
     ):
+        group.resolver = context
         shard.timers.start((REGEX, group.group_id), now_ms)
 
 
@@ -77,7 +78,13 @@ def on_regex_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
     for regex in sorted(group.patterns):
         expression = _compiled(regex)[0]
         # one from the log of a broker that could read it may be unreadable here
-        topics = tuple(name for name in names if expression is not None and expression.fullmatch(name))
+        topics = tuple(
+            name
+            for name in names
+            if expression is not None
+            and expression.fullmatch(name)
+            and group.topics.shows(group.resolver, name)
+        )
         known = group.regexes.get(regex)
         if known is None or known.topics != topics:
             changes.put(GroupRecordType.REGEX, regex, ResolvedRegex(topics, 0, now_ms))

@@ -11,7 +11,7 @@ import pytest
 
 from kohort.coordinator.consumer import regex
 from kohort.coordinator.consumer.regex import RESOLUTION_PAUSE_MS
-from kohort.protocol import ErrorCode
+from kohort.protocol import ErrorCode, RequestContext
 from tests.coordinator.consumer.group_world import World
 
 INTERVAL_MS = 1_000
@@ -130,3 +130,20 @@ def test_one_whose_topics_stay_is_looked_up_again_after_its_interval_and_not_wit
         world.advance(3_000)
         world.live("m")
     assert len(lookups) == 5
+
+
+def test_it_stands_for_topics_that_the_sender_may_describe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(regex, "_compiled", lambda text: (re.compile(text), ""))
+    world = World({"seen": 1, "secret": 1})
+    asked: list[str] = []
+
+    def shows(context: RequestContext, name: str) -> bool:
+        asked.append(context.client_id)
+        return name == "seen"
+
+    world.shard.state.topics = replace(world.shard.state.topics, shows=shows)
+    world.join("m", subscribed_topic_regex="se.*")
+    world.advance(INTERVAL_MS)
+    world.live("m")
+    assert world.has("m") == {"seen": (0,)}
+    assert asked == ["client"] * 2
