@@ -191,7 +191,10 @@ class TransactionCoordinator:
         epoch = self._epoch_of(runner.partition)
         marker = TransactionMarker(decided.producer_id, decided.producer_epoch, committed, epoch)
         left: Iterable[TopicPartition] = decided.partitions
-        while left := [each for each in left if not await self._is_written(each, marker)]:
+        while True:
+            left = [each for each in left if not await self._is_written(each, marker)]
+            if not left:
+                break
             await asyncio.sleep(_RETRY_S)
         runner.steer(lambda shard, now_ms: markers_written(shard, decided, now_ms))
 

@@ -75,6 +75,17 @@ async def settled(coordinator: TransactionCoordinator, name: str, state: str) ->
             await asyncio.sleep(0.001)
 
 
+async def marked(around: Around) -> set[int]:
+    """Wait for two markers; how many there were at each turn of the loop before that."""
+    seen: set[int] = set()
+    async with asyncio.timeout(5):
+        while True:
+            seen.add(len(around.markers))
+            if len(around.markers) >= 2:
+                return seen
+            await asyncio.sleep(0)
+
+
 async def begun(coordinator: TransactionCoordinator) -> Identity:
     identity = await coordinator.initialize(Initialize("pay", TIMEOUT_MS))
     assert await coordinator.add(Add("pay", *identity[1:], [ONE, TWO], 2)) == ErrorCode.NONE
@@ -101,9 +112,7 @@ async def test_a_partition_that_takes_no_marker_is_tried_again_alone() -> None:
     await begun(coordinator)
     await coordinator.end(End("pay", 5, 0, False, 1))
     await settled(coordinator, "pay", "PrepareAbort")
-    async with asyncio.timeout(5):
-        while len(around.markers) < 2:
-            await asyncio.sleep(0)
+    await marked(around)
     assert [partition for partition, _ in around.markers] == [ONE, TWO]
     around.closed.clear()
     await settled(coordinator, "pay", "CompleteAbort")
@@ -118,9 +127,7 @@ async def test_a_marker_that_fails_unforeseen_keeps_no_other_one_back_and_is_tri
     coordinator = await around.start()
     await begun(coordinator)
     await coordinator.end(End("pay", 5, 0, True, 2))
-    async with asyncio.timeout(5):
-        while len(around.markers) < 2:
-            await asyncio.sleep(0)
+    await marked(around)
     assert [partition for partition, _ in around.markers] == [ONE, TWO]
     assert "tried again" in told[0]
     around.broken.clear()
@@ -134,12 +141,7 @@ async def test_others_have_their_turn_between_the_markers_of_a_large_transaction
     coordinator = await around.start()
     await begun(coordinator)
     await coordinator.end(End("pay", 5, 0, True, 2))
-    seen = set()
-    async with asyncio.timeout(5):
-        while len(around.markers) < 2:
-            seen.add(len(around.markers))
-            await asyncio.sleep(0)
-    assert 1 in seen
+    assert 1 in await marked(around)
     await coordinator.stop()
 
 
