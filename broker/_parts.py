@@ -25,7 +25,7 @@ from ._stopwatch import clock
 from ._topics import Topics
 from ._transactions import end_in, start_transactions
 from .apis import ServedApi, served_apis
-from .authorizer import Authorizer
+from .authorizer import Authorizer, Operation, ResourceType
 from .authorizer._keeping import AclsFile
 from .metrics import BrokerMetrics, BrokerSnapshot, GroupFigures, PartitionFigures, QuotaFigures
 from .network._server import Server
@@ -87,6 +87,9 @@ class Parts:
             id_of_topic=topics.id_of,
             topic_names=topics.names,
             topics_version=lambda: topics.image,
+            shows_topic=lambda context, name: (
+                authorizer is None or authorizer.shows(context, Operation.DESCRIBE, ResourceType.TOPIC, name)
+            ),
             group_configs=group_configs.of,
             clock_ms=clock_ms,
             on_event=EventLog(metrics.groups.see),

@@ -84,6 +84,7 @@ class GroupCoordinator:
 
     ``partition_count_of``, ``topic_of_id`` and ``id_of_topic`` look topics up (None: no such topic),
     ``topic_names`` gives all, ``topics_version`` another object whenever topics have changed.
+    ``shows_topic`` tells whether the sender of a request may know of a topic.
     ``group_configs`` gives what is set for a group of its own, by Kafka's names.
     ``clock_ms`` must not go backwards. ``on_event`` is told what happens, in order, as those are who read
     ``events``. ``fsync`` puts each batch on the disk before it is acknowledged; without it an acknowledged
@@ -100,6 +101,7 @@ class GroupCoordinator:
         id_of_topic: Callable[[str], uuid.UUID | None],
         topic_names: Callable[[], Iterable[str]] = tuple,
         topics_version: Callable[[], object] = object,
+        shows_topic: Callable[[RequestContext, str], bool] = lambda _context, _name: True,
         group_configs: Callable[[str], Mapping[str, int]] = lambda _group_id: {},
         clock_ms: Callable[[], int] | None = None,
         new_id: Callable[[], str] | None = None,
@@ -109,7 +111,7 @@ class GroupCoordinator:
         make_id = new_id or (lambda: str(uuid.uuid4()))
         self._settings = settings
         self._topics = TopicDirectory(
-            partition_count_of, topic_of_id, id_of_topic, topic_names, topics_version
+            partition_count_of, topic_of_id, id_of_topic, topic_names, topics_version, shows_topic
         )
         self._clock_ms = clock_ms or steady_clock_ms()
         self._history = History(settings.kohort_group_history_size)

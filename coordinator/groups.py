@@ -13,7 +13,7 @@ from enum import Enum
 from typing import ClassVar, Final, NamedTuple, Protocol, TypeAlias
 
 from ..offsets_topic import Record
-from ..protocol import ErrorCode, TopicPartition
+from ..protocol import ErrorCode, RequestContext, TopicPartition
 from .durable import Durable, OffsetEntry
 from .engine.shard import Shard
 from .engine.timers import Timers
@@ -35,7 +35,8 @@ class GroupType(Enum):
 class TopicDirectory:
     """Looks topics up where they are kept; each function answers None for a topic that does not exist.
 
-    ``names`` gives those of all topics, ``version`` an object that is another one when topics have changed.
+    ``names`` gives those of all topics, ``version`` an object that is another one when topics have changed,
+    ``shows`` whether the sender of a request may know of a topic.
     """
 
     partition_count_of: Callable[[str], int | None]
@@ -43,6 +44,7 @@ class TopicDirectory:
     id_of_topic: Callable[[str], uuid.UUID | None]
     names: Callable[[], Iterable[str]] = tuple
     version: Callable[[], object] = object
+    shows: Callable[[RequestContext, str], bool] = lambda _context, _name: True
 
 
 #: Where nobody keeps topics.
@@ -150,6 +152,8 @@ class Groups:
     configs: Callable[[str], Mapping[str, int]] = lambda _group_id: {}
     durable: Durable = field(default_factory=Durable)
     groups: dict[str, Group] = field(default_factory=dict)
+    #: The last ticket there was when a group was made anew from the log after a write that failed.
+    started_over: dict[str, int] = field(default_factory=dict)
     #: Groups that the retention pass under way has not come to.
     retention_queue: list[str] = field(default_factory=list)
     #: Offsets of deleted topics whose tombstones could not be written, as they were then.

@@ -326,6 +326,8 @@ class Connection(asyncio.Protocol):
         finally:
             self._server.backpressure.hold(self, -self.held_bytes)
             self._waiting.close()
+            # this object is cyclic garbage from now on, for thousands of connections: not with megabytes
+            self._reader = FrameReader(0)
             self.outbox.flush()
             self.transport.close()
 

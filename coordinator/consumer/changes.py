@@ -20,9 +20,13 @@ from ...offsets_topic import (
     Record,
 )
 from ...protocol import ErrorCode
+from ...protocol.messages.sync_group import SyncGroupResponse
 from ...statemachine import ConsumerGroupState
+from ..classic.group import ClassicGroup
+from ..classic.members import answer_join_error, answer_sync
+from ..classic.members import restart_session as restart_classic_session
 from ..events import Cause, MemberGone, RebalanceCompleted, RebalanceStarted
-from ..groups import GroupShard
+from ..groups import GroupShard, forget
 from .group import (
     REVOCATION,
     SESSION,
@@ -112,14 +116,7 @@ class Changes:
         if not self.records:
             # what others are having written decides what this answer says
             return -1 if shard.is_busy(group.group_id) else shard.last_ticket
-        ticket = shard.last_ticket
-
-        def settled(error: ErrorCode, now_ms: int) -> None:
-            if error or shard.state.groups.get(group.group_id) is not group:
-                start_over(shard, group.group_id, now_ms)
-
-        shard.append(group.group_id, tuple(self.records), settled)
-        return ticket
+        return write(shard, group.group_id, self.records)
 
     def _settle(self) -> None:
         """Tell of a rebalance that is over."""
@@ -153,12 +150,40 @@ class Changes:
         )
 
 
-def start_over(shard: GroupShard, group_id: str, now_ms: int) -> None:
-    """Make the live group anew from what is in the log."""
-    group = shard.state.groups.pop(group_id, None)
-    if group is not None:
-        group.stop_timers(shard.timers)
+def write(shard: GroupShard, group_id: str, records: Iterable[Record]) -> int:
+    """Hand out records that the live group has taken in. Gives the ticket that an answer waits for."""
+    before = shard.last_ticket
+
+    def settled(error: ErrorCode, now_ms: int) -> None:
+        # one that was handed out before the group was made anew is not in it
+        if error or before < shard.state.started_over.get(group_id, 0):
+            _start_over(shard, group_id, now_ms)
+            shard.state.started_over.pop(group_id, None)
+            if shard.last_ticket > before + 1:
+                shard.state.started_over[group_id] = shard.last_ticket
+
+    shard.append(group_id, tuple(records), settled)
+    return before
+
+
+def _start_over(shard: GroupShard, group_id: str, now_ms: int) -> None:
+    """Make the live group anew from what is in the log; who is parked in a classic one looks again."""
+    group = shard.state.groups.get(group_id)
+    if isinstance(group, ClassicGroup):
+        answer_parked(shard, group, ErrorCode.NOT_COORDINATOR)
+    forget(shard, group_id)
+    found = shard.state.find(group_id)
+    if isinstance(found, ClassicGroup):
+        for each in found.members.values():
+            restart_classic_session(shard, found, each, now_ms)
     start_sessions(shard, group_id, now_ms)
+
+
+def answer_parked(shard: GroupShard, group: ClassicGroup, error: ErrorCode) -> None:
+    """Every JoinGroup and SyncGroup that is parked in a classic group is answered with an error."""
+    for member in group.members.values():
+        answer_join_error(shard, group, member, error, member.member_id)
+        answer_sync(shard, member, SyncGroupResponse(error_code=error))
 
 
 def start_sessions(shard: GroupShard, group_id: str, now_ms: int) -> None:

@@ -33,7 +33,7 @@ from ..engine.effects import Request
 from ..events import CauseKind, quoted
 from ..groups import CONSUMER, GroupShard, forget
 from ..replies import join_failed
-from .changes import Changes, restart_session, start_revocation
+from .changes import Changes, restart_session, start_revocation, write
 from .group import REVOCATION, ConsumerGroup, Member, assignment_bytes, common_protocol, protocol_of
 from .heartbeat import (
     advance,
@@ -210,7 +210,7 @@ def _become_classic(shard: GroupShard, group: ConsumerGroup, request: Request, n
         return
     forget(shard, group.group_id)
     classic = shard.state.groups[group.group_id] = ClassicGroup(group.group_id, state_timestamp_ms=now_ms)
-    shard.append(group.group_id, (*group.tombstones(), classic.to_record()))
+    write(shard, group.group_id, (*group.tombstones(), classic.to_record()))
     join_classic_group(shard, request, now_ms)
 
 

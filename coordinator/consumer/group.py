@@ -25,6 +25,7 @@ from ...offsets_topic import (
 from ...protocol import (
     ErrorCode,
     MalformedMessageError,
+    RequestContext,
     TopicPartition,
     decode_subscription,
     encode_assignment,
@@ -101,7 +102,8 @@ class ConsumerGroup:
     ``owners`` has the member of each partition that is assigned, or to be given up still; ``names`` and
     ``patterns`` count the members that subscribe to a topic by name, and to a regular expression;
     ``unsettled`` are members that are not at their target. ``topics_seen`` is the version of the topics that
-    ``metadata_hash`` was last compared with, ``topics_resolved`` that of the last resolution.
+    ``metadata_hash`` was last compared with, ``topics_resolved`` that of the last resolution, at
+    ``resolved_ms`` with the rights of ``resolver``.
     """
 
     type: ClassVar[GroupType] = GroupType.CONSUMER
@@ -122,6 +124,8 @@ class ConsumerGroup:
     unsettled: set[str] = field(default_factory=set)
     topics_seen: object = None
     topics_resolved: object = None
+    resolved_ms: int | None = None
+    resolver: RequestContext = field(default_factory=RequestContext)
     settled_members: int = 0
     settled_owners: dict[str, bytes] | None = None
     rebalance: Rebalance | None = None
@@ -304,7 +308,7 @@ class ConsumerGroup:
             member = self.members[member_id] = Member(member_id, metadata)
             self.unsettled.add(member_id)
         else:
-            self._count(member.metadata, -1)
+            self._forget(member)
             member.metadata = metadata
         self._count(metadata, 1)
         if metadata.instance_id is not None:
@@ -317,9 +321,13 @@ class ConsumerGroup:
         self._set_current(member_id, NEW_MEMBER)
         del self.members[member_id]
         self.unsettled.discard(member_id)
+        self._forget(member)
+
+    def _forget(self, member: Member) -> None:
+        """What a member said of itself is said no more."""
         self._count(member.metadata, -1)
         instance_id = member.metadata.instance_id
-        if instance_id is not None and self.static_members.get(instance_id) == member_id:
+        if instance_id is not None and self.static_members.get(instance_id) == member.member_id:
             del self.static_members[instance_id]
 
     def _set_current(self, member_id: str, current: CurrentAssignment) -> None:

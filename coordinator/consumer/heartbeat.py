@@ -199,7 +199,7 @@ def _heartbeat(
     before = member.current
     advance(changes, member, owned, changed=changed)
     restart_session(shard, group, member, now_ms)
-    maybe_resolve(shard, group, now_ms)
+    maybe_resolve(shard, group, request.context, now_ms)
     interval_ms = shard.state.config_of(group.group_id).heartbeat_interval_ms
     current = member.current
     tells = body.member_epoch == _JOINING or _is_full(body)

@@ -23,15 +23,13 @@ from ...offsets_topic import (
     TargetEpoch,
 )
 from ...protocol import ErrorCode, KafkaError, MalformedMessageError, decode_assignment, decode_subscription
-from ...protocol.messages.sync_group import SyncGroupResponse
 from ..classic import group as classic_groups
 from ..classic.group import ClassicGroup
-from ..classic.members import answer_join_error, answer_sync
 from ..classic.members import restart_session as restart_classic_session
 from ..classic.rebalance import prepare
 from ..events import Cause
 from ..groups import CONSUMER, GroupShard, forget
-from .changes import Changes, restart_session, start_over
+from .changes import Changes, answer_parked, restart_session, write
 from .group import ConsumerGroup, Member, assignment_bytes, common_protocol
 
 _TYPES = GroupRecordType
@@ -96,10 +94,7 @@ def upgraded(shard: GroupShard, group: ClassicGroup, now_ms: int) -> Changes:
 
 def leave_classic(shard: GroupShard, old: ClassicGroup, group: ConsumerGroup, now_ms: int) -> None:
     """The classic group goes; who is parked in it rejoins."""
-    error = ErrorCode.REBALANCE_IN_PROGRESS
-    for member in old.members.values():
-        answer_join_error(shard, old, member, error, member.member_id)
-        answer_sync(shard, member, SyncGroupResponse(error_code=error))
+    answer_parked(shard, old, ErrorCode.REBALANCE_IN_PROGRESS)
     forget(shard, old.group_id)
     for each in group.members.values():
         restart_session(shard, group, each, now_ms)
@@ -137,13 +132,7 @@ def downgrade(
         if member.metadata.classic is not None:
             classic.set_protocols(classic.members[member.member_id], member.metadata.classic.protocols)
     shard.state.groups[group_id] = classic
-    ticket = shard.last_ticket
-
-    def settled(error: ErrorCode, now_ms: int) -> None:
-        if error:
-            start_over(shard, group_id, now_ms)
-
-    shard.append(group_id, (*_tombstones(group), stored), settled)
+    ticket = write(shard, group_id, (*_tombstones(group), stored))
     for each in classic.members.values():
         restart_classic_session(shard, classic, each, now_ms)
     prepare(shard, classic, cause, now_ms)

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from ...offsets_topic import GroupRecordType, ResolvedRegex
-from ...protocol import ErrorCode, KafkaError
+from ...protocol import ErrorCode, KafkaError, RequestContext
 from ..engine.timers import TimerKey
 from ..events import Cause, CauseKind, quoted
 from ..groups import GroupShard
@@ -47,18 +47,23 @@ def check_regex(regex: str) -> None:
         )
 
 
-def maybe_resolve(shard: GroupShard, group: ConsumerGroup, now_ms: int) -> None:
+def maybe_resolve(shard: GroupShard, group: ConsumerGroup, context: RequestContext, now_ms: int) -> None:
     """Resolve the expressions of a group beside the request, if one is new, topics have changed, or it is
-    long ago; but not again a moment after the last time.
+    long ago; but not again a moment after the last time. They stand for topics that its sender may describe.
     """
     if not group.patterns:
         return
-    last_ms = max((each.timestamp_ms for each in group.regexes.values()), default=-RESOLUTION_PAUSE_MS - 1)
+    last_ms = group.resolved_ms
+    if last_ms is None:
+        last_ms = max(
+            (each.timestamp_ms for each in group.regexes.values()), default=-RESOLUTION_PAUSE_MS - 1
+        )
     if now_ms > last_ms + RESOLUTION_PAUSE_MS and (
         any(each not in group.regexes for each in group.patterns)
         or group.topics_resolved is not group.topics.version()
         or now_ms > last_ms + shard.state.settings.group_consumer_regex_refresh_interval_ms
     ):
+        group.resolver = context
         shard.timers.start((REGEX, group.group_id), now_ms)
 
 
@@ -67,12 +72,19 @@ def on_regex_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
     group = live(shard, key[1])
     assert group is not None, "timers of a group stop when it goes"
     changes, group.topics_resolved = Changes(shard, group, now_ms), group.topics.version()
+    group.resolved_ms = now_ms
     names = sorted(group.topics.names())
     changed = []
     for regex in sorted(group.patterns):
         expression = _compiled(regex)[0]
         # one from the log of a broker that could read it may be unreadable here
-        topics = tuple(name for name in names if expression is not None and expression.fullmatch(name))
+        topics = tuple(
+            name
+            for name in names
+            if expression is not None
+            and expression.fullmatch(name)
+            and group.topics.shows(group.resolver, name)
+        )
         known = group.regexes.get(regex)
         if known is None or known.topics != topics:
             changes.put(GroupRecordType.REGEX, regex, ResolvedRegex(topics, 0, now_ms))

@@ -5,6 +5,7 @@ Covers: broker/network/_acceptor.py.
 
 from __future__ import annotations
 
+import gc
 import logging
 import socket
 import struct
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from kohort.broker.network._connection import Connection
 from kohort.protocol import ApiKey, build_batch, encode_request
 from kohort.testing import running_broker
 from tests.broker.wire import Wire, create_topic, fetch_fields, produce
@@ -34,6 +36,17 @@ def test_a_frame_that_never_completes_is_not_waited_for(caplog: pytest.LogCaptur
         slow.socket.sendall(struct.pack(">i", 100) + b"not all of it")
         assert slow.closed_by_broker()
     assert "its request was not complete" in caplog.text
+
+
+def test_a_connection_that_is_gone_keeps_nothing_of_a_request_until_garbage_is_looked_for() -> None:
+    gc.disable()
+    try:
+        with running_broker(kohort_request_complete_timeout_ms=100) as broker, Wire(broker.bootstrap) as slow:
+            slow.socket.sendall(struct.pack(">i", 1_000_000) + bytes(500_000))
+            assert slow.closed_by_broker()
+        assert sum(each.held_bytes for each in gc.get_objects() if type(each) is Connection) == 0
+    finally:
+        gc.enable()
 
 
 def test_a_client_that_reads_nothing_of_a_large_answer_is_cut_off(caplog: pytest.LogCaptureFixture) -> None:

@@ -39,6 +39,8 @@ class World:
         self.events: list[Any] = []
         self.configs: dict[str, dict[str, int]] = {}
         self.failing = False
+        #: Writes that are under way; None for a log that writes at once.
+        self.held: list[Append] | None = None
         self.states = {"Empty"}
         self._version = object()
         self._last_state: dict[str, str] = {}
@@ -89,23 +91,23 @@ class World:
         self.now_ms = end
 
     def ask(self, key: ApiKey, version: int, body: Any) -> Any:
-        """The answer to a request about one group."""
+        """The answer to a request about one group; None while its write is under way."""
         answers = Answers()
         context = RequestContext("client", "/host")
         self.shard.handle(Request(key, version, body, context, answers), self.now_ms)
         self._carry_out()
+        if self.held is not None and not answers:
+            return None
         assert len(answers) == 1, "a request is answered once"
         return answers[0]
 
     def _carry_out(self) -> None:
         for effect in self.shard.take_effects():
             if isinstance(effect, Append):
-                if self.failing:
-                    self.shard.append_failed(effect.ticket, ErrorCode.KAFKA_STORAGE_ERROR, self.now_ms)
+                if self.held is None:
+                    self._write(effect)
                 else:
-                    offset = len(self.log)
-                    self.log += effect.records
-                    self.shard.appended(effect.ticket, offset, self.now_ms)
+                    self.held.append(effect)
             elif isinstance(effect, Reply):
                 effect.handle.set(effect.body)
             else:
@@ -118,6 +120,21 @@ class World:
                 assert before == after or (before, after) in ALLOWED, (before, after)
                 self._last_state[group.group_id] = after
                 self.states.add(after)
+
+    def _write(self, append: Append) -> None:
+        if self.failing:
+            self.shard.append_failed(append.ticket, ErrorCode.KAFKA_STORAGE_ERROR, self.now_ms)
+        else:
+            offset = len(self.log)
+            self.log += append.records
+            self.shard.appended(append.ticket, offset, self.now_ms)
+
+    def release(self) -> None:
+        """The writes that are under way are over."""
+        held, self.held = self.held or [], None
+        for append in held:
+            self._write(append)
+        self._carry_out()
 
     # --- requests -----------------------------------------------------------------------------------------
 

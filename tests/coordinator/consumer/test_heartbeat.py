@@ -402,3 +402,11 @@ def test_over_any_schedule_no_partition_is_twos_epochs_grow_and_all_reach_their_
                 target = {t: tuple(n) for t, n in group.targets.get(member, {}).items() if n}
                 current = group.members[member].current
                 assert {t: tuple(sorted(n)) for t, n in current.assigned.items() if n} == target
+
+
+def test_a_member_that_joins_anew_under_another_instance_id_lets_go_of_the_first() -> None:
+    world = World()
+    for number in range(3):
+        assert world.join("m", instance_id=f"i{number}").error_code == 0
+    assert world.group().static_members == {"i2": "m"}
+    assert world.join("n", instance_id="i0").error_code == 0

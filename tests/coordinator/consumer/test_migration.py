@@ -297,3 +297,90 @@ def test_a_consumer_group_without_members_is_replaced_by_a_classic_one() -> None
     assert world.written(before) == [(6, "", True), (4, "", True), (3, "", True)]
     world.restart()
     assert isinstance(world.shard.state.find("g"), ClassicGroup)
+
+
+def test_a_classic_member_that_joins_while_the_last_consumer_leaves_is_answered() -> None:
+    world = World(group_initial_rebalance_delay_ms=0)
+    world.join("m")
+    classic = Classic(world, instance="i")
+    world.held = []
+    world.beat("m", -1)
+    answers = classic.send_join()
+    world.release()
+    world.advance(1)
+    assert [answer.error_code for answer in answers] == [0]
+
+
+def test_a_group_that_turned_back_while_it_was_written_is_classic_in_memory_as_in_the_log() -> None:
+    world, _ = mixed()
+    world.advance(INTERVAL_MS)
+    world.held = []
+    world.join("n")
+    world.beat("m", -1)
+    world.beat("n", -1)
+    assert len(world.held) == 3
+    world.release()
+    assert isinstance(world.shard.state.groups["g"], ClassicGroup)
+    world.restart()
+    assert isinstance(world.shard.state.find("g"), ClassicGroup)
+
+
+def test_who_waits_in_a_group_that_could_not_turn_back_looks_for_it_again() -> None:
+    world, classic = mixed()
+    world.advance(INTERVAL_MS)
+    world.join("n")
+    other = Classic(world, instance="i")
+    assert other.join().error_code == 0
+    world.beat("n", -1)
+    world.held = []
+    world.beat("m", -1)
+    answers = classic.send_join()
+    assert not answers
+    world.failing = True
+    world.release()
+    world.failing = False
+    assert [answer.error_code for answer in answers] == [ErrorCode.NOT_COORDINATOR]
+    assert set(world.group().members) == {"m", classic.id, other.id}
+    world.advance(SESSION_MS * 5)
+    assert world.group().is_empty
+
+
+def test_an_empty_group_whose_classic_record_is_refused_stays_what_it_is_in_the_log() -> None:
+    world = World(group_initial_rebalance_delay_ms=0)
+    world.join("m")
+    world.beat("m", -1)
+    classic = Classic(world, instance="i")
+    world.held = []
+    answers = classic.send_join()
+    world.failing = True
+    world.release()
+    world.failing = False
+    assert [answer.error_code for answer in answers] == [ErrorCode.NOT_COORDINATOR]
+    assert world.group().is_empty
+
+
+def test_members_of_a_classic_group_that_could_not_be_replaced_have_their_sessions() -> None:
+    world, _ = classic_group()
+    world.failing = True
+    assert world.join("m").error_code == ErrorCode.NOT_COORDINATOR
+    world.failing = False
+    assert world.shard.state.find("g").member_count == 1
+    world.advance(SESSION_MS)
+    assert world.shard.state.find("g").is_empty
+
+
+def test_a_write_that_was_handed_out_before_one_that_failed_counts_as_the_log_has_it() -> None:
+    world = World()
+    world.join("m")
+    world.held = []
+    world.join("n")
+    world.join("o")
+    first, second = world.held
+    world.failing = True
+    world._write(first)
+    world.failing = False
+    world._write(second)
+    world.held = None
+    live = {name: member.current for name, member in world.group().members.items()}
+    world.restart()
+    assert {name: member.current for name, member in world.group().members.items()} == live

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import builtins
+import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from kohort.coordinator.consumer import regex
 from kohort.coordinator.consumer.regex import RESOLUTION_PAUSE_MS
-from kohort.protocol import ErrorCode
+from kohort.protocol import ErrorCode, RequestContext
 from tests.coordinator.consumer.group_world import World
 
 INTERVAL_MS = 1_000
@@ -109,3 +111,39 @@ def test_without_re2_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch)
     regex._compiled.cache_clear()
     assert answer.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
     assert "install google-re2 (kohort[regex])" in answer.error_message
+
+
+def test_one_whose_topics_stay_is_looked_up_again_after_its_interval_and_not_with_every_heartbeat(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(regex, "_compiled", lambda text: (re.compile(text), ""))
+    world = World({"orders": 1}, group_consumer_regex_refresh_interval_ms=60_000)
+    lookups: list[int] = []
+
+    def names() -> list[str]:
+        lookups.append(world.now_ms)
+        return list(world.topics)
+
+    world.shard.state.topics = replace(world.shard.state.topics, names=names)
+    world.join("m", subscribed_topic_regex="orders")
+    for _ in range(100):
+        world.advance(3_000)
+        world.live("m")
+    assert len(lookups) == 5
+
+
+def test_it_stands_for_topics_that_the_sender_may_describe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(regex, "_compiled", lambda text: (re.compile(text), ""))
+    world = World({"seen": 1, "secret": 1})
+    asked: list[str] = []
+
+    def shows(context: RequestContext, name: str) -> bool:
+        asked.append(context.client_id)
+        return name == "seen"
+
+    world.shard.state.topics = replace(world.shard.state.topics, shows=shows)
+    world.join("m", subscribed_topic_regex="se.*")
+    world.advance(INTERVAL_MS)
+    world.live("m")
+    assert world.has("m") == {"seen": (0,)}
+    assert asked == ["client"] * 2
