@@ -90,7 +90,7 @@ class Run:
         member = self.member()
         epoch = self.epoch(member)
         if epoch > 0:
-            owned = self.random.choice((None, []))
+            owned: list[Any] | None = self.random.choice((None, []))
             self.epochs[member] = (epoch, self.heartbeat(member, epoch, topic_partitions=owned))
 
     def leave(self) -> None:

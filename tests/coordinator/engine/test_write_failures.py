@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from kohort.coordinator.engine.effects import Append, Reply, Request
 from kohort.protocol import ApiKey, ErrorCode, RequestContext
@@ -38,7 +39,8 @@ def test_what_waits_for_a_write_when_its_shard_goes_is_sent_to_look_for_it() -> 
 
 def test_writes_that_build_on_one_that_fails_fail_with_it_and_no_others_do() -> None:
     world = World()
-    shard, told = world.shard, []
+    shard = world.shard
+    told: list[tuple[str, int]] = []
     for name, key, undoes in (("first", "g", True), ("other", "h", False), ("second", "g", False)):
         outcome = partial(lambda name, error, _now_ms: told.append((name, int(error))), name)
         shard.append(key, (), outcome, undoes_later=undoes)
@@ -53,7 +55,8 @@ def test_writes_that_build_on_one_that_fails_fail_with_it_and_no_others_do() -> 
 
 def test_an_answer_that_goes_by_the_writes_of_its_key_waits_for_these_alone() -> None:
     world = World()
-    shard, handles = world.shard, ([], [])
+    shard = world.shard
+    handles: tuple[list[Any], list[Any]] = ([], [])
     shard.append("g", ())
     shard.append("h", ())
     for key, handle in zip("gi", handles, strict=True):
