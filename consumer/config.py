@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 from ..client.errors import ConfigError
 from ..client.metadata import parse_bootstrap
 from ..client.sasl import OAUTH, Sasl
-from ..settings import CONSUMER, MAX_INT, Row, Scope, markdown, read_settings, settings_of
+from ..settings import CONSUMER, MAX_INT, Row, Scope, read_settings
 from ..settings.model import SettingsModel
 
 #: Java's spelling of "there is no reset: tell me".
@@ -301,8 +301,3 @@ class ConsumerConfig(SettingsModel):
 def consumer_config(**settings: Any) -> ConsumerConfig:
     """Check settings. Raises ConfigError naming each wrong setting, its value and what is allowed."""
     return read_settings(ConsumerConfig, settings, ConfigError)
-
-
-def settings_table() -> str:
-    """Table of docs/consumer.md."""
-    return markdown(settings_of(ConsumerConfig).values(), CONSUMER)
