@@ -37,14 +37,14 @@ from ..protocol import (
 )
 from .events import AssignmentRefused, AssignorFailed, Event
 
-#: How the user data of all assignments begins while partitions wait for their owners to revoke them (KIP-429):
-#: another rebalance follows as soon as they have, and members that know of it send heartbeats more often. Other
-#: clients ignore it.
+#: Begins the user data of all assignments while partitions wait for their owners to revoke them (KIP-429):
+#: another rebalance follows as soon as they have, and members that know of it send heartbeats more often.
+#: Other clients ignore it.
 ANOTHER_ROUND = b"another round follows"
-#: How the user data of all other assignments under COOPERATIVE begins: this leader understands members that
-#: announce their leave.
+#: Begins that of all other assignments under COOPERATIVE: this leader understands members that announce their
+#: leave.
 LISTENING = b"leaving members are heard"
-#: What follows either: the size of the group. There is no such note under EAGER, where members of other clients
+#: Follows either: the size of the group. There is no such note under EAGER, where members of other clients
 #: (sarama) hand user data on to the next leader's assignor.
 _SIZE = re.compile(rb", (\d{1,9}) members\Z")
 

@@ -15,8 +15,8 @@ from .events import SessionInDoubt, SessionResumed
 FIRST_PAUSE_MS = 10.0
 _GROWTH = 1.5
 
-#: Unless it is set, members send a heartbeat as often as this: what others leave behind waits for that. Or less
-#: often, so that a group as a whole sends no more than 333 a second.
+#: Unless it is set, the time between heartbeats is this: what others leave behind waits for the next one. Or
+#: more, so that a group as a whole sends no more than 333 a second.
 SHORTEST_INTERVAL_MS = 200.0
 MEMBER_MS = 3.0
 
