@@ -20,6 +20,7 @@ OUTPUT: Final = "output"
 INCIDENTS: Final[dict[str, tuple[str, int]]] = {
     "producer-kill": ("a producer's process is killed, and started again later", 3),
     "producer-pause": ("a producer stands still, shorter or longer than its transaction's timeout", 2),
+    "successor": ("all producers of an input are killed, and one with another id begins", 2),
     "twin": ("another process begins with a transactional id that is in use", 2),
     "kill": ("the broker's process is killed and reads its logs back", 2),
     "stop": ("the broker stops in good order and starts again", 1),

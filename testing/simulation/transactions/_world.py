@@ -43,6 +43,8 @@ class TransactionWorld(Phases[TransactionPlan]):
         self.producers: list[Producer] = []
         self.readers: list[Reader] = []
         self._all: list[Process] = []
+        # who works on each input now
+        self._now: dict[int, ProducerPlan] = {}
         self._stable: dict[TopicPartition, int] = {}
         # a marker that was not flushed yet is written again: its end is decided
         self.broker.lost_power = self._stable.clear
@@ -126,13 +128,27 @@ class TransactionWorld(Phases[TransactionPlan]):
         if incident.kind == "producer-pause":
             producer.loop.freeze(self.heap.now + incident.length_ms)
             return
+        if incident.kind == "successor":
+            self._start(self._succeed(producer.plan))
+            return
         if incident.kind == "producer-kill":
             producer.kill()
         late_ms = incident.length_ms if incident.draw < 0.5 else int(incident.draw * 100)
         self.heap.at(self.heap.now + late_ms, self._begin, producer.plan)
 
+    def _succeed(self, plan: ProducerPlan) -> ProducerPlan:
+        """The plan of who follows on all producers of an input with another transactional id: what the last
+        one has left open ends when its time is over, and its offsets are pending until then.
+        """
+        for producer in self.producers:
+            if producer.alive and producer.plan.source == plan.source:
+                producer.kill()
+        name = f"{plan.name}-{len(self.producers)}"
+        self._now[plan.source] = made = replace(plan, transactional_id=name)
+        return made
+
     def _begin(self, plan: ProducerPlan) -> None:
-        if not self.healed:
+        if not self.healed and self._now.setdefault(plan.source, plan) is plan:
             self._start(plan)
 
     def _start(self, plan: ProducerPlan) -> Producer:
@@ -180,15 +196,14 @@ class TransactionWorld(Phases[TransactionPlan]):
             process.loop.freeze(0)
             process.connection.reset("the network was mended")
         for source in range(len(self.ledger.ends)):
-            plan = next((plan for plan in self.plan.producers if plan.source == source), None)
-            if plan is None:
+            plan = self._now.get(source)
+            if plan is None:  # its producer is left out
                 self.ledger.ends[source] = 0
                 continue
             living = [each for each in self.producers if each.alive and each.plan.source == source]
-            if not living and self.rng.random() < 0.5:
-                # what the old id has left open ends when its time is over
-                plan = replace(plan, transactional_id=f"{plan.transactional_id}-next")
-            (living[-1] if living else self._start(plan)).stays = True
+            if not living:
+                living = [self._start(self._succeed(plan) if self.rng.random() < 0.5 else plan)]
+            living[-1].stays = True
 
     def _settle(self) -> None:
         start = self.heap.now
