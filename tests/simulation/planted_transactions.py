@@ -130,12 +130,6 @@ TRANSACTION_BUGS = (
         "one.coordinator_epoch, -1",
     ),
     _Bug(
-        "a partition takes batches of an older epoch",
-        "log._producers:Producers.check",
-        "if header.producer_epoch < producer.epoch:",
-        "if False:",
-    ),
-    _Bug(
         "offsets of an open transaction count at once",
         "coordinator.durable:Durable.commit",
         "offsets = by_group.setdefault(group, {})",

@@ -58,6 +58,19 @@ func fence(ctx context.Context, name, topic string) {
 	check(older.BeginTransaction())
 	check(older.ProduceSync(ctx, kgo.StringRecord("lost")).FirstErr())
 	newer := producer(name, topic)
+	// the older one's transaction is aborted first; franz-go leaves it to us to ask again, on any broker
+	for tried := 0; ; tried++ {
+		_, _, err := newer.ProducerID(ctx)
+		if err == nil {
+			break
+		}
+		if tried == 100 {
+			check(err)
+		}
+		time.Sleep(50 * time.Millisecond)
+		newer.Close()
+		newer = producer(name, topic)
+	}
 	check(newer.BeginTransaction())
 	check(newer.ProduceSync(ctx, kgo.StringRecord("kept")).FirstErr())
 	err := older.EndTransaction(ctx, kgo.TryCommit)
