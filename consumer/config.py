@@ -88,7 +88,11 @@ class ConsumerConfig(SettingsModel):
         int, _positive("silence after which the group goes on without this member")
     ] = 45_000
     heartbeat_interval_ms: Annotated[
-        int, _positive("time between heartbeats, less than session_timeout_ms")
+        int,
+        _positive(
+            "time between heartbeats, less than session_timeout_ms; unless it is set, the size of the group "
+            "decides: 3 ms for each member, from 200 ms to the default"
+        ),
     ] = 3_000
     max_poll_interval_ms: Annotated[int, _positive("longest time between two polls")] = 300_000
     rebalance_timeout_ms: Annotated[
@@ -235,6 +239,11 @@ class ConsumerConfig(SettingsModel):
     def rebalance_ms(self) -> int:
         """Rebalance timeout that is sent to the coordinator."""
         return self.rebalance_timeout_ms or self.max_poll_interval_ms
+
+    @property
+    def heartbeat_is_set(self) -> bool:
+        """Return whether the user has set the time between heartbeats."""
+        return "heartbeat_interval_ms" in self.model_fields_set
 
     @property
     def round_timeout_ms(self) -> int:
