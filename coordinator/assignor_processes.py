@@ -120,9 +120,12 @@ class AssignorProcesses:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        children = [process.child for process in self._processes.values() if process.child is not None]
         for process in self._processes.values():
             process.close()
         self._processes.clear()
+        # until their pipes are closed
+        await asyncio.gather(*(child.communicate() for child in children), return_exceptions=True)
 
     async def _carry_out(self, runner: ShardRunner[Groups], asked: ComputeTarget) -> None:
         process = self._processes.setdefault(asked.spec, _Process(asked.spec))
