@@ -165,8 +165,18 @@ def handle_commit(shard: GroupShard, request: Request, now_ms: int) -> None:
         shard.append(commit.group_id, tuple(records), None, answers)
     else:
         producer_id, epoch = commit.producer
+
+        def awake(_error: ErrorCode, _now_ms: int) -> None:
+            # the group lives from here on, also if the transaction is aborted
+            shard.state.find(commit.group_id)
+
         shard.append(
-            commit.group_id, tuple(records), None, answers, producer_id=producer_id, producer_epoch=epoch
+            commit.group_id,
+            tuple(records),
+            awake,
+            answers,
+            producer_id=producer_id,
+            producer_epoch=epoch,
         )
 
 
