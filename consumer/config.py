@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, model_validator
 
 from ..client.config import ClientSettings, positive
 from ..client.errors import ConfigError
-from ..settings import CONSUMER, MAX_INT, Row, Scope, markdown, read_settings, settings_of
+from ..settings import CONSUMER, MAX_INT, Row, Scope, read_settings
 
 #: Java's spelling of "there is no reset: tell me".
 _RESET_ALIASES = {"none": "fail"}
@@ -59,7 +59,11 @@ class ConsumerConfig(ClientSettings):
         int, positive("silence after which the group goes on without this member")
     ] = 45_000
     heartbeat_interval_ms: Annotated[
-        int, positive("time between heartbeats, less than session_timeout_ms")
+        int,
+        positive(
+            "time between heartbeats, less than session_timeout_ms; unless it is set, the size of the group "
+            "decides: 3 ms for each member, from 200 ms to the default"
+        ),
     ] = 3_000
     max_poll_interval_ms: Annotated[int, positive("longest time between two polls")] = 300_000
     rebalance_timeout_ms: Annotated[
@@ -141,6 +145,11 @@ class ConsumerConfig(ClientSettings):
         return self.rebalance_timeout_ms or self.max_poll_interval_ms
 
     @property
+    def heartbeat_is_set(self) -> bool:
+        """Return whether the user has set the time between heartbeats."""
+        return "heartbeat_interval_ms" in self.model_fields_set
+
+    @property
     def round_timeout_ms(self) -> int:
         """Request timeout of JoinGroup and SyncGroup, which may wait at the coordinator for the others."""
         return max(self.request_timeout_ms, self.rebalance_ms + _REBALANCE_SLACK_MS)
@@ -172,8 +181,3 @@ class ConsumerConfig(ClientSettings):
 def consumer_config(**settings: Any) -> ConsumerConfig:
     """Check settings. Raises ConfigError naming each wrong setting, its value and what is allowed."""
     return read_settings(ConsumerConfig, settings, ConfigError)
-
-
-def settings_table() -> str:
-    """Table of docs/consumer.md."""
-    return markdown(settings_of(ConsumerConfig).values(), CONSUMER)

@@ -526,7 +526,7 @@ class AsyncGroupConsumer:
 
     def group_metadata(self) -> GroupMetadata:
         """Identity of this member now, for ``Producer.send_offsets``."""
-        config, membership = self._built.committer.config, self._built.membership
+        config, membership = self.config, self._built.membership
         return GroupMetadata(
             config.group, membership.generation, membership.member_id, config.group_instance_id
         )

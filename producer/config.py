@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, model_validator
 from ..client.config import ClientSettings, positive
 from ..client.errors import ConfigError
 from ..protocol import Codec
-from ..settings import MAX_INT, MAX_LONG, PRODUCER, Row, Scope, markdown, read_settings, settings_of
+from ..settings import MAX_INT, MAX_LONG, PRODUCER, Row, Scope, read_settings
 
 #: Kafka's bound on requests under way where order and idempotence are to be kept.
 _MOST_IN_FLIGHT = 5
@@ -117,8 +117,3 @@ class ProducerConfig(ClientSettings):
 def producer_config(**settings: Any) -> ProducerConfig:
     """Check settings. Raises ConfigError naming each wrong setting, its value and what is allowed."""
     return read_settings(ProducerConfig, settings, ConfigError)
-
-
-def settings_table() -> str:
-    """Table of docs/producer.md."""
-    return markdown(settings_of(ProducerConfig).values(), PRODUCER)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kohort.client import ConfigError
-from kohort.producer.config import producer_config, settings_table
+from kohort.producer.config import producer_config
 from kohort.protocol import Codec
 
 BASE: dict[str, Any] = {"bootstrap": "localhost:9092"}
@@ -57,8 +57,3 @@ def test_acks_in_every_spelling(acks: Any) -> None:
 def test_a_wrong_setting_is_told(settings: dict[str, Any], text: str) -> None:
     with pytest.raises(ConfigError, match=text):
         producer_config(**BASE, **settings)
-
-
-def test_the_table_of_the_docs_has_every_setting() -> None:
-    table = settings_table()
-    assert table.count("\n| `") == len(type(producer_config(**BASE)).model_fields)

@@ -23,7 +23,7 @@ from kohort.producer import (
     TransactionStateError,
     partition_of_key,
 )
-from kohort.protocol import ErrorCode, KafkaError
+from kohort.protocol import ErrorCode, KafkaError, TimedRecord
 from tests.broker_process import BrokerProcess
 from tests.producer.reading import read, read_values
 
@@ -204,7 +204,7 @@ async def test_text_is_no_record(bootstrap: str, new_topic: Topics) -> None:
     async with Producer(bootstrap_servers=bootstrap) as producer:
         with pytest.raises(TypeError, match="value is str: records are bytes"):
             await producer.send(topic, "text")  # type: ignore[arg-type]
-        await producer.send_and_wait(topic, bytearray(b"ok"))  # type: ignore[arg-type]
+        await producer.send_and_wait(topic, bytearray(b"ok"))
 
 
 async def test_close_sends_what_was_accepted(bootstrap: str, new_topic: Topics) -> None:
@@ -248,7 +248,7 @@ async def test_transactions_need_an_id(bootstrap: str) -> None:
 async def test_a_batch_of_records_is_sent_as_one(bootstrap: str, new_topic: Topics) -> None:
     topic = new_topic("prod", partitions=2)
     async with Cluster(bootstrap) as cluster, Producer.on_cluster(cluster, linger_ms=0) as producer:
-        records = [(b"k", b"%d" % number, [], 1_000 + number) for number in range(10)]
+        records: list[TimedRecord] = [(b"k", b"%d" % number, [], 1_000 + number) for number in range(10)]
         sent = await (await producer.send_batch(topic, 1, records))
         assert (sent.partition, sent.offset) == (1, 0)
     assert [record.timestamp_ms for record in await read(bootstrap, topic)] == list(range(1_000, 1_010))
