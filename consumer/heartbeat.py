@@ -15,6 +15,16 @@ from .events import SessionInDoubt, SessionResumed
 FIRST_PAUSE_MS = 10.0
 _GROWTH = 1.5
 
+#: Unless it is set, the time between heartbeats is this: what others leave behind waits for the next one. Or
+#: more, so that a group as a whole sends no more than 333 a second.
+SHORTEST_INTERVAL_MS = 200.0
+MEMBER_MS = 3.0
+
+
+def interval_ms(members: int | None, longest_ms: float) -> float:
+    """The time between heartbeats in a group of this size; None: not known."""
+    return longest_ms if members is None else min(max(SHORTEST_INTERVAL_MS, MEMBER_MS * members), longest_ms)
+
 
 @dataclass(slots=True)
 class Heartbeats:
@@ -60,6 +70,11 @@ class Heartbeats:
         self.heard(now)
         self._pause_ms = self.interval_ms
         self._next = now + self.interval_ms
+
+    def change(self, interval_ms: float, now: float) -> None:
+        """Send them at another interval from now on."""
+        self.interval_ms = self._pause_ms = interval_ms
+        self._next = min(self._next, now + interval_ms)
 
     def expect(self, now: float) -> None:
         """Another rebalance is about to follow."""

@@ -22,7 +22,7 @@ from ..client.waiting import Backoff
 from ..protocol import ApiKey, ErrorCode, KafkaError, MalformedMessageError, TopicPartition, decode_assignment
 from ..statemachine import MemberState, MemberTrigger, fire_member
 from . import group_messages
-from .assignment import ANOTHER_ROUND, LISTENING, LedGroup, MemberAssignors
+from .assignment import ANOTHER_ROUND, LISTENING, LedGroup, MemberAssignors, size_in
 from .config import ConsumerConfig
 from .effects import Assign, Effect, Fail, ForgetCoordinator, NeedTopics, Report, Revoke, Send
 from .errors import FatalGroupError
@@ -36,7 +36,7 @@ from .events import (
     StateChanged,
 )
 from .group_errors import NO_COORDINATOR_FOR_US, Reaction, fatal_text, reaction
-from .heartbeat import Heartbeats
+from .heartbeat import Heartbeats, interval_ms
 
 #: Members that learn of a rebalance at the same moment spread their JoinGroups over this time.
 REJOIN_SPREAD_MS = 20.0
@@ -442,8 +442,11 @@ class Membership:
             self._reject(f"assigned {outside[0]}, which is not subscribed to", now)
             return
         self._adopt(given, now)
-        announced = share.user_data == ANOTHER_ROUND
-        self._heard_by_leader = announced or share.user_data == LISTENING
+        note = share.user_data or b""
+        announced = note.startswith(ANOTHER_ROUND)
+        self._heard_by_leader = announced or note.startswith(LISTENING)
+        if not self._config.heartbeat_is_set:
+            self._heartbeats.change(interval_ms(size_in(note), self._config.heartbeat_interval_ms), now)
         self._ask_next_round(announced, now)
 
     def _reject(self, reason: str, now: float) -> None:

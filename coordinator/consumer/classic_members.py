@@ -33,6 +33,7 @@ from ..engine.effects import Request
 from ..events import CauseKind, quoted
 from ..groups import CONSUMER, GroupShard, forget
 from ..replies import join_failed
+from .assigning import refresh_target
 from .changes import Changes, restart_session, start_revocation, write
 from .group import REVOCATION, ConsumerGroup, Member, assignment_bytes, common_protocol, protocol_of
 from .heartbeat import (
@@ -43,7 +44,6 @@ from .heartbeat import (
     known_member,
     known_static_member,
     refresh_epoch,
-    refresh_target,
     remove,
     replace_member,
 )
@@ -92,7 +92,7 @@ def handle_sync(shard: GroupShard, group: ConsumerGroup, request: Request, now_m
     answer = SyncGroupResponse(
         protocol_type=CONSUMER, protocol_name=name, assignment=assignment_bytes(group, member, name)
     )
-    shard.reply_after(-1 if shard.is_busy(group.group_id) else shard.last_ticket, request, answer)
+    shard.reply_when_written(group.group_id, request, answer)
 
 
 def handle_heartbeat(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int) -> None:
@@ -134,7 +134,8 @@ def handle_leave(shard: GroupShard, group: ConsumerGroup, request: Request, now_
         shard.reply(request, answer)
         return
     cause = gone[0].cause(CauseKind.LEAVE, f"{gone[0].name} left{reason}")
-    shard.reply_after(remove(shard, group, gone, cause, now_ms), request, answer)
+    remove(shard, group, gone, cause, now_ms)
+    shard.reply_when_written(group.group_id, request, answer)
 
 
 # --- joining ------------------------------------------------------------------------------------------------
@@ -199,7 +200,8 @@ def _join(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int
         leader="",
         member_id=member_id,
     )
-    shard.reply_after(changes.commit(), request, answer)
+    changes.commit()
+    shard.reply_when_written(group.group_id, request, answer)
 
 
 def _become_classic(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int) -> None:
@@ -250,9 +252,8 @@ def _must_rejoin(group: ConsumerGroup, member: Member) -> bool:
     if current.epoch < group.target_epoch or current.state == _UNREVOKED:
         return True
     return current.state == _UNRELEASED and not any(
-        group.is_taken(member.member_id, topic_id, number)
+        group.taken(member.member_id, topic_id, numbers)
         for topic_id, numbers in group.targets.get(member.member_id, {}).items()
-        for number in numbers
     )
 
 

@@ -54,13 +54,13 @@ def handle_describe(shard: GroupShard, request: Request, _now_ms: int) -> None:
         group_state=group.state_name,
         group_epoch=group.epoch,
         assignment_epoch=group.target_epoch,
-        assignor_name=group.assignor(shard.state.settings.consumer_assignors[0]),
+        assignor_name=group.assignor(next(iter(shard.state.assignors))),
         members=[_member(group, member) for member in group.members.values()],
     )
     if asked.with_operations:
         described = described._replace(authorized_operations=GROUP_OPERATIONS)
     # what is being written is told when it is
-    shard.reply_after(-1 if shard.is_busy(group_id) else shard.last_ticket, request, described)
+    shard.reply_when_written(group_id, request, described)
 
 
 def refusal(request: Request, error: int) -> DescribedGroup:

@@ -59,7 +59,11 @@ def leader_of(**members: Subscription) -> LedGroup:
 def shares_of(led: LedGroup) -> dict[str, tuple[tuple[TopicPartition, ...], bytes | None]]:
     given = assign(CooperativeStickyAssignor(), RebalanceProtocol.COOPERATIVE, led, _TOPICS)
     shares = {name: decode_assignment(data) for name, data in given.items()}
-    return {name: (share.partitions, share.user_data) for name, share in shares.items()}
+    size = b", %d members" % len(led.members)
+    return {
+        name: (share.partitions, (share.user_data or b"").removesuffix(size))
+        for name, share in shares.items()
+    }
 
 
 def test_the_group_is_told_by_a_join_that_claims_what_is_still_read() -> None:
