@@ -63,7 +63,7 @@ class FrameReader:
                 if stop > end:
                     return
                 start = stop
-                yield bytes(source[begin:stop] if whole else memoryview(source)[begin:stop])
+                yield source[begin:stop] if whole else bytes(memoryview(source)[begin:stop])
         finally:
             if whole:
                 buffer += source[start:]
