@@ -349,9 +349,7 @@ class ShardRunner(Generic[S]):
             code = error.code if isinstance(error, KafkaError) else ErrorCode.KAFKA_STORAGE_ERROR
             self._refused(appends, code, now_ms, some=code in _TOO_LARGE)
             return
-        for append in appends:
-            self.shard.appended(append.ticket, offset, now_ms)
-            offset += len(append.records)
+        self.shard.appended_all(appends, records, offset, now_ms)
 
     def _refused(self, appends: list[Append], error: ErrorCode, now_ms: int, *, some: bool) -> None:
         """Tell the shard. If only ``some`` may be to blame they are halved: the others' must not be lost."""
