@@ -1,15 +1,34 @@
 """The metadata of a cluster: everything that is not a record and must last.
 
 ``MetadataStore`` is the interface through which it is read and written, with ZooKeeper's semantics; the
-home behind it is a data folder (``FolderStore``). ``ClusterImage`` is what a broker goes by: brokers,
+homes behind it are a data folder (``FolderStore``), memory (``MemoryHome``) and Apache ZooKeeper
+(``open_zookeeper``). ``ClusterImage`` is what a broker goes by: brokers,
 topics and the states of their partitions, immutable and replaced as a whole.
 """
 
 from ._files import StateFileError
 from ._folder_store import Document, FolderStore
-from ._image import NO_LEADER, UNKNOWN_EPOCH, BrokerRegistration, ClusterImage, PartitionState, TopicImage
-from ._layout import DELETED_TOPICS, PRODUCER_IDS, TOPICS, TopicRecord, deleted_topic_path, topic_path
+from ._image import (
+    NO_LEADER,
+    UNKNOWN_EPOCH,
+    BrokerRegistration,
+    ClusterImage,
+    Endpoint,
+    PartitionState,
+    TopicImage,
+)
+from ._layout import (
+    DELETED_TOPICS,
+    PRODUCER_IDS,
+    TOPICS,
+    TopicAssignment,
+    TopicRecord,
+    deleted_topic_path,
+    topic_path,
+)
+from ._memory_store import MemoryHome, MemoryStore
 from ._producer_ids import BLOCK_SIZE, ProducerIds
+from ._registration import Registration, WrongClusterError, next_node_id, shared_cluster_id
 from ._store import (
     ANY_VERSION,
     Change,
@@ -22,6 +41,8 @@ from ._store import (
     Put,
     SessionState,
 )
+from ._view import ClusterView
+from ._zookeeper_store import ZooKeeperSettings, ZooKeeperStore, open_zookeeper
 
 __all__ = [
     "ANY_VERSION",
@@ -35,20 +56,32 @@ __all__ = [
     "Change",
     "Check",
     "ClusterImage",
+    "ClusterView",
     "ConflictError",
     "Create",
     "Delete",
     "Document",
+    "Endpoint",
     "Entry",
     "FolderStore",
+    "MemoryHome",
+    "MemoryStore",
     "MetadataStore",
     "PartitionState",
     "ProducerIds",
     "Put",
+    "Registration",
     "SessionState",
     "StateFileError",
+    "TopicAssignment",
     "TopicImage",
     "TopicRecord",
+    "WrongClusterError",
+    "ZooKeeperSettings",
+    "ZooKeeperStore",
     "deleted_topic_path",
+    "next_node_id",
+    "open_zookeeper",
+    "shared_cluster_id",
     "topic_path",
 ]

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ...protocol import ANONYMOUS, MessageCodec, RequestContext, decode_request_header
-from ..authorizer._authorizer import Readable
 from .._repeats import Repeats
+from ..authorizer._authorizer import Readable
 from ..metrics import ApiMeter
 from ..metrics._traffic import Traffic
 from ..quotas import Gauge

@@ -1,8 +1,8 @@
 """One shard at work: its writes, its alarm clock, and the calls that wait for its answers.
 
-A request steps the shard at once; what the shard wants written is collected until all requests that are ready
-have been handled (:class:`Writes`), then goes out as one batch, and the answers that wait for it leave in
-order. So the cost of a write is shared by all who came together, and the faster they come the more they share.
+A request steps the shard at once; what the shard wants written is collected until all requests that are
+ready have been handled (:class:`Writes`), then goes out as one batch, and the answers that wait for it leave in
+order. So the cost of a write is shared by all who came together: the faster they come, the more they share.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import struct
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -314,15 +314,17 @@ class ShardRunner(Generic[S]):
         # one batch has one producer, and a marker is alone
         for (_, _, marker), run in groupby(appends, _PRODUCER):
             for together in [run] if marker is None else ([each] for each in run):
-                self._write(list(together))
+                self._write_left(together)
         self._carry_out()
+
+    def _write_left(self, appends: Iterable[Append]) -> None:
+        """Write those of them that did not fail with one before them."""
+        left = [append for append in appends if self.shard.awaits(append.ticket)]
+        if left:
+            self._write(left)
 
     def _write(self, appends: list[Append]) -> None:
         """Write one batch for all of these, which are of one producer."""
-        # one before them may have failed, and some of them with it
-        appends = [append for append in appends if self.shard.awaits(append.ticket)]
-        if not appends:
-            return
         now_ms, first = self.clock_ms(), appends[0]
         records = first.records if len(appends) == 1 else [each for one in appends for each in one.records]
         try:
@@ -356,7 +358,7 @@ class ShardRunner(Generic[S]):
         if some and len(appends) > 1:
             middle = len(appends) // 2
             self._write(appends[:middle])
-            self._write(appends[middle:])
+            self._write_left(appends[middle:])
         else:
             for append in appends:
                 self.shard.append_failed(append.ticket, error, now_ms)

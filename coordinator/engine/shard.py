@@ -185,15 +185,14 @@ class Shard(Generic[S]):
         """As ``appended`` of each in turn, of which these are the records: they are taken in at once where no
         step follows any of them, and none is a marker.
         """
-        writes = self._writes
-        if any(one.then is not None or one.marker is not None or one.ticket not in writes for one in appends):
+        if any(append.then is not None or append.marker is not None for append in appends):
             for append in appends:
                 self.appended(append.ticket, base_offset, now_ms)
                 base_offset += len(append.records)
             return
         self.apply(records, base_offset, appends[0].producer_id)
         for append in appends:
-            del writes[append.ticket]
+            del self._writes[append.ticket]
             for request, body in append.answers:
                 self.reply(request, body)
             if append.key is not None:
