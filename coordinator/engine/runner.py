@@ -1,8 +1,9 @@
 """One shard at work: its writes, its alarm clock, and the calls that wait for its answers.
 
 A request steps the shard at once; what the shard wants written is collected until all requests that are
-ready have been handled (:class:`Writes`), then goes out as one batch, and the answers that wait for it leave in
-order. So the cost of a write is shared by all who came together: the faster they come, the more they share.
+ready have been handled (:class:`Writes`), then goes out as one batch, and the answers that wait for it leave
+in order. So the cost of a write is shared by all who came together, and the faster they come the more they
+share.
 """
 
 from __future__ import annotations
