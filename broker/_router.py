@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ..coordinator.engine.runner import Writes
 from ..protocol import (
     ApiKey,
     ErrorCode,
@@ -24,7 +25,7 @@ from ..protocol import (
     encode_response_parts,
 )
 from ._node import Node
-from ._pending_response import Caller, MeteredResponse, PendingResponse, Route, TimedResponse
+from ._pending_response import Caller, KnownResponse, MeteredResponse, PendingResponse, Route, TimedResponse
 from ._stopwatch import Stopwatch, clock
 from .apis._api import Request, ServedApi, replaced
 from .apis._gate import Gate
@@ -59,6 +60,11 @@ class Router:
         """Return whether the time that is spent on requests is to be measured: there are quotas."""
         return self._node.quotas.active
 
+    @property
+    def writes(self) -> Writes:
+        """What is told when a read of a socket begins and ends."""
+        return self._node.coordinator.writes
+
     def api_of(self, frame: bytes) -> ServedApi | None:
         """The API that a request frame is for; None for one that is not served."""
         return self._served().get(int.from_bytes(frame[:2], "big"))
@@ -87,6 +93,7 @@ class Router:
             return False
         timed = not meter.count & SAMPLED
         begun_s = clock() if timed else 0.0
+        known_commit = None
         node, header = self._node, peer.header
         try:
             if header is None or header[0] is not codec.flexible or not frame.startswith(header[1], 8):
@@ -100,6 +107,21 @@ class Router:
                     body = codec.request(frame, at)
                     if len(frame) <= _SMALL_FRAME:
                         peer.heartbeat = codec, frame[at:], body
+            elif codec.key is _COMMIT:
+                data = frame[at:]
+                known_commit = peer.commits.known
+                if known_commit is not None and (
+                    known_commit.codec is not codec
+                    or known_commit.topics is not node.topics.image
+                    or (body := known_commit.again(data)) is None
+                ):
+                    known_commit = None
+                if known_commit is None:
+                    body = codec.request(frame, at)
+                    body = (
+                        peer.commits.learn(codec, data, body, node.topics.image, node.coordinator.resolve)
+                        or body
+                    )
             else:
                 body = codec.request(frame, at)
         except ProtocolError:
@@ -123,6 +145,8 @@ class Router:
             call = MeteredResponse(connection, route, correlation_id, node.throttle, gauge)
         elif timed:
             call = TimedResponse(connection, route, correlation_id, begun_s, peer.queue_s)
+        elif known_commit is not None:
+            call = KnownResponse(connection, route, correlation_id, known_commit)
         else:
             call = PendingResponse(connection, route, correlation_id)
         calls.append(call)
