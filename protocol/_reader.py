@@ -74,7 +74,7 @@ class WireReader:
     def string(self) -> str:
         value = self.nullable_string()
         if value is None:
-            raise MalformedMessageError(f"null before byte {self._position} where a string must be")
+            raise MalformedMessageError(f"null string before byte {self._position}")
         return value
 
     def nullable_string(self) -> str | None:
