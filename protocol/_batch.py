@@ -38,6 +38,11 @@ _DELETE_HORIZON = 0x40
 #: What stays of a batch's attributes when its time is set.
 _LASTING = _CODEC_MASK | _TRANSACTIONAL | _CONTROL | _DELETE_HORIZON
 
+#: Names and values of a record's headers, in their order.
+Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
+#: A record of a producer: key, value, headers and time in milliseconds.
+TimedRecord: TypeAlias = tuple[bytes | None, bytes | None, Headers, int]
+
 #: A record to be written: key and value, or key, value and headers; None is null.
 RecordToWrite: TypeAlias = (
     tuple[bytes | None, bytes | None] | tuple[bytes | None, bytes | None, Sequence[tuple[str, bytes | None]]]
@@ -236,6 +241,33 @@ def build_batch(
     return out
 
 
+def encode_records(records: Sequence[TimedRecord], first_ms: int) -> bytearray:
+    """The records of a batch, uncompressed and without its header; ``first_ms`` is its base timestamp."""
+    parts: list[bytes] = []
+    for delta, (key, value, headers, timestamp_ms) in enumerate(records):
+        later_ms = timestamp_ms - first_ms
+        if key is None:
+            key_size, key = _NULL, b""
+        else:
+            key_size = _varint(len(key))
+        if value is None:
+            value_size, value = _NULL, b""
+        else:
+            size = len(value)
+            value_size = _VARINTS[size] if size < _SMALL else _varint(size)
+        head = b"\x00%b%b%b%b%b" % (
+            _VARINTS[later_ms] if 0 <= later_ms < _SMALL else _signed_varint(later_ms),
+            _VARINTS[delta] if delta < _SMALL else _varint(delta),
+            key_size,
+            key,
+            value_size,
+        )
+        tail = _headers(headers) if headers else b"\x00"
+        size = len(head) + len(value) + len(tail)
+        parts += (_VARINTS[size] if size < _SMALL else _varint(size), head, value, tail)
+    return bytearray().join(parts)
+
+
 def seal_batch(header: BatchHeader, records: bytes | bytearray) -> bytearray:
     """The batch of a header and records, with its length and its checksum set."""
     out = bytearray(_HEADER.pack(*header)) + records
@@ -300,7 +332,7 @@ _VARINTS = _small_varints()
 _NULL = b"\x01"
 
 
-def _headers(headers: Sequence[tuple[str, bytes | None]]) -> bytes:
+def _headers(headers: Headers) -> bytes:
     out = bytearray(_varint(len(headers)))
     for name, content in headers:
         data = name.encode()
@@ -311,8 +343,10 @@ def _headers(headers: Sequence[tuple[str, bytes | None]]) -> bytes:
 
 def _varint(value: int) -> bytes:
     """Zigzag varint of a number that is not negative: a length or a delta."""
-    if value < _SMALL:
-        return _VARINTS[value]
+    return _VARINTS[value] if value < _SMALL else _signed_varint(value)
+
+
+def _signed_varint(value: int) -> bytes:
     out = bytearray()
     write_varint(out, value)
     return bytes(out)
