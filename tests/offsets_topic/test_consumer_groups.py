@@ -1,6 +1,6 @@
 """Records of consumer groups: golden bytes of Apache Kafka 4.3.1, and bytes that are not what they claim.
 
-Covers: offsets_topic/_reader.py.
+Covers: protocol/_reader.py.
 """
 
 from __future__ import annotations
