@@ -32,6 +32,8 @@ FAULTS, SOAKED_FAULTS = 10, 200
 #: Seconds between two faults.
 SHORTEST_S, LONGEST_S = 0.2, 1.2
 SETTLE_S = 90.0
+#: Seconds between two records of a partition.
+PACE_S = 0.01
 SETTINGS = {
     **QUICK_SETTINGS,
     "offsets.topic.num.partitions": "3",
@@ -63,7 +65,8 @@ class Processor:
     def tend(self) -> None:
         """Start it, unless it runs."""
         if self._process is None or self._process.poll() is not None:
-            command = [sys.executable, PROGRAM, *self._arguments, f"processor-{self._number}-{self._id}"]
+            name = f"processor-{self._number}-{self._id}"
+            command = [sys.executable, str(PROGRAM), *self._arguments, name]
             with self._errors.open("ab") as errors:
                 self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
             self.begun += 1
@@ -162,7 +165,8 @@ def test_each_record_is_committed_once_whatever_is_killed(
             for topic in ("source", "target"):
                 create_topic(broker.bootstrap, topic, PARTITIONS)
             feeders: list[Numbers] = [
-                confluent_numbers(broker.bootstrap, "source", number, "none") for number in range(PARTITIONS)
+                confluent_numbers(broker.bootstrap, "source", number, "none", pause_s=PACE_S)
+                for number in range(PARTITIONS)
             ]
             for feeder in feeders:
                 feeder.start()
