@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import kohort.consumer
+from kohort.client import config as client_config
 from kohort.consumer import Cluster, assembly
 from kohort.consumer.config import consumer_config
 from kohort.consumer.record import Record
@@ -182,7 +183,7 @@ def test_long_errors_are_cut_so_that_the_letter_still_fits() -> None:
 
 def test_letters_go_over_connections_with_the_consumers_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[tuple[tuple[object, ...], dict[str, object]]] = []
-    monkeypatch.setattr(assembly, "Cluster", lambda *given, **named: made.append((given, named)))
+    monkeypatch.setattr(client_config, "Cluster", lambda *given, **named: made.append((given, named)))
     numbers = {
         "request_timeout_ms": 501,
         "default_api_timeout_ms": 2,
