@@ -318,6 +318,15 @@ class Partition:
         self._plan_flush(self.log)
         return info
 
+    def append_built(self, batch: bytearray, *, now_ms: int) -> int:
+        """See PartitionLog.append_built; as ``append`` otherwise."""
+        if self.log is None or self._damage is not None:
+            return self.append(batch, now_ms=now_ms, from_client=False).base_offset
+        base_offset = self.log.append_built(batch, now_ms=now_ms, leader_epoch=self._leader_epoch or 0)
+        self._advance(self.log)
+        self._plan_flush(self.log)
+        return base_offset
+
     def _created(self, records: bytes | bytearray, *, from_client: bool) -> PartitionLog:
         try:
             log = self._opened()

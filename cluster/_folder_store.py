@@ -30,6 +30,7 @@ _WITHOUT: Final = {
     "scram-users": "nobody can log in by SCRAM until users are made anew",
     "client-quotas": "clients have no quotas",
     "groups": "every consumer group has the settings of the broker",
+    "features": "every feature is at its highest level",
 }
 
 

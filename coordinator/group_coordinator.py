@@ -27,11 +27,11 @@ from .durable import OpenTransaction
 from .engine.effects import Command, Marker, Request
 from .engine.events import MAX_WAITING, CoordinatorEvent, EventStream, Listeners
 from .engine.readiness import Unready, unready_error
-from .engine.runner import Call, CoordinatorLog, Handle, ShardRunner
+from .engine.runner import Call, CoordinatorLog, Handle, ShardRunner, Writes
 from .engine.runtime import ShardRuntime, steady_clock_ms
 from .groups import Groups, GroupShard, TopicDirectory
 from .history import History, HistoryEntry
-from .offsets.commit import refusal, resolve_commit, resolve_transactional
+from .offsets.commit import CommitRequest, refusal, resolve_commit, resolve_transactional
 from .offsets.delete import resolve_delete
 from .offsets.expiry import remove_topics
 from .offsets.fetch import join_fetches, split_fetch
@@ -42,6 +42,10 @@ if TYPE_CHECKING:
     from .assignor_processes import AssignorProcesses
 
 T = TypeVar("T")
+
+# as numbers: an enum's members cost more to reach than to compare
+_COMMIT: Final = int(ApiKey.OFFSET_COMMIT)
+_DELETE_OFFSETS: Final = int(ApiKey.OFFSET_DELETE)
 
 
 class FanOut(NamedTuple):
@@ -196,12 +200,21 @@ class GroupCoordinator:
         """As ``handle``, for a request about one group: the answer goes to ``handle.set``, before this
         returns or later.
         """
-        if api_key == ApiKey.OFFSET_COMMIT:
-            most = self._settings.kohort_commit_max_partitions
-            body = resolve_commit(version, body, self._topics, most)
-        elif api_key == ApiKey.OFFSET_DELETE:
+        if api_key == _COMMIT:
+            if type(body) is not CommitRequest:
+                body = self.resolve(version, body)
+        elif api_key == _DELETE_OFFSETS:
             body = resolve_delete(body, self._topics)
         self._shards.submit(Request(api_key, version, body, context, handle))
+
+    def resolve(self, version: int, body: Any) -> CommitRequest:
+        """An OffsetCommit body with its topics and partitions looked up; ``submit`` takes it as well."""
+        return resolve_commit(version, body, self._topics, self._settings.kohort_commit_max_partitions)
+
+    @property
+    def writes(self) -> Writes:
+        """To be told when reads of sockets begin and end."""
+        return self._shards.writes
 
     def partition_of(self, group_id: str) -> int:
         """The partition of the offsets topic that a group's records are in."""

@@ -41,6 +41,7 @@ from ._errors import (
 )
 from ._frames import LENGTH_PREFIX, MAX_FRAME_BYTES, FrameReader, FrameReceiver
 from ._kafka_python import kafka_module
+from ._layout import CommitLayout, commit_layout
 from ._messages import (
     MessageCodec,
     Part,
@@ -58,12 +59,11 @@ from ._messages import (
     response_type,
     struct_arrays,
 )
+from ._reader import TopicPartition, WireReader
 from ._subscription import (
     SUBSCRIPTION_VERSION,
     Assignment,
     Subscription,
-    TopicPartition,
-    WireReader,
     decode_assignment,
     decode_subscription,
     encode_assignment,
@@ -102,6 +102,7 @@ __all__ = [
     "BatchHeader",
     "BrokenOffBatchError",
     "Codec",
+    "CommitLayout",
     "CorruptBatchError",
     "ErrorCode",
     "FrameReader",
@@ -128,6 +129,7 @@ __all__ = [
     "api_for",
     "build_batch",
     "codec_of",
+    "commit_layout",
     "compress",
     "compress_batch",
     "crc32c_function",

@@ -203,21 +203,26 @@ def build_batch(
     """One uncompressed batch in which every record has the same time. There must be a record."""
     assert records, "a batch needs a record"
     parts = [bytes(BATCH_OVERHEAD)]
+    varints = _VARINTS
     for delta, record in enumerate(records):
         key, value = record[0], record[1]
+        try:
+            sizes = varints[delta], varints[len(key)], varints[len(value)]  # type: ignore[arg-type]
+        except (IndexError, TypeError):
+            sizes = _varint(delta), _size_of(key), _size_of(value)
         body = b"".join(
             (
                 b"\x00\x00",  # attributes, timestamp delta
-                _VARINTS[delta] if delta < _SMALL else _varint(delta),
-                _NULL if key is None else _varint(len(key)),
+                sizes[0],
+                sizes[1],
                 key or b"",
-                _NULL if value is None else _varint(len(value)),
+                sizes[2],
                 value or b"",
                 _headers(record[2]) if len(record) == 3 and record[2] else b"\x00",
             )
         )
         size = len(body)
-        parts += (_VARINTS[size] if size < _SMALL else _varint(size), body)
+        parts += (varints[size] if size < _SMALL else _varint(size), body)
     out = bytearray().join(parts)
     attributes = (_TRANSACTIONAL if transactional else 0) | (_CONTROL if control else 0)
     _HEADER.pack_into(
@@ -339,6 +344,10 @@ def _headers(headers: Headers) -> bytes:
         out += _varint(len(data)) + data
         out += _NULL if content is None else _varint(len(content)) + content
     return bytes(out)
+
+
+def _size_of(content: bytes | None) -> bytes:
+    return _NULL if content is None else _varint(len(content))
 
 
 def _varint(value: int) -> bytes:

@@ -86,13 +86,19 @@ class Member:
 
 @dataclass(slots=True, eq=False)
 class Rebalance:
-    """A way from one target to the next that is under way; assignments are by owner, as classic groups'."""
+    """A way from one target to the next that is under way; assignments are by owner, as classic groups'.
+
+    ``revoking`` has members that are giving up partitions, with the time they were asked; ``slowest`` the
+    owner that took longest, with the time it took.
+    """
 
     causes: list[Cause]
     started_ms: int
     members_before: int
     before: dict[str, Owned] | None
     assigned_ms: int | None = None
+    revoking: dict[str, int] = field(default_factory=dict)
+    slowest: tuple[str, int] = ("", 0)
 
 
 class Failure(NamedTuple):

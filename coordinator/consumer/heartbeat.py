@@ -43,8 +43,8 @@ from ..events import (
 )
 from ..groups import Group, GroupShard
 from .assigning import refresh_target
-from .changes import Changes, restart_session, session_timeout_ms, start_revocation
-from .group import AWAY, LEAVING, REVOCATION, ConsumerGroup, Member, find, live, metadata_hash
+from .changes import Changes, restart_session, session_timeout_ms
+from .group import AWAY, LEAVING, ConsumerGroup, Member, find, live, metadata_hash
 from .migration import downgrade, leave_classic, turns_back, upgraded
 from .reconciliation import NEW_MEMBER, Owned, is_settled, reconcile
 from .regex import check_regex, maybe_resolve
@@ -168,7 +168,7 @@ def _leave(shard: GroupShard, request: Request, now_ms: int) -> ConsumerGroupHea
         changes = Changes(shard, group, now_ms)
         away = {topic_id: dict.fromkeys(numbers, 0) for topic_id, numbers in member.current.assigned.items()}
         changes.set_current(member, member.current._replace(epoch=AWAY, assigned=away, revoking={}))
-        shard.timers.cancel((REVOCATION, group.group_id, member.member_id))
+        changes.revoked(member)
         changes.commit()
         return answer
     cause = member.cause(CauseKind.LEAVE, f"{member.name} left")
@@ -236,7 +236,7 @@ def advance(changes: Changes, member: Member, owned: Owned, *, changed: bool) ->
     """One step of a member towards its target, with the time that it has to give up what it must. ``changed``
     if it reads other topics than before.
     """
-    shard, group = changes.shard, changes.group
+    group = changes.group
     if not changed and is_settled(member.current, group.target_epoch):
         return
     target = group.targets.get(member.member_id, {})
@@ -248,9 +248,9 @@ def advance(changes: Changes, member: Member, owned: Owned, *, changed: bool) ->
         return
     changes.set_current(member, current)
     if current.state == _UNREVOKED:
-        start_revocation(shard, group, member, changes.now_ms)
+        changes.revoke(member)
     else:
-        shard.timers.cancel((REVOCATION, group.group_id, member.member_id))
+        changes.revoked(member)
 
 
 def _group_for(shard: GroupShard, body: Any, now_ms: int) -> tuple[Changes, Group | None]:
