@@ -55,9 +55,7 @@ class ServedMember(NamedTuple):
 
 
 def load_server_assignor(spec: str) -> Assignor:
-    """An assignor of the coordinator: one of :data:`OWN`, or as a consumer is given one, by name. Raises
-    AssignorError.
-    """
+    """An assignor of the coordinator: one of :data:`OWN`, or a consumer's by name. Raises AssignorError."""
     own = OWN.get(spec)
     return load_assignor(spec) if own is None else own()
 

@@ -203,10 +203,7 @@ class Membership:
         return self._leaving is None or self._may_leave or self.generation < 0
 
     def leave(self, reason: str) -> None:
-        """Leave for good; a static member stays in the group until its session ends.
-
-        Call it when nothing is owned.
-        """
+        """Leave for good, owning nothing; a static member stays in the group until its session ends."""
         self.paused = True
         self._depart(reason)
         self._rejoin_reason = None

@@ -1,6 +1,4 @@
-"""The life cycles as data: groups and transactional ids on the broker's side, the classic member on the
-client's.
-"""
+"""The life cycles as data: groups and transactional ids in the broker, the classic member in the client."""
 
 from ._consumer_group import (
     ASSIGNMENT_MOVES,
