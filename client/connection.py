@@ -49,6 +49,8 @@ class Connection(asyncio.BufferedProtocol):
     def __init__(self, address: Address, client_id: str, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
         self.address = address
         self.versions: dict[int, tuple[int, int]] = {}
+        #: The features that the cluster has agreed on, by name.
+        self.features: dict[str, int] = {}
         self._client_id = client_id
         self._frames = FrameReceiver(max_frame_bytes)
         self._waiting: dict[int, asyncio.Future[bytes | memoryview]] = {}
@@ -172,6 +174,7 @@ class Connection(asyncio.BufferedProtocol):
         if response.error_code:
             raise KafkaError(response.error_code, f"{self.address} refused ApiVersions")
         self.versions = {row.api_key: (row.min_version, row.max_version) for row in response.api_keys}
+        self.features = {f.name: f.max_version_level for f in response.finalized_features or ()}
         for feature in response.supported_features or ():
             if feature.name == GROUP_HISTORY_FEATURE[0]:
                 # versions of features begin at 1, those of APIs at 0

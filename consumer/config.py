@@ -19,6 +19,8 @@ from ..settings.model import SettingsModel
 
 #: Java's spelling of "there is no reset: tell me".
 _RESET_ALIASES = {"none": "fail"}
+#: Assignors that every broker with consumer groups has.
+_SERVER_ASSIGNORS = ("uniform", "range")
 #: Added to the rebalance timeout.
 _REBALANCE_SLACK_MS = 5_000
 _SASL_SETTINGS = (
@@ -76,19 +78,37 @@ class ConsumerConfig(SettingsModel):
     group_instance_id: Annotated[
         str | None, Row("makes the member static: no rebalance when it restarts", shortest=1, longest=32_767)
     ] = None
+    protocol: Annotated[
+        Literal["classic", "consumer", "auto"],
+        Row(
+            "who assigns: a member of the group, or the coordinator (KIP-848); auto: the coordinator, if it "
+            "can and no other setting needs the classic protocol",
+            kafka="group.protocol",
+            also=("group_protocol",),
+        ),
+    ] = "classic"
     assignor: Annotated[
         Any,
         Row(
-            "assignor, or several in the order of preference",
+            "assignor, or several in the order of preference; with protocol 'consumer' the name of one of "
+            "the broker's, by default its first",
             kafka="partition.assignment.strategy",
             allowed="a name, a class or an instance, or a list of these",
         ),
     ] = "cooperative-sticky"
     session_timeout_ms: Annotated[
-        int, _positive("silence after which the group goes on without this member")
+        int,
+        _positive(
+            "silence after which the group goes on without this member; with protocol 'consumer' the broker "
+            "has its own, and this one only ends delivery"
+        ),
     ] = 45_000
     heartbeat_interval_ms: Annotated[
-        int, _positive("time between heartbeats, less than session_timeout_ms")
+        int,
+        _positive(
+            "time between heartbeats, less than session_timeout_ms; with protocol 'consumer' the broker's, "
+            "unless this is set and shorter"
+        ),
     ] = 3_000
     max_poll_interval_ms: Annotated[int, _positive("longest time between two polls")] = 300_000
     rebalance_timeout_ms: Annotated[
@@ -204,6 +224,10 @@ class ConsumerConfig(SettingsModel):
                 f"fetch_max_wait_ms ({self.fetch_max_wait_ms}) must be less than request_timeout_ms "
                 f"({self.request_timeout_ms}), or a fetch with nothing to give would be taken for lost"
             )
+        if self.protocol == "consumer" and not (self.assignor_is_default or isinstance(self.assignor, str)):
+            raise ValueError(
+                "protocol='consumer' lets the broker assign: give the name of one of its assignors, or none"
+            )
         self._check_tls()
         self._check_sasl()
         return self
@@ -230,6 +254,22 @@ class ConsumerConfig(SettingsModel):
             raise ValueError(
                 f"sasl_mechanism={self.sasl_mechanism!r} needs sasl_plain_username and sasl_plain_password"
             )
+
+    @property
+    def assignor_is_default(self) -> bool:
+        """Return whether no assignor was asked for."""
+        return "assignor" not in self.model_fields_set
+
+    @property
+    def server_assignor(self) -> str | None:
+        """The broker's assignor that was asked for."""
+        return None if self.assignor_is_default else self.assignor
+
+    @property
+    def needs_classic(self) -> bool:
+        """Return whether something was asked for that only the classic protocol has."""
+        own = "session_timeout_ms" in self.model_fields_set
+        return own or not (self.assignor_is_default or self.assignor in _SERVER_ASSIGNORS)
 
     @property
     def rebalance_ms(self) -> int:

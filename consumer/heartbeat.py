@@ -28,6 +28,9 @@ class Heartbeats:
     generation: int = -1
     at_risk: bool = False
     _next: float = 0.0
+    #: Until when pauses do not grow beyond ``_most_ms``.
+    _often_until: float = 0.0
+    _most_ms: float = math.inf
     _pause_ms: float = math.inf
     _last_heard: float = 0.0
     _failures: int = 0
@@ -45,7 +48,8 @@ class Heartbeats:
     def sent(self, send: Send, generation: int, now: float) -> None:
         self.under_way = send
         self.generation = generation
-        self._pause_ms = min(_GROWTH * self._pause_ms, self.interval_ms)
+        most_ms = self._most_ms if now < self._often_until else math.inf
+        self._pause_ms = min(_GROWTH * self._pause_ms, self.interval_ms, most_ms)
         self._next = now + self._pause_ms
         self.emit(send)
 
@@ -61,10 +65,15 @@ class Heartbeats:
         self._pause_ms = self.interval_ms
         self._next = now + self.interval_ms
 
-    def expect(self, now: float) -> None:
-        """Another rebalance is about to follow."""
+    def expect(self, now: float, most_ms: float = math.inf, for_ms: float = 0.0) -> None:
+        """Another rebalance is about to follow; pauses grow to ``most_ms`` at most for ``for_ms``."""
         self._pause_ms = min(FIRST_PAUSE_MS, self.interval_ms)
         self._next = now + self._pause_ms
+        self._most_ms, self._often_until = most_ms, now + for_ms
+
+    def at_once(self, now: float) -> None:
+        """There is something to tell: the next heartbeat is due when the pending one is answered."""
+        self._next = now
 
     def retry(self, now: float) -> None:
         """A heartbeat failed: send the next one after a growing back-off."""
