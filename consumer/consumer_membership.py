@@ -203,9 +203,9 @@ class ConsumerMembership(GroupMember):
         if self._leave_at is not None and now >= self._leave_at:
             self._may_leave, self._leave_at = True, None
         if self._may_join() and self._join_at is not None and now >= self._join_at:
-            self._begin(self._why, now)
             if self.state is MemberState.UNJOINED:
                 self._fire(MemberTrigger.JOIN, self._why)
+            self._begin(self._why, now)
             self._known = None
             self._beat(group_messages.JOIN, now)
         elif self.generation >= 0:

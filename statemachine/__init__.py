@@ -31,7 +31,7 @@ from ._transaction import (
 
 fire, legal_triggers, group_diagram = GROUP.fire, GROUP.legal, GROUP.diagram
 transaction_diagram = TRANSACTION.diagram
-fire_member, legal_member_triggers, member_diagram = MEMBER.fire, MEMBER.legal, MEMBER.diagram
+member_diagram = MEMBER.diagram
 consumer_member_diagram = CONSUMER_MEMBER.diagram
 
 __all__ = [
@@ -64,9 +64,7 @@ __all__ = [
     "consumer_group_state",
     "consumer_member_diagram",
     "fire",
-    "fire_member",
     "group_diagram",
-    "legal_member_triggers",
     "legal_triggers",
     "member_diagram",
     "transaction_diagram",
