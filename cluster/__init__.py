@@ -1,7 +1,8 @@
 """The metadata of a cluster: everything that is not a record and must last.
 
 ``MetadataStore`` is the interface through which it is read and written, with ZooKeeper's semantics; the
-home behind it is a data folder (``FolderStore``). ``ClusterImage`` is what a broker goes by: brokers,
+homes behind it are a data folder (``FolderStore``), memory (``MemoryHome``) and Apache ZooKeeper
+(``open_zookeeper``). ``ClusterImage`` is what a broker goes by: brokers,
 topics and the states of their partitions, immutable and replaced as a whole.
 """
 
@@ -9,6 +10,7 @@ from ._files import StateFileError
 from ._folder_store import Document, FolderStore
 from ._image import NO_LEADER, UNKNOWN_EPOCH, BrokerRegistration, ClusterImage, PartitionState, TopicImage
 from ._layout import DELETED_TOPICS, PRODUCER_IDS, TOPICS, TopicRecord, deleted_topic_path, topic_path
+from ._memory_store import MemoryHome, MemoryStore
 from ._producer_ids import BLOCK_SIZE, ProducerIds
 from ._store import (
     ANY_VERSION,
@@ -22,6 +24,7 @@ from ._store import (
     Put,
     SessionState,
 )
+from ._zookeeper_store import ZooKeeperSettings, ZooKeeperStore, open_zookeeper
 
 __all__ = [
     "ANY_VERSION",
@@ -41,6 +44,8 @@ __all__ = [
     "Document",
     "Entry",
     "FolderStore",
+    "MemoryHome",
+    "MemoryStore",
     "MetadataStore",
     "PartitionState",
     "ProducerIds",
@@ -49,6 +54,9 @@ __all__ = [
     "StateFileError",
     "TopicImage",
     "TopicRecord",
+    "ZooKeeperSettings",
+    "ZooKeeperStore",
     "deleted_topic_path",
+    "open_zookeeper",
     "topic_path",
 ]

@@ -8,9 +8,9 @@ since it may have to go over the network.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from ..protocol import KohortError
 
@@ -22,15 +22,18 @@ ANY_VERSION: Final = -1
 Value: TypeAlias = Any
 
 
-class Entry(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Entry:
     """One entry as it is now. ``version`` is 0 when it is created and one more with each ``Put``.
 
-    An ephemeral entry goes with the session that created it.
+    An ephemeral entry goes with the session that created it. ``created`` is the number of the step that
+    created it: it rises with each step of the home.
     """
 
     value: Value
     version: int = 0
     ephemeral: bool = False
+    created: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +91,15 @@ class SessionState(Enum):
     CONNECTED = "connected"
     #: The home is out of reach; the session, and its ephemeral entries, may still be there.
     SUSPENDED = "suspended"
-    #: The session is over, and its ephemeral entries are gone.
+    #: The session is over, and its ephemeral entries are gone. Where the home can be reached again another
+    #: session follows (connected), unless the store was closed.
     LOST = "lost"
 
 
 class MetadataStore(Protocol):
-    """A tree of entries. A path is ``/`` and names with ``/`` between them; a parent need not be an entry."""
+    """A tree of entries. A path is ``/`` and names with ``/`` between them. A parent need not be created and
+    is no entry: below an entry stands none.
+    """
 
     @property
     def session(self) -> SessionState: ...
@@ -103,11 +109,14 @@ class MetadataStore(Protocol):
         ...
 
     def children(self, path: str) -> Sequence[str]:
-        """Return the names of the entries right below a path, in the order in which they were created."""
+        """Return the names of the entries right below a path, in the order in which they were created; those
+        of one step may be in any order.
+        """
         ...
 
     async def commit(self, *changes: Change) -> None:
-        """Make changes, all of them or, when it raises, none; they are durable when it returns.
+        """Make changes, all of them or, when it raises, none; they are durable when it returns, and can be
+        read here.
 
         Raises ConflictError, and OSError when the home fails or is out of reach (ConnectionError): then a
         home on a network may have made them.

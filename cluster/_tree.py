@@ -5,6 +5,7 @@ share.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from ._store import ANY_VERSION, Change, Check, ConflictError, Create, Delete, Entry, Put
@@ -18,10 +19,11 @@ _Watchers: TypeAlias = dict[str, list[Callable[[str], None]]]
 class Tree:
     """Entries by path. Look a step up with ``plan``, then let it be so with ``apply``."""
 
-    __slots__ = ("_child_watchers", "_children", "_entries", "_watchers")
+    __slots__ = ("_child_watchers", "_children", "_entries", "_steps", "_watchers")
 
     def __init__(self) -> None:
         self._entries: dict[str, Entry] = {}
+        self._steps = 0
         # names below each path, in the order of their creation
         self._children: dict[str, dict[str, None]] = {}
         self._watchers: _Watchers = {}
@@ -48,12 +50,12 @@ class Tree:
             if isinstance(change, Create):
                 if found is not None:
                     raise ConflictError(change, found)
-                step[change.path] = Entry(change.value, ephemeral=change.ephemeral)
+                step[change.path] = Entry(change.value, ephemeral=change.ephemeral, created=self._steps + 1)
                 continue
             if found is None or change.version not in (ANY_VERSION, found.version):
                 raise ConflictError(change, found)
             if isinstance(change, Put):
-                step[change.path] = Entry(change.value, found.version + 1, found.ephemeral)
+                step[change.path] = replace(found, value=change.value, version=found.version + 1)
             elif isinstance(change, Delete):
                 step[change.path] = None
             else:
@@ -62,20 +64,22 @@ class Tree:
 
     def apply(self, step: Step) -> None:
         """Let the entries be as planned, then call those who watch."""
+        self._steps += 1
         fired: list[tuple[Callable[[str], None], str]] = []
         for path, entry in step.items():
             parent, _, name = path.rpartition("/")
-            was_there = path in self._entries
+            before = self._entries.get(path)
+            if before is None and entry is None:
+                continue
+            fired += [(call, path) for call in self._watchers.pop(path, ())]
+            if before is None or entry is None or before.created != entry.created:
+                fired += [(call, parent) for call in self._child_watchers.pop(parent, ())]
+                if before is not None:
+                    # an entry in its place is a new one, behind the others
+                    del self._entries[path], self._children[parent][name]
             if entry is not None:
                 self._entries[path] = entry
                 self._children.setdefault(parent, {})[name] = None
-            elif was_there:
-                del self._entries[path]
-                del self._children[parent][name]
-            if entry is not None or was_there:
-                fired += [(call, path) for call in self._watchers.pop(path, ())]
-            if (entry is None) is was_there:
-                fired += [(call, parent) for call in self._child_watchers.pop(parent, ())]
         for call, path in fired:
             call(path)
 

@@ -7,6 +7,7 @@ generation the leader withdraws the faulty one, and the group takes another that
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -36,13 +37,16 @@ from ..protocol import (
 )
 from .events import AssignmentRefused, AssignorFailed, Event
 
-#: User data of all assignments while partitions wait for their owners to revoke them (KIP-429): another
-#: rebalance follows as soon as they have, and members that know of it send heartbeats more often. Other
-#: clients ignore it.
+#: Begins the note behind all assignments while partitions wait for their owners to revoke them (KIP-429):
+#: another rebalance follows as soon as they have, and members that know of it send heartbeats more often.
+#: Other clients pass over it.
 ANOTHER_ROUND = b"another round follows"
-#: User data of all other assignments under COOPERATIVE: this leader understands members that announce their
+#: Begins that of all other assignments under COOPERATIVE: this leader understands members that announce their
 #: leave.
 LISTENING = b"leaving members are heard"
+#: Follows either: the size of the group. There is no such note under EAGER, where clients (sarama) may refuse
+#: what they do not know.
+_SIZE = re.compile(rb", (\d{1,9}) members\Z")
 
 #: Suffix of the user data of a member that is about to leave, after a byte: 1 if there is other user data.
 _LEAVING = b"about to leave"
@@ -109,6 +113,17 @@ def without_leaving(user_data: bytes) -> bytes | None:
     return rest[:-1] if rest[-1:] == b"\1" else None
 
 
+def note_of(text: bytes, members: int) -> bytes:
+    """The leader's note to all members of a group of this size."""
+    return b"%b, %d members" % (text, members)
+
+
+def size_in(note: bytes) -> int | None:
+    """The size of the group by its leader's note; None where none says it."""
+    found = _SIZE.search(note)
+    return None if found is None else int(found[1])
+
+
 class WrongAssignmentError(KohortError):
     """An assignment that breaks the rules; ``problems`` lists how."""
 
@@ -136,12 +151,13 @@ def assign(
             raise WrongAssignmentError(assignor.name, problems)
         if led.leaving:
             given = _withheld(given, led)
-    note = None
+    note = b""
     if protocol is RebalanceProtocol.COOPERATIVE:
         wanted = {topic for member in staying.values() for topic in member.topics}
         there = sum(topics[topic].partition_count for topic in wanted if topic in topics)
-        note = ANOTHER_ROUND if sum(map(len, given.values())) < there else LISTENING
-    return {member: encode_assignment(given.get(member, ()), note) for member in led.members}
+        text = ANOTHER_ROUND if sum(map(len, given.values())) < there else LISTENING
+        note = note_of(text, len(led.members))
+    return {member: encode_assignment(given.get(member, ()), note=note) for member in led.members}
 
 
 def _withheld(

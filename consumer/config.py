@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 from ..client.errors import ConfigError
 from ..client.metadata import parse_bootstrap
 from ..client.sasl import OAUTH, Sasl
-from ..settings import CONSUMER, MAX_INT, Row, Scope, markdown, read_settings, settings_of
+from ..settings import CONSUMER, MAX_INT, Row, Scope, read_settings
 from ..settings.model import SettingsModel
 
 #: Java's spelling of "there is no reset: tell me".
@@ -106,8 +106,9 @@ class ConsumerConfig(SettingsModel):
     heartbeat_interval_ms: Annotated[
         int,
         _positive(
-            "time between heartbeats, less than session_timeout_ms; with protocol 'consumer' the broker's, "
-            "unless this is set and shorter"
+            "time between heartbeats, less than session_timeout_ms; unless it is set, the size of the group "
+            "decides: 3 ms for each member, from 200 ms to the default (with protocol 'consumer': to the "
+            "broker's interval)"
         ),
     ] = 3_000
     max_poll_interval_ms: Annotated[int, _positive("longest time between two polls")] = 300_000
@@ -277,6 +278,11 @@ class ConsumerConfig(SettingsModel):
         return self.rebalance_timeout_ms or self.max_poll_interval_ms
 
     @property
+    def heartbeat_is_set(self) -> bool:
+        """Return whether the user has set the time between heartbeats."""
+        return "heartbeat_interval_ms" in self.model_fields_set
+
+    @property
     def round_timeout_ms(self) -> int:
         """Request timeout of JoinGroup and SyncGroup, which may wait at the coordinator for the others."""
         return max(self.request_timeout_ms, self.rebalance_ms + _REBALANCE_SLACK_MS)
@@ -332,8 +338,3 @@ class ConsumerConfig(SettingsModel):
 def consumer_config(**settings: Any) -> ConsumerConfig:
     """Check settings. Raises ConfigError naming each wrong setting, its value and what is allowed."""
     return read_settings(ConsumerConfig, settings, ConfigError)
-
-
-def settings_table() -> str:
-    """Table of docs/consumer.md."""
-    return markdown(settings_of(ConsumerConfig).values(), CONSUMER)

@@ -5,8 +5,8 @@ changed, its assignment. This member moves towards it: it revokes what it must g
 what it still owns, and takes what is new. A request names what has changed since the last one that was
 answered, and everything after one that was not.
 
-No answer says whether partitions are waiting for their owner to give them up. So after each new epoch a
-member sends heartbeats more often for a while, as often as the group's size allows.
+No answer says whether partitions are waiting for their owner to give them up. So members send heartbeats as
+often as the group's size allows, and more often for a while after each new epoch.
 """
 
 from __future__ import annotations
@@ -24,15 +24,13 @@ from .config import ConsumerConfig
 from .effects import Assign, ForgetCoordinator, NeedTopics, ResolvePattern, Send
 from .events import RebalanceCompleted, RebalanceRetried, RebalanceStarted
 from .group_errors import NO_COORDINATOR_FOR_US, Reaction, reaction
-from .heartbeat import FIRST_PAUSE_MS
+from .heartbeat import MEMBER_MS, interval_ms
 from .member import MOVES, GroupMember
 
-#: While partitions may wait for their new owners, all members together send about this many heartbeats a
-#: second more than they have to, for so many heartbeat intervals.
-EXTRA_HEARTBEATS = 200
-EXPECTING_INTERVALS = 2
-#: A member that has announced its leave reads on for a heartbeat interval and this long.
+#: A member that has announced its leave reads on for a heartbeat interval of the broker and this long, unless
+#: it sees before that the others are ready: it looks that often, or less often in large groups.
 SLACK_MS = 50.0
+LOOK_MS = 50.0
 
 _API = ApiKey.CONSUMER_GROUP_HEARTBEAT
 #: Refusals of a join that may have passed in a while: the seat of a static member is taken until its session
@@ -44,11 +42,14 @@ _Partitions = frozenset[tuple[UUID, int]]
 
 
 class _Told(NamedTuple):
-    """What a request tells the coordinator of this member. ``regex`` is empty for none."""
+    """What a request tells the coordinator of this member. ``regex`` is empty for none.
+
+    ``owned`` is None if it has to be told whatever it is.
+    """
 
     topics: tuple[str, ...]
     regex: str
-    owned: _Partitions
+    owned: _Partitions | None
 
 
 class ConsumerMembership(GroupMember):
@@ -73,11 +74,15 @@ class ConsumerMembership(GroupMember):
         #: Whether the subscription is withdrawn, because this member is about to leave.
         self._withdrawn = False
         self._describe: Send | None = None
+        self._look_at: float | None = None
         #: The assignment, and the names of its topics as far as they are known.
         self._target: _Partitions = frozenset()
         self._names: dict[UUID, str] = {}
         #: Owned partitions, and those that are being revoked, with their topics' ids.
         self._held: dict[TopicPartition, UUID] = {}
+        #: Whether a request told what is owned and was not answered: what was not taken by then may be of
+        #: another member meanwhile.
+        self._unsure = False
         self._partition_counts: dict[str, int] = {}
         # the reconciliation: whether it is the first one, since when, what it took and gave up
         self._first = True
@@ -96,7 +101,7 @@ class ConsumerMembership(GroupMember):
         return (self.member_id, self.generation) if self.generation >= 0 else (None, -1)
 
     def next_deadline(self) -> float | None:
-        times = [self._leave_at, self._join_at if self._may_join() else None]
+        times = [self._leave_at, self._look_at, self._join_at if self._may_join() else None]
         if self.generation >= 0:
             times.append(self._heartbeats.deadline())
         return min((at for at in times if at is not None), default=None)
@@ -137,15 +142,19 @@ class ConsumerMembership(GroupMember):
         if not self.owned or self.paused or self._config.group_instance_id is not None:
             return False
         self._leaving = reason
+        self._look()
+        return True
+
+    def _look(self) -> None:
+        """Ask who is in the group, and how far they are."""
         self._describe = group_messages.describe_consumer_group(self._config)
         self._emit(self._describe)
-        return True
 
     # what happens
 
     def answered(self, request: Send, response: Any, now: float) -> None:
         if request is self._describe:
-            self._described(alone=len(response.groups[0].members) == 1, now=now)
+            self._described(response.groups[0], now)
         elif request is self._heartbeats.under_way:
             self._heartbeats.under_way = None
             if response.error_code:
@@ -156,7 +165,7 @@ class ConsumerMembership(GroupMember):
 
     def failed(self, request: Send, error: Exception, now: float) -> None:
         if request is self._describe:
-            self._described(alone=False, now=now)
+            self._described(None, now)
         elif request is self._heartbeats.under_way:
             if isinstance(error, UnsupportedVersionError):
                 self._fail(ErrorCode.UNSUPPORTED_VERSION, str(error))
@@ -169,7 +178,7 @@ class ConsumerMembership(GroupMember):
         assert self._revocations >= 0, "more revocations done than asked for"
         if not self._revocations and self.generation >= 0:
             self._held = {p: topic for p, topic in self._held.items() if p in self.owned}
-            self._heartbeats.at_once(now)
+            self._tell_owned(now)
             self._reconcile(now)
         self.advance(now)
 
@@ -201,7 +210,10 @@ class ConsumerMembership(GroupMember):
 
     def advance(self, now: float) -> None:
         if self._leave_at is not None and now >= self._leave_at:
-            self._may_leave, self._leave_at = True, None
+            self._may_leave, self._leave_at, self._look_at = True, None, None
+        if self._look_at is not None and now >= self._look_at:
+            self._look_at = None
+            self._look()
         if self._may_join() and self._join_at is not None and now >= self._join_at:
             if self.state is MemberState.UNJOINED:
                 self._fire(MemberTrigger.JOIN, self._why)
@@ -228,9 +240,8 @@ class ConsumerMembership(GroupMember):
         self._why, self._join_at = reason, now + delay_ms
 
     def _beat(self, epoch: int, now: float) -> None:
-        owned = frozenset((topic, p.partition) for p, topic in self._held.items())
         wanted = ((), "") if self._withdrawn else (self._subscription, self._regex)
-        told, known = _Told(*wanted, owned), self._known
+        told, known = _Told(*wanted, self._ids()), self._known
         send = group_messages.consumer_heartbeat(
             self._config,
             self.member_id,
@@ -241,15 +252,13 @@ class ConsumerMembership(GroupMember):
             owned=None if known is not None and told.owned == known.owned else told.owned,
         )
         self._telling = told
+        self._unsure |= send.body.topic_partitions is not None
         self._heartbeats.sent(send, epoch, now)
 
     def _heard(self, response: Any, now: float) -> None:
         beats, joined = self._heartbeats, self.generation < 0
-        self._known = self._telling
+        self._known, self._unsure = self._telling, False
         self._attempts, self._first_refused = 0, None
-        beats.interval_ms = response.heartbeat_interval_ms
-        if "heartbeat_interval_ms" in self._config.model_fields_set:
-            beats.interval_ms = min(beats.interval_ms, self._config.heartbeat_interval_ms)
         if joined:
             beats.joined(now)
             self._fire(MemberTrigger.JOINED, f"joined at epoch {response.member_epoch}")
@@ -257,29 +266,47 @@ class ConsumerMembership(GroupMember):
             beats.heard(now)
         if response.member_epoch != self.generation:
             self.generation = response.member_epoch
-            beats.expect(now, self._pause_ms(), EXPECTING_INTERVALS * beats.interval_ms)
+            beats.expect(now)
+        interval = self._interval_ms(response.heartbeat_interval_ms)
+        if interval != beats.interval_ms:
+            beats.change(interval, now)
         if self._withdrawn and self._known is not None and not self._known.topics and self._leave_at is None:
             # what is left of the rebalance timeout is for undone records
             most_ms = self._config.rebalance_ms * 0.95 - self._config.drain_ms
-            self._leave_at = now + max(0.0, min(beats.interval_ms + SLACK_MS, most_ms))
+            self._leave_at = now + max(0.0, min(response.heartbeat_interval_ms + SLACK_MS, most_ms))
+            self._look_at = now + LOOK_MS
         if response.assignment is not None:
             rows = response.assignment.topic_partitions
-            self._target = frozenset((row.topic_id, number) for row in rows for number in row.partitions)
-            self._names = {topic: self._names[topic] for topic, _ in self._target if topic in self._names}
+            target = frozenset((row.topic_id, number) for row in rows for number in row.partitions)
+            gone, self._target = self._target - target, target
+            self._names = {topic: self._names[topic] for topic, _ in target if topic in self._names}
+            if gone and not gone & self._ids():
+                self._tell_owned(now)
+        if response.assignment is not None or self.state is MemberState.RECONCILING:
             self._reconcile(now)
 
-    def _pause_ms(self) -> float:
-        """Pause between heartbeats while partitions may wait for their owner to give them up.
+    def _interval_ms(self, longest_ms: float) -> float:
+        """The time between heartbeats; the broker's is the longest.
 
         A member of many has a small part of the partitions: the group's size follows from it.
         """
+        if self._config.heartbeat_is_set:
+            return min(longest_ms, self._config.heartbeat_interval_ms)
         topics = {*self._subscription, *self._names.values()}
         total = sum(self._partition_counts.get(topic, 0) for topic in topics)
-        if not total:
-            return self._heartbeats.interval_ms
-        return max(FIRST_PAUSE_MS, total / max(1, len(self._held)) * 1_000 / EXTRA_HEARTBEATS)
+        return interval_ms(round(total / len(self._held)) if total and self._held else None, longest_ms)
 
     # the assignment
+
+    def _tell_owned(self, now: float) -> None:
+        """Say at once what is owned: the coordinator waits for it, even if it knows nothing else."""
+        if self._known is not None:
+            self._known = self._known._replace(owned=None)
+        self._heartbeats.at_once(now)
+
+    def _ids(self) -> _Partitions:
+        """What is owned or being revoked."""
+        return frozenset((topic, p.partition) for p, topic in self._held.items())
 
     def _unknown(self) -> frozenset[UUID]:
         """Assigned topics whose names are not known."""
@@ -311,6 +338,8 @@ class ConsumerMembership(GroupMember):
             return
         if unknown:
             self._emit(NeedTopics(frozenset(), unknown))
+        if self._unsure:
+            return
         if added or (self._first and not unknown):
             self._first = False
             self._held |= new
@@ -344,16 +373,24 @@ class ConsumerMembership(GroupMember):
 
     # leaving, and refusals
 
-    def _described(self, *, alone: bool, now: float) -> None:
-        """Withdraw the subscription, unless nobody else is there to take the partitions."""
+    def _described(self, row: Any, now: float) -> None:
+        """Withdraw the subscription, unless nobody else is there to take the partitions; then see whether the
+        others know that they are to have them. ``row``: the group; None if it could not be described.
+        """
         self._describe = None
-        if alone:
-            self._may_leave = True
-        elif self.generation >= 0:
-            self._withdrawn = True
-            self._report(RebalanceStarted(self.generation, f"about to leave: {self._leaving}"))
-            self._heartbeats.at_once(now)
-            self.advance(now)
+        others = [] if row is None else [m for m in row.members if m.member_id != self.member_id]
+        if not self._withdrawn:
+            if row is not None and not row.error_code and not others:
+                self._may_leave = True
+            elif self.generation >= 0:
+                self._withdrawn = True
+                self._report(RebalanceStarted(self.generation, f"about to leave: {self._leaving}"))
+                self._heartbeats.at_once(now)
+        elif others and row.assignment_epoch == row.group_epoch == min(m.member_epoch for m in others):
+            self._may_leave, self._leave_at = True, None
+        elif self._leave_at is not None:
+            self._look_at = now + max(LOOK_MS, MEMBER_MS * len(others))
+        self.advance(now)
 
     def _depart(self, reason: str) -> None:  # noqa: ARG002 - heartbeats carry none
         if self.generation >= 0 or self.state is MemberState.PREPARING:
@@ -392,7 +429,7 @@ class ConsumerMembership(GroupMember):
 
     def _forget_generation(self, reason: str) -> None:
         self.generation = -1
-        self._known = self._describe = None
+        self._known = self._describe = self._look_at = None
         self._target, self._held, self._names = frozenset(), {}, {}
         self._first, self._began, self._added, self._given_up = True, None, [], []
         self._heartbeats.stop()

@@ -274,11 +274,12 @@ class Driver:
                 self.membership.measuring, self.cluster, self.config.group, self._led_group, self.report
             )
             gone, doubted = self._gone(known)
-            self._needed -= ids.keys()
+            # a member that needs more asks again, with its next heartbeat
+            self._needed = frozenset()
             self.membership.topics(self._infos(known), now_ms(), gone, ids)
             self.carry_out()
             if not self._look_now:
-                soon = self._missing or self._needed or doubted
+                soon = self._missing or doubted
                 await self._look_again.wait(MISSING_TOPIC_MS if soon else self.config.metadata_max_age_ms)
 
     def _match(self, known: ClusterMetadata) -> None:

@@ -15,6 +15,16 @@ from .events import SessionInDoubt, SessionResumed
 FIRST_PAUSE_MS = 10.0
 _GROWTH = 1.5
 
+#: Unless it is set, the time between heartbeats is this: what others leave behind waits for the next one. Or
+#: more, so that a group as a whole sends no more than 333 a second.
+SHORTEST_INTERVAL_MS = 200.0
+MEMBER_MS = 3.0
+
+
+def interval_ms(members: int | None, longest_ms: float) -> float:
+    """The time between heartbeats in a group of this size; None: not known."""
+    return longest_ms if members is None else min(max(SHORTEST_INTERVAL_MS, MEMBER_MS * members), longest_ms)
+
 
 @dataclass(slots=True)
 class Heartbeats:
@@ -28,9 +38,6 @@ class Heartbeats:
     generation: int = -1
     at_risk: bool = False
     _next: float = 0.0
-    #: Until when pauses do not grow beyond ``_most_ms``.
-    _often_until: float = 0.0
-    _most_ms: float = math.inf
     _pause_ms: float = math.inf
     _last_heard: float = 0.0
     _failures: int = 0
@@ -48,8 +55,7 @@ class Heartbeats:
     def sent(self, send: Send, generation: int, now: float) -> None:
         self.under_way = send
         self.generation = generation
-        most_ms = self._most_ms if now < self._often_until else math.inf
-        self._pause_ms = min(_GROWTH * self._pause_ms, self.interval_ms, most_ms)
+        self._pause_ms = min(_GROWTH * self._pause_ms, self.interval_ms)
         self._next = now + self._pause_ms
         self.emit(send)
 
@@ -65,11 +71,15 @@ class Heartbeats:
         self._pause_ms = self.interval_ms
         self._next = now + self.interval_ms
 
-    def expect(self, now: float, most_ms: float = math.inf, for_ms: float = 0.0) -> None:
-        """Another rebalance is about to follow; pauses grow to ``most_ms`` at most for ``for_ms``."""
+    def change(self, interval_ms: float, now: float) -> None:
+        """Send them at another interval from now on."""
+        self.interval_ms = self._pause_ms = interval_ms
+        self._next = min(self._next, now + interval_ms)
+
+    def expect(self, now: float) -> None:
+        """Another rebalance is about to follow."""
         self._pause_ms = min(FIRST_PAUSE_MS, self.interval_ms)
         self._next = now + self._pause_ms
-        self._most_ms, self._often_until = most_ms, now + for_ms
 
     def at_once(self, now: float) -> None:
         """There is something to tell: the next heartbeat is due when the pending one is answered."""

@@ -16,11 +16,12 @@ from ..assignors import Assignor, MeasuringAssignor, RebalanceProtocol, TopicInf
 from ..protocol import ApiKey, ErrorCode, KafkaError, MalformedMessageError, TopicPartition, decode_assignment
 from ..statemachine import MEMBER, MemberState, MemberTrigger
 from . import group_messages
-from .assignment import ANOTHER_ROUND, LISTENING, LedGroup, MemberAssignors
+from .assignment import ANOTHER_ROUND, LISTENING, LedGroup, MemberAssignors, size_in
 from .config import ConsumerConfig
 from .effects import Assign, ForgetCoordinator, NeedTopics, Send
 from .events import AssignmentRefused, RebalanceCompleted, RebalanceRetried, RebalanceStarted
 from .group_errors import Reaction, reaction
+from .heartbeat import interval_ms
 from .member import MOVES, GroupMember
 
 #: Members that learn of a rebalance at the same moment spread their JoinGroups over this time.
@@ -367,8 +368,11 @@ class Membership(GroupMember):
             self._reject(f"assigned {outside[0]}, which is not subscribed to", now)
             return
         self._adopt(given, now)
-        announced = share.user_data == ANOTHER_ROUND
-        self._heard_by_leader = announced or share.user_data == LISTENING
+        note = share.note
+        announced = note.startswith(ANOTHER_ROUND)
+        self._heard_by_leader = announced or note.startswith(LISTENING)
+        if not self._config.heartbeat_is_set:
+            self._heartbeats.change(interval_ms(size_in(note), self._config.heartbeat_interval_ms), now)
         self._ask_next_round(announced, now)
 
     def _reject(self, reason: str, now: float) -> None:

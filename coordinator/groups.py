@@ -152,8 +152,6 @@ class Groups:
     configs: Callable[[str], Mapping[str, int]] = lambda _group_id: {}
     durable: Durable = field(default_factory=Durable)
     groups: dict[str, Group] = field(default_factory=dict)
-    #: The last ticket there was when a group was made anew from the log after a write that failed.
-    started_over: dict[str, int] = field(default_factory=dict)
     #: Groups that the retention pass under way has not come to.
     retention_queue: list[str] = field(default_factory=list)
     #: Offsets of deleted topics whose tombstones could not be written, as they were then.

@@ -1,7 +1,8 @@
 """Writes the parts of docs/ that are made from the code, so that no page can say what the code does not.
 
-A page holds ``<!-- made by kohort.room:function -->`` and, further down, ``<!-- end -->``; what stands
-between is what the function returns. ``--check`` writes nothing and exits 1 where a page is not current.
+A page holds ``<!-- made by module:function -->`` (mostly of docs_tables.py) and, further down,
+``<!-- end -->``; what stands between is what the function returns. ``--check`` writes
+nothing and exits 1 where a page is not current.
 """
 
 from __future__ import annotations

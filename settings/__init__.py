@@ -1,7 +1,7 @@
 """Settings of the broker, its topics and listeners, of consumers, services and Spark jobs: one table format.
 
 A room's settings are a class in that room (see :class:`Row`); this package reads what users give, explains
-what is wrong, and writes the tables of docs/. ``SettingsModel`` is in ``kohort.settings.model``.
+what is wrong. ``SettingsModel`` is in ``kohort.settings.model``.
 """
 
 from ._file import read_settings_file
@@ -23,7 +23,6 @@ from ._table import (
     Scope,
     Setting,
     as_text,
-    markdown,
     settings_of,
 )
 
@@ -46,7 +45,6 @@ __all__ = [
     "SettingsError",
     "as_text",
     "is_plain",
-    "markdown",
     "read_settings",
     "read_settings_file",
     "settings_of",

@@ -12,9 +12,8 @@ dataclasses where startup time counts, and :class:`~.model.SettingsModel` elsewh
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, MISSING, dataclass, fields, is_dataclass
-from enum import Enum
 from types import NoneType, UnionType
 from typing import (
     Annotated,
@@ -240,25 +239,3 @@ def as_text(value: object) -> str | None:
     if value is None:
         return None
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def markdown(settings: Iterable[Setting], names: Scope) -> str:
-    """Table for docs/, one line for each setting."""
-    lines = ["| name | default | allowed | what it does |", "| --- | --- | --- | --- |"]
-    lines += (f"| {_name(s, names)} | {_default(s, names)} | {s.allowed} | {s.row.doc} |" for s in settings)
-    return "\n".join(lines)
-
-
-def _name(setting: Setting, names: Scope) -> str:
-    kafka = f" (`{setting.row.kafka}`)" if setting.row.kafka and names.names == "python" else ""
-    return f"`{setting.shown_name(names)}`{kafka}"
-
-
-def _default(setting: Setting, names: Scope) -> str:
-    if setting.required:
-        return "required"
-    if setting.default is None or setting.default == "":
-        return ""
-    default = setting.default.name.lower() if isinstance(setting.default, Enum) else setting.default
-    text = repr(default) if names.names == "python" else as_text(default)
-    return f"`{text}` {setting.unit}".rstrip()

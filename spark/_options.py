@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal, Self, TypeVar
 from annotated_types import Ge, MinLen
 from pydantic import field_validator, model_validator
 
-from ..settings import SPARK_LOOP, SPARK_STREAM, Row, Scope, markdown, read_settings, settings_of
+from ..settings import SPARK_LOOP, SPARK_STREAM, Row, Scope, read_settings
 from ._client import OptionsError as OptionsError
 from ._connection_options import SecurityOptions
 from ._offsets import OffsetsFormatError, parse_offsets
@@ -189,8 +189,3 @@ _Options = TypeVar("_Options", bound=ReadOptions)
 def read_options(kind: type[_Options], **options: object) -> _Options:
     """Check options. Raises OptionsError, which names each wrong one, its value and what is allowed."""
     return read_settings(kind, options, OptionsError)
-
-
-def loop_table() -> str:
-    """Table of GroupBatches' options in docs/spark.md."""
-    return markdown(settings_of(GroupBatchesOptions).values(), SPARK_LOOP)

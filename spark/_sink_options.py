@@ -9,7 +9,7 @@ from pydantic import field_validator, model_validator
 from pyspark.sql.types import StructType
 
 from ..protocol import Codec
-from ..settings import SPARK_SINK, Row, Scope, markdown, read_settings, settings_of
+from ..settings import SPARK_SINK, Row, Scope, read_settings
 from ._connection_options import WRITING, SecurityOptions, from_spark, without_tuning
 from ._options import OptionsError
 
@@ -105,11 +105,6 @@ def read_sink_options(given: Mapping[str, str]) -> SinkOptions:
             "records, which would be passed over. Give batchKey=batch.key"
         )
     return read_settings(SinkOptions, wanted, OptionsError)
-
-
-def sink_table() -> str:
-    """Table of the sink's options in docs/spark.md."""
-    return markdown(settings_of(SinkOptions).values(), SPARK_SINK)
 
 
 def check_columns(schema: StructType, options: SinkOptions) -> None:

@@ -16,7 +16,6 @@ from ..settings import (
     SPARK_STREAM,
     Row,
     Scope,
-    markdown,
     read_settings,
     settings_of,
 )
@@ -229,11 +228,6 @@ ALIAS_OF = {
     },
     **{name: setting.shown_name(SPARK_SOURCE) for name, setting in settings_of(SourceOptions).items()},
 }
-
-
-def source_table() -> str:
-    """Table of the source's options in docs/spark.md."""
-    return markdown(settings_of(SourceOptions).values(), SPARK_SOURCE)
 
 
 def read_source_options(given: Mapping[str, str], *, stream: bool) -> SourceOptions:

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import importlib
 import random
-import sys
 import types
 import uuid
 from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from kohort.protocol import kafka_module, messages_of, request_type, response_type, struct_arrays
+from tests.scripts import script
 
 
 class Maker:
@@ -65,10 +64,8 @@ def response_of(key: int) -> Maker:
 
 # --- schemas, and the reference --------------------------------------------------------------------------
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 #: The script that writes the modules of messages from their schemas.
-schemas: Any = importlib.import_module("generate_messages")
-sys.path.pop(0)
+schemas = script("generate_messages")
 
 #: API and schema of every message, by its name.
 MESSAGES: dict[str, tuple[str, Any]] = {

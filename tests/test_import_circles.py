@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
-from types import ModuleType
 
-import pytest
+from tests.scripts import script
 
-ROOT = Path(__file__).resolve().parent.parent
-
-
-@pytest.fixture(scope="module")
-def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("import_circles", ROOT / "scripts/import_circles.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+circles = script("import_circles")
 
 
 def tree(root: Path, **files: str) -> Path:
@@ -31,7 +17,7 @@ def tree(root: Path, **files: str) -> Path:
     return root
 
 
-def test_imports_count_wherever_they_stand(script: ModuleType, tmp_path: Path) -> None:
+def test_imports_count_wherever_they_stand(tmp_path: Path) -> None:
     root = tree(
         tmp_path,
         a__top="from .checked import X\nimport kohort.b.plain\n",
@@ -39,29 +25,29 @@ def test_imports_count_wherever_they_stand(script: ModuleType, tmp_path: Path) -
         a__lazy="def f() -> None:\n    from .top import Y\n",
         b__plain="from ..a.top import Z\nimport os\n",
     )
-    graph = script.graph_of(root)
+    graph = circles.graph_of(root)
     assert graph["kohort.a.top"] == {"kohort.a.checked", "kohort.b.plain"}
     assert graph["kohort.a.checked"] == {"kohort.a.lazy"}
     assert graph["kohort.a.lazy"] == {"kohort.a.top"}
     group = ["kohort.a.checked", "kohort.a.lazy", "kohort.a.top", "kohort.b.plain"]
-    assert script.circles(graph) == [group]
+    assert circles.circles(graph) == [group]
 
 
-def test_files_that_only_point_down_are_no_circle(script: ModuleType, tmp_path: Path) -> None:
+def test_files_that_only_point_down_are_no_circle(tmp_path: Path) -> None:
     root = tree(
         tmp_path, a__one="from .two import X\nfrom .three import Y\n", a__two="from .three import Y\n"
     )
     tree(tmp_path, a__three="", tests__one="from kohort.a.one import X\n")
-    graph = script.graph_of(root)
+    graph = circles.graph_of(root)
     assert set(graph) == {"kohort.a.one", "kohort.a.two", "kohort.a.three"}
-    assert script.circles(graph) == []
+    assert circles.circles(graph) == []
 
 
-def test_a_circle_is_reported_with_who_imports_whom(script: ModuleType) -> None:
+def test_a_circle_is_reported_with_who_imports_whom() -> None:
     graph = {"kohort.a.x": {"kohort.a.y"}, "kohort.a.y": {"kohort.a.x"}, "kohort.b.z": set()}
-    assert script.report(graph) == [
+    assert circles.report(graph) == [
         "import circles: 2 files import each other",
         "    kohort.a.x imports kohort.a.y",
         "    kohort.a.y imports kohort.a.x",
     ]
-    assert script.report({"kohort.b.z": set()}) == []
+    assert circles.report({"kohort.b.z": set()}) == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import os
 import select
@@ -11,10 +10,11 @@ import shutil
 import sys
 from fnmatch import fnmatch
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+
+from tests.scripts import script
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -67,17 +67,7 @@ def _private():
 '''
 
 
-def load() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("mutants_script", ROOT / "scripts" / "mutants.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-mutants = load()
+mutants = script("mutants")
 
 
 def options(**given: Any) -> argparse.Namespace:

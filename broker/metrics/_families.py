@@ -313,17 +313,3 @@ FAMILIES: Final = (
         *_CLIENT,
     ),
 )
-
-
-def families_table() -> str:
-    """Table for docs/: each name with its labels, and its name in Apache Kafka."""
-    rows = [
-        f"| `{_shown(one)}` | {', '.join(one.labels)} | {one.help} | {one.kafka and f'`{one.kafka}`'} |"
-        for one in FAMILIES
-    ]
-    head = ("| name | labels | what it is | in Apache Kafka |", "| --- | --- | --- | --- |")
-    return "\n".join((*head, *rows))
-
-
-def _shown(family: Family) -> str:
-    return f"{family.name}_total" if family.kind == "counter" else family.name

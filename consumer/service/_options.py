@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import ConfigDict
 
 from ...client.errors import ConfigError
-from ...settings import MAX_INT, MAX_LONG, SERVICE, Row, Scope, markdown, read_settings, settings_of
+from ...settings import MAX_INT, MAX_LONG, SERVICE, Row, Scope, read_settings
 from ...settings.model import SettingsModel
 from ..config import ConsumerConfig, consumer_config
 from ._tracing import require_opentelemetry
@@ -60,11 +60,6 @@ def check_consumer(config: dict[str, Any]) -> ConsumerConfig:
         raise ConfigError("enable_auto_commit=False: a service commits what is done by itself, leave it on")
     checked.ssl_context()
     return checked
-
-
-def settings_table() -> str:
-    """Table of docs/service.md."""
-    return markdown(settings_of(ServiceSettings).values(), SERVICE)
 
 
 def drain_ms(wanted: int | None, rebalance_ms: int) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from ...client.errors import ConfigError
-from ...settings import SERVICE, Row, Scope, markdown, settings_of
+from ...settings import SERVICE, Row, Scope, settings_of
 
 
 def _are_errors(kinds: Any) -> bool:
@@ -63,12 +63,6 @@ class Retry:
         # an exponent past 60 only overflows: every limit is reached long before
         delay = min(self.backoff_ms * self.multiplier ** min(attempt - 1, 60), self.max_backoff_ms)
         return delay * random.uniform(1.0 - self.jitter, 1.0 + self.jitter)
-
-
-def settings_table() -> str:
-    """Table of docs/service.md."""
-    table = markdown(settings_of(Retry).values(), SERVICE)
-    return table.replace("(<class 'Exception'>,)", "(Exception,)")
 
 
 #: One try, no second one.

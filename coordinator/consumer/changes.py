@@ -108,15 +108,15 @@ class Changes:
         elif len(group.rebalance.causes) < _MAX_CAUSES and cause not in group.rebalance.causes:
             group.rebalance.causes.append(cause)
 
-    def commit(self) -> int:
-        """Hand the records out. Gives the ticket after which an answer may go: see ``Shard.reply_after``."""
+    def commit(self) -> None:
+        """Hand the records out. What is answered now goes by what others are having written, too: see
+        ``Shard.reply_when_written``.
+        """
         shard, group = self.shard, self.group
         shard.state.groups[group.group_id] = group
         self._settle()
-        if not self.records:
-            # what others are having written decides what this answer says
-            return -1 if shard.is_busy(group.group_id) else shard.last_ticket
-        return write(shard, group.group_id, self.records)
+        if self.records:
+            write(shard, group.group_id, self.records)
 
     def _settle(self) -> None:
         """Tell of a rebalance that is over."""
@@ -150,20 +150,16 @@ class Changes:
         )
 
 
-def write(shard: GroupShard, group_id: str, records: Iterable[Record]) -> int:
-    """Hand out records that the live group has taken in. Gives the ticket that an answer waits for."""
-    before = shard.last_ticket
+def write(shard: GroupShard, group_id: str, records: Iterable[Record]) -> None:
+    """Hand out records that the live group has taken in. If the log refuses them the group is what is in the
+    log: those handed out behind them were made from what is not.
+    """
 
     def settled(error: ErrorCode, now_ms: int) -> None:
-        # one that was handed out before the group was made anew is not in it
-        if error or before < shard.state.started_over.get(group_id, 0):
+        if error:
             _start_over(shard, group_id, now_ms)
-            shard.state.started_over.pop(group_id, None)
-            if shard.last_ticket > before + 1:
-                shard.state.started_over[group_id] = shard.last_ticket
 
-    shard.append(group_id, tuple(records), settled)
-    return before
+    shard.append(group_id, tuple(records), settled, undoes_later=True)
 
 
 def _start_over(shard: GroupShard, group_id: str, now_ms: int) -> None:

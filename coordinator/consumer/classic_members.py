@@ -92,7 +92,7 @@ def handle_sync(shard: GroupShard, group: ConsumerGroup, request: Request, now_m
     answer = SyncGroupResponse(
         protocol_type=CONSUMER, protocol_name=name, assignment=assignment_bytes(group, member, name)
     )
-    shard.reply_after(-1 if shard.is_busy(group.group_id) else shard.last_ticket, request, answer)
+    shard.reply_when_written(group.group_id, request, answer)
 
 
 def handle_heartbeat(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int) -> None:
@@ -134,7 +134,8 @@ def handle_leave(shard: GroupShard, group: ConsumerGroup, request: Request, now_
         shard.reply(request, answer)
         return
     cause = gone[0].cause(CauseKind.LEAVE, f"{gone[0].name} left{reason}")
-    shard.reply_after(remove(shard, group, gone, cause, now_ms), request, answer)
+    remove(shard, group, gone, cause, now_ms)
+    shard.reply_when_written(group.group_id, request, answer)
 
 
 # --- joining ------------------------------------------------------------------------------------------------
@@ -199,7 +200,8 @@ def _join(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int
         leader="",
         member_id=member_id,
     )
-    shard.reply_after(changes.commit(), request, answer)
+    changes.commit()
+    shard.reply_when_written(group.group_id, request, answer)
 
 
 def _become_classic(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int) -> None:

@@ -60,7 +60,7 @@ def handle_describe(shard: GroupShard, request: Request, _now_ms: int) -> None:
     if asked.with_operations:
         described = described._replace(authorized_operations=GROUP_OPERATIONS)
     # what is being written is told when it is
-    shard.reply_after(-1 if shard.is_busy(group_id) else shard.last_ticket, request, described)
+    shard.reply_when_written(group_id, request, described)
 
 
 def refusal(request: Request, error: int) -> DescribedGroup:

@@ -69,14 +69,14 @@ def handle_heartbeat(shard: GroupShard, request: Request, now_ms: int) -> None:
     try:
         check_request(shard, request)
         if request.body.member_epoch in (LEAVING, AWAY):
-            ticket, answer = _leave(shard, request, now_ms)
+            answer = _leave(shard, request, now_ms)
         else:
-            ticket, answer = _heartbeat(shard, request, now_ms)
+            answer = _heartbeat(shard, request, now_ms)
     except KafkaError as error:
         _tell_refused(shard, request, error)
         shard.reply(request, refused(error.code, error.message))
     else:
-        shard.reply_after(ticket, request, answer)
+        shard.reply_when_written(request.body.group_id, request, answer)
 
 
 def refusal(_request: Request, error: int) -> ConsumerGroupHeartbeatResponse:
@@ -105,16 +105,17 @@ def on_revocation_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
     remove(shard, group, [member], member.cause(CauseKind.LATE_JOIN, text), now_ms)
 
 
-def remove(shard: GroupShard, group: ConsumerGroup, members: list[Member], cause: Cause, now_ms: int) -> int:
-    """Members go. Gives the ticket after which an answer may go."""
+def remove(shard: GroupShard, group: ConsumerGroup, members: list[Member], cause: Cause, now_ms: int) -> None:
+    """Members go; if only classic ones stay, the group may turn back."""
     if turns_back(shard, group, members):
         for member in members:
             gone = member.cause(cause.kind, cause.text)
             shard.tell(gone.event(MemberGone, group.group_id, group.epoch))
-        return downgrade(shard, group, members, cause, now_ms)
+        downgrade(shard, group, members, cause, now_ms)
+        return
     changes = Changes(shard, group, now_ms)
     changes.remove(members, cause)
-    return changes.commit()
+    changes.commit()
 
 
 def check_request(shard: GroupShard, request: Request) -> None:
@@ -156,7 +157,7 @@ def check_request(shard: GroupShard, request: Request) -> None:
 # --- leaving ------------------------------------------------------------------------------------------------
 
 
-def _leave(shard: GroupShard, request: Request, now_ms: int) -> tuple[int, ConsumerGroupHeartbeatResponse]:
+def _leave(shard: GroupShard, request: Request, now_ms: int) -> ConsumerGroupHeartbeatResponse:
     body = request.body
     group = _existing(shard, body.group_id, "Group")
     if body.instance_id is None:
@@ -169,17 +170,17 @@ def _leave(shard: GroupShard, request: Request, now_ms: int) -> tuple[int, Consu
         away = {topic_id: dict.fromkeys(numbers, 0) for topic_id, numbers in member.current.assigned.items()}
         changes.set_current(member, member.current._replace(epoch=AWAY, assigned=away, revoking={}))
         shard.timers.cancel((REVOCATION, group.group_id, member.member_id))
-        return changes.commit(), answer
+        changes.commit()
+        return answer
     cause = member.cause(CauseKind.LEAVE, f"{member.name} left")
-    return remove(shard, group, [member], cause, now_ms), answer
+    remove(shard, group, [member], cause, now_ms)
+    return answer
 
 
 # --- joining and living -------------------------------------------------------------------------------------
 
 
-def _heartbeat(
-    shard: GroupShard, request: Request, now_ms: int
-) -> tuple[int, ConsumerGroupHeartbeatResponse]:
+def _heartbeat(shard: GroupShard, request: Request, now_ms: int) -> ConsumerGroupHeartbeatResponse:
     body = request.body
     owned = _owned(body)
     changes, old = _group_for(shard, body, now_ms)
@@ -211,7 +212,8 @@ def _heartbeat(
         heartbeat_interval_ms=interval_ms,
         assignment=_told(current) if tells else None,
     )
-    return changes.commit(), answer
+    changes.commit()
+    return answer
 
 
 def refresh_epoch(changes: Changes, cause: Cause | None) -> None:

@@ -111,8 +111,8 @@ def turns_back(shard: GroupShard, group: ConsumerGroup, leaving: list[Member]) -
 
 def downgrade(
     shard: GroupShard, group: ConsumerGroup, leaving: list[Member], cause: Cause, now_ms: int
-) -> int:
-    """The members that stay are a classic group from here on. Gives the ticket that an answer waits for."""
+) -> None:
+    """The members that stay are a classic group from here on."""
     group_id = group.group_id
     forget(shard, group_id)
     stay = [member for member in group.members.values() if member not in leaving]
@@ -132,11 +132,10 @@ def downgrade(
         if member.metadata.classic is not None:
             classic.set_protocols(classic.members[member.member_id], member.metadata.classic.protocols)
     shard.state.groups[group_id] = classic
-    ticket = write(shard, group_id, (*_tombstones(group), stored))
+    write(shard, group_id, (*_tombstones(group), stored))
     for each in classic.members.values():
         restart_classic_session(shard, classic, each, now_ms)
     prepare(shard, classic, cause, now_ms)
-    return ticket
 
 
 def _stored(group: ConsumerGroup, member: Member, protocol: str) -> StoredMember:

@@ -40,7 +40,8 @@ class Append:
     """Write these records as one, then tell the shard ``appended`` or ``append_failed`` with the ticket.
 
     With a producer the records are part of that producer's transaction. A ``marker`` ends it instead: then
-    there are no records. The other fields are the shard's own: see :meth:`.shard.Shard.append`.
+    there are no records. The other fields are the shard's own: see :meth:`.shard.Shard.append`. When one
+    fails, those behind it may fail with it: whoever writes asks ``Shard.awaits`` before each.
     """
 
     ticket: int
@@ -51,6 +52,7 @@ class Append:
     key: str | None = None
     then: Callable[[ErrorCode, int], None] | None = None
     answers: tuple[tuple[Request, Any], ...] = ()
+    undoes_later: bool = False
 
 
 class Reply(NamedTuple):

@@ -254,6 +254,10 @@ class ShardRunner(Generic[S]):
 
     def _write(self, appends: list[Append]) -> None:
         """Write one batch for all of these, which are of one producer."""
+        # one before them may have failed, and some of them with it
+        appends = [append for append in appends if self.shard.awaits(append.ticket)]
+        if not appends:
+            return
         now_ms, first = self.clock_ms(), appends[0]
         records = first.records if len(appends) == 1 else [each for one in appends for each in one.records]
         try:

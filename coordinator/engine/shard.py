@@ -181,17 +181,25 @@ class Shard(Generic[S]):
 
     def append_failed(self, ticket: int, error: ErrorCode, now_ms: int) -> None:
         """The log refused the records of this ticket with ``error``; nothing of them is kept."""
-        append = self._writes.pop(ticket, None)
+        append = self._writes.get(ticket)
         if append is None:
             return
-        if append.key is not None:
-            self.tell(self.topic.append_refused(append.key, error))
-        if append.then is not None:
-            append.then(error, now_ms)
-        for request, _ in append.answers:
-            self.refuse(request, append_error(error))
-        if append.key is not None:
-            self._settle(append.key, now_ms)
+        failed = [append]
+        if append.undoes_later:
+            later = (each for each in self._writes.values() if each.ticket > ticket)
+            failed += [each for each in later if each.key == append.key]
+        for each in failed:
+            del self._writes[each.ticket]
+            if each.key is not None:
+                self.tell(self.topic.append_refused(each.key, error))
+            if each.then is not None:
+                each.then(error, now_ms)
+        for each in failed:
+            for request, _ in each.answers:
+                self.refuse(request, append_error(error))
+        for each in failed:
+            if each.key is not None:
+                self._settle(each.key, now_ms)
 
     def advance(self, now_ms: int) -> None:
         while (key := self.timers.pop_due(now_ms)) is not None:
@@ -264,14 +272,19 @@ class Shard(Generic[S]):
         producer_id: int = NO_PRODUCER,
         producer_epoch: int = NO_PRODUCER,
         marker: Marker | None = None,
+        undoes_later: bool = False,
     ) -> None:
         """Hand out an Append. When its outcome is known ``then`` is called with the error, NONE for none, and
         the time; after it each request of ``answers`` is answered: with the body beside it, or refused.
 
-        Nobody waits for a write of the key None, such as that of a marker, which is about many.
+        Nobody waits for a write of the key None, such as that of a marker, which is about many. With
+        ``undoes_later`` the writes of the key that are handed out behind this one build on it: if the log
+        refuses it they fail with it, and when ``then`` is called what is in the log is all there is.
         """
         self.last_ticket += 1
-        append = Append(self.last_ticket, records, producer_id, producer_epoch, marker, key, then, answers)
+        append = Append(
+            self.last_ticket, records, producer_id, producer_epoch, marker, key, then, answers, undoes_later
+        )
         self._writes[self.last_ticket] = append
         if key is not None:
             self._in_flight[key] = self._in_flight.get(key, 0) + 1
@@ -291,6 +304,14 @@ class Shard(Generic[S]):
         else:
             self.reply(request, body)
 
+    def reply_when_written(self, key: str, request: Request, body: Any) -> None:
+        """Answer when the writes of a key that are under way are durable: at once if there are none."""
+        if key in self._in_flight:
+            last = next(each for each in reversed(self._writes.values()) if each.key == key)
+            last.answers = (*last.answers, (request, body))
+        else:
+            self.reply(request, body)
+
     def tell(self, event: CoordinatorEvent) -> None:
         self._effects.append(event)
 
@@ -300,6 +321,10 @@ class Shard(Generic[S]):
 
     def is_busy(self, key: str) -> bool:
         return key in self._in_flight
+
+    def awaits(self, ticket: int) -> bool:
+        """Return whether the outcome of a write is still to be told."""
+        return ticket in self._writes
 
     def deferred(self) -> list[Request]:
         """Requests that wait for writes of their keys."""

@@ -1,18 +1,19 @@
-"""What every home of a metadata store keeps to. Another home is one more line in ``HOMES``.
+"""The interface of a metadata store: what each of its homes keeps to.
 
 Entries stand where the layout has them, since a folder has files for nothing else.
 
-Covers: cluster/_tree.py, cluster/_layout.py.
+Covers: cluster/_tree.py, cluster/_layout.py, cluster/_memory_store.py, cluster/_zookeeper_store.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import UUID
 
 import pytest
+import pytest_asyncio
 
 from kohort.cluster import (
     DELETED_TOPICS,
@@ -25,6 +26,7 @@ from kohort.cluster import (
     Delete,
     Entry,
     FolderStore,
+    MemoryHome,
     MetadataStore,
     Put,
     SessionState,
@@ -32,11 +34,10 @@ from kohort.cluster import (
     deleted_topic_path,
     topic_path,
 )
+from tests.cluster.servers import ZooKeeper
 
 #: Opens a store over what the last one of this test has left.
-Home = Callable[[], MetadataStore]
-
-HOMES: dict[str, Callable[[Path], MetadataStore]] = {"folder": FolderStore}
+Home: TypeAlias = Callable[[], Awaitable[MetadataStore]]
 
 ORDERS, CLICKS, BROKER = topic_path("orders"), topic_path("clicks"), "/brokers/ids/1"
 
@@ -45,14 +46,27 @@ def record(partitions: int = 1) -> dict[str, Any]:
     return TopicRecord(UUID(int=partitions), partitions, {"retention_ms": 5}).stored()
 
 
-@pytest.fixture(params=sorted(HOMES))
+@pytest.fixture(params=["folder", "memory", "zookeeper", "ensemble"])
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
-    return lambda: HOMES[request.param](tmp_path)
+    memory = MemoryHome()
+
+    async def folder() -> MetadataStore:
+        return FolderStore(tmp_path)
+
+    async def in_memory() -> MetadataStore:
+        return memory.open()
+
+    if request.param == "folder":
+        return folder
+    if request.param == "memory":
+        return in_memory
+    servers: ZooKeeper = request.getfixturevalue(request.param)
+    return servers.home()
 
 
-@pytest.fixture
-def store(home: Home) -> Iterator[MetadataStore]:
-    opened = home()
+@pytest_asyncio.fixture
+async def store(home: Home) -> AsyncIterator[MetadataStore]:
+    opened = await home()
     yield opened
     opened.close()
 
@@ -124,12 +138,12 @@ async def test_changes_of_a_step_see_those_before_them(store: MetadataStore) -> 
 
 async def test_what_is_durable_outlives_the_store(home: Home) -> None:
     gone = UUID(int=7)
-    first = home()
+    first = await home()
     await first.commit(
         Create(ORDERS, record(3)), Create(deleted_topic_path(gone), "gone"), Create(PRODUCER_IDS, 2_000)
     )
     first.close()
-    again = home()
+    again = await home()
     entries = {path: again.get(path) for path in (ORDERS, deleted_topic_path(gone), PRODUCER_IDS)}
     values = [entry.value for entry in entries.values() if entry is not None]
     assert values == [record(3), "gone", 2_000]
@@ -138,13 +152,13 @@ async def test_what_is_durable_outlives_the_store(home: Home) -> None:
 
 
 async def test_ephemeral_entries_go_with_their_session(home: Home) -> None:
-    first = home()
+    first = await home()
     await first.commit(Create(BROKER, {"port": 9092}, ephemeral=True))
     assert first.get(BROKER) == Entry({"port": 9092}, ephemeral=True)
     await first.commit(Put(BROKER, {"port": 9093}))
     assert first.get(BROKER) == Entry({"port": 9093}, version=1, ephemeral=True)
     first.close()
-    again = home()
+    again = await home()
     assert again.get(BROKER) is None
     assert list(again.children("/brokers/ids")) == []
     await again.commit(Create(BROKER, {}, ephemeral=True))
@@ -221,7 +235,7 @@ async def test_whoever_watches_may_watch_again_at_once(store: MetadataStore) -> 
 
 
 async def test_a_session_that_is_over_is_told_and_writes_nothing(home: Home) -> None:
-    store = home()
+    store = await home()
     states: list[SessionState] = []
     store.on_session(states.append)
     assert store.session is SessionState.CONNECTED
@@ -230,6 +244,6 @@ async def test_a_session_that_is_over_is_told_and_writes_nothing(home: Home) -> 
     assert (store.session, states) == (SessionState.LOST, [SessionState.LOST])
     with pytest.raises(ConnectionError):
         await store.commit(Create(ORDERS, record(1)))
-    again = home()
+    again = await home()
     assert again.get(ORDERS) is None
     again.close()

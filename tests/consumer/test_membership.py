@@ -14,7 +14,7 @@ from kohort.assignors import (
     RebalanceProtocol,
     TopicInfo,
 )
-from kohort.consumer.assignment import ANOTHER_ROUND, LISTENING, LedGroup, assign
+from kohort.consumer.assignment import ANOTHER_ROUND, LISTENING, LedGroup, assign, note_of
 from kohort.consumer.effects import Assign, NeedTopics, Revoke, Send
 from kohort.consumer.events import (
     AssignmentRefused,
@@ -126,6 +126,34 @@ def test_a_cooperative_member_keeps_what_it_has_and_joins_twice_when_something_m
     assert talk.quiet()
 
 
+@pytest.mark.parametrize(
+    ("members", "interval_ms"), [(1, 200), (66, 200), (300, 900), (2_000, 3_000), (None, 3_000)]
+)
+def test_heartbeats_come_as_often_as_the_size_of_the_group_allows(
+    members: int | None, interval_ms: int
+) -> None:
+    talk = Talk(settings=config())
+    talk.joined(talk.sent(ApiKey.JOIN_GROUP), leader="other")
+    note = LISTENING if members is None else note_of(LISTENING, members)
+    talk.answer(talk.sent(ApiKey.SYNC_GROUP), assignment=encode_assignment([P0], note=note))
+    talk.next(Assign)
+    for _ in range(2):
+        talk.advance(interval_ms - 0.5)
+        assert talk.quiet()
+        talk.advance(0.5)
+        talk.answer(talk.sent(ApiKey.HEARTBEAT))
+
+
+def test_an_interval_that_is_set_is_kept_whatever_the_size_of_the_group() -> None:
+    talk = Talk(settings=config(heartbeat_interval_ms=3_000))
+    talk.joined(talk.sent(ApiKey.JOIN_GROUP), leader="other")
+    note = note_of(LISTENING, 2)
+    talk.answer(talk.sent(ApiKey.SYNC_GROUP), assignment=encode_assignment([P0], note=note))
+    talk.next(Assign)
+    talk.advance(2_999)
+    assert talk.quiet()
+
+
 def test_heartbeats_go_on_while_partitions_are_given_up() -> None:
     talk = stable(P0, assignors=[RangeAssignor()])
     talk.told_to_rejoin()
@@ -141,7 +169,7 @@ def test_heartbeats_go_on_while_partitions_are_given_up() -> None:
 def announced(talk: Talk, *partitions: TopicPartition, generation: int = 2) -> None:
     """A round after which the leader has announced another."""
     talk.joined(talk.sent(ApiKey.JOIN_GROUP), generation=generation, leader="other")
-    talk.answer(talk.sent(ApiKey.SYNC_GROUP), assignment=encode_assignment(partitions, ANOTHER_ROUND))
+    talk.answer(talk.sent(ApiKey.SYNC_GROUP), assignment=encode_assignment(partitions, note=ANOTHER_ROUND))
     talk.next(Assign)
 
 
@@ -276,13 +304,15 @@ def test_a_leader_tells_all_members_when_partitions_wait_to_be_given_up() -> Non
         }
     )
     topics = {"orders": TopicInfo(2)}
-    for protocol, note in ((RebalanceProtocol.COOPERATIVE, ANOTHER_ROUND), (RebalanceProtocol.EAGER, None)):
+    for protocol, note in ((RebalanceProtocol.COOPERATIVE, ANOTHER_ROUND), (RebalanceProtocol.EAGER, b"")):
         assignor = CooperativeStickyAssignor() if note else RangeAssignor()
         shares = assign(assignor, protocol, led, topics)
-        assert [decode_assignment(share).user_data for share in shares.values()] == [note, note]
+        said = note and note_of(note, 2)
+        assert [decode_assignment(share).note for share in shares.values()] == [said, said]
     led.members["a"] = Member("a", Subscription(("orders",), owned=(P0,), generation=1))
     shares = assign(CooperativeStickyAssignor(), RebalanceProtocol.COOPERATIVE, led, topics)
-    assert [decode_assignment(share).user_data for share in shares.values()] == [LISTENING, LISTENING]
+    said = note_of(LISTENING, 2)
+    assert [decode_assignment(share).note for share in shares.values()] == [said, said]
 
 
 def test_partitions_of_topics_no_longer_wanted_are_given_up_before_joining() -> None:

@@ -24,7 +24,6 @@ from kohort.settings import (
     SettingsError,
     as_text,
     is_plain,
-    markdown,
     read_settings,
     settings_of,
 )
@@ -180,13 +179,6 @@ def test_the_error_is_that_of_the_room() -> None:
 
 def test_a_representation_hides_what_is_sensitive() -> None:
     assert repr(Baker(name="Ada", safe="123")) == "Baker(name='Ada', oven=200, hours=())"
-
-
-def test_a_table_has_a_line_for_each_setting() -> None:
-    lines = markdown(settings_of(Baker).values(), BAKER).splitlines()
-    assert lines[2] == "| `name` | required | text, not empty, at most 9 characters | who it is |"
-    assert lines[3] == "| `oven` (`ovenHeat`) | `200` C | a whole number, at least 1 | degrees |"
-    assert lines[4] == "| `safe` |  | text, at most 3 characters | code of the safe |"
 
 
 @pytest.mark.parametrize(

@@ -5,110 +5,21 @@ Covers: coordinator/consumer/classic_members.py.
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from kohort.coordinator.classic.group import ClassicGroup
-from kohort.coordinator.engine.effects import Request
 from kohort.offsets_topic import GroupDeleted, GroupStored
 from kohort.protocol import (
-    ApiKey,
     ErrorCode,
-    RequestContext,
-    Subscription,
     TopicPartition,
     decode_assignment,
     encode_assignment,
-    encode_subscription,
 )
-from tests.coordinator.consumer.group_world import Answers, World, partitions
-from tests.messages import request_of
+from tests.coordinator.consumer.group_world import Classic, World, partitions
 
 INTERVAL_MS, SESSION_MS, REBALANCE_MS = 1_000, 10_000, 30_000
-
-
-class Classic:
-    """A member that speaks the classic protocol."""
-
-    def __init__(self, world: World, member_id: str = "", instance: str | None = None) -> None:
-        self.world, self.id, self.instance = world, member_id, instance
-        self.generation = -1
-        self.owned: tuple[TopicPartition, ...] = ()
-
-    def send(self, key: ApiKey, version: int, **fields: Any) -> Answers:
-        answers = Answers()
-        body = request_of(key)(group_id="g", **fields)
-        request = Request(key, version, body, RequestContext("client", "/host"), answers)
-        self.world.shard.handle(request, self.world.now_ms)
-        self.world._carry_out()
-        return answers
-
-    def send_join(
-        self, topics: tuple[str, ...] = ("t",), protocol: str = "range", type_: str = "consumer"
-    ) -> Answers:
-        metadata = encode_subscription(Subscription(topics, owned=tuple(self.owned)), version=1)
-        return self.send(
-            ApiKey.JOIN_GROUP,
-            9,
-            session_timeout_ms=SESSION_MS,
-            rebalance_timeout_ms=REBALANCE_MS,
-            member_id=self.id,
-            group_instance_id=self.instance,
-            protocol_type=type_,
-            protocols=[(protocol, metadata)],
-            reason=None,
-        )
-
-    def join(self, **fields: Any) -> Any:
-        (answer,) = self.send_join(**fields)
-        if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
-            self.id = answer.member_id
-            (answer,) = self.send_join(**fields)
-        self.learn(answer)
-        return answer
-
-    def learn(self, answer: Any) -> None:
-        if not answer.error_code:
-            self.id, self.generation = answer.member_id, answer.generation_id
-
-    def sync(self, assignments: Any = ()) -> Any:
-        (answer,) = self.send(
-            ApiKey.SYNC_GROUP,
-            5,
-            generation_id=self.generation,
-            member_id=self.id,
-            group_instance_id=self.instance,
-            protocol_type="consumer",
-            protocol_name="range",
-            assignments=assignments,
-        )
-        if not answer.error_code:
-            self.owned = decode_assignment(answer.assignment).partitions
-        return answer
-
-    def beat(self) -> ErrorCode:
-        (answer,) = self.send(
-            ApiKey.HEARTBEAT,
-            4,
-            generation_id=self.generation,
-            member_id=self.id,
-            group_instance_id=self.instance,
-        )
-        return ErrorCode(answer.error_code)
-
-    def leave(self) -> int:
-        leaving = [SimpleNamespace(member_id=self.id, group_instance_id=None, reason="done")]
-        (answer,) = self.send(ApiKey.LEAVE_GROUP, 5, members=leaving)
-        return int(answer.members[0].error_code)
-
-    def live(self) -> None:
-        """Does what a client does until there is nothing to do."""
-        for _ in range(4):
-            if self.beat() == ErrorCode.REBALANCE_IN_PROGRESS:
-                assert self.join().error_code == 0
-                assert self.sync().error_code == 0
 
 
 def mixed() -> tuple[World, Classic]:

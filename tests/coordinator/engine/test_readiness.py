@@ -8,7 +8,6 @@ from __future__ import annotations
 import pytest
 
 from kohort.coordinator import Unready, append_error
-from kohort.coordinator._docs import append_errors_table, unready_table
 from kohort.coordinator.shards import OFFSETS_TOPIC
 from kohort.protocol import ApiKey, ErrorCode
 
@@ -61,12 +60,3 @@ def test_loading_is_14_but_for_heartbeat_and_sync(api: ApiKey) -> None:
 )
 def test_what_a_failed_write_means_to_a_client(log: ErrorCode, client: int) -> None:
     assert append_error(log) == client
-
-
-def test_the_tables_of_the_documentation_have_a_row_for_each_api_and_error() -> None:
-    rows = [line.strip("| ").split(" | ") for line in unready_table().splitlines()[2:]]
-    assert len(rows) == len(OFFSETS_TOPIC.apis) == len(SERVED)
-    cells = {name: [cell.partition(" ")[0].strip(",") for cell in told] for name, *told in rows}
-    assert cells["SyncGroup"] == ["15", "16", "27"]
-    assert cells["ListGroups"] == ["15", "0", "14"]
-    assert "| NOT_ENOUGH_REPLICAS | 15 COORDINATOR_NOT_AVAILABLE |" in append_errors_table().splitlines()

@@ -101,6 +101,28 @@ async def test_a_batch_too_large_for_the_log_is_halved_until_it_fits(sizes: list
     await again.stop()
 
 
+async def test_what_builds_on_a_write_that_is_too_large_is_not_written() -> None:
+    log = MemoryLog(partition_count=1, limit=200)
+    c = coordinator(log)
+    await c.start()
+    told: list[tuple[int, int]] = []
+
+    def append(shard: Any, size: int, *, undoes_later: bool) -> None:
+        record = OffsetCommitted("g", "t", 0, size, -1, "m" * size, START_MS)
+        shard.append("g", (record,), lambda e, _: told.append((size, int(e))), undoes_later=undoes_later)
+
+    def step(shard: Any, _now_ms: int) -> None:
+        append(shard, 1, undoes_later=True)
+        append(shard, 300, undoes_later=True)
+        append(shard, 2, undoes_later=False)
+
+    c.steer("g", step)
+    await asyncio.sleep(0.05)
+    assert told == [(1, 0), (300, ErrorCode.MESSAGE_TOO_LARGE), (2, ErrorCode.MESSAGE_TOO_LARGE)]
+    assert sum(len(batch.records) for batch in log.batches[0]) == 1
+    await c.stop()
+
+
 @pytest.mark.parametrize(("room", "batches"), [(0, [2, 1, 2]), (-1, [1] * 5), (1, [2, 1, 2])])
 async def test_a_batch_has_no_more_requests_than_it_has_bytes_for(
     monkeypatch: pytest.MonkeyPatch, room: int, batches: list[int]

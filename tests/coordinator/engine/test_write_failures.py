@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from kohort.protocol import ErrorCode
+from functools import partial
+from typing import Any
+
+from kohort.coordinator.engine.effects import Append, Reply, Request
+from kohort.protocol import ApiKey, ErrorCode, RequestContext
 from tests.coordinator.driver import World, errors_of
 
 
@@ -31,3 +35,36 @@ def test_what_waits_for_a_write_when_its_shard_goes_is_sent_to_look_for_it() -> 
     world.unload()
     assert errors_of(committing) == [ErrorCode.NOT_COORDINATOR]
     assert (deleting.error, reading.reply.error_code) == (ErrorCode.NOT_COORDINATOR,) * 2
+
+
+def test_writes_that_build_on_one_that_fails_fail_with_it_and_no_others_do() -> None:
+    world = World()
+    shard = world.shard
+    told: list[tuple[str, int]] = []
+    for name, key, undoes in (("first", "g", True), ("other", "h", False), ("second", "g", False)):
+        outcome = partial(lambda name, error, _now_ms: told.append((name, int(error))), name)
+        shard.append(key, (), outcome, undoes_later=undoes)
+    first, other, second = (effect.ticket for effect in shard.take_effects() if isinstance(effect, Append))
+    shard.append_failed(first, ErrorCode.KAFKA_STORAGE_ERROR, 0)
+    assert told == [("first", 56), ("second", 56)]
+    assert not shard.awaits(second)
+    assert not shard.is_busy("g")
+    shard.append_failed(other, ErrorCode.KAFKA_STORAGE_ERROR, 0)
+    assert told[-1] == ("other", 56)
+
+
+def test_an_answer_that_goes_by_the_writes_of_its_key_waits_for_these_alone() -> None:
+    world = World()
+    shard = world.shard
+    handles: tuple[list[Any], list[Any]] = ([], [])
+    shard.append("g", ())
+    shard.append("h", ())
+    for key, handle in zip("gi", handles, strict=True):
+        request = Request(ApiKey.HEARTBEAT, 4, None, RequestContext("c"), handle)
+        shard.reply_when_written(key, request, key)
+    effects = shard.take_effects()
+    assert [effect.handle for effect in effects if isinstance(effect, Reply)] == [handles[1]]
+    ours, theirs = (effect.ticket for effect in effects if isinstance(effect, Append))
+    shard.append_failed(theirs, ErrorCode.KAFKA_STORAGE_ERROR, 0)
+    shard.appended(ours, 0, 0)
+    assert [e.body for e in shard.take_effects() if isinstance(e, Reply)] == ["g"]

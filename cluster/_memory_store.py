@@ -1,0 +1,140 @@
+"""A metadata store in memory, shared by the brokers of a cluster that lives in one process.
+
+Its sessions are lost, cut off and renewed on command: for clusters in tests and in the simulator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from ._store import Change, Create, Entry, SessionState
+from ._tree import Step, Tree
+
+
+class MemoryHome:
+    """The entries that several stores share. ``open`` begins a session."""
+
+    def __init__(self) -> None:
+        self._tree = Tree()
+        self._sessions: list[MemoryStore] = []
+
+    def __repr__(self) -> str:
+        return f"MemoryHome({self._tree}, {len(self._sessions)} sessions)"
+
+    def open(self) -> MemoryStore:
+        """Return a store with a session of its own, which reads what is there now."""
+        return MemoryStore(self)
+
+    def _join(self, store: MemoryStore) -> Tree:
+        """Tell a store of every step from now on; returns a copy of what is there."""
+        self._sessions.append(store)
+        copy = Tree()
+        copy.apply(self._tree.entries())
+        return copy
+
+    def _leave(self, store: MemoryStore, owned: Mapping[str, int]) -> None:
+        self._sessions.remove(store)
+        there = {path: self._tree.get(path) for path in owned}
+        gone = {path: None for path, entry in there.items() if entry and entry.created == owned[path]}
+        if gone:
+            self._apply(gone)
+
+    def _commit(self, changes: Sequence[Change]) -> Step:
+        step = self._tree.plan(changes)
+        self._apply(step)
+        return step
+
+    def _apply(self, step: Step) -> None:
+        self._tree.apply(step)
+        for store in list(self._sessions):
+            store._take(step)
+
+
+class MemoryStore:
+    """One session with a ``MemoryHome``; see ``MetadataStore``."""
+
+    def __init__(self, home: MemoryHome) -> None:
+        self._home = home
+        self._session = SessionState.CONNECTED
+        self._session_watchers: list[Callable[[SessionState], None]] = []
+        # ephemeral entries of this session, and the step that created each
+        self._owned: dict[str, int] = {}
+        # steps that were made while this was cut off
+        self._missed: list[Step] = []
+        self._tree = home._join(self)
+
+    def __repr__(self) -> str:
+        return f"MemoryStore({self._tree}, {self._session.value})"
+
+    @property
+    def session(self) -> SessionState:
+        return self._session
+
+    def get(self, path: str) -> Entry | None:
+        return self._tree.get(path)
+
+    def children(self, path: str) -> Sequence[str]:
+        return self._tree.children(path)
+
+    async def commit(self, *changes: Change) -> None:
+        if self._session is not SessionState.CONNECTED:
+            raise ConnectionError(f"the session with the metadata store is {self._session.value}")
+        step = self._home._commit(changes)
+        for path in {change.path for change in changes if isinstance(change, Create) and change.ephemeral}:
+            entry = step[path]
+            if entry is not None:
+                self._owned[path] = entry.created
+
+    def watch(self, path: str, fired: Callable[[str], None]) -> None:
+        self._tree.watch(path, fired)
+
+    def watch_children(self, path: str, fired: Callable[[str], None]) -> None:
+        self._tree.watch_children(path, fired)
+
+    def on_session(self, changed: Callable[[SessionState], None]) -> None:
+        self._session_watchers.append(changed)
+
+    def close(self) -> None:
+        if self._session is SessionState.LOST:
+            return
+        self.expire()
+
+    # -- what happens to sessions ----------------------------------------------------------------------------
+
+    def suspend(self) -> None:
+        """Cut the store off: it reads what it knew, and writes nothing."""
+        self._become(SessionState.SUSPENDED)
+
+    def resume(self) -> None:
+        """Let a store that was cut off know again what there is, with the session that it has."""
+        self._catch_up()
+        self._become(SessionState.CONNECTED)
+
+    def expire(self) -> None:
+        """End the session, with its ephemeral entries."""
+        owned, self._owned = self._owned, {}
+        self._home._leave(self, owned)
+        self._become(SessionState.LOST)
+
+    def renew(self) -> None:
+        """Begin another session after the last one has ended."""
+        missed = self._home._join(self).entries()
+        self._missed = [{path: None for path in self._tree.entries() if path not in missed}, missed]
+        self._catch_up()
+        self._become(SessionState.CONNECTED)
+
+    def _take(self, step: Step) -> None:
+        if self._session is SessionState.CONNECTED:
+            self._tree.apply(step)
+        else:
+            self._missed.append(step)
+
+    def _catch_up(self) -> None:
+        missed, self._missed = self._missed, []
+        for step in missed:
+            self._tree.apply({path: entry for path, entry in step.items() if entry != self._tree.get(path)})
+
+    def _become(self, session: SessionState) -> None:
+        self._session = session
+        for changed in list(self._session_watchers):
+            changed(session)

@@ -1,0 +1,485 @@
+"""A metadata store in an ensemble of Apache ZooKeeper, shared by the brokers of a cluster.
+
+kazoo talks with ZooKeeper, in threads of its own. Everything it finds out is handed to the event loop in one
+queue, in the order in which ZooKeeper told it. This process keeps a copy of every entry below the chroot:
+each node has a watch of ZooKeeper's, a change is read together with the watch for the next one, and what
+was changed by one step shows here as one step.
+
+A node without data is a parent that is no entry. A value is JSON; of a step that is larger than what
+ZooKeeper takes in one request, the largest values are written beside it, in pieces, and the entry says where.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from ._store import Change, Check, ConflictError, Create, Delete, Entry, Put, SessionState
+from ._tree import Tree
+
+if TYPE_CHECKING:
+    from kazoo.client import KazooClient
+
+log = logging.getLogger("kohort.cluster")
+
+#: Bytes of values in one request. ZooKeeper refuses requests of 1 MiB (``jute.maxbuffer``).
+MAX_STEP_BYTES: Final = 900_000
+
+#: Bytes of one piece of a larger value.
+_PIECE_BYTES: Final = 500_000
+#: Where pieces stand: nodes that this store reads by name only.
+_PIECES: Final = "/kohort_pieces"
+#: The data of an entry whose value is in pieces: this, their name and number. JSON cannot begin so.
+_IN_PIECES: Final = b"#pieces "
+
+#: Bytes of a change beside its path and value, at most.
+_CHANGE_BYTES: Final = 200
+
+#: Nodes that are not ours.
+_FOREIGN: Final = ("/zookeeper", _PIECES)
+
+#: Rounds of reading before what was found is shown, though still more is changing.
+_MAX_ROUNDS: Final = 10
+
+#: Entries that only brokers may read where ZooKeeper has digest authentication, as Apache Kafka has it.
+_SECRET: Final = ("/config/users", "/kafka-acl")
+
+
+@dataclass(frozen=True, slots=True)
+class ZooKeeperSettings:
+    """How to reach an ensemble.
+
+    ``connect`` is ``HOST:PORT[,HOST:PORT...][/chroot]``. ``digest``, ``user:password``, authenticates with
+    ZooKeeper's scheme of that name; entries then are the user's to change and, but for access rules and
+    credentials, anybody's to read. ``ca``, ``certificate`` and ``key`` are PEM files: each of them turns TLS
+    on.
+    """
+
+    connect: str
+    session_timeout_ms: int = 18_000
+    connection_timeout_ms: int = 18_000
+    digest: str | None = None
+    ca: str | None = None
+    certificate: str | None = None
+    key: str | None = None
+
+    def __repr__(self) -> str:
+        return f"ZooKeeperSettings({self.connect})"
+
+
+async def open_zookeeper(settings: ZooKeeperSettings) -> ZooKeeperStore:
+    """Begin a session, and return the store once it has read every entry.
+
+    Raises ConnectionError where ZooKeeper does not answer within ``connection_timeout_ms``, ImportError
+    without kazoo, and ValueError for what is no address.
+    """
+    try:
+        client = _client(settings)
+    except ModuleNotFoundError as error:
+        raise ImportError("a cluster on ZooKeeper needs kazoo: pip install kohort[cluster]") from error
+    store = ZooKeeperStore(client)
+    try:
+        async with asyncio.timeout(settings.connection_timeout_ms / 1_000):
+            await store._open()
+    except TimeoutError as error:
+        store.close()
+        raise ConnectionError(
+            f"no answer from ZooKeeper at {settings.connect} within {settings.connection_timeout_ms} ms: "
+            "check the addresses, and that most of its servers run"
+        ) from error
+    return store
+
+
+def _client(settings: ZooKeeperSettings) -> KazooClient:
+    from kazoo.client import KazooClient
+    from kazoo.handlers.threading import SequentialThreadingHandler
+    from kazoo.retry import KazooRetry
+    from kazoo.security import make_acl, make_digest_acl
+
+    class OneQueue(SequentialThreadingHandler):  # type: ignore[misc]
+        """Watches come in the queue of the answers, so that both come in ZooKeeper's order."""
+
+        def dispatch_callback(self, callback: Any) -> None:
+            self.completion_queue.put(lambda: callback.func(*callback.args))
+
+    acl = auth = None
+    if settings.digest is not None:
+        user, colon, password = settings.digest.partition(":")
+        if not colon:
+            raise ValueError("the digest for ZooKeeper is USER:PASSWORD")
+        auth = [("digest", settings.digest)]
+        acl = [make_digest_acl(user, password, all=True), make_acl("world", "anyone", read=True)]
+    return KazooClient(
+        settings.connect,
+        timeout=settings.session_timeout_ms / 1_000,
+        handler=OneQueue(),
+        connection_retry=KazooRetry(max_tries=-1, delay=0.05, backoff=2, max_delay=1.0),
+        auth_data=auth,
+        default_acl=acl,
+        use_ssl=any((settings.ca, settings.certificate, settings.key)),
+        ca=settings.ca,
+        certfile=settings.certificate,
+        keyfile=settings.key,
+        logger=logging.getLogger("kohort.cluster.zookeeper"),
+    )
+
+
+class ZooKeeperStore:
+    """One session after the other with an ensemble; see ``MetadataStore`` and ``open_zookeeper``."""
+
+    def __init__(self, client: KazooClient) -> None:
+        self._client = client
+        self._loop = asyncio.get_running_loop()
+        self._tree = Tree()
+        self._session = SessionState.SUSPENDED
+        self._closed = False
+        self._session_watchers: list[Callable[[SessionState], None]] = []
+        # names below each node that is no entry
+        self._parents: dict[str, set[str]] = {}
+        # nodes that may have changed: whether it is their children
+        self._changed: dict[tuple[str, bool], None] = {}
+        self._wake = asyncio.Event()
+        self._reading = False
+        # where the pieces of values are, by entry
+        self._pieces: dict[str, list[str]] = {}
+        # what waits until all that was told so far is read
+        self._settling: list[asyncio.Future[None]] = []
+        # connections and their ends; whether nothing was read since the last one
+        self._connections = 0
+        self._is_new = False
+        self._follower: asyncio.Task[None] | None = None
+        self._opened: asyncio.Future[None] = self._loop.create_future()
+
+    def __repr__(self) -> str:
+        return f"ZooKeeperStore({self._tree}, {self._session.value})"
+
+    @property
+    def session(self) -> SessionState:
+        return self._session
+
+    def get(self, path: str) -> Entry | None:
+        return self._tree.get(path)
+
+    def children(self, path: str) -> Sequence[str]:
+        return self._tree.children(path)
+
+    def watch(self, path: str, fired: Callable[[str], None]) -> None:
+        self._tree.watch(path, fired)
+
+    def watch_children(self, path: str, fired: Callable[[str], None]) -> None:
+        self._tree.watch_children(path, fired)
+
+    def on_session(self, changed: Callable[[SessionState], None]) -> None:
+        self._session_watchers.append(changed)
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        if self._follower is not None:
+            self._follower.cancel()
+        self._client.stop()
+        self._client.close()
+        self._become(SessionState.LOST)
+
+    # -- write -----------------------------------------------------------------------------------------------
+
+    async def commit(self, *changes: Change) -> None:
+        if self._session is not SessionState.CONNECTED:
+            raise ConnectionError(f"the session with ZooKeeper is {self._session.value}: nothing is written")
+        for change in changes:
+            if change.path in self._parents:
+                raise ConflictError(change, None)
+        values, pieces = _encoded(changes)
+        replaced = [path for change in changes for path in self._pieces.get(change.path, ())]
+        from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, NoNodeError
+
+        try:
+            created = [change.path for change in changes if isinstance(change, Create)]
+            await self._make_parents([*created, *pieces])
+            for path, piece in pieces.items():
+                await self._call(self._client.create_async, path, piece, self._acl_of(path))
+            results = await self._call(self._transaction(changes, values).commit_async)
+        except KazooException as error:
+            raise _failed(error) from error
+        # of those that did not fit ZooKeeper names the first, and says of the others that they were undone
+        conflicts = (NodeExistsError, NoNodeError, BadVersionError)
+        refused = [n for n, result in enumerate(results) if isinstance(result, conflicts)]
+        failed = next((result for result in results if isinstance(result, Exception)), None)
+        self._forget(replaced if failed is None else pieces)
+        await self._settle()
+        if refused:
+            change = changes[refused[0]]
+            raise ConflictError(change, self._tree.get(change.path))
+        if failed is not None:
+            raise OSError(f"ZooKeeper refuses a change: {failed!r}") from failed
+
+    def _transaction(self, changes: Sequence[Change], values: Sequence[bytes]) -> Any:
+        made = self._client.transaction()
+        for change, value in zip(changes, values, strict=True):
+            match change:
+                case Create(path, _, ephemeral):
+                    made.create(path, value, acl=self._acl_of(path), ephemeral=ephemeral)
+                case Put(path, _, version):
+                    made.set_data(path, value, version)
+                case Delete(path, version):
+                    made.delete(path, version)
+                case Check(path, version):
+                    made.check(path, version)
+        return made
+
+    def _acl_of(self, path: str) -> Any:
+        """None: the one of the client."""
+        acl = self._client.default_acl
+        return acl[:1] if acl and path.startswith((*_SECRET, _PIECES)) else None
+
+    async def _make_parents(self, paths: Iterable[str]) -> None:
+        from kazoo.exceptions import NodeExistsError
+
+        missing: dict[str, None] = {}
+        for path in paths:
+            names = path.split("/")[1:-1]
+            above = ["/" + "/".join(names[: count + 1]) for count in range(len(names))]
+            missing.update((each, None) for each in above if each not in self._parents)
+        for each in missing:
+            with suppress(NodeExistsError):
+                await self._call(self._client.create_async, each, b"", self._acl_of(each))
+
+    def _forget(self, pieces: Iterable[str]) -> None:
+        """Remove pieces that no entry names any more; what stays does no harm."""
+        for path in pieces:
+            self._client.delete_async(path)
+
+    async def _settle(self) -> None:
+        """Return when everything that was told so far can be read here."""
+        if self._changed or self._reading:
+            settled = self._loop.create_future()
+            self._settling.append(settled)
+            self._wake.set()
+            await settled
+
+    # -- follow ----------------------------------------------------------------------------------------------
+
+    async def _open(self) -> None:
+        self._follower = self._loop.create_task(self._follow())
+        self._client.add_listener(lambda state: self._hand_over(self._connection_changed, state))
+        await asyncio.to_thread(self._client.start_async)
+        await self._opened
+
+    def _connection_changed(self, state: str) -> None:
+        if self._closed:
+            return
+        self._connections += 1
+        if state == "CONNECTED":
+            # watches went with the connection: everything is read anew
+            self._is_new = True
+            self._wake.set()
+        else:
+            self._become(SessionState(state.lower()))
+
+    async def _follow(self) -> None:
+        """Read what has changed, as long as this is open."""
+        from kazoo.exceptions import KazooException
+
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            self._reading = True
+            try:
+                if self._is_new:
+                    await self._read_all()
+                else:
+                    await self._read_changed()
+            except (KazooException, ConnectionError) as error:
+                # the next connection reads everything
+                log.info("reading from ZooKeeper was cut short: %r", error)
+            except Exception:
+                log.exception("entries of ZooKeeper could not be read")
+            self._reading = bool(self._changed)
+            if not self._reading:
+                settling, self._settling = self._settling, []
+                for each in settling:
+                    if not each.done():
+                        each.set_result(None)
+
+    async def _read_all(self) -> None:
+        """Read every entry, in a new connection."""
+        connection, self._is_new = self._connections, False
+        self._parents.clear()
+        self._changed = {("/", True): None}
+        if self._client.chroot:
+            await asyncio.to_thread(self._client.ensure_path, "/")
+        found = await self._read_rounds()
+        step = {path: None for path in self._tree.entries() if path not in found}
+        if connection == self._connections:
+            self._show({**found, **step})
+            self._become(SessionState.CONNECTED)
+            if not self._opened.done():
+                self._opened.set_result(None)
+
+    async def _read_changed(self) -> None:
+        self._show(await self._read_rounds())
+
+    async def _read_rounds(self) -> dict[str, Entry | None]:
+        """Entries as they are now, None for those that are gone, until nothing more is told: an answer comes
+        behind all that was told before it, so a step is read whole.
+        """
+        found: dict[str, Entry | None] = {}
+        for _ in range(_MAX_ROUNDS):
+            changed, self._changed = list(self._changed), {}
+            if not changed:
+                break
+            reads = (
+                self._read_children(path, found) if below else self._read(path, found)
+                for path, below in changed
+            )
+            await asyncio.gather(*reads)
+        return found
+
+    async def _read(self, path: str, found: dict[str, Entry | None]) -> None:
+        from kazoo.exceptions import NoNodeError
+
+        try:
+            data, stat = await self._call(self._client.get_async, path, self._on_event)
+            if not data:
+                if path not in self._parents:
+                    self._parents[path] = set()
+                    await self._read_children(path, found)
+                return
+            pieces = _pieces(data)
+            if pieces:
+                parts = [self._call(self._client.get_async, each) for each in pieces]
+                data = b"".join(part for part, _ in await asyncio.gather(*parts))
+        except NoNodeError:
+            # gone, or replaced: then a watch tells
+            found[path] = None
+            self._parents.pop(path, None)
+            self._pieces.pop(path, None)
+            return
+        self._pieces[path] = pieces
+        try:
+            value = json.loads(data)
+        except ValueError:
+            log.error("the entry %s in ZooKeeper is no JSON, and is passed over", path)
+            return
+        found[path] = Entry(value, stat.version, bool(stat.ephemeralOwner), stat.czxid)
+
+    async def _read_children(self, path: str, found: dict[str, Entry | None]) -> None:
+        from kazoo.exceptions import NoNodeError
+
+        try:
+            names = set(await self._call(self._client.get_children_async, path, self._on_event))
+        except NoNodeError:
+            self._parents.pop(path, None)
+            return
+        known = self._parents.setdefault(path, set())
+        self._parents[path] = names
+        above = path.rstrip("/")
+        for name in names - known:
+            child = f"{above}/{name}"
+            if child not in _FOREIGN:
+                self._changed[child, False] = None
+        for name in known - names:
+            found[f"{above}/{name}"] = None
+
+    def _show(self, found: dict[str, Entry | None]) -> None:
+        """Let what was read be seen, in the order of its creation."""
+        order = sorted(found.items(), key=lambda each: (0 if each[1] is None else each[1].created, each[0]))
+        self._tree.apply({path: entry for path, entry in order if not _same(entry, self._tree.get(path))})
+
+    def _become(self, session: SessionState) -> None:
+        if session is self._session:
+            return
+        self._session = session
+        if session is not SessionState.CONNECTED:
+            settling, self._settling = self._settling, []
+            for each in settling:
+                if not each.done():
+                    each.set_exception(ConnectionError(f"the session with ZooKeeper is {session.value}"))
+        for changed in list(self._session_watchers):
+            changed(session)
+
+    # -- between the threads ---------------------------------------------------------------------------------
+
+    def _on_event(self, event: Any) -> None:
+        """Called in a thread of kazoo: a node has changed, and its watch is spent."""
+        if event.type != "NONE":
+            self._hand_over(self._take_event, event.path, event.type == "CHILD", self._connections)
+
+    def _take_event(self, path: str, below: bool, connection: int) -> None:
+        if connection == self._connections:
+            self._changed[path, below] = None
+            self._reading = True
+            self._wake.set()
+
+    def _call(self, request: Callable[..., Any], *arguments: Any) -> asyncio.Future[Any]:
+        """The answer to a request of kazoo's; raises KazooException."""
+        future = self._loop.create_future()
+
+        def answered(result: Any) -> None:
+            if future.done():
+                return
+            if result.exception is None:
+                future.set_result(result.value)
+            else:
+                future.set_exception(result.exception)
+
+        request(*arguments).rawlink(lambda result: self._hand_over(answered, result))
+        return future
+
+    def _hand_over(self, call: Callable[..., None], *arguments: Any) -> None:
+        # a loop that has ended asks for nothing more
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(call, *arguments)
+
+
+def _same(entry: Entry | None, before: Entry | None) -> bool:
+    if entry is None or before is None:
+        return entry is before
+    return (entry.created, entry.version) == (before.created, before.version)
+
+
+def _failed(error: Exception) -> OSError:
+    """A request that ZooKeeper did not answer, or refused."""
+    from kazoo.exceptions import ConnectionClosedError, ConnectionLoss, SessionExpiredError
+
+    if isinstance(error, ConnectionClosedError | ConnectionLoss | SessionExpiredError):
+        return ConnectionError(f"no answer from ZooKeeper, the change may have been made: {error!r}")
+    return OSError(f"ZooKeeper refuses a change: {error!r}")
+
+
+def _encoded(changes: Sequence[Change]) -> tuple[list[bytes], dict[str, bytes]]:
+    """The data of each change, and the pieces that are written before it, by path.
+
+    Raises ValueError for a step of so many changes that no request holds it.
+    """
+    values = [
+        json.dumps(change.value, separators=(",", ":")).encode() if isinstance(change, Create | Put) else b""
+        for change in changes
+    ]
+    pieces: dict[str, bytes] = {}
+    size = sum(len(value) for value in values) + sum(_CHANGE_BYTES + len(each.path) for each in changes)
+    while size > MAX_STEP_BYTES:
+        longest = max(range(len(values)), key=lambda n: len(values[n]))
+        value, name = values[longest], uuid.uuid4().hex
+        if len(value) < _CHANGE_BYTES:
+            raise ValueError(f"{len(changes)} changes are too many for one step: make it several")
+        parts = [value[at : at + _PIECE_BYTES] for at in range(0, len(value), _PIECE_BYTES)]
+        values[longest] = _IN_PIECES + f"{name} {len(parts)}".encode()
+        pieces |= dict(zip(_pieces(values[longest]), parts, strict=True))
+        size -= len(value) - len(values[longest])
+    return values, pieces
+
+
+def _pieces(data: bytes) -> list[str]:
+    """Where the pieces of an entry's value are; none if the value is in its data."""
+    if not data.startswith(_IN_PIECES):
+        return []
+    name, count = data.removeprefix(_IN_PIECES).decode().split()
+    return [f"{_PIECES}/{name}-{number}" for number in range(int(count))]

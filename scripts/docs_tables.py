@@ -1,0 +1,250 @@
+"""Tables of docs/ that are made from the code; generated_docs.py writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields
+from enum import Enum
+from inspect import getdoc
+from typing import Any, get_type_hints
+
+from kohort.broker import BrokerSettings
+from kohort.broker._topic_config import TopicConfig
+from kohort.broker.apis import served_apis
+from kohort.broker.apis.api_versions import ranges
+from kohort.broker.authorizer import Access, ResourceType
+from kohort.broker.metrics._families import FAMILIES, Family
+from kohort.consumer.config import ConsumerConfig
+from kohort.consumer.service._options import ServiceSettings
+from kohort.consumer.service._retry import Retry
+from kohort.coordinator import events
+from kohort.coordinator.engine import events as engine_events
+from kohort.coordinator.engine.events import CoordinatorEvent
+from kohort.coordinator.engine.readiness import APPEND_ERRORS, Unready
+from kohort.coordinator.events import GroupEvent
+from kohort.coordinator.shards import OFFSETS_TOPIC
+from kohort.protocol import APIS, ApiKey, ErrorCode
+from kohort.settings import Scope, Setting, as_text, settings_of
+
+
+def _table(head: str, rows: Iterable[Iterable[str]]) -> str:
+    """Markdown; ``head`` has the names of the columns, with bars between them."""
+    columns = head.split(" | ")
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (columns, ["---"] * len(columns), *rows))
+
+
+# --- settings -----------------------------------------------------------------------------------------------
+
+
+def settings_table(settings: Iterable[Setting], names: Scope) -> str:
+    """One line for each setting, with the names that users of a table of ``names`` write."""
+    rows = ((_name(s, names), _default(s, names), s.allowed, s.row.doc) for s in settings)
+    return _table("name | default | allowed | what it does", rows)
+
+
+def _name(setting: Setting, names: Scope) -> str:
+    kafka = f" (`{setting.row.kafka}`)" if setting.row.kafka and names.names == "python" else ""
+    return f"`{setting.shown_name(names)}`{kafka}"
+
+
+def _default(setting: Setting, names: Scope) -> str:
+    if setting.required:
+        return "required"
+    if setting.default is None or setting.default == "":
+        return ""
+    default = setting.default
+    if isinstance(default, Enum):
+        text = default.name.lower()
+    elif default == (Exception,):
+        text = "(Exception,)"
+    else:
+        text = repr(default) if names.names == "python" else as_text(default) or ""
+    return f"`{text}` {setting.unit}".rstrip()
+
+
+def _of(cls: type[Any]) -> str:
+    return settings_table(settings_of(cls).values(), cls.SCOPE)
+
+
+def _of_broker(names: Iterable[str]) -> str:
+    known = settings_of(BrokerSettings)
+    return settings_table((known[name] for name in names), BrokerSettings.SCOPE)
+
+
+def broker_settings() -> str:
+    return _of_broker(sorted(settings_of(BrokerSettings)))
+
+
+def live_settings() -> str:
+    known = settings_of(BrokerSettings)
+    return _of_broker(name for name in sorted(known) if known[name].row.dynamic)
+
+
+#: Limits that keep one client from starving the others.
+_LIMITS = (
+    "socket_request_max_bytes",
+    "queued_max_request_bytes",
+    "kohort_request_complete_timeout_ms",
+    "kohort_response_unread_timeout_ms",
+    "kohort_response_unread_max_bytes",
+    "connections_max_idle_ms",
+    "max_connections",
+    "max_connections_per_ip",
+    "max_connection_creation_rate",
+    "message_max_bytes",
+    "fetch_max_bytes",
+    "group_max_size",
+    "kohort_group_max_pending_ids",
+    "kohort_group_max_metadata_bytes",
+    "kohort_member_max_metadata_bytes",
+    "kohort_member_max_protocols",
+    "group_min_session_timeout_ms",
+    "group_max_session_timeout_ms",
+    "offset_metadata_max_bytes",
+    "kohort_commit_max_partitions",
+    "kohort_group_history_size",
+)
+
+
+def limits() -> str:
+    return _of_broker(_LIMITS)
+
+
+def topic_configs() -> str:
+    return _of(TopicConfig)
+
+
+def consumer_settings() -> str:
+    return _of(ConsumerConfig)
+
+
+def service_settings() -> str:
+    return _of(ServiceSettings)
+
+
+def retry_settings() -> str:
+    return _of(Retry)
+
+
+def spark_loop_options() -> str:
+    # pyspark is an extra of the package
+    from kohort.spark._options import GroupBatchesOptions
+
+    return _of(GroupBatchesOptions)
+
+
+def spark_source_options() -> str:
+    from kohort.spark._source_options import SourceOptions
+
+    return _of(SourceOptions)
+
+
+def spark_sink_options() -> str:
+    from kohort.spark._sink_options import SinkOptions
+
+    return _of(SinkOptions)
+
+
+# --- the broker ---------------------------------------------------------------------------------------------
+
+_RESOURCES = {
+    ResourceType.TOPIC: "topic",
+    ResourceType.GROUP: "group",
+    ResourceType.CLUSTER: "cluster",
+    ResourceType.TRANSACTIONAL_ID: "transactional id",
+}
+
+
+def access() -> str:
+    """Rights that the APIs ask for."""
+    rows = (_right(api.name, access) for api in served_apis().values() for access in api.access)
+    return _table("API | operation | resource | which | error without it", rows)
+
+
+def _right(api: str, access: Access) -> tuple[str, ...]:
+    error = "none: left out" if access.error is None else f"{access.error.name} ({int(access.error)})"
+    operation = access.operation.name.title().replace("_", "")
+    return api, operation, _RESOURCES[access.resource], access.words, error
+
+
+def apis() -> str:
+    served = served_apis()
+    rows = (
+        (str(row.api_key), served[row.api_key].name, f"{row.min_version}-{row.max_version}")
+        for row in ranges(served.values())
+    )
+    return _table("number | API | versions", rows)
+
+
+def metrics() -> str:
+    """Each name with its labels, and its name in Apache Kafka."""
+    rows = (
+        (f"`{_exported(one)}`", ", ".join(one.labels), one.help, one.kafka and f"`{one.kafka}`")
+        for one in FAMILIES
+    )
+    return _table("name | labels | what it is | in Apache Kafka", rows)
+
+
+def _exported(family: Family) -> str:
+    return f"{family.name}_total" if family.kind == "counter" else family.name
+
+
+# --- the coordinator ----------------------------------------------------------------------------------------
+
+
+def event_kinds() -> list[type[CoordinatorEvent]]:
+    found = {**vars(events), **vars(engine_events)}.values()
+    return [
+        kind
+        for kind in found
+        if isinstance(kind, type) and issubclass(kind, CoordinatorEvent) and not kind.__subclasses__()
+    ]
+
+
+def events_of_groups() -> str:
+    """Every kind of event, when it appears, and its own fields."""
+    return _table("event | appears when | its own fields | level | share", map(_event, event_kinds()))
+
+
+def _event(kind: type[CoordinatorEvent]) -> tuple[str, ...]:
+    when = " ".join((getdoc(kind) or "").split("\n\n")[0].split()).replace("``", "`")
+    own = ", ".join(f"`{name}` {type_}" for name, type_ in _own(kind, GroupEvent))
+    share = kind.share if issubclass(kind, GroupEvent) else ""
+    return f"`{kind.__name__}`", when, own, kind.level, share
+
+
+def event_fields() -> str:
+    shared = [*_own(CoordinatorEvent, None), *_own(GroupEvent, CoordinatorEvent)]
+    return _table("field | type", ((f"`{name}`", kind) for name, kind in shared))
+
+
+def _own(kind: type[CoordinatorEvent], base: type[CoordinatorEvent] | None) -> list[tuple[str, str]]:
+    known = set() if base is None else {field.name for field in fields(base)}
+    types = get_type_hints(kind)
+    names = [field.name for field in fields(kind) if field.name not in known]
+    return [(name, _type(types[name])) for name in names if not name.startswith("_")]
+
+
+def _type(hint: object) -> str:
+    name = hint.__name__ if isinstance(hint, type) else str(hint)
+    return name.replace(" | ", " or ")
+
+
+def unready() -> str:
+    """What requests are told while a shard does not serve."""
+    head = " | ".join(("request", *(unready.value for unready in Unready)))
+    return _table(
+        head, ((APIS[key].name, *(_told(key, each) for each in Unready)) for key in OFFSETS_TOPIC.apis)
+    )
+
+
+def _told(api_key: int, unready: Unready) -> str:
+    if api_key == ApiKey.LIST_GROUPS and unready is Unready.NOT_HERE:
+        return "0, without its groups"
+    error = OFFSETS_TOPIC.unready_error(api_key, unready)
+    return f"{int(error)} {error.name}"
+
+
+def append_errors() -> str:
+    rows = ((ErrorCode(log).name, f"{int(told)} {told.name}") for log, told in APPEND_ERRORS.items())
+    return _table("the log says | the client is told", rows)

@@ -1,0 +1,86 @@
+"""ZooKeeper servers of the tests, where there is Java and its jars can be fetched."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+import subprocess
+import sys
+import uuid
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from kohort.cluster import ZooKeeperSettings, ZooKeeperStore, open_zookeeper
+
+SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "zookeeper.py"
+
+
+def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, SCRIPT, *arguments], capture_output=True, text=True, timeout=120)
+
+
+class ZooKeeper:
+    """One server, or an ensemble, on ports of its own."""
+
+    def __init__(self, servers: int, *settings: str) -> None:
+        self.port = _free_port()
+        lines = (word for setting in settings for word in ("--set", setting))
+        started = _run("start", str(self.port), "--servers", str(servers), *lines)
+        if "there is no Java" in started.stderr or "cannot be fetched" in started.stderr:
+            pytest.skip(started.stderr.strip())
+        assert started.returncode == 0, started.stderr
+        self.hosts = ",".join(f"127.0.0.1:{self.port + number}" for number in range(servers))
+
+    def connect(self) -> str:
+        """The address of a place where nothing is yet."""
+        return f"{self.hosts}/{uuid.uuid4().hex}"
+
+    def home(self, session_timeout_ms: int = 6_000) -> Callable[[], Awaitable[ZooKeeperStore]]:
+        """What opens one store after the other in such a place."""
+        settings = ZooKeeperSettings(self.connect(), session_timeout_ms)
+        return lambda: open_zookeeper(settings)
+
+    def kill(self, number: int = 1) -> None:
+        assert _run("kill", str(self.port), str(number)).returncode == 0
+
+    def again(self, number: int = 1) -> None:
+        assert _run("again", str(self.port), str(number)).returncode == 0
+
+    def stop(self) -> None:
+        _run("stop", str(self.port))
+
+
+@contextmanager
+def zookeeper(servers: int = 1, *settings: str) -> Iterator[ZooKeeper]:
+    running = ZooKeeper(servers, *settings)
+    try:
+        yield running
+    finally:
+        running.stop()
+
+
+def _free_port() -> int:
+    while True:
+        port = random.randrange(20_000, 30_000)
+        with suppress(OSError):
+            for each in (
+                port,
+                port + 1,
+                port + 2,
+                *range(port + 101, port + 104),
+                *range(port + 201, port + 204),
+            ):
+                with socket.socket() as taken:
+                    taken.bind(("127.0.0.1", each))
+            return port
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for what comes from another session."""
+    async with asyncio.timeout(60):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.005)

@@ -1,0 +1,232 @@
+"""A store in ZooKeeper: sessions that break, values too large for one request, TLS, authentication."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import trustme
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoAuthError
+
+from kohort.cluster import (
+    Create,
+    Delete,
+    Entry,
+    Put,
+    SessionState,
+    ZooKeeperSettings,
+    ZooKeeperStore,
+    open_zookeeper,
+)
+from tests.cluster import servers
+from tests.cluster.servers import ZooKeeper, until
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def own() -> Iterator[ZooKeeper]:
+    """A server that a test may kill."""
+    with servers.zookeeper() as running:
+        yield running
+
+
+def foreign(connect: str) -> KazooClient:
+    client = KazooClient(connect)
+    client.start_async().wait(10)
+    return client
+
+
+async def test_a_session_that_ends_is_followed_by_another(zookeeper: ZooKeeper) -> None:
+    home = zookeeper.home()
+    store, other = await home(), await home()
+    await store.commit(Create("/brokers/ids/1", {}, ephemeral=True), Create("/kept", 1))
+    states: list[SessionState] = []
+    store.on_session(states.append)
+    # the same session, ended by somebody else
+    twin = KazooClient(zookeeper.hosts, client_id=store._client.client_id)
+    await asyncio.to_thread(twin.start)
+    await asyncio.to_thread(twin.stop)
+    await until(lambda: states[-1:] == [SessionState.CONNECTED])
+    assert states == [SessionState.SUSPENDED, SessionState.LOST, SessionState.CONNECTED]
+    assert (store.get("/brokers/ids/1"), store.get("/kept")) == (None, Entry(1))
+    await store.commit(Create("/brokers/ids/1", {"again": True}, ephemeral=True))
+    await until(lambda: other.get("/brokers/ids/1") == Entry({"again": True}, ephemeral=True))
+    store.close()
+    other.close()
+
+
+async def test_a_session_outlives_its_server(own: ZooKeeper) -> None:
+    store = await own.home(20_000)()
+    await store.commit(Create("/brokers/ids/1", {}, ephemeral=True), Create("/a", 1))
+    states: list[SessionState] = []
+    fired: list[str] = []
+    store.on_session(states.append)
+    store.watch("/a", fired.append)
+    await asyncio.to_thread(own.kill)
+    await until(lambda: states == [SessionState.SUSPENDED])
+    with pytest.raises(ConnectionError, match="suspended"):
+        await store.commit(Put("/a", 2))
+    await asyncio.to_thread(own.again)
+    await until(lambda: states[1:] == [SessionState.CONNECTED])
+    assert (store.get("/brokers/ids/1"), fired) == (Entry({}, ephemeral=True), [])
+    await store.commit(Put("/a", 3))
+    assert (store.get("/a"), fired) == (Entry(3, 1), ["/a"])
+    store.close()
+
+
+async def test_a_change_under_way_when_the_server_dies_may_have_been_made(own: ZooKeeper) -> None:
+    store = await own.home(20_000)()
+    await store.commit(Create("/a", 0))
+    failed = 0
+    killed = asyncio.create_task(asyncio.to_thread(own.kill))
+    for number in range(1, 100_000):
+        try:
+            await store.commit(Put("/a", number))
+        except ConnectionError:
+            failed = number
+            break
+    await killed
+    await asyncio.to_thread(own.again)
+    await until(lambda: store.session is SessionState.CONNECTED)
+    entry = store.get("/a")
+    assert entry is not None
+    assert entry.value in (failed - 1, failed)
+    store.close()
+
+
+@pytest.mark.parametrize("size", [300_000, MIB, 5 * MIB])
+async def test_a_value_may_be_larger_than_a_request(zookeeper: ZooKeeper, size: int) -> None:
+    home = zookeeper.home()
+    store, other = await home(), await home()
+    await store.commit(Create("/kafka-acl", "x" * size), Create("/beside", 1))
+    await until(lambda: other.get("/beside") is not None)
+    assert other.get("/kafka-acl") == Entry("x" * size)
+    await other.commit(Put("/kafka-acl", "y" * size, 0))
+    await until(lambda: store.get("/kafka-acl") == Entry("y" * size, 1))
+    await store.commit(Delete("/kafka-acl", 1))
+    await store.commit(Create("/behind", 1))
+    client = store._client
+    left = await asyncio.to_thread(
+        lambda: client.exists("/kohort_pieces") and client.get_children("/kohort_pieces")
+    )
+    assert not left, "pieces of former values are removed"
+    store.close()
+    other.close()
+
+
+async def test_pieces_of_a_step_that_was_refused_are_removed(zookeeper: ZooKeeper) -> None:
+    store = await zookeeper.home()()
+    await store.commit(Create("/there", 1))
+    with pytest.raises(Exception, match="create of /there"):
+        await store.commit(Create("/large", "x" * 2 * MIB), Create("/there", 1))
+    await store.commit(Create("/behind", 1))
+    assert await asyncio.to_thread(store._client.get_children, "/kohort_pieces") == []
+    assert store.get("/large") is None
+    store.close()
+
+
+async def test_a_step_of_too_many_changes_is_refused(zookeeper: ZooKeeper) -> None:
+    store = await zookeeper.home()()
+    with pytest.raises(ValueError, match="6000 changes are too many for one step"):
+        await store.commit(*(Create(f"/many/{number}", number) for number in range(6_000)))
+    await store.commit(*(Create(f"/many/{number}", number) for number in range(3_000)))
+    assert len(store.children("/many")) == 3_000
+    store.close()
+
+
+async def test_nodes_of_others_are_read_or_passed_over(zookeeper: ZooKeeper) -> None:
+    connect = zookeeper.connect()
+    client = await asyncio.to_thread(foreign, connect)
+    client.ensure_path("/brokers/topics")
+    client.create("/brokers/topics/orders", b'{"version":1}')
+    client.create("/junk", b"\xff")
+    store = await open_zookeeper(ZooKeeperSettings(connect))
+    assert store.get("/brokers/topics/orders") == Entry({"version": 1})
+    assert store.get("/junk") is None
+    with pytest.raises(Exception, match="put of /brokers/topics cannot be done"):
+        await store.commit(Put("/brokers/topics", 1))
+    client.set("/brokers/topics/orders", b'{"version":2}')
+    await until(lambda: store.get("/brokers/topics/orders") == Entry({"version": 2}, 1))
+    client.delete("/brokers/topics", recursive=True)
+    await until(lambda: store.get("/brokers/topics/orders") is None)
+    assert list(store.children("/brokers/topics")) == []
+    await store.commit(Create("/brokers/topics/orders", 1))
+    assert store.get("/brokers/topics/orders") == Entry(1)
+    store.close()
+    client.stop()
+
+
+async def test_nobody_answers() -> None:
+    with pytest.raises(ConnectionError, match=r"no answer from ZooKeeper at 127\.0\.0\.1:1 within 300 ms"):
+        await open_zookeeper(ZooKeeperSettings("127.0.0.1:1", connection_timeout_ms=300))
+
+
+async def test_kazoo_is_asked_for_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "kazoo"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ImportError, match=r"pip install kohort\[cluster\]"):
+        await open_zookeeper(ZooKeeperSettings("127.0.0.1:1"))
+
+
+async def test_a_digest_keeps_others_from_writing_and_from_reading_credentials(zookeeper: ZooKeeper) -> None:
+    connect = zookeeper.connect()
+    settings = ZooKeeperSettings(connect, digest="kohort:secret")
+    store = await open_zookeeper(settings)
+    await store.commit(Create("/brokers/topics/orders", 1), Create("/config/users/alice", {"salt": "x"}))
+    await store.commit(Create("/kafka-acl/large", "x" * 2 * MIB))
+    client = await asyncio.to_thread(foreign, connect)
+    assert client.get("/brokers/topics/orders")[0] == b"1"
+    refused: list[Callable[[], object]] = [
+        lambda: client.set("/brokers/topics/orders", b"2"),
+        lambda: client.create("/brokers/topics/other", b"2"),
+        lambda: client.get("/config/users/alice"),
+        lambda: client.get(f"/kohort_pieces/{client.get_children('/kohort_pieces')[0]}"),
+    ]
+    for request in refused:
+        with pytest.raises(NoAuthError):
+            request()
+    again = await open_zookeeper(settings)
+    await again.commit(Put("/config/users/alice", {"salt": "y"}, 0))
+    with pytest.raises(ValueError, match="USER:PASSWORD"):
+        await open_zookeeper(ZooKeeperSettings(connect, digest="secret"))
+    stranger = ZooKeeperSettings(connect, digest="other:secret")
+    for each in (store, again):
+        each.close()
+    client.stop()
+    assert "secret" not in repr(stranger)
+
+
+async def test_tls(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    issued = authority.issue_cert("127.0.0.1", "localhost")
+    key = load_pem_private_key(issued.private_key_pem.bytes(), None)
+    # as Java reads it
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    (tmp_path / "server.pem").write_bytes(pem + issued.cert_chain_pems[0].bytes())
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    lines = [f"ssl.keyStore.location={tmp_path}/server.pem", f"ssl.trustStore.location={tmp_path}/ca.pem"]
+    lines += ["client.portUnification=true"]
+    lines += ["authProvider.x509=org.apache.zookeeper.server.auth.X509AuthenticationProvider"]
+    with servers.zookeeper(1, *lines) as running:
+        settings = ZooKeeperSettings(
+            running.connect(),
+            ca=str(tmp_path / "ca.pem"),
+            certificate=str(tmp_path / "server.pem"),
+            key=str(tmp_path / "server.pem"),
+        )
+        store = await open_zookeeper(settings)
+        assert isinstance(store, ZooKeeperStore)
+        await store.commit(Create("/a", 1))
+        assert store._client._connection._socket.version().startswith("TLS")
+        store.close()
