@@ -15,6 +15,7 @@ from ..offsets_topic import OffsetsStore
 from ..transactions import TransactionCoordinator
 from ._background import Background
 from ._event_log import EventLog
+from ._features import TRANSACTION_VERSION, Features
 from ._group_configs import GroupConfigs
 from ._live_settings import LiveSettings
 from ._names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
@@ -23,7 +24,7 @@ from ._router import Router
 from ._settings import BrokerSettings, parse_principals
 from ._stopwatch import clock
 from ._topics import Topics
-from ._transactions import end_in, start_transactions
+from ._transactions import end_in, largest_record, start_transactions, take_producer_id
 from .apis import ServedApi, served_apis
 from .authorizer import Authorizer, Operation, ResourceType
 from .authorizer._keeping import AclsFile
@@ -70,6 +71,8 @@ class Parts:
             authorizer = _authorizer(metadata, settings)
             group_configs = GroupConfigs(settings, metadata.document("groups"))
             group_configs.load()
+            features = Features(settings.node_id, metadata.document("features"))
+            features.load()
         except BaseException:
             self._folder.close(clean=False)
             raise
@@ -103,9 +106,11 @@ class Parts:
         producer_ids = ProducerIds(metadata)
         self.transactions = TransactionCoordinator(
             settings=settings,
-            take_producer_id=producer_ids.take,
+            take_producer_id=lambda: take_producer_id(producer_ids),
             reserve_producer_ids=producer_ids.begin_behind,
             write_marker=lambda place, marker: end_in(self.node, place, marker),
+            version=lambda: features.levels[TRANSACTION_VERSION],
+            max_bytes=lambda: largest_record(topics.logs),
             epoch_of=lambda index: topics.logs.partition(TRANSACTIONS_TOPIC, index).leader_epoch,
             clock_ms=clock_ms or steady_clock_ms(),
             on_event=EventLog(),
@@ -121,6 +126,7 @@ class Parts:
             scram_users=users,
             producer_ids=producer_ids,
             group_configs=group_configs,
+            features=features,
             now_ms=_now_ms,
             authorizer=authorizer,
             live=live,

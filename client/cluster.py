@@ -68,13 +68,15 @@ class Cluster:
         self.default_api_timeout_ms = default_api_timeout_ms
         self._bootstrap = parse_bootstrap(bootstrap)
         self._state = ClusterMetadata()
-        self._coordinators: dict[str, Node] = {}
+        self._coordinators: dict[tuple[str, int], Node] = {}
+        #: Versions of the features in force (KIP-584), as the last broker that was connected to says.
+        self.features: dict[str, int] = {}
         around = SURROUNDINGS.get()
         self._rng = around.make_random()
         self._backoff = Backoff(retry_backoff_ms, retry_backoff_max_ms, rng=self._rng)
 
         async def open_connection(address: Address) -> Connection:
-            return await around.open_connection(
+            connection = await around.open_connection(
                 address,
                 client_id=client_id,
                 timeout_ms=connect_timeout_ms,
@@ -82,6 +84,8 @@ class Cluster:
                 sasl=sasl,
                 max_frame_bytes=max_frame_bytes,
             )
+            self.features = connection.features
+            return connection
 
         self._pool = ConnectionPool(
             open_connection, Backoff(reconnect_backoff_ms, reconnect_backoff_max_ms, rng=self._rng)
@@ -215,21 +219,32 @@ class Cluster:
         tried = "; ".join(map(str, failures))
         raise BrokerConnectionError(failures[0].address, f"no broker could be reached ({tried})")
 
+    async def tell(
+        self, node_id: int, body: Any, *, channel: Channel, max_version: int | None = None
+    ) -> None:
+        """Send a request that has no answer."""
+        connection = await self._connection(self._address(node_id), channel)
+        connection.tell(body, max_version=max_version)
+
     async def request_coordinator(
         self,
-        group: str,
+        key: str,
         body: Any,
         *,
+        key_type: int = requests.GROUP,
         channel: Channel = Channel.CONTROL,
         timeout_ms: float | None = None,
         max_version: int | None = None,
     ) -> Any:
-        """Send one request to the group's coordinator, which is looked up first if it is unknown."""
-        node = await self.coordinator(group)
+        """Send one request to the coordinator of a group, or of a transactional id, by ``key_type``.
+
+        It is looked up first if it is unknown.
+        """
+        node = await self.coordinator(key, key_type)
         try:
             return await self._ask(node.address, body, channel, timeout_ms, max_version)
         except BrokerConnectionError:
-            self.forget_coordinator(group)
+            self.forget_coordinator(key, key_type)
             raise
 
     async def _ask(
@@ -306,19 +321,21 @@ class Cluster:
 
     # coordinators
 
-    async def coordinator(self, group: str) -> Node:
-        """The group's coordinator, cached or looked up with retries. Raises what ``retrying`` raises."""
-        node = self._coordinators.get(group)
+    async def coordinator(self, key: str, key_type: int = requests.GROUP) -> Node:
+        """The coordinator, cached or looked up with retries. Raises what ``retrying`` raises."""
+        node = self._coordinators.get((key, key_type))
         if node is None:
-            node = await self.retrying(lambda: requests.find_coordinator(self, group))
-            self._coordinators[group] = node
+            node = await self.retrying(lambda: requests.find_coordinator(self, key, key_type))
+            self._coordinators[key, key_type] = node
         return node
 
-    def forget_coordinator(self, group: str) -> None:
+    def forget_coordinator(self, key: str, key_type: int = requests.GROUP) -> None:
         """Look the coordinator up again before the next request: it has moved, or its connection broke."""
-        self._coordinators.pop(group, None)
+        self._coordinators.pop((key, key_type), None)
 
-    async def at_coordinator(self, group: str, call: Callable[[], Awaitable[T]]) -> T:
+    async def at_coordinator(
+        self, key: str, call: Callable[[], Awaitable[T]], key_type: int = requests.GROUP
+    ) -> T:
         """As ``retrying``, but forgets the coordinator after errors that say it has moved or is not ready."""
 
         async def attempt() -> T:
@@ -326,7 +343,7 @@ class Cluster:
                 return await call()
             except KafkaError as error:
                 if error.code in _COORDINATOR_CODES:
-                    self.forget_coordinator(group)
+                    self.forget_coordinator(key, key_type)
                 raise
 
         return await self.retrying(attempt)

@@ -8,10 +8,27 @@ topics and the states of their partitions, immutable and replaced as a whole.
 
 from ._files import StateFileError
 from ._folder_store import Document, FolderStore
-from ._image import NO_LEADER, UNKNOWN_EPOCH, BrokerRegistration, ClusterImage, PartitionState, TopicImage
-from ._layout import DELETED_TOPICS, PRODUCER_IDS, TOPICS, TopicRecord, deleted_topic_path, topic_path
+from ._image import (
+    NO_LEADER,
+    UNKNOWN_EPOCH,
+    BrokerRegistration,
+    ClusterImage,
+    Endpoint,
+    PartitionState,
+    TopicImage,
+)
+from ._layout import (
+    DELETED_TOPICS,
+    PRODUCER_IDS,
+    TOPICS,
+    TopicAssignment,
+    TopicRecord,
+    deleted_topic_path,
+    topic_path,
+)
 from ._memory_store import MemoryHome, MemoryStore
 from ._producer_ids import BLOCK_SIZE, ProducerIds
+from ._registration import Registration, WrongClusterError, next_node_id, shared_cluster_id
 from ._store import (
     ANY_VERSION,
     Change,
@@ -24,6 +41,7 @@ from ._store import (
     Put,
     SessionState,
 )
+from ._view import ClusterView
 from ._zookeeper_store import ZooKeeperSettings, ZooKeeperStore, open_zookeeper
 
 __all__ = [
@@ -38,10 +56,12 @@ __all__ = [
     "Change",
     "Check",
     "ClusterImage",
+    "ClusterView",
     "ConflictError",
     "Create",
     "Delete",
     "Document",
+    "Endpoint",
     "Entry",
     "FolderStore",
     "MemoryHome",
@@ -50,13 +70,18 @@ __all__ = [
     "PartitionState",
     "ProducerIds",
     "Put",
+    "Registration",
     "SessionState",
     "StateFileError",
+    "TopicAssignment",
     "TopicImage",
     "TopicRecord",
+    "WrongClusterError",
     "ZooKeeperSettings",
     "ZooKeeperStore",
     "deleted_topic_path",
+    "next_node_id",
     "open_zookeeper",
+    "shared_cluster_id",
     "topic_path",
 ]

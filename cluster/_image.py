@@ -29,6 +29,10 @@ _SHARDS: Final = 256
 class PartitionState(NamedTuple):
     """Where a partition is: node ids of the leader, the in-sync replicas and all replicas. ``offline`` are
     the replicas that cannot be used.
+
+    A reassignment is under way while ``adding`` or ``removing`` name replicas (KIP-455). ``partition_epoch``
+    rises with each change of the state. ``recovering``: the leader was elected although it may lack records,
+    and has not told yet that it has settled what it has (KIP-704).
     """
 
     leader: int
@@ -36,15 +40,32 @@ class PartitionState(NamedTuple):
     isr: tuple[int, ...]
     replicas: tuple[int, ...]
     offline: tuple[int, ...] = ()
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+    partition_epoch: int = 0
+    recovering: bool = False
+
+
+class Endpoint(NamedTuple):
+    """One listener of a broker: its name, security protocol, host and port."""
+
+    listener: str
+    protocol: str
+    host: str
+    port: int
 
 
 class BrokerRegistration(NamedTuple):
-    """A broker that is there. Where it listens depends on who asks: each listener answers with its own
-    address.
+    """A broker that is there. Where a lone broker listens depends on who asks: each listener answers with its
+    own address. ``epoch`` is that of its registration: one that comes back has a higher one.
     """
 
     node_id: int
     rack: str | None = None
+    epoch: int = -1
+    endpoints: tuple[Endpoint, ...] = ()
+    #: It is about to stop, and wants to lead nothing.
+    shutting_down: bool = False
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -139,12 +160,21 @@ class ClusterImage:
         return self._all
 
     def changed(
-        self, topics: Iterable[TopicImage] = (), *, deleted: Iterable[TopicImage] = ()
+        self,
+        topics: Iterable[TopicImage] = (),
+        *,
+        deleted: Iterable[TopicImage] = (),
+        brokers: Mapping[int, BrokerRegistration] | None = None,
+        controller_id: int | None = None,
     ) -> ClusterImage:
         """The cluster with these topics, new or in the place of those of their names, and without the
-        deleted.
+        deleted; with other brokers, or another controller.
         """
-        image = ClusterImage(self.cluster_id, self.controller_id, self.brokers)
+        image = ClusterImage(
+            self.cluster_id,
+            self.controller_id if controller_id is None else controller_id,
+            self.brokers if brokers is None else brokers,
+        )
         image._created = self._created
         topics, deleted = list(topics), list(deleted)
         for each in topics:

@@ -1,6 +1,7 @@
 """The layout of a metadata store: paths, and the values of their entries.
 
-Paths are those of Apache Kafka's own ZooKeeper layout where it has one for the thing.
+Paths and values are those of Apache Kafka's own ZooKeeper layout where it has them for the thing;
+docs/cluster.md has them all. In the folder of a single broker are
 
 - ``/brokers/topics/NAME``: a topic, a ``TopicRecord``;
 - ``/admin/delete_topics/ID``: a topic whose files or committed offsets may not all be gone; its name, or None
@@ -8,13 +9,20 @@ Paths are those of Apache Kafka's own ZooKeeper layout where it has one for the 
 - ``/latest_producer_id_block``: the end of the last block of producer ids that was taken;
 - ``/config/settings``, ``/kafka-acl``, ``/config/users``, ``/config/quotas``: settings that were changed
   while the broker ran, access rules, SCRAM users and client quotas, each a document that its owner reads.
+
+Brokers of a cluster share other values at ``/brokers/topics/NAME`` (``TopicAssignment``), and the entries of
+their own that are below the line in this file.
 """
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from uuid import UUID
+
+from ._image import BrokerRegistration, Endpoint, PartitionState
 
 TOPICS: Final = "/brokers/topics"
 DELETED_TOPICS: Final = "/admin/delete_topics"
@@ -27,6 +35,7 @@ DOCUMENTS: Final = {
     "scram-users": "/config/users",
     "client-quotas": "/config/quotas",
     "groups": "/config/groups",
+    "features": "/feature",
 }
 
 
@@ -53,3 +62,159 @@ class TopicRecord:
 
     def stored(self) -> dict[str, Any]:
         return {"id": str(self.id), "partitions": self.partitions, "configs": self.configs}
+
+
+# -- of a cluster --------------------------------------------------------------------------------------------
+
+BROKERS: Final = "/brokers/ids"
+#: Its version is raised for each node id that is given out; see ``broker_path``.
+BROKER_IDS: Final = "/brokers/seqid"
+CONTROLLER: Final = "/controller"
+CONTROLLER_EPOCH: Final = "/controller_epoch"
+CLUSTER_ID: Final = "/cluster/id"
+TOPIC_CONFIGS: Final = "/config/topics"
+#: Ours: states of partitions, up to ``STATES_IN_ENTRY`` in each entry, whose name is a number.
+PARTITION_STATES: Final = "/kohort/partitions"
+STATES_IN_ENTRY: Final = 500
+
+#: A partition by its topic's id and its number.
+PartitionKey: TypeAlias = tuple[UUID, int]
+
+
+def broker_path(node_id: int) -> str:
+    return f"{BROKERS}/{node_id}"
+
+
+def topic_config_path(name: str) -> str:
+    return f"{TOPIC_CONFIGS}/{name}"
+
+
+def states_path(number: int) -> str:
+    return f"{PARTITION_STATES}/{number}"
+
+
+def id_text(topic_id: UUID) -> str:
+    """A topic id as Apache Kafka writes it."""
+    return urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode()
+
+
+def parse_id(text: str) -> UUID:
+    """Raises ValueError."""
+    return UUID(bytes=urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+
+
+def stored_broker(broker: BrokerRegistration, timestamp_ms: int) -> dict[str, Any]:
+    """The value of a broker's entry."""
+    first = broker.endpoints[0] if broker.endpoints else Endpoint("", "", "", -1)
+    value = {
+        "version": 5,
+        "host": first.host,
+        "port": first.port,
+        "jmx_port": -1,
+        "timestamp": str(timestamp_ms),
+        "endpoints": [f"{each.listener}://{each.host}:{each.port}" for each in broker.endpoints],
+        "listener_security_protocol_map": {each.listener: each.protocol for each in broker.endpoints},
+        "features": {},
+    }
+    if broker.rack is not None:
+        value["rack"] = broker.rack
+    if broker.shutting_down:
+        value["shutting_down"] = True
+    return value
+
+
+def parse_broker(node_id: int, value: Mapping[str, Any], epoch: int) -> BrokerRegistration:
+    """Raises ValueError, KeyError or TypeError for what is no broker's entry."""
+    endpoints = []
+    for address in value["endpoints"]:
+        listener, _, place = address.partition("://")
+        host, _, port = place.rpartition(":")
+        protocol = value["listener_security_protocol_map"][listener]
+        endpoints.append(Endpoint(listener, protocol, host, int(port)))
+    return BrokerRegistration(
+        node_id, value.get("rack"), epoch, tuple(endpoints), bool(value.get("shutting_down"))
+    )
+
+
+def stored_controller(node_id: int, timestamp_ms: int) -> dict[str, Any]:
+    return {"version": 2, "brokerid": node_id, "timestamp": str(timestamp_ms), "kraftControllerEpoch": -1}
+
+
+@dataclass(frozen=True, slots=True)
+class TopicAssignment:
+    """A topic of a cluster: the replicas of each partition, and those that come and go by a reassignment."""
+
+    id: UUID
+    replicas: tuple[tuple[int, ...], ...]
+    adding: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    removing: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, topic_id: UUID, partitions: Sequence[PartitionState]) -> TopicAssignment:
+        return cls(
+            topic_id,
+            tuple(each.replicas for each in partitions),
+            {number: each.adding for number, each in enumerate(partitions) if each.adding},
+            {number: each.removing for number, each in enumerate(partitions) if each.removing},
+        )
+
+    @classmethod
+    def parse(cls, value: Mapping[str, Any]) -> TopicAssignment:
+        """Raises ValueError, KeyError or TypeError for what is no topic."""
+
+        def lists(name: str) -> dict[int, tuple[int, ...]]:
+            return {int(number): tuple(map(int, ids)) for number, ids in value.get(name, {}).items()}
+
+        replicas = lists("partitions")
+        return cls(
+            parse_id(value["topic_id"]),
+            tuple(replicas[number] for number in range(len(replicas))),
+            lists("adding_replicas"),
+            lists("removing_replicas"),
+        )
+
+    def stored(self) -> dict[str, Any]:
+        return {
+            "version": 3,
+            "topic_id": id_text(self.id),
+            "partitions": {str(number): list(ids) for number, ids in enumerate(self.replicas)},
+            "adding_replicas": {str(number): list(ids) for number, ids in self.adding.items()},
+            "removing_replicas": {str(number): list(ids) for number, ids in self.removing.items()},
+        }
+
+
+def stored_configs(configs: Mapping[str, str]) -> dict[str, Any]:
+    """The value of an entry below ``/config``: settings by Kafka's names, as text."""
+    return {"version": 1, "config": dict(configs)}
+
+
+def stored_states(states: Mapping[PartitionKey, PartitionState]) -> dict[str, Any]:
+    """The value of an entry of partition states; replicas stand with the topic."""
+    topics: dict[str, dict[str, Any]] = {}
+    for (topic_id, number), state in states.items():
+        stored = {
+            "leader": state.leader,
+            "leader_epoch": state.leader_epoch,
+            "isr": list(state.isr),
+            "partition_epoch": state.partition_epoch,
+        }
+        if state.recovering:
+            stored["recovering"] = True
+        topics.setdefault(id_text(topic_id), {})[str(number)] = stored
+    return {"version": 1, "topics": topics}
+
+
+def parse_states(value: Mapping[str, Any]) -> dict[PartitionKey, PartitionState]:
+    """The states of one entry, without replicas. Raises ValueError, KeyError or TypeError."""
+    return {
+        (parse_id(topic), int(number)): PartitionState(
+            int(stored["leader"]),
+            int(stored["leader_epoch"]),
+            tuple(map(int, stored["isr"])),
+            (),
+            partition_epoch=int(stored["partition_epoch"]),
+            recovering=bool(stored.get("recovering")),
+        )
+        for topic, partitions in value["topics"].items()
+        for number, stored in partitions.items()
+    }

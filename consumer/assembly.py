@@ -141,18 +141,7 @@ class Parts:
 
 def make_cluster(config: ConsumerConfig) -> Cluster:
     """A cluster client with a consumer's settings, which has not connected."""
-    return Cluster(
-        config.bootstrap,
-        config.client_id,
-        request_timeout_ms=config.request_timeout_ms,
-        default_api_timeout_ms=config.default_api_timeout_ms,
-        retry_backoff_ms=config.retry_backoff_ms,
-        retry_backoff_max_ms=config.retry_backoff_max_ms,
-        reconnect_backoff_ms=config.reconnect_backoff_ms,
-        reconnect_backoff_max_ms=config.reconnect_backoff_max_ms,
-        ssl_context=config.ssl_context(),
-        sasl=config.sasl(),
-    )
+    return config.cluster(config.default_api_timeout_ms)
 
 
 def _assignors(given: Any) -> list[Assignor]:

@@ -273,6 +273,8 @@ class GroupConsumer:
     def state(self) -> ConsumerStatus:
         return self._consumer.state
 
+    group_metadata = _on_the_loop(AsyncGroupConsumer.group_metadata)
+
     def assignment(self) -> frozenset[TopicPartition]:
         return self._consumer.assignment()
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from ..client.errors import ConfigError, ConsumerClosedError
 from ..client.offsets import EARLIEST, LATEST, CommittedOffset
 from ..client.pool import SURROUNDINGS
+from ..client.transactions import GroupMetadata
 from ..client.waiting import Signal, now_ms
 from ..protocol import TopicPartition
 from ..statemachine import MemberState
@@ -522,6 +523,13 @@ class AsyncGroupConsumer:
             built.membership.member_id,
             len(built.membership.owned),
             built.tracker.undone() - built.delivery.not_taken,
+        )
+
+    def group_metadata(self) -> GroupMetadata:
+        """Identity of this member now, for ``Producer.send_offsets``."""
+        config, membership = self.config, self._built.membership
+        return GroupMetadata(
+            config.group, membership.generation, membership.member_id, config.group_instance_id
         )
 
     def assignment(self) -> frozenset[TopicPartition]:

@@ -17,6 +17,7 @@ from .engine.runner import CoordinatorLog
 from .engine.shard import Shard
 from .events import (
     AppendRefused,
+    AssignorFailed,
     CauseKind,
     CommitRefused,
     GenerationAbandoned,
@@ -44,6 +45,7 @@ from .shards import group_shard
 __all__ = [
     "Append",
     "AppendRefused",
+    "AssignorFailed",
     "CauseKind",
     "CommitRefused",
     "CoordinatorEvent",

@@ -63,7 +63,10 @@ class FrameReader:
                 if stop > end:
                     return
                 start = stop
-                yield bytes(source[begin:stop] if whole else memoryview(source)[begin:stop])
+                if whole:
+                    yield source[begin:stop]  # type: ignore[misc]
+                else:
+                    yield bytes(memoryview(source)[begin:stop])
         finally:
             if whole:
                 buffer += source[start:]

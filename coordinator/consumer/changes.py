@@ -140,7 +140,7 @@ class Changes:
                 members=len(group.members),
                 members_before=rebalance.members_before,
                 protocol_type=group.protocol_type or "",
-                protocol=group.assignor(self.shard.state.settings.consumer_assignors[0]),
+                protocol=group.assignor(next(iter(self.shard.state.assignors))),
                 duration_ms=self.now_ms - rebalance.started_ms,
                 join_ms=assigned_ms - rebalance.started_ms,
                 sync_ms=self.now_ms - assigned_ms,

@@ -33,6 +33,7 @@ from ..engine.effects import Request
 from ..events import CauseKind, quoted
 from ..groups import CONSUMER, GroupShard, forget
 from ..replies import join_failed
+from .assigning import refresh_target
 from .changes import Changes, restart_session, start_revocation, write
 from .group import REVOCATION, ConsumerGroup, Member, assignment_bytes, common_protocol, protocol_of
 from .heartbeat import (
@@ -43,7 +44,6 @@ from .heartbeat import (
     known_member,
     known_static_member,
     refresh_epoch,
-    refresh_target,
     remove,
     replace_member,
 )
@@ -252,9 +252,8 @@ def _must_rejoin(group: ConsumerGroup, member: Member) -> bool:
     if current.epoch < group.target_epoch or current.state == _UNREVOKED:
         return True
     return current.state == _UNRELEASED and not any(
-        group.is_taken(member.member_id, topic_id, number)
+        group.taken(member.member_id, topic_id, numbers)
         for topic_id, numbers in group.targets.get(member.member_id, {}).items()
-        for number in numbers
     )
 
 

@@ -19,7 +19,6 @@ from ...offsets_topic import (
     GroupRecordType,
     MemberMetadata,
     TargetAssignment,
-    TargetEpoch,
 )
 from ...protocol import ApiKey, ErrorCode, KafkaError
 from ...protocol.messages.consumer_group_heartbeat import (
@@ -43,12 +42,12 @@ from ..events import (
     quoted,
 )
 from ..groups import Group, GroupShard
+from .assigning import refresh_target
 from .changes import Changes, restart_session, session_timeout_ms, start_revocation
 from .group import AWAY, LEAVING, REVOCATION, ConsumerGroup, Member, find, live, metadata_hash
 from .migration import downgrade, leave_classic, turns_back, upgraded
 from .reconciliation import NEW_MEMBER, Owned, is_settled, reconcile
 from .regex import check_regex, maybe_resolve
-from .target import TargetMember, compute_target, server_assignor
 
 #: From this version on the member chooses its id.
 _OWN_ID_VERSION: Final = 1
@@ -145,7 +144,7 @@ def check_request(shard: GroupShard, request: Request) -> None:
         wrong = f"A subscription of {size} characters is too large: {most} are taken."
     if wrong:
         raise KafkaError(ErrorCode.INVALID_REQUEST, wrong)
-    known = settings.consumer_assignors
+    known = shard.state.assignors
     if body.server_assignor is not None and body.server_assignor not in known:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_ASSIGNOR,
@@ -207,6 +206,8 @@ def _heartbeat(shard: GroupShard, request: Request, now_ms: int) -> ConsumerGrou
     if not tells and current is not before:
         tells = _numbers(before) != _numbers(current)
     answer = ConsumerGroupHeartbeatResponse(
+        # no error: every client would stop, and what it has stays good
+        error_message=None if group.failure is None else group.failure.text,
         member_id=member_id,
         member_epoch=current.epoch,
         heartbeat_interval_ms=interval_ms,
@@ -231,25 +232,6 @@ def refresh_epoch(changes: Changes, cause: Cause | None) -> None:
         changes.set_epoch(1, group.metadata_hash)
 
 
-def refresh_target(changes: Changes) -> None:
-    """The target for the group's epoch, if it has none yet and the last was not computed a moment ago."""
-    shard, group, now_ms = changes.shard, changes.group, changes.now_ms
-    interval_ms = shard.state.config_of(group.group_id).assignment_interval_ms
-    if group.epoch <= group.target_epoch or (group.target_ms and now_ms - group.target_ms < interval_ms):
-        return
-    assignor = server_assignor(group.assignor(shard.state.settings.consumer_assignors[0]))
-    members = {
-        member_id: TargetMember(
-            member.metadata.instance_id, group.topics_of(member), group.targets.get(member_id, {})
-        )
-        for member_id, member in group.members.items()
-    }
-    for member_id, partitions in compute_target(assignor, members, group.subscribed_topics()).items():
-        if partitions != group.targets.get(member_id, {}):
-            changes.put(GroupRecordType.TARGET, member_id, TargetAssignment(partitions))
-    changes.put(GroupRecordType.TARGET_EPOCH, "", TargetEpoch(group.epoch, now_ms))
-
-
 def advance(changes: Changes, member: Member, owned: Owned, *, changed: bool) -> None:
     """One step of a member towards its target, with the time that it has to give up what it must. ``changed``
     if it reads other topics than before.
@@ -258,9 +240,9 @@ def advance(changes: Changes, member: Member, owned: Owned, *, changed: bool) ->
     if not changed and is_settled(member.current, group.target_epoch):
         return
     target = group.targets.get(member.member_id, {})
-    is_taken = partial(group.is_taken, member.member_id)
+    taken = partial(group.taken, member.member_id)
     current = reconcile(
-        member.current, group.target_epoch, target, owned, is_taken, topic_ids(group, member), changed
+        member.current, group.target_epoch, target, owned, taken, topic_ids(group, member), changed
     )
     if current == member.current:
         return
@@ -423,6 +405,8 @@ def joined_cause(changes: Changes, member: Member, *, is_new: bool) -> Cause:
 def replace_member(changes: Changes, old: Member, member_id: str, epoch: int = 0) -> None:
     """A static member comes back under this id: it has what the old one had, and is to have the same."""
     group = changes.group
+    if group.computing is not None:
+        group.computing.rename(old.member_id, member_id)
     target, current, metadata = group.targets.get(old.member_id, {}), old.current, old.metadata
     changes.drop(old)
     changes.set_member(member_id, metadata)

@@ -39,7 +39,7 @@ _MOST_BYTES: Final = 1 << 20
 
 def check_regex(regex: str) -> None:
     """Raises KafkaError (INVALID_REGULAR_EXPRESSION) for one that cannot be read."""
-    why = _compiled(regex)[1]
+    why = compiled_regex(regex)[1]
     if why:
         raise KafkaError(
             ErrorCode.INVALID_REGULAR_EXPRESSION,
@@ -76,7 +76,7 @@ def on_regex_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
     names = sorted(group.topics.names())
     changed = []
     for regex in sorted(group.patterns):
-        expression = _compiled(regex)[0]
+        expression = compiled_regex(regex)[0]
         # one from the log of a broker that could read it may be unreadable here
         topics = tuple(
             name
@@ -97,8 +97,8 @@ def on_regex_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _compiled(regex: str) -> tuple[Any, str]:
-    """The expression, or None and why it is none."""
+def compiled_regex(regex: str) -> tuple[Any, str]:
+    """An expression in the syntax of RE2, or None and why it is none."""
     try:
         import re2
     except ImportError:

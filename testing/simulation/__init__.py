@@ -4,7 +4,7 @@
 See docs/simulation.md.
 """
 
-from ._consumers import Application, MakeApplication
+from ._member import Application, MakeApplication
 from ._plan import MakeAssignors, faults_table
 from ._schedule import Stats
 from ._simulate import SimulationFailed, SimulationReport, replay_command, simulate, trace

@@ -1,12 +1,17 @@
-"""A member: the real membership and tracker on virtual time, with an application that does records."""
+"""A light member: the shipped membership on virtual time, with an application that handles records at once.
+
+Which records are delivered, done and committed by the shipped consumer is proven by schedules of services.
+Here the coordinator is what is looked at: a member reads a partition in order from its committed offset, and
+what it has handled is done.
+"""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import ceil
-from typing import Any
+from typing import Any, Protocol
 
 from ...assignors import TopicInfo
 from ...client.errors import BrokerConnectionError
@@ -14,15 +19,12 @@ from ...client.offsets import CommittedOffset
 from ...client.pool import Channel
 from ...consumer.config import consumer_config
 from ...consumer.effects import Assign, Effect, Fail, NeedTopics, Report, Revoke, Send, SessionAtRisk
-from ...consumer.errors import StaleRecordError
 from ...consumer.events import AssignorFailed
 from ...consumer.membership import Membership
-from ...consumer.partition_session import PartitionSession
 from ...consumer.record import Record
-from ...consumer.tracker import Tracker
+from ...coordinator.classic.group import live
 from ...protocol import ApiKey, ErrorCode, RequestContext, TopicPartition
 from ...statemachine import MemberState
-from ._consumers import Consumers
 from ._network import Call, Connection, Receiver
 from ._offsets import commit_request, fetch_request, fetched
 from ._plan import ASIDE, MemberPlan, Plan
@@ -32,10 +34,33 @@ _REQUEST_TIMEOUT_MS = 1_000
 _BATCH = 4
 #: Nothing is to be learned from slow reading once nothing fails any more.
 _HEALED_BATCH = 1_000
-_MAX_UNDONE = 12
 _RETRY_MS = 100
 #: How often a member that leaves looks whether it may.
 _LOOK_MS = 5
+
+
+class Application(Protocol):
+    """Does the members' work on records: one object for all of them, made for each schedule.
+
+    What ``handle`` raises means that the record is not done: it comes again. ``settled`` is called at the
+    end, when every record was done at least once; ``produced`` is how many there are of each partition. What
+    it raises is what the schedule fails by.
+    """
+
+    def handle(self, record: Record, /) -> None: ...
+    def settled(self, produced: Mapping[TopicPartition, int], /) -> None: ...
+
+
+MakeApplication = Callable[[], Application]
+
+
+@dataclass(slots=True, eq=False)
+class Giving:
+    """A step of a handover: these partitions are given up, at the ``last`` one the process ends."""
+
+    partitions: tuple[TopicPartition, ...]
+    last: bool = False
+    lost: bool = False
 
 
 class Member:
@@ -54,10 +79,10 @@ class Member:
         self.paused = False
         self.error: Exception | None = None
         self.frozen_until = 0
-        self.reading: dict[TopicPartition, PartitionSession] = {}
+        #: The next offset of each partition that it reads.
+        self.reading: dict[TopicPartition, int] = {}
         #: What it read when it learned that it had missed a generation.
         self.stale: set[TopicPartition] = set()
-        self.tracker = Tracker()
         settings = consumer_config(
             bootstrap="localhost:9092",
             group=plan.group,
@@ -77,8 +102,10 @@ class Member:
         self._wake_ms = -1
         self._seeking: dict[TopicPartition, int] = {}
         self._assignments = 0
+        #: What is known to be committed, and whether a commit is under way.
+        self._committed: dict[TopicPartition, int] = {}
         self._committing = False
-        self._handover = Handover(self, schedule.plan.rebalance_ms // 2)
+        self._handover: deque[Giving] = deque()
         self.connections = {
             channel: Connection(schedule, broker)
             for channel in (Channel.GROUP, Channel.HEARTBEAT, Channel.CONTROL)
@@ -98,7 +125,7 @@ class Member:
     @property
     def idle(self) -> bool:
         """Return whether it waits for no answer, gives nothing up and knows of no round to come."""
-        waits = self._handover.steps or self._seeking or self._committing
+        waits = self._handover or self._seeking or self._committing
         return not (waits or self.membership.another_round_follows)
 
     # --- what happens to it -------------------------------------------------------------------------------
@@ -110,18 +137,26 @@ class Member:
 
     def close(self) -> None:
         """Drop all references, so that this is freed at once."""
-        for part in (self.membership, self._handover, self):
+        for part in (self.membership, self):
             vars(part).clear()
 
     def leave(self) -> None:
-        """Tell the group, give all up when the others are ready for it, leave and end."""
-        if not self.leaving:
-            self.leaving = True
-            self._handover.leave(self._schedule.plan.heartbeat_ms)
+        """Tell the group, give all up when the others are ready for it or it was told for long, and end."""
+        if self.leaving:
+            return
+        self.leaving = True
+        heartbeat_ms = self._schedule.plan.heartbeat_ms
+        # within the shorter time not everybody hears of it
+        notice_ms = heartbeat_ms // 2 if self.plan.hasty else 2 * heartbeat_ms
+        told = self.membership.announce_leave("it stops", self.now)
+        self.carry_out()
+        self._leave_when_ready(self.now + notice_ms if told else self.now)
 
-    def everything(self) -> tuple[TopicPartition, ...]:
-        """Partitions that it reads or is about to read."""
-        return tuple(sorted(self.reading.keys() | self._seeking.keys()))
+    def _leave_when_ready(self, at_ms: int) -> None:
+        if self.now < at_ms and not self.membership.may_leave:
+            self.later(_LOOK_MS, self._leave_when_ready, at_ms)
+        else:
+            self._give(Giving(tuple(sorted(self.reading.keys() | self._seeking.keys())), last=True))
 
     def stop_polling(self, until_ms: int) -> None:
         """The application hangs longer than it may between polls."""
@@ -145,14 +180,6 @@ class Member:
     def rejoin(self) -> None:
         self.membership.rejoin("asked for", self.now)
         self.carry_out()
-
-    def left(self) -> None:
-        self.membership.leave("it stops")
-        self.carry_out()
-        self.alive = False
-        for channel in (Channel.GROUP, Channel.CONTROL):
-            # what says goodbye goes by the other one
-            self.connections[channel].close()
 
     # --- time ---------------------------------------------------------------------------------------------
 
@@ -194,9 +221,7 @@ class Member:
         elif isinstance(effect, Assign):
             self._assign(effect)
         elif isinstance(effect, Revoke):
-            for partition in effect.partitions:
-                self._seeking.pop(partition, None)
-            self._handover.revoke(effect)
+            self._revoke(effect)
         elif isinstance(effect, SessionAtRisk):
             self._halted = effect.at_risk
         elif isinstance(effect, NeedTopics):
@@ -224,6 +249,14 @@ class Member:
         if added:
             self._seek(added)
 
+    def _revoke(self, effect: Revoke) -> None:
+        for partition in effect.partitions:
+            self._seeking.pop(partition, None)
+        if effect.lost:
+            for step in self._handover:
+                step.lost = True
+        self._give(Giving(effect.partitions, lost=effect.lost))
+
     # --- requests -----------------------------------------------------------------------------------------
 
     def send(
@@ -249,7 +282,7 @@ class Member:
                     self._commit_early()
             self.carry_out()
         elif call.api_key == ApiKey.OFFSET_COMMIT:
-            self._committed(call, body)
+            self._commit_ended(call, body)
         else:
             self._found(memo, body)
 
@@ -259,7 +292,7 @@ class Member:
             self.membership.failed(memo, error, self.now)
             self.carry_out()
         elif call.api_key == ApiKey.OFFSET_COMMIT:
-            self._committed(call, None)
+            self._commit_ended(call, None)
         else:
             self.later(_RETRY_MS, self._seek, memo)
 
@@ -280,7 +313,7 @@ class Member:
             committed = found[partition]
             position = 0 if committed is None else committed.offset
             self._consumers.started(self, partition, position)
-            self.reading[partition] = self.tracker.begin(partition, position, committed=committed)
+            self.reading[partition] = self._committed[partition] = position
         if self._schedule.healed:
             self.deliver()
         if any(self._seeking.get(p) == token for p, token in asked.items()):
@@ -288,63 +321,48 @@ class Member:
 
     def _poll(self) -> None:
         self.later(self.plan.poll_ms, self._poll)
+        self.deliver()
         if self._heap.now >= self._commit_due_ms:
             self._commit_due_ms = self._heap.now + self.plan.commit_ms
-            if not self._committing:
-                self.commit(None, None)
-        self.deliver()
+            self._commit_some()
 
     def deliver(self) -> None:
+        """Handle some records of each partition."""
         if self._halted or self.paused:
             return
+        consumers, generation = self._consumers, self.membership.generation
         batch = _HEALED_BATCH if self._schedule.healed else _BATCH
-        for partition, stay in self.reading.items():
-            end = self._consumers.ends[partition]
-            if stay.position >= end or partition in self._handover.held or stay.undone >= _MAX_UNDONE:
+        held = {partition for step in self._handover for partition in step.partitions}
+        for partition, position in self.reading.items():
+            end = min(consumers.ends[partition], position + batch)
+            if position >= end or partition in held:
                 continue
-            self._consumers.delivering(self, partition)
-            offsets = list(range(stay.position, min(end, stay.position + batch)))
-            records = [self._record(partition, stay, offsets[place]) for place in stay.fresh(offsets)]
-            if records:
-                stay.delivered_all([record.offset for record in records])
-            stay.passed(offsets[-1] + 1)
-            if records and self.plan.in_order:
-                self.later(1 + self.plan.work_ms, self._work, records)
-                continue
-            self._schedule.rng.shuffle(records)
-            for number, record in enumerate(records):
-                self.later(1 + self.plan.work_ms * (number + 1) // len(records), self._work, [record])
+            consumers.delivering(self, partition)
+            for offset in range(position, end):
+                record = Record(*partition, offset, 0, None, None, (), generation, 0)
+                if not consumers.handled(self, record):
+                    break
+                self.reading[partition] = offset + 1
+        if self._schedule.healed:
+            self._commit_some()
 
-    def _record(self, partition: TopicPartition, stay: PartitionSession, offset: int) -> Record:
-        topic, number = partition
-        generation = self.membership.generation
-        return Record(topic, number, offset, 0, None, None, (), generation, stay.session_id)
+    # --- commits and handovers ----------------------------------------------------------------------------
 
-    def _work(self, records: list[Record]) -> None:
-        handled, tracker = self._consumers.handled, self.tracker
-        for number, record in enumerate(records):
-            if not handled(self, record):
-                self.later(self.plan.poll_ms, self._work, records[number:])
-                return
-            try:
-                tracker.done(record)
-            except StaleRecordError:
-                continue
-        if self._handover.steps:
-            self._handover.work_off()
-        elif self._schedule.healed and not self._committing and not tracker.undone(self.reading):
-            self.commit(None, None)
+    def _commit_some(self) -> None:
+        if not self._committing:
+            self._commit(self.reading)
 
-    # --- commits ------------------------------------------------------------------------------------------
-
-    def commit(self, partitions: Iterable[TopicPartition] | None, giving: Giving | None) -> bool:
+    def _commit(self, partitions: Iterable[TopicPartition], giving: Giving | None = None) -> bool:
         """Commit what is done; return whether there was something to commit and a chance to."""
         if not self.membership.can_commit():
             return False
-        offsets = self.tracker.committable(partitions)
+        offsets = {
+            partition: CommittedOffset(self.reading[partition])
+            for partition in partitions
+            if partition in self.reading and self.reading[partition] != self._committed[partition]
+        }
         if not offsets:
             return False
-        self._consumers.committing(self, offsets)
         self._committing = True
         self._send_commit(offsets, giving)
         return True
@@ -359,110 +377,149 @@ class Member:
         if self.membership.state is MemberState.COMPLETING:
             self._send_commit({TopicPartition(ASIDE, 0): CommittedOffset(self.membership.generation)}, None)
 
-    def _committed(self, call: Call, reply: Any | None) -> None:
+    def _commit_ended(self, call: Call, reply: Any | None) -> None:
         offsets, giving = call.memo
         self._committing = False
-        errors = {
-            TopicPartition(topic.name, index): error
-            for topic in (reply.topics if reply is not None else ())
-            for index, error in topic.partitions
-        }
-        self.tracker.committed({p: offsets[p] for p, error in errors.items() if not error})
-        refused = next(filter(None, errors.values()), 0)
+        refused = 0
+        for topic in reply.topics if reply is not None else ():
+            for index, error in topic.partitions:
+                partition = TopicPartition(topic.name, index)
+                if error:
+                    refused = refused or error
+                elif partition in self.reading:
+                    self._committed[partition] = offsets[partition].offset
         if refused:
             generation = call.body.generation_id_or_member_epoch
             self.membership.commit_refused(ErrorCode(refused), generation, self.now)
             self.carry_out()
-        if giving is not None:
-            self._handover.committed(giving)
+        if giving in self._handover:
+            self._given(giving)
+
+    def _give(self, giving: Giving) -> None:
+        """Stop delivery of partitions; commit what is done of them a little later, step by step."""
+        self._handover.append(giving)
+        if len(self._handover) == 1 or giving.lost:
+            self._begin_step()
+
+    def _begin_step(self) -> None:
+        step = self._handover[0]
+        self.later(0 if step.lost else self.plan.work_ms, self._work_off, step)
+
+    def _work_off(self, step: Giving) -> None:
+        if step in self._handover and (step.lost or not self._commit(step.partitions, step)):
+            self._given(step)
+
+    def _given(self, step: Giving) -> None:
+        self._handover.remove(step)
+        for partition in step.partitions:
+            self.reading.pop(partition, None)
+        if step.last:
+            self.membership.leave("it stops")
+            self.carry_out()
+            self.alive = False
+            for channel in (Channel.GROUP, Channel.CONTROL):
+                # what says goodbye goes by the other one
+                self.connections[channel].close()
+            return
+        if self._handover:
+            self._begin_step()
+        self.membership.revocation_done(self.now)
+        self.carry_out()
 
 
-@dataclass(slots=True, eq=False)
-class Giving:
-    """A step of a handover. Membership waits for one that it ``asked`` for; the ``last`` ends the process."""
+class Consumers:
+    """Looks at the members: S11, and S4 as they see it; and keeps what is done, for all that follows.
 
-    partitions: tuple[TopicPartition, ...]
-    deadline_ms: int
-    asked: bool = True
-    last: bool = False
-    lost: bool = False
-    waits: bool = False
-    commits: bool = False
-
-
-class Handover:
-    """Gives partitions up: stops delivery, waits for what is delivered, commits what is done; step by step.
-
-    Nothing of the partitions ``held`` is delivered.
+    ``application`` may be None: then records are done, and that is all.
     """
 
-    def __init__(self, member: Member, drain_ms: int) -> None:
-        self.held: set[TopicPartition] = set()
-        self.steps: deque[Giving] = deque()
-        self._member = member
-        self._drain_ms = drain_ms
+    def __init__(
+        self, schedule: Schedule[Plan], members: Mapping[str, Member], application: Application | None
+    ) -> None:
+        self._schedule = schedule
+        self._members = members
+        self._application = application
+        #: The offset behind the last record of each partition.
+        self.ends = {
+            TopicPartition(t, n): 3 for t, count in schedule.plan.topics.items() for n in range(count)
+        }
+        #: Everything before this offset was done by some member of the group.
+        self.done_before: defaultdict[tuple[str, TopicPartition], int] = defaultdict(int)
 
-    def revoke(self, effect: Revoke) -> None:
-        """Membership gives partitions up; a loss also ends the steps that still wait."""
-        if effect.lost:
-            for step in self.steps:
-                step.lost = True
-        self.give(Giving(effect.partitions, self._member.now + self._drain_ms, lost=effect.lost))
+    def handled(self, member: Member, record: Record) -> bool:
+        """Give the application a record; return whether it is done."""
+        if self._application is not None:
+            try:
+                self._application.handle(record)
+            except Exception as error:
+                self._schedule.say(f"{member.name}: the application raises {error!r}")
+                return False
+        self._schedule.stats.records += 1
+        key = member.plan.group, record.topic_partition
+        self.done_before[key] = max(self.done_before[key], record.offset + 1)
+        return True
 
-    def leave(self, heartbeat_ms: int) -> None:
-        """Give all up when the others can take over, or the time of notice is up."""
-        member = self._member
-        # within the shorter time not everybody hears of it
-        notice_ms = heartbeat_ms // 2 if member.plan.in_order else 2 * heartbeat_ms
-        told = member.membership.announce_leave("it stops", member.now)
-        member.carry_out()
-        self._leave_when_ready(member.now + notice_ms if told else member.now, heartbeat_ms)
+    def settled(self) -> None:
+        """All is done: the application may look at what it has."""
+        if self._application is not None:
+            try:
+                self._application.settled(dict(self.ends))
+            except Exception as error:
+                self._schedule.fail("A", f"the application: {error!r}")
 
-    def _leave_when_ready(self, at_ms: int, drain_ms: int) -> None:
-        member = self._member
-        if member.now < at_ms and not member.membership.may_leave:
-            member.later(_LOOK_MS, self._leave_when_ready, at_ms, drain_ms)
+    # --- checks -------------------------------------------------------------------------------------------
+
+    def started(self, member: Member, partition: TopicPartition, position: int) -> None:
+        if self._schedule.trace is not None:
+            self._schedule.say(f"{member.name} reads {partition} from {position}")
+        done = self.done_before[member.plan.group, partition]
+        if position > done:
+            text = f"begins {partition} at {position}, done is what is before {done}"
+            self._schedule.fail("S11", f"{member.name} {text}")
+
+    def delivering(self, member: Member, partition: TopicPartition) -> None:
+        membership = member.membership
+        if membership.generation < 0 or partition not in membership.owned:
+            text = f"delivers from {partition}, which it has not: it is {membership}"
+            self._schedule.fail("S11", f"{member.name} {text}")
+
+    def joined(self, member: Member) -> None:
+        """A member was told of a generation: nobody else in it reads what this one reads."""
+        if self._is_behind(member):
+            # others may have what it still reads: it was told nothing yet, and can commit nothing
+            member.stale = set(member.reading)
+        else:
+            self.assigned(member)
+
+    def _is_behind(self, member: Member) -> bool:
+        """Return whether it was left out of the generation before, as a static member may be."""
+        membership = member.membership
+        return membership._owned_generation < membership.generation - 1
+
+    def assigned(self, member: Member) -> None:
+        """A member was given its assignment: nobody else in its generation has what it has."""
+        generation = member.membership.generation
+        if generation < 0:
             return
-        self.give(Giving(member.everything(), member.now + drain_ms, asked=False, last=True))
+        shard = self._schedule.shard
+        group = None if shard is None else live(shard, member.plan.group)
+        if group is None or group.generation != generation:
+            return
+        mine = _has(member)
+        for other in self._members.values():
+            # after a crash a number that was never durable is used again, for other members
+            if other is member or not other.alive or other.membership.member_id not in group.members:
+                continue
+            if other.membership.generation == generation and not self._is_behind(other):
+                both = mine & _has(other)
+                if both:
+                    names = f"{member.name} and {other.name}"
+                    text = f"{names} have {sorted(both)} in generation {generation}"
+                    self._schedule.fail("S4", text)
 
-    def give(self, giving: Giving) -> None:
-        self.held |= set(giving.partitions)
-        self.steps.append(giving)
-        self._member.later(0, self.work_off)
 
-    def work_off(self) -> None:
-        """Go on as far as that is possible now."""
-        member = self._member
-        while self.steps:
-            giving = self.steps[0]
-            if giving.commits and not giving.lost:
-                return
-            if giving.partitions and not giving.lost:
-                if member.tracker.undone(giving.partitions) and member.now < giving.deadline_ms:
-                    if not giving.waits:
-                        giving.waits = True
-                        member.later(giving.deadline_ms - member.now, self.work_off)
-                    return
-                if member.commit(giving.partitions, giving):
-                    giving.commits = True
-                    return
-            self._end(giving)
-
-    def committed(self, giving: Giving) -> None:
-        """The commit of a step has an outcome, whichever."""
-        if giving in self.steps:
-            self._end(giving)
-            self.work_off()
-
-    def _end(self, giving: Giving) -> None:
-        member = self._member
-        self.steps.remove(giving)
-        for partition in giving.partitions:
-            member.tracker.end(partition)
-            member.reading.pop(partition, None)
-        self.held = {partition for step in self.steps for partition in step.partitions}
-        if giving.last:
-            member.left()
-        elif giving.asked:
-            member.membership.revocation_done(member.now)
-            member.carry_out()
+def _has(member: Member) -> frozenset[TopicPartition]:
+    """Partitions that a member owns or still reads, without those that others got while it was left out."""
+    membership = member.membership
+    owned = membership.owned - (member.stale & membership._moving)
+    return owned | (member.reading.keys() - member.stale)

@@ -100,7 +100,10 @@ class Incident:
 
 @dataclass(slots=True)
 class MemberPlan:
-    """One member; ``instance_id`` is None for a dynamic one. It starts by itself unless it arrives later."""
+    """One member; ``instance_id`` is None for a dynamic one. It starts by itself unless it arrives later.
+
+    A step of a handover takes it ``work_ms``; a ``hasty`` one does not wait until all know that it leaves.
+    """
 
     name: str
     group: str
@@ -110,7 +113,7 @@ class MemberPlan:
     poll_ms: int
     work_ms: int
     commit_ms: int
-    in_order: bool
+    hasty: bool
 
 
 @dataclass(slots=True)
@@ -200,7 +203,7 @@ def draw_plan(seed: int, make_assignors: MakeAssignors | None = None, crashes: i
         quiet_ms=int(session_ms * (10.0 if (drawn := rng.random()) < 0.03 else 0.5 if drawn < 0.3 else 0.0)),
         max_size=2 if rng.random() < 0.1 else 100,
         fsync=fsync,
-        flips=rng.randint(1, 6) if fsync and rng.random() < 0.9 else 0,
+        flips=rng.randint(2, 12) if fsync and rng.random() < 0.9 else 0,
         segment_bytes=rng.choice((1_024, 4_096, 1 << 20)),
         topics=topics,
         groups=groups,

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from ._consumers import MakeApplication
 from ._incidents import Incidents
+from ._member import MakeApplication
 from ._plan import MakeAssignors, Plan, draw_plan
 from ._schedule import Stats
 from ._violation import Violation

@@ -14,8 +14,7 @@ from ...statemachine import GroupState, MemberState
 from ..faults import SimulatedCrash
 from ._broker import Broker
 from ._checks import Checks
-from ._consumers import Application, Consumers
-from ._member import Member
+from ._member import Application, Consumers, Member
 from ._network import Call, Connection, Receiver
 from ._plan import ASIDE, Incident, Plan
 from ._schedule import P, Schedule
@@ -258,7 +257,7 @@ class MemberWorld(World[Plan]):
             if any(not member.idle for member in living):
                 return "L2", f"one of {living} has not finished a step"
             for partition, end in self.consumers.ends.items() if living else ():
-                done = self.consumers.done_before(name, partition)
+                done = self.consumers.done_before[name, partition]
                 entry = shard.state.durable.offset(name, partition)
                 committed = None if entry is None else entry.offset
                 if done < end or committed != end:

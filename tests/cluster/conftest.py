@@ -19,3 +19,10 @@ def zookeeper() -> Iterator[servers.ZooKeeper]:
 def ensemble() -> Iterator[servers.ZooKeeper]:
     with servers.zookeeper(3) as running:
         yield running
+
+
+@pytest.fixture
+def own_zookeeper() -> Iterator[servers.ZooKeeper]:
+    """A server that a test may kill."""
+    with servers.zookeeper() as running:
+        yield running

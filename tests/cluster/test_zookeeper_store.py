@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -34,13 +34,6 @@ from tests.cluster.servers import ZooKeeper, until
 MIB = 1 << 20
 
 
-@pytest.fixture
-def own() -> Iterator[ZooKeeper]:
-    """A server that a test may kill."""
-    with servers.zookeeper() as running:
-        yield running
-
-
 def foreign(connect: str) -> KazooClient:
     client = KazooClient(connect)
     client.start_async().wait(10)
@@ -66,18 +59,18 @@ async def test_a_session_that_ends_is_followed_by_another(zookeeper: ZooKeeper) 
     other.close()
 
 
-async def test_a_session_outlives_its_server(own: ZooKeeper) -> None:
-    store = await own.home(20_000)()
+async def test_a_session_outlives_its_server(own_zookeeper: ZooKeeper) -> None:
+    store = await own_zookeeper.home(20_000)()
     await store.commit(Create("/brokers/ids/1", {}, ephemeral=True), Create("/a", 1))
     states: list[SessionState] = []
     fired: list[str] = []
     store.on_session(states.append)
     store.watch("/a", fired.append)
-    await asyncio.to_thread(own.kill)
+    await asyncio.to_thread(own_zookeeper.kill)
     await until(lambda: states == [SessionState.SUSPENDED])
     with pytest.raises(ConnectionError, match="suspended"):
         await store.commit(Put("/a", 2))
-    await asyncio.to_thread(own.again)
+    await asyncio.to_thread(own_zookeeper.again)
     await until(lambda: states[1:] == [SessionState.CONNECTED])
     assert (store.get("/brokers/ids/1"), fired) == (Entry({}, ephemeral=True), [])
     await store.commit(Put("/a", 3))
@@ -85,11 +78,11 @@ async def test_a_session_outlives_its_server(own: ZooKeeper) -> None:
     store.close()
 
 
-async def test_a_change_under_way_when_the_server_dies_may_have_been_made(own: ZooKeeper) -> None:
-    store = await own.home(20_000)()
+async def test_a_change_under_way_when_the_server_dies_may_have_been_made(own_zookeeper: ZooKeeper) -> None:
+    store = await own_zookeeper.home(20_000)()
     await store.commit(Create("/a", 0))
     failed = 0
-    killed = asyncio.create_task(asyncio.to_thread(own.kill))
+    killed = asyncio.create_task(asyncio.to_thread(own_zookeeper.kill))
     for number in range(1, 100_000):
         try:
             await store.commit(Put("/a", number))
@@ -97,7 +90,7 @@ async def test_a_change_under_way_when_the_server_dies_may_have_been_made(own: Z
             failed = number
             break
     await killed
-    await asyncio.to_thread(own.again)
+    await asyncio.to_thread(own_zookeeper.again)
     await until(lambda: store.session is SessionState.CONNECTED)
     entry = store.get("/a")
     assert entry is not None

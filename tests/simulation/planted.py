@@ -288,18 +288,6 @@ BUGS = (
         "self._revoke(lost, lost=True, reason=reason)",
         "pass",
     ),
-    Bug(
-        "a member commits what is delivered, done or not",
-        "consumer.partition_session:PartitionSession.to_commit",
-        "CommittedOffset(self.first,",
-        "CommittedOffset(self.position,",
-    ),
-    Bug(
-        "a member says that all behind a gap is done",
-        "consumer.partition_session:PartitionSession._done",
-        "yield bounds[at], bounds[at + 1]",
-        "yield bounds[at], self.position; return",
-    ),
 )
 
 

@@ -203,6 +203,18 @@ SERVICE_BUGS = (
         "queue.timer = loop.call_at(due, self._try_again, queue)",
         "queue.taken = []\n            self._try_again(queue) if queue.waiting else self._end(queue)",
     ),
+    _Bug(
+        "a member commits what is delivered, done or not",
+        "consumer.partition_session:PartitionSession.to_commit",
+        "CommittedOffset(self.first,",
+        "CommittedOffset(self.position,",
+    ),
+    _Bug(
+        "a member says that all behind a gap is done",
+        "consumer.partition_session:PartitionSession._done",
+        "yield bounds[at], bounds[at + 1]",
+        "yield bounds[at], self.position; return",
+    ),
 )
 
 

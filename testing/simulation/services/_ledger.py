@@ -15,7 +15,6 @@ from typing import Any, Final, Protocol, TypeAlias
 from ....consumer import Record, done_ahead
 from ....consumer.decode import ChunkReader
 from ....protocol import ApiKey, TopicPartition
-from .._consumers import Progress
 from .._network import Call
 from .._schedule import Schedule
 from ._plan import ServicePlan
@@ -50,6 +49,26 @@ class Process(Protocol):
     def name(self) -> str: ...
     @property
     def alive(self) -> bool: ...
+
+
+class Progress:
+    """Offsets of a partition at which a record was done; before ``prefix`` all were."""
+
+    __slots__ = ("ahead", "prefix")
+
+    def __init__(self) -> None:
+        self.prefix = 0
+        self.ahead: set[int] = set()
+
+    def done(self, offset: int) -> None:
+        if offset >= self.prefix:
+            self.ahead.add(offset)
+            while self.prefix in self.ahead:
+                self.ahead.remove(self.prefix)
+                self.prefix += 1
+
+    def has(self, first: int, end: int) -> bool:
+        return all(n < self.prefix or n in self.ahead for n in range(first, end))
 
 
 @dataclass(slots=True, eq=False)

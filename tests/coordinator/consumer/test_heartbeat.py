@@ -197,6 +197,8 @@ def test_a_subscription_too_large_is_refused() -> None:
 def test_the_moves_of_a_very_large_target_are_not_told() -> None:
     world = World({"t": 50_001})
     world.join("m")
+    world.compute()
+    world.beat("m", 1)
     (done,) = [event for event in world.events if isinstance(event, RebalanceCompleted)]
     assert (done.partitions_moved, done.moves()) == (None, [])
 

@@ -106,9 +106,9 @@ def test_without_re2_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch)
         return really_import(name, *arguments, **named)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    regex._compiled.cache_clear()
+    regex.compiled_regex.cache_clear()
     answer = World().join("m", subscribed_topic_regex="t.*")
-    regex._compiled.cache_clear()
+    regex.compiled_regex.cache_clear()
     assert answer.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
     assert "install google-re2 (kohort[regex])" in answer.error_message
 
@@ -116,7 +116,7 @@ def test_without_re2_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch)
 def test_one_whose_topics_stay_is_looked_up_again_after_its_interval_and_not_with_every_heartbeat(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(regex, "_compiled", lambda text: (re.compile(text), ""))
+    monkeypatch.setattr(regex, "compiled_regex", lambda text: (re.compile(text), ""))
     world = World({"orders": 1}, group_consumer_regex_refresh_interval_ms=60_000)
     lookups: list[int] = []
 
@@ -133,7 +133,7 @@ def test_one_whose_topics_stay_is_looked_up_again_after_its_interval_and_not_wit
 
 
 def test_it_stands_for_topics_that_the_sender_may_describe(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(regex, "_compiled", lambda text: (re.compile(text), ""))
+    monkeypatch.setattr(regex, "compiled_regex", lambda text: (re.compile(text), ""))
     world = World({"seen": 1, "secret": 1})
     asked: list[str] = []
 

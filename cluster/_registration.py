@@ -1,0 +1,146 @@
+"""A broker's registration: its entry under ``/brokers/ids``, which goes with its session."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Callable
+
+from ..protocol import KohortError
+from ._image import BrokerRegistration
+from ._layout import BROKER_IDS, CLUSTER_ID, broker_path, id_text, stored_broker
+from ._store import ConflictError, Create, MetadataStore, Put, SessionState
+
+#: Until a registration that failed is tried again.
+_AGAIN_SECONDS = 0.1
+
+log = logging.getLogger("kohort.cluster")
+
+
+class WrongClusterError(KohortError):
+    """The data folder, or the metadata store, is of another cluster."""
+
+
+class Registration:
+    """The entry of one broker: made anew under each session, until this is closed.
+
+    ``now_ms`` is the wall clock.
+    """
+
+    def __init__(self, store: MetadataStore, broker: BrokerRegistration, now_ms: Callable[[], int]) -> None:
+        self._store = store
+        self._broker = broker
+        self._now_ms = now_ms
+        self._path = broker_path(broker.node_id)
+        self._wake = asyncio.Event()
+        self._keeper: asyncio.Task[None] | None = None
+        self._first: asyncio.Future[int] | None = None
+        #: The broker's epoch: the step that made its entry; -1 while there is none.
+        self.epoch = -1
+
+    def __repr__(self) -> str:
+        return f"Registration({self._broker.node_id}, epoch {self.epoch})"
+
+    async def register(self) -> int:
+        """Return the epoch once the entry is there. Whoever has the node id is waited for: the session of a
+        broker that was killed lasts a while.
+        """
+        assert self._keeper is None, "a broker is registered once"
+        loop = asyncio.get_running_loop()
+        self._first = loop.create_future()
+        self._store.on_session(self._session_changed)
+        self._keeper = loop.create_task(self._keep())
+        return await self._first
+
+    async def shut_down(self) -> None:
+        """Say that this broker is about to stop, and wants to lead nothing. Raises OSError, ConflictError."""
+        self._broker = self._broker._replace(shutting_down=True)
+        entry = self._store.get(self._path)
+        if entry is not None and self.epoch == entry.created:
+            await self._store.commit(Put(self._path, {**entry.value, "shutting_down": True}, entry.version))
+
+    def close(self) -> None:
+        """Keep the registration no longer; it goes with the session."""
+        if self._keeper is not None:
+            self._keeper.cancel()
+
+    def _session_changed(self, state: SessionState) -> None:
+        if state is SessionState.LOST:
+            self.epoch = -1
+        self._wake.set()
+
+    async def _keep(self) -> None:
+        while True:
+            if self.epoch == -1 and self._store.session is SessionState.CONNECTED:
+                await self._try()
+            if self.epoch == -1 and self._store.session is SessionState.CONNECTED:
+                continue
+            await self._wake.wait()
+            self._wake.clear()
+
+    async def _try(self) -> None:
+        value = stored_broker(self._broker, self._now_ms())
+        try:
+            await self._store.commit(Create(self._path, value, ephemeral=True))
+        except ConflictError:
+            await self._wait_for_other()
+            return
+        except OSError as error:
+            # it may have been made: then what is read says so, once the session is connected again
+            log.warning("broker %d could not be registered: %s", self._broker.node_id, error)
+            await asyncio.sleep(_AGAIN_SECONDS)
+            while self._store.session is SessionState.SUSPENDED:
+                await self._wake.wait()
+                self._wake.clear()
+        entry = self._store.get(self._path)
+        if entry is not None and entry.value == value:
+            self.epoch = entry.created
+            if self._first is not None and not self._first.done():
+                self._first.set_result(entry.created)
+
+    async def _wait_for_other(self) -> None:
+        log.warning(
+            "node id %d is registered by another broker, or by one of this id that was killed: waiting until "
+            "its session ends",
+            self._broker.node_id,
+        )
+        self._store.watch(self._path, lambda _: self._wake.set())
+        if self._store.get(self._path) is not None:
+            await self._wake.wait()
+            self._wake.clear()
+
+
+async def shared_cluster_id(store: MetadataStore, known: str | None = None) -> str:
+    """The id of the cluster, which its first broker gives it. ``known`` is the one in the data folder.
+
+    Raises WrongClusterError where they differ, and OSError.
+    """
+    while True:
+        entry = store.get(CLUSTER_ID)
+        if entry is not None:
+            found = str(entry.value["id"])
+            if known not in (None, found):
+                raise WrongClusterError(
+                    f"the data folder is of cluster {known}, the metadata store of cluster {found}: give the "
+                    "broker the folder, or the metadata store, that it had before"
+                )
+            return found
+        try:
+            await store.commit(Create(CLUSTER_ID, {"version": "1", "id": known or id_text(uuid.uuid4())}))
+        except ConflictError:
+            continue
+
+
+async def next_node_id(store: MetadataStore, reserved: int = 1_000) -> int:
+    """A node id above ``reserved`` that nobody had before, for a broker that has none. Raises OSError."""
+    while True:
+        entry = store.get(BROKER_IDS)
+        try:
+            if entry is None:
+                await store.commit(Create(BROKER_IDS, None), Put(BROKER_IDS, None))
+                return reserved + 1
+            await store.commit(Put(BROKER_IDS, None, entry.version))
+            return reserved + entry.version + 1
+        except ConflictError:
+            continue

@@ -1,0 +1,248 @@
+"""The image of a cluster, made from the entries of its metadata store and kept current by watches."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Final
+from uuid import UUID
+
+from ._image import NO_LEADER, UNKNOWN_EPOCH, BrokerRegistration, ClusterImage, PartitionState, TopicImage
+from ._layout import (
+    BROKERS,
+    CLUSTER_ID,
+    CONTROLLER,
+    PARTITION_STATES,
+    TOPIC_CONFIGS,
+    TOPICS,
+    PartitionKey,
+    TopicAssignment,
+    broker_path,
+    parse_broker,
+    parse_states,
+    states_path,
+    topic_config_path,
+    topic_path,
+)
+from ._store import MetadataStore
+
+log = logging.getLogger("kohort.cluster")
+
+#: Topics of the coordinators.
+_INTERNAL: Final = ("__consumer_offsets", "__transaction_state")
+
+#: What parsing raises for an entry that is not what it should be.
+_UNREADABLE: Final = (ValueError, KeyError, TypeError, AttributeError)
+
+_NO_STATE: Final = PartitionState(NO_LEADER, UNKNOWN_EPOCH, (), ())
+
+
+class ClusterView:
+    """The image of the cluster, for one broker of it.
+
+    Watches note what has changed; the next look at ``image`` makes another one of it. ``changed`` is called
+    when there is something new to look at: once, until somebody looks.
+    """
+
+    def __init__(self, store: MetadataStore, changed: Callable[[], None] = lambda: None) -> None:
+        self._store = store
+        self._told = changed
+        # states by partition, without replicas; the entry of each, and what an entry has
+        self._states: dict[PartitionKey, PartitionState] = {}
+        self._entry_of: dict[PartitionKey, int] = {}
+        self._entries: dict[int, dict[PartitionKey, PartitionState]] = {}
+        self._names: dict[UUID, str] = {}
+        # what has changed since the image was made: entries of states, and topics by name
+        self._stale_entries: set[int] = set()
+        self._stale_topics: set[str] = set()
+        self._stale_brokers = True
+        self._stale = True
+        self._image = ClusterImage("", NO_LEADER, {})
+        store.watch(CONTROLLER, self._controller_changed)
+        self._watch_all(BROKERS, self._broker_changed)
+        self._watch_all(TOPICS, self._topic_changed)
+        self._watch_all(TOPIC_CONFIGS, self._topic_changed)
+        self._watch_all(PARTITION_STATES, self._states_changed)
+
+    def __repr__(self) -> str:
+        return f"ClusterView({self._image})"
+
+    @property
+    def image(self) -> ClusterImage:
+        """The cluster as it is now."""
+        if self._stale:
+            self._refresh()
+        return self._image
+
+    def entry_of(self, key: PartitionKey) -> int | None:
+        """The number of the entry that has a partition's state; None if there is none yet."""
+        return self._entry_of.get(key)
+
+    def entries(self) -> Mapping[int, Mapping[PartitionKey, PartitionState]]:
+        """The states in each entry, without replicas."""
+        return self._entries
+
+    # -- what is watched -------------------------------------------------------------------------------------
+
+    def _watch_all(self, parent: str, changed: Callable[[str], None]) -> None:
+        """Call ``changed`` with the name of each entry below that is there, comes, changes or goes."""
+        watched: set[str] = set()
+
+        def watch(name: str) -> None:
+            watched.add(name)
+            self._store.watch(f"{parent}/{name}", partial(entry_changed, name))
+
+        def entry_changed(name: str, path: str) -> None:
+            watched.discard(name)
+            if self._store.get(path) is not None:
+                watch(name)
+            changed(name)
+
+        def children_changed(_: str) -> None:
+            self._store.watch_children(parent, children_changed)
+            for name in self._store.children(parent):
+                if name not in watched:
+                    watch(name)
+                    changed(name)
+
+        children_changed(parent)
+
+    def _controller_changed(self, path: str) -> None:
+        self._store.watch(path, self._controller_changed)
+        self._mark()
+
+    def _broker_changed(self, _: str) -> None:
+        self._stale_brokers = True
+        self._mark()
+
+    def _topic_changed(self, name: str) -> None:
+        self._stale_topics.add(name)
+        self._mark()
+
+    def _states_changed(self, name: str) -> None:
+        if name.isdecimal():
+            self._stale_entries.add(int(name))
+            self._mark()
+
+    def _mark(self) -> None:
+        if not self._stale:
+            self._stale = True
+            self._told()
+
+    # -- the image -------------------------------------------------------------------------------------------
+
+    def _refresh(self) -> None:
+        self._stale = False
+        image = self._image
+        if not image.cluster_id:
+            entry = self._store.get(CLUSTER_ID)
+            image = ClusterImage("" if entry is None else str(entry.value["id"]), NO_LEADER, {})
+        controller = self._store.get(CONTROLLER)
+        brokers = image.brokers
+        if self._stale_brokers:
+            self._stale_brokers = False
+            brokers = self._brokers()
+        stale = self._stale_topics | self._refresh_states()
+        if brokers.keys() != image.brokers.keys():
+            moved = brokers.keys() ^ image.brokers.keys()
+            stale |= {
+                topic.name
+                for topic in image.topics()
+                if any(not moved.isdisjoint(state.replicas) for state in topic.partitions)
+            }
+        self._stale_topics = set()
+        topics, deleted = self._topics(stale, brokers)
+        self._image = image.changed(
+            topics,
+            deleted=deleted,
+            brokers=brokers,
+            controller_id=NO_LEADER if controller is None else int(controller.value["brokerid"]),
+        )
+
+    def _brokers(self) -> dict[int, BrokerRegistration]:
+        found = {}
+        for name in self._store.children(BROKERS):
+            path = broker_path(int(name)) if name.isdecimal() else ""
+            entry = self._store.get(path)
+            if entry is not None:
+                try:
+                    found[int(name)] = parse_broker(int(name), entry.value, entry.created)
+                except _UNREADABLE as error:
+                    _cannot_read(path, error)
+        return found
+
+    def _refresh_states(self) -> set[str]:
+        """Take in the entries of states that have changed; returns the topics whose states did."""
+        changed: set[UUID] = set()
+        for number in self._stale_entries:
+            path = states_path(number)
+            entry = self._store.get(path)
+            before = self._entries.pop(number, {})
+            now: dict[PartitionKey, PartitionState] = {}
+            try:
+                now = {} if entry is None else parse_states(entry.value)
+            except _UNREADABLE as error:
+                _cannot_read(path, error)
+                now = before
+            if entry is not None:
+                self._entries[number] = now
+            for key in before.keys() - now.keys():
+                # a partition may have gone to another entry in the same step
+                if self._entry_of.get(key) == number:
+                    del self._entry_of[key], self._states[key]
+            for key, state in now.items():
+                self._entry_of[key] = number
+                self._states[key] = state
+            changed |= {key[0] for key in before.keys() | now.keys() if before.get(key) != now.get(key)}
+        self._stale_entries = set()
+        return {self._names[topic_id] for topic_id in changed if topic_id in self._names}
+
+    def _topics(
+        self, names: Iterable[str], brokers: Mapping[int, BrokerRegistration]
+    ) -> tuple[list[TopicImage], list[TopicImage]]:
+        """Topics of these names as they are now, and those that are gone."""
+        there, gone = [], []
+        order: dict[str, int] = {}
+        for name in names:
+            before = self._image.topic(name)
+            entry = self._store.get(topic_path(name))
+            if entry is None:
+                if before is not None:
+                    gone.append(before)
+                    self._names.pop(before.id, None)
+                continue
+            try:
+                assignment = TopicAssignment.parse(entry.value)
+                config = self._store.get(topic_config_path(name))
+                configs = {} if config is None else dict(config.value["config"])
+            except _UNREADABLE as error:
+                _cannot_read(topic_path(name), error)
+                continue
+            if before is not None and before.id != assignment.id:
+                gone.append(before)
+                self._names.pop(before.id, None)
+            self._names[assignment.id] = name
+            order[name] = entry.created
+            there.append(
+                TopicImage(
+                    name,
+                    assignment.id,
+                    configs,
+                    [
+                        self._states.get((assignment.id, number), _NO_STATE)._replace(
+                            replicas=replicas,
+                            offline=tuple(each for each in replicas if each not in brokers),
+                            adding=assignment.adding.get(number, ()),
+                            removing=assignment.removing.get(number, ()),
+                        )
+                        for number, replicas in enumerate(assignment.replicas)
+                    ],
+                    internal=name in _INTERNAL,
+                )
+            )
+        return sorted(there, key=lambda topic: (order[topic.name], topic.name)), gone
+
+
+def _cannot_read(path: str, error: Exception) -> None:
+    log.error("the entry %s of the metadata store cannot be read and is passed over: %r", path, error)

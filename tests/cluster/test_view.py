@@ -1,0 +1,176 @@
+"""The image that is made of a cluster's entries, and how it follows them."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from kohort.cluster import (
+    BrokerRegistration,
+    ClusterView,
+    Create,
+    Delete,
+    MemoryHome,
+    MemoryStore,
+    PartitionState,
+    Put,
+    TopicAssignment,
+    topic_path,
+)
+from kohort.cluster._layout import (
+    CLUSTER_ID,
+    CONTROLLER,
+    broker_path,
+    states_path,
+    stored_broker,
+    stored_configs,
+    stored_controller,
+    stored_states,
+    topic_config_path,
+)
+from tests.cluster.servers import ZooKeeper, until
+
+A, B = UUID(int=10), UUID(int=11)
+LED = PartitionState(1, 0, (1, 2), ())
+
+
+async def broker(store: MemoryStore, node_id: int, rack: str | None = None) -> None:
+    value = stored_broker(BrokerRegistration(node_id, rack), 0)
+    await store.commit(Create(broker_path(node_id), value, ephemeral=True))
+
+
+def creation(name: str, topic_id: UUID, *replicas: tuple[int, ...]) -> Create:
+    return Create(topic_path(name), TopicAssignment(topic_id, replicas).stored())
+
+
+@pytest.fixture
+async def store() -> MemoryStore:
+    store = MemoryHome().open()
+    await store.commit(Create(CLUSTER_ID, {"version": "1", "id": "the-cluster"}))
+    return store
+
+
+async def test_an_image_has_what_is_there(store: MemoryStore) -> None:
+    await broker(store, 1, "a")
+    await store.commit(Create(CONTROLLER, stored_controller(1, 0)))
+    await store.commit(
+        creation("orders", A, (1, 2), (2, 1)),
+        Create(topic_config_path("orders"), stored_configs({"retention.ms": "5"})),
+        Create(states_path(0), stored_states({(A, 0): LED})),
+    )
+    image = ClusterView(store).image
+    assert (image.cluster_id, image.controller_id) == ("the-cluster", 1)
+    assert image.brokers == {1: BrokerRegistration(1, "a", epoch=2)}
+    orders = image.topic("orders")
+    assert orders is not None
+    assert orders is image.topic_by_id(A)
+    assert orders.configs == {"retention.ms": "5"}
+    assert orders.partitions == (
+        PartitionState(1, 0, (1, 2), (1, 2), offline=(2,)),
+        PartitionState(-1, -1, (), (2, 1), offline=(2,)),
+    )
+
+
+async def test_an_image_follows_each_change_and_tells_it_once(store: MemoryStore) -> None:
+    told: list[int] = []
+    view = ClusterView(store, lambda: told.append(1))
+    first = view.image
+    await store.commit(
+        creation("orders", A, (1, 2)),
+        creation("clicks", B, (2,)),
+        Create(states_path(0), stored_states({(A, 0): LED, (B, 0): LED._replace(leader=2)})),
+    )
+    assert (len(told), view.image.topics()[0].name, first.topics()) == (1, "clicks", [])
+    clicks = view.image.topic("clicks")
+    await store.commit(Put(states_path(0), stored_states({(A, 0): LED._replace(leader=2)})))
+    await store.commit(Put(states_path(0), stored_states({(A, 0): LED._replace(leader=5)})))
+    assert len(told) == 2
+    image = view.image
+    orders = image.topic("orders")
+    assert orders is not None
+    assert orders.partitions[0].leader == 5
+    assert image.topic("clicks") is not clicks
+    await store.commit(Put(states_path(0), stored_states({(A, 0): LED._replace(leader=2)})))
+    assert view.image.topic("clicks") is image.topic("clicks"), "it has not changed"
+    await broker(store, 2)
+    orders = view.image.topic("orders")
+    assert orders is not None
+    assert orders.partitions[0].offline == (1,)
+    await store.commit(Put(topic_path("orders"), TopicAssignment(A, ((1, 2), (2, 1))).stored()))
+    await store.commit(Create(topic_config_path("orders"), stored_configs({"a": "b"})))
+    orders = view.image.topic("orders")
+    assert orders is not None
+    assert (len(orders.partitions), orders.configs) == (2, {"a": "b"})
+    await store.commit(Delete(topic_path("orders")), Delete(broker_path(2)))
+    assert (view.image.topic("orders"), view.image.topic_by_id(A), view.image.brokers) == (None, None, {})
+
+
+async def test_a_topic_that_was_made_anew_is_another(store: MemoryStore) -> None:
+    view = ClusterView(store)
+    await store.commit(creation("orders", A, (1,)))
+    assert view.image.topic_by_id(A) is not None
+    await store.commit(Delete(topic_path("orders")), creation("orders", B, (1,)))
+    image = view.image
+    assert image.topic_by_id(A) is None
+    assert image.topic("orders") is image.topic_by_id(B) is not None
+
+
+async def test_a_partition_may_go_to_another_entry(store: MemoryStore) -> None:
+    await store.commit(
+        creation("orders", A, (1,)),
+        Create(states_path(0), stored_states({(A, 0): LED})),
+        Create(states_path(1), stored_states({})),
+    )
+    view = ClusterView(store)
+    for there, here in ((0, 1), (1, 0)):
+        assert view.image.topic("orders") is not None
+        assert view.entry_of((A, 0)) == there
+        await store.commit(
+            Put(states_path(there), stored_states({})),
+            Put(states_path(here), stored_states({(A, 0): LED})),
+        )
+        orders = view.image.topic("orders")
+        assert orders is not None
+        assert orders.partitions[0].leader == 1
+        assert view.entry_of((A, 0)) == here
+
+
+async def test_entries_that_cannot_be_read_change_nothing(store: MemoryStore) -> None:
+    await store.commit(creation("orders", A, (1,)), Create(states_path(0), stored_states({(A, 0): LED})))
+    view = ClusterView(store)
+    before = view.image.topic("orders")
+    await store.commit(
+        Put(topic_path("orders"), {"partitions": 1}),
+        Put(states_path(0), {"topics": {"?": {"0": {}}}}),
+        Create(broker_path(1), {}),
+        Create("/brokers/ids/x", {}),
+        Create("/kohort/partitions/x", {}),
+    )
+    assert view.image.topic("orders") is before
+    assert view.image.brokers == {}
+
+
+async def test_an_image_follows_zookeeper(zookeeper: ZooKeeper) -> None:
+    home = zookeeper.home()
+    writer, reader = await home(), await home()
+    view = ClusterView(reader)
+    await writer.commit(
+        creation("orders", A, (1,)),
+        Create(states_path(0), stored_states({(A, 0): LED})),
+    )
+    await until(lambda: view.image.topic("orders") is not None)
+    orders = view.image.topic("orders")
+    assert orders is not None
+    assert orders.partitions[0].leader == 1, "both are of one step"
+    for epoch in range(1, 30):
+        await writer.commit(Put(states_path(0), stored_states({(A, 0): LED._replace(leader_epoch=epoch)})))
+
+    def epoch_seen() -> int:
+        topic = view.image.topic("orders")
+        assert topic is not None
+        return topic.partitions[0].leader_epoch
+
+    await until(lambda: epoch_seen() == 29)
+    writer.close()
+    reader.close()
