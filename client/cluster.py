@@ -108,10 +108,7 @@ class Cluster:
         await self.close()
 
     async def connect(self, timeout_ms: float | None = None) -> None:
-        """Reach any bootstrap broker and learn the cluster's nodes.
-
-        Raises BrokerConnectionError after the timeout.
-        """
+        """Reach a bootstrap broker and learn the nodes. Raises BrokerConnectionError after the timeout."""
         await self.retrying(lambda: self._refresh([]), timeout_ms=timeout_ms)
 
     async def close(self) -> None:

@@ -142,10 +142,7 @@ async def commit(
     member_id: str = "",
     instance_id: str | None = None,
 ) -> None:
-    """Commit offsets; without a member id the group must be empty.
-
-    Raises the first partition's KafkaError.
-    """
+    """Commit offsets; without a member id the group must be empty. Raises the first partition's error."""
 
     async def attempt() -> None:
         answers = await commit_once(cluster, group, offsets, generation, member_id, instance_id)

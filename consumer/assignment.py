@@ -188,10 +188,7 @@ def rebalance_protocol(assignors: Sequence[Assignor]) -> RebalanceProtocol:
 
 
 class MemberAssignors:
-    """Assignors in the order of preference.
-
-    Their errors are reported and worked around: they are user code.
-    """
+    """Assignors in the order of preference. They are user code: errors are reported and worked around."""
 
     def __init__(self, assignors: Sequence[Assignor], report: Callable[[Event], None]) -> None:
         self._assignors = {assignor.name: assignor for assignor in assignors}

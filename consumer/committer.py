@@ -65,10 +65,7 @@ _GROUP_IN_USE = frozenset(
 
 
 class _Sent(NamedTuple):
-    """A partition's newest commit: its number in the order of calls.
-
-    ``given`` if the user gave its offset.
-    """
+    """A partition's newest commit: its number in the order of calls; ``given``: the user gave its offset."""
 
     number: int
     offset: int

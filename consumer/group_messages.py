@@ -28,10 +28,7 @@ _MAX_REASON = 255
 def join_group(
     config: ConsumerConfig, member_id: str, protocols: Sequence[tuple[str, bytes]], reason: str
 ) -> Send:
-    """A JoinGroup request.
-
-    ``protocols``: name and subscription of each assignor, in the order of preference.
-    """
+    """A JoinGroup request. ``protocols``: name and subscription of each assignor, the preferred one first."""
     body = JoinGroupRequest(
         config.group,
         config.session_timeout_ms,

@@ -64,10 +64,7 @@ class Selection:
         return self.kind == "partitions"
 
     def changed(self, new: Selection) -> Selection:
-        """Check that ``new`` may replace this selection, and return it.
-
-        ConfigError if it is of another kind.
-        """
+        """Return ``new``, if it may replace this selection. Raises ConfigError if it is of another kind."""
         if new.kind != self.kind:
             raise ConfigError(
                 f"this consumer {_HOW[self.kind]}: {_CALLS[new.kind]} cannot be mixed with that, "

@@ -1,4 +1,4 @@
-"""The life cycles as data: groups and transactional ids on the broker's side, members on the client's."""
+"""The life cycles as data: groups and transactional ids in the broker, members in the client."""
 
 from ._consumer_group import (
     ASSIGNMENT_MOVES,
