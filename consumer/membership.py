@@ -149,7 +149,6 @@ class Membership(GroupMember):
     # what happens
 
     def answered(self, request: Send, response: Any, now: float) -> None:
-        """A Send was answered. Ignored if the request is no longer the pending one."""
         if request is self._heartbeats.under_way:
             self._heartbeats.under_way = None
             self._heartbeat_answered(response.error_code, now)
@@ -161,7 +160,6 @@ class Membership(GroupMember):
                 self._sync_answered(response, now)
 
     def failed(self, request: Send, error: Exception, now: float) -> None:
-        """A Send was not answered: the coordinator cannot be reached, or the connection broke."""
         if request is not self._heartbeats.under_way and request is not self._request:
             return
         if not self._unreachable(request, error):
@@ -174,7 +172,6 @@ class Membership(GroupMember):
             self._heartbeats.retry(now)
 
     def revocation_done(self, now: float) -> None:
-        """A Revoke has been carried out."""
         self._revocations -= 1
         assert self._revocations >= 0, "more revocations done than asked for"
         self.advance(now)
