@@ -1,6 +1,4 @@
-"""A live group for the workbench, from any broker: DescribeGroups (15) or ConsumerGroupDescribe (69), and
-Metadata (3).
-"""
+"""A live group for the workbench: DescribeGroups (15) or ConsumerGroupDescribe (69), and Metadata (3)."""
 
 from __future__ import annotations
 

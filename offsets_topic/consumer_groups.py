@@ -114,9 +114,7 @@ class ConsumerGroupRecord(NamedTuple):
     value: GroupRecordValue | None = None
 
     def encoded(self) -> tuple[bytes, bytes | None]:
-        """Key and value. Raises ValueError for a string over 32,767 bytes, struct.error for a number that
-        has no room.
-        """
+        """Key and value. Raises ValueError for a string, struct.error for a number that has no room."""
         key = self.type.to_bytes(2, "big") + key_string(self.group)
         if self.type in _NAMED:
             key += key_string(self.name)

@@ -52,6 +52,8 @@ from .regex import check_regex, maybe_resolve
 #: From this version on the member chooses its id.
 _OWN_ID_VERSION: Final = 1
 _JOINING: Final = 0
+#: Most bytes of a subscription: with the lengths of 100,000 names it fits a record of the log.
+MOST_SUBSCRIPTION_BYTES: Final = 700_000
 _UNREVOKED: Final = AssignmentState.UNREVOKED_PARTITIONS.value
 _FENCED: Final = frozenset(
     {
@@ -120,7 +122,7 @@ def remove(shard: GroupShard, group: ConsumerGroup, members: list[Member], cause
 def check_request(shard: GroupShard, request: Request) -> None:
     """What a request must be like whatever the group is. Raises KafkaError."""
     body, settings = request.body, shard.state.settings
-    epoch = body.member_epoch
+    epoch, most = body.member_epoch, min(settings.kohort_member_max_metadata_bytes, MOST_SUBSCRIPTION_BYTES)
     wrong = ""
     if not body.member_id.strip() and (request.version >= _OWN_ID_VERSION or epoch != _JOINING):
         wrong = "MemberId can't be empty."
@@ -140,8 +142,10 @@ def check_request(shard: GroupShard, request: Request) -> None:
         wrong = "InstanceId can't be null."
     elif epoch < AWAY:
         wrong = "MemberEpoch is invalid."
-    elif (size := _size(body)) > (most := settings.kohort_member_max_metadata_bytes):
-        wrong = f"A subscription of {size} characters is too large: {most} are taken."
+    elif (size := _size(body)) > (
+        most := min(settings.kohort_member_max_metadata_bytes, MOST_SUBSCRIPTION_BYTES)
+    ):
+        wrong = f"A subscription of {size} bytes is too large: {most} are taken."
     if wrong:
         raise KafkaError(ErrorCode.INVALID_REQUEST, wrong)
     known = shard.state.assignors
@@ -187,7 +191,7 @@ def _heartbeat(shard: GroupShard, request: Request, now_ms: int) -> ConsumerGrou
     check_size(shard, group, body.member_id)
     known = _sender(group, body, owned)
     if body.subscribed_topic_regex:
-        check_regex(body.subscribed_topic_regex)
+        check_regex(group, known, body.subscribed_topic_regex)
     # from here on nothing is refused
     if isinstance(old, ClassicGroup):
         leave_classic(shard, old, group, now_ms)
@@ -433,9 +437,9 @@ def _owned(body: Any) -> Owned:
 
 
 def _size(body: Any) -> int:
-    """Characters of a subscription."""
+    """Bytes of a subscription."""
     names, regex = body.subscribed_topic_names, body.subscribed_topic_regex
-    return sum(map(len, names or ())) + len(regex or "")
+    return sum(len(each.encode(errors="replace")) for each in (*(names or ()), *((regex,) * bool(regex))))
 
 
 def _is_full(body: Any) -> bool:
