@@ -72,7 +72,7 @@ TRANSACTION_BUGS = (
     _Bug(
         "an abort for the timeout does not raise the epoch",
         "transactions.moves:fenced",
-        "return ended(fencing, EPOCH_BUMP_VERSION, now_ms, committed=False)",
+        "after = ended(fencing, version, now_ms, committed=False)",
         "return ended(fencing, 0, now_ms, committed=False)",
     ),
     _Bug(
