@@ -1,6 +1,4 @@
-"""Features of the cluster and their levels, which clients and coordinators go by (KIP-584): kept, and in
-force at once.
-"""
+"""Features of the cluster and their levels (KIP-584), which clients and coordinators go by."""
 
 from __future__ import annotations
 

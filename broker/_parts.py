@@ -10,7 +10,7 @@ from pathlib import Path
 from ..cluster import FolderStore, ProducerIds
 from ..coordinator import CoordinatorEvent, GroupCoordinator
 from ..coordinator.engine.runtime import steady_clock_ms
-from ..log import OPEN_FILES, DataFolder
+from ..log import OPEN_FILES, OS_FILES, DataFolder, FileSystem
 from ..offsets_topic import OffsetsStore
 from ..transactions import TransactionCoordinator
 from ._background import Background
@@ -39,6 +39,8 @@ def _now_ms() -> int:
 
 
 class Parts:
+    """``fs``, ``make_store`` and ``now_ms`` are the disk, the metadata of a folder and the wall clock."""
+
     def __init__(
         self,
         data: Path,
@@ -47,14 +49,18 @@ class Parts:
         on_note: Callable[[CoordinatorEvent], None] | None,
         clock_ms: Callable[[], int] | None,
         make_router: Callable[[Node, Callable[[], Mapping[int, ServedApi]]], Router],
+        *,
+        fs: FileSystem = OS_FILES,
+        make_store: Callable[[str], FolderStore] = FolderStore,
+        now_ms: Callable[[], int] = _now_ms,
     ) -> None:
         settings = copy(settings)  # the caller's stay as they are: these may change
         metrics = BrokerMetrics(on_note)
         users = ScramUsers()
         self.server = Server(settings, users, metrics.clients, *address)
-        self._folder = DataFolder.open(data, node_id=settings.node_id)
+        self._folder = DataFolder.open(data, node_id=settings.node_id, fs=fs)
         try:
-            metadata = self._metadata = FolderStore(self._folder.path)
+            metadata = self._metadata = make_store(self._folder.path)
             users.open(metadata.document("scram-users"))
             users.add_missing(settings.kohort_scram_users)
             live = LiveSettings(
@@ -63,7 +69,7 @@ class Parts:
                 [lambda: self.server.quotas.reconfigure(settings)],
             )
             live.load()
-            topics = Topics(self._folder, metadata, settings, _now_ms, metrics.flush_times)
+            topics = Topics(self._folder, metadata, settings, now_ms, metrics.flush_times)
             topics.open()
             live.on_change.append(topics.settings_changed)
             kept_quotas = metadata.document("client-quotas")
@@ -127,7 +133,7 @@ class Parts:
             producer_ids=producer_ids,
             group_configs=group_configs,
             features=features,
-            now_ms=_now_ms,
+            now_ms=now_ms,
             authorizer=authorizer,
             live=live,
             metrics=metrics,
@@ -136,7 +142,7 @@ class Parts:
             throttle=Throttle(quotas),
         )
         self._router = make_router(self.node, served_apis)
-        self._background = Background(topics, settings, _now_ms)
+        self._background = Background(topics, settings, now_ms)
 
     async def listen(self) -> None:
         await self.server.start(self._router)

@@ -134,7 +134,7 @@ async def write_marker(node: Node, place: TopicPartition, marker: TransactionMar
     partition = node.logs.partition(*place)
     partition.unverified.end(producer_id)
     try:
-        OffsetsStore({0: partition}).append(
+        offset = OffsetsStore({0: partition}).append(
             0,
             (),
             node.now_ms(),
@@ -142,6 +142,10 @@ async def write_marker(node: Node, place: TopicPartition, marker: TransactionMar
             producer_epoch=epoch,
             marker=(committed, coordinator_epoch),
         )
+        # where records wait for the disk their end does as well: nobody writes it a second time
+        flush = partition.flush_before_answer(offset + 1, all_replicas=True)
+        if flush is not None:
+            await flush
     except KafkaError as error:
         return error.code
     return ErrorCode.NONE

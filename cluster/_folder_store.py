@@ -57,9 +57,7 @@ def _document(folder: Path, kind: str, path: str) -> _Part:
 
 
 def _read_topics(content: dict[str, Any]) -> dict[str, Value]:
-    """The entries of ``kohort.json``; in the file of a former version deleted topics are a list without
-    names.
-    """
+    """The entries of ``kohort.json``; in a file of a former version deleted topics are a list of ids."""
     deleted = content["deleted"]
     names = deleted if isinstance(deleted, dict) else dict.fromkeys(deleted)
     found: dict[str, Value] = {PRODUCER_IDS: int(content["next_producer_id"])}

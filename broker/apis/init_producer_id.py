@@ -1,6 +1,4 @@
-"""InitProducerId (22), v0-5: a producer id and epoch for an idempotent or a transactional producer (KIP-98,
-KIP-360).
-"""
+"""InitProducerId (22), v0-5: a producer id and epoch, for a transactional id or none (KIP-98, KIP-360)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""ListTransactions (66), v0-2: transactional ids by state, producer, age and pattern (KIP-664, KIP-994,
-KIP-1152).
-"""
+"""ListTransactions (66), v0-2: ids by state, producer, age and pattern (KIP-664, KIP-994, KIP-1152)."""
 
 from __future__ import annotations
 

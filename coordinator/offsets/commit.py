@@ -300,9 +300,7 @@ def _unacceptable(group: Group | None, commit: CommitRequest, version: int) -> E
 
 
 def _unacceptable_in_transaction(group: Group | None, commit: CommitRequest) -> ErrorCode:
-    """The producer's epoch fences zombies; a producer that says which member it works for is checked as one
-    (KIP-447).
-    """
+    """The producer's epoch fences zombies; the member that it names is checked as one (KIP-447)."""
     if commit.generation < 0 and not commit.member_id and commit.instance_id is None:
         return ErrorCode.NONE
     if group is None:
