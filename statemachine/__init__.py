@@ -1,5 +1,5 @@
-"""The life cycles as data: groups and transactional ids on the broker's side, the classic member on the
-client's.
+"""The life cycles as data: groups, transactional ids, partitions and replicas on the broker's side, the
+classic member on the client's.
 """
 
 from ._consumer_group import (
@@ -16,6 +16,18 @@ from ._consumer_group import (
 from ._group import GROUP, GROUP_DURABLE_STATES, GROUP_TRANSITIONS, GroupState, GroupTrigger
 from ._machine import IllegalTransitionError, LifeCycle, Transition
 from ._member import MEMBER, MEMBER_TRANSITIONS, MemberState, MemberTrigger
+from ._partition import (
+    PARTITION,
+    PARTITION_TRANSITIONS,
+    REPLICA,
+    REPLICA_TRANSITIONS,
+    PartitionLife,
+    PartitionTrigger,
+    ReplicaLife,
+    ReplicaTrigger,
+    partition_state,
+    replica_state,
+)
 from ._transaction import (
     TRANSACTION,
     TRANSACTION_DURABLE_STATES,
@@ -26,6 +38,7 @@ from ._transaction import (
 
 fire, legal_triggers, group_diagram = GROUP.fire, GROUP.legal, GROUP.diagram
 transaction_diagram = TRANSACTION.diagram
+partition_diagram, replica_diagram = PARTITION.diagram, REPLICA.diagram
 fire_member, legal_member_triggers, member_diagram = MEMBER.fire, MEMBER.legal, MEMBER.diagram
 
 __all__ = [
@@ -34,6 +47,10 @@ __all__ = [
     "GROUP_DURABLE_STATES",
     "GROUP_TRANSITIONS",
     "MEMBER_TRANSITIONS",
+    "PARTITION",
+    "PARTITION_TRANSITIONS",
+    "REPLICA",
+    "REPLICA_TRANSITIONS",
     "TRANSACTION",
     "TRANSACTION_DURABLE_STATES",
     "TRANSACTION_TRANSITIONS",
@@ -47,6 +64,10 @@ __all__ = [
     "LifeCycle",
     "MemberState",
     "MemberTrigger",
+    "PartitionLife",
+    "PartitionTrigger",
+    "ReplicaLife",
+    "ReplicaTrigger",
     "TransactionState",
     "TransactionTrigger",
     "Transition",
@@ -59,5 +80,9 @@ __all__ = [
     "legal_member_triggers",
     "legal_triggers",
     "member_diagram",
+    "partition_diagram",
+    "partition_state",
+    "replica_diagram",
+    "replica_state",
     "transaction_diagram",
 ]
