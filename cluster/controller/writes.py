@@ -73,7 +73,8 @@ class _States:
 
     def __init__(self, entries: Entries) -> None:
         self._there = set(entries)
-        self._entries = {number: dict(states) for number, states in entries.items()}
+        # new states go to the first entry that has room
+        self._entries = {number: dict(entries[number]) for number in sorted(entries)}
         self._entry_of = {key: number for number, states in entries.items() for key in states}
         self.changed: set[int] = set()
 
