@@ -1,8 +1,8 @@
 """The base class of assignors, and the types that it is given.
 
 An assignor is a pure, synchronous function from topics and members to an assignment; it runs in the group's
-leader and nowhere else. State that it keeps between rebalances belongs to its instance: two consumers in one
-process have two instances.
+leader, or in the coordinator (KIP-848). State that it keeps between rebalances belongs to its instance: two
+consumers in one process have two instances, and the coordinator makes one for each time.
 """
 
 from __future__ import annotations
@@ -57,11 +57,14 @@ class TopicInfo:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member of the group as its leader sees it. ``instance_id`` is set for static members (KIP-345)."""
+    """A member of the group as its leader, or its coordinator, sees it. ``instance_id`` is set for static
+    members (KIP-345), ``known_client_id`` where the coordinator assigns.
+    """
 
     member_id: str
     subscription: Subscription
     instance_id: str | None = None
+    known_client_id: str | None = None
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -89,10 +92,9 @@ class Member:
 
     @property
     def client_id(self) -> str | None:
-        """The client id of a dynamic member, which coordinators put in front of its member id.
-
-        None where it cannot be known: leaders are told it in no other way.
-        """
+        """The client id; None where it cannot be known: a leader reads it off dynamic members' ids."""
+        if self.known_client_id is not None:
+            return self.known_client_id
         found = None if self.instance_id is not None else _CLIENT_AND_UUID.fullmatch(self.member_id)
         return None if found is None else found[1]
 

@@ -235,9 +235,14 @@ class LocalLogs:
         _tell_recovery(opened)
         return opened
 
-    def newest_epoch(self, partition: Partition) -> int:
-        """See Files."""
-        return self._folder.newest_epoch(partition.topic.name, partition.index)
+    def leader_epoch(self, partition: Partition) -> int:
+        """See Files. One more with each start, so that clients see that the log may have been cut: nobody but
+        this broker elects leaders.
+        """
+        log = partition.log
+        if log is None:
+            return self._folder.newest_epoch(partition.topic.name, partition.index) + 1
+        return log.leader_epoch + 1 if log.log_end_offset else 0
 
     def damaged_partition(self, partition: Partition) -> None:
         """See Files."""

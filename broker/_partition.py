@@ -134,14 +134,14 @@ class UnverifiedWrites:
 
 
 class Files(Protocol):
-    """The source of partitions' files."""
+    """The source of partitions' files, and of the epoch in which they are led."""
 
     def open(self, partition: Partition, /) -> PartitionLog:
         """Open them, or make them. Raises CorruptLogError, DataFolderError, KafkaError."""
         ...
 
-    def newest_epoch(self, partition: Partition, /) -> int:
-        """The newest leader epoch in them, -1 if there is none. Raises DataFolderError, KafkaError."""
+    def leader_epoch(self, partition: Partition, /) -> int:
+        """The epoch in which this broker leads a partition. Raises DataFolderError, KafkaError."""
         ...
 
     def damaged_partition(self, partition: Partition, /) -> None:
@@ -202,10 +202,10 @@ class Partition:
 
     @property
     def leader_epoch(self) -> int:
-        """One more with each start, so that clients see that the log may have been cut. Raises KafkaError."""
+        """The epoch in which this broker leads it. Raises KafkaError."""
         if self._leader_epoch is None:
             try:
-                self._leader_epoch = self._files.newest_epoch(self) + 1
+                self._leader_epoch = self._files.leader_epoch(self)
             except (DataFolderError, KafkaError) as error:
                 self._damaged(error)
         return self._leader_epoch or 0
@@ -250,7 +250,7 @@ class Partition:
             else:
                 self._unopened = False
                 if self._leader_epoch is None:
-                    self._leader_epoch = self.log.leader_epoch + 1 if self.log.log_end_offset else 0
+                    self._leader_epoch = self._files.leader_epoch(self)
         return self.log
 
     def _opened(self) -> PartitionLog:
@@ -317,6 +317,15 @@ class Partition:
         self._advance(self.log)
         self._plan_flush(self.log)
         return info
+
+    def append_built(self, batch: bytearray, *, now_ms: int) -> int:
+        """See PartitionLog.append_built; as ``append`` otherwise."""
+        if self.log is None or self._damage is not None:
+            return self.append(batch, now_ms=now_ms, from_client=False).base_offset
+        base_offset = self.log.append_built(batch, now_ms=now_ms, leader_epoch=self._leader_epoch or 0)
+        self._advance(self.log)
+        self._plan_flush(self.log)
+        return base_offset
 
     def _created(self, records: bytes | bytearray, *, from_client: bool) -> PartitionLog:
         try:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from ..protocol import MessageCodec
+from ._repeats import KnownCommit
 from ._stopwatch import clock
 from .apis._api import ServedApi, replaced
 from .metrics import ApiMeter
@@ -57,6 +58,23 @@ class PendingResponse:
         if not meter.flat or body.error_code:
             meter.see(body)
         self.response = codec.response_frame(self._correlation_id, body)
+        self._connection.answered()
+
+
+@dataclass(slots=True, eq=False)
+class KnownResponse(PendingResponse):
+    """A response to a commit that is known: if it is the usual one it has been written before."""
+
+    _known: KnownCommit
+
+    def set(self, body: Any) -> None:
+        known = self._known
+        if body is not known.answer:
+            PendingResponse.set(self, body)
+            return
+        assert self.response is None, "a request is answered once"
+        self._route.meter.items += known.partitions
+        self.response = known.response_frame(self._correlation_id)
         self._connection.answered()
 
 

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ..coordinator.engine.runner import Writes
 from ..protocol import (
     ApiKey,
     ErrorCode,
@@ -24,7 +25,7 @@ from ..protocol import (
     encode_response_parts,
 )
 from ._node import Node
-from ._pending_response import Caller, MeteredResponse, PendingResponse, Route, TimedResponse
+from ._pending_response import Caller, KnownResponse, MeteredResponse, PendingResponse, Route, TimedResponse
 from ._stopwatch import Stopwatch, clock
 from .apis._api import Request, ServedApi, replaced
 from .apis._gate import Gate
@@ -52,11 +53,17 @@ class Router:
         self._apis: Mapping[int, ServedApi] = {}
         self._gate = None if node.authorizer is None else Gate(node.authorizer)
         self._without_task: dict[bytes, Route] = {}
+        node.features.on_change.append(self._without_task.clear)
 
     @property
     def metered(self) -> bool:
         """Return whether the time that is spent on requests is to be measured: there are quotas."""
         return self._node.quotas.active
+
+    @property
+    def writes(self) -> Writes:
+        """What is told when a read of a socket begins and ends."""
+        return self._node.coordinator.writes
 
     def api_of(self, frame: bytes) -> ServedApi | None:
         """The API that a request frame is for; None for one that is not served."""
@@ -86,6 +93,7 @@ class Router:
             return False
         timed = not meter.count & SAMPLED
         begun_s = clock() if timed else 0.0
+        known_commit = None
         node, header = self._node, peer.header
         try:
             if header is None or header[0] is not codec.flexible or not frame.startswith(header[1], 8):
@@ -99,6 +107,21 @@ class Router:
                     body = codec.request(frame, at)
                     if len(frame) <= _SMALL_FRAME:
                         peer.heartbeat = codec, frame[at:], body
+            elif codec.key is _COMMIT:
+                data = frame[at:]
+                known_commit = peer.commits.known
+                if known_commit is not None and (
+                    known_commit.codec is not codec
+                    or known_commit.topics is not node.topics.image
+                    or (body := known_commit.again(data)) is None
+                ):
+                    known_commit = None
+                if known_commit is None:
+                    body = codec.request(frame, at)
+                    body = (
+                        peer.commits.learn(codec, data, body, node.topics.image, node.coordinator.resolve)
+                        or body
+                    )
             else:
                 body = codec.request(frame, at)
         except ProtocolError:
@@ -122,6 +145,8 @@ class Router:
             call = MeteredResponse(connection, route, correlation_id, node.throttle, gauge)
         elif timed:
             call = TimedResponse(connection, route, correlation_id, begun_s, peer.queue_s)
+        elif known_commit is not None:
+            call = KnownResponse(connection, route, correlation_id, known_commit)
         else:
             call = PendingResponse(connection, route, correlation_id)
         calls.append(call)
@@ -140,7 +165,7 @@ class Router:
         """The route of requests that begin with an API number and version."""
         api = self.api_of(start)
         version = int.from_bytes(start[2:], "big")
-        if api is None or not api.without_task or not api.serves(version):
+        if api is None or not api.without_task or not api.serves(version) or not self._is_on(api):
             return None
         route = Route(codec_of(api.key, version), self._node.metrics.requests.of(api.key), api)
         self._without_task[start] = route
@@ -222,8 +247,14 @@ class Router:
             peer.gauge_context, peer.gauge_epoch = context, quotas.epoch
         return peer.gauge
 
+    def _is_on(self, api: ServedApi) -> bool:
+        """Return whether the feature that an API belongs to is at a level that has it."""
+        return api.feature is None or self._node.features.levels[api.feature] > 0
+
     async def _handled(self, request: Request) -> Any:
         try:
+            if not self._is_on(request.api):
+                return request.error_answer(ErrorCode.UNSUPPORTED_VERSION)
             gate = self._gate
             if gate is None:
                 return await request.api.handler(self._node, request)

@@ -10,8 +10,16 @@ import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Self, TypeVar
+from uuid import UUID
 
-from ..protocol import MAX_FRAME_BYTES, ApiKey, ErrorCode, KafkaError, TopicPartition
+from ..protocol import (
+    MAX_FRAME_BYTES,
+    ApiKey,
+    ErrorCode,
+    KafkaError,
+    TopicPartition,
+    UnsupportedVersionError,
+)
 from ..protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from . import fetch, offsets, requests
 from .connection import Connection
@@ -60,13 +68,15 @@ class Cluster:
         self.default_api_timeout_ms = default_api_timeout_ms
         self._bootstrap = parse_bootstrap(bootstrap)
         self._state = ClusterMetadata()
-        self._coordinators: dict[str, Node] = {}
+        self._coordinators: dict[tuple[str, int], Node] = {}
+        #: Versions of the features in force (KIP-584), as the last broker that was connected to says.
+        self.features: dict[str, int] = {}
         around = SURROUNDINGS.get()
         self._rng = around.make_random()
         self._backoff = Backoff(retry_backoff_ms, retry_backoff_max_ms, rng=self._rng)
 
         async def open_connection(address: Address) -> Connection:
-            return await around.open_connection(
+            connection = await around.open_connection(
                 address,
                 client_id=client_id,
                 timeout_ms=connect_timeout_ms,
@@ -74,6 +84,8 @@ class Cluster:
                 sasl=sasl,
                 max_frame_bytes=max_frame_bytes,
             )
+            self.features = connection.features
+            return connection
 
         self._pool = ConnectionPool(
             open_connection, Backoff(reconnect_backoff_ms, reconnect_backoff_max_ms, rng=self._rng)
@@ -96,10 +108,7 @@ class Cluster:
         await self.close()
 
     async def connect(self, timeout_ms: float | None = None) -> None:
-        """Reach any bootstrap broker and learn the cluster's nodes.
-
-        Raises BrokerConnectionError after the timeout.
-        """
+        """Reach a bootstrap broker and learn the nodes. Raises BrokerConnectionError after the timeout."""
         await self.retrying(lambda: self._refresh([]), timeout_ms=timeout_ms)
 
     async def close(self) -> None:
@@ -135,16 +144,48 @@ class Cluster:
         names = None if topics is None else sorted(set(topics))
         return await self.retrying(lambda: self._refresh(names, create=create))
 
+    async def metadata_by_id(self, ids: Iterable[UUID]) -> ClusterMetadata:
+        """As ``metadata``, of the topics with these ids; those that have none are left out."""
+        rows = [MetadataRequestTopic(topic_id, None) for topic_id in ids]
+        return await self.retrying(lambda: self._ask_metadata(rows, frozenset(), create=False))
+
     async def _refresh(self, topics: Sequence[str] | None, *, create: bool = False) -> ClusterMetadata:
         rows = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
+        return await self._ask_metadata(rows, None if topics is None else frozenset(topics), create=create)
+
+    async def _ask_metadata(
+        self, rows: list[MetadataRequestTopic] | None, names: frozenset[str] | None, *, create: bool
+    ) -> ClusterMetadata:
         body = MetadataRequest(topics=rows, allow_auto_topic_creation=create)
         response = await self.request(None, ApiKey.METADATA, body)
         if response.error_code:
             raise KafkaError(response.error_code, "the broker refused Metadata")
         if not response.brokers:
             raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "the cluster has no live broker yet")
-        self._state = self._state.updated(response, None if topics is None else frozenset(topics))
+        self._state = self._state.updated(response, names)
         return self._state
+
+    async def consumer_group_version(self) -> int:
+        """The version of ConsumerGroupHeartbeat that the brokers offer; -1 if they have no such groups."""
+
+        async def attempt() -> int:
+            failure: BrokerConnectionError | None = None
+            for address in self._candidates():
+                try:
+                    connection = await self._connection(address, Channel.CONTROL)
+                except BrokerConnectionError as error:
+                    failure = error
+                    continue
+                if connection.features.get("group.version", 0) < 1:
+                    return -1
+                return connection.version_for(ApiKey.CONSUMER_GROUP_HEARTBEAT)
+            assert failure is not None, "there is a bootstrap address"
+            raise failure
+
+        try:
+            return await self.retrying(attempt)
+        except UnsupportedVersionError:
+            return -1
 
     # requests
 
@@ -175,21 +216,32 @@ class Cluster:
         tried = "; ".join(map(str, failures))
         raise BrokerConnectionError(failures[0].address, f"no broker could be reached ({tried})")
 
+    async def tell(
+        self, node_id: int, body: Any, *, channel: Channel, max_version: int | None = None
+    ) -> None:
+        """Send a request that has no answer."""
+        connection = await self._connection(self._address(node_id), channel)
+        connection.tell(body, max_version=max_version)
+
     async def request_coordinator(
         self,
-        group: str,
+        key: str,
         body: Any,
         *,
+        key_type: int = requests.GROUP,
         channel: Channel = Channel.CONTROL,
         timeout_ms: float | None = None,
         max_version: int | None = None,
     ) -> Any:
-        """Send one request to the group's coordinator, which is looked up first if it is unknown."""
-        node = await self.coordinator(group)
+        """Send one request to the coordinator of a group, or of a transactional id, by ``key_type``.
+
+        It is looked up first if it is unknown.
+        """
+        node = await self.coordinator(key, key_type)
         try:
             return await self._ask(node.address, body, channel, timeout_ms, max_version)
         except BrokerConnectionError:
-            self.forget_coordinator(group)
+            self.forget_coordinator(key, key_type)
             raise
 
     async def _ask(
@@ -266,19 +318,21 @@ class Cluster:
 
     # coordinators
 
-    async def coordinator(self, group: str) -> Node:
-        """The group's coordinator, cached or looked up with retries. Raises what ``retrying`` raises."""
-        node = self._coordinators.get(group)
+    async def coordinator(self, key: str, key_type: int = requests.GROUP) -> Node:
+        """The coordinator, cached or looked up with retries. Raises what ``retrying`` raises."""
+        node = self._coordinators.get((key, key_type))
         if node is None:
-            node = await self.retrying(lambda: requests.find_coordinator(self, group))
-            self._coordinators[group] = node
+            node = await self.retrying(lambda: requests.find_coordinator(self, key, key_type))
+            self._coordinators[key, key_type] = node
         return node
 
-    def forget_coordinator(self, group: str) -> None:
+    def forget_coordinator(self, key: str, key_type: int = requests.GROUP) -> None:
         """Look the coordinator up again before the next request: it has moved, or its connection broke."""
-        self._coordinators.pop(group, None)
+        self._coordinators.pop((key, key_type), None)
 
-    async def at_coordinator(self, group: str, call: Callable[[], Awaitable[T]]) -> T:
+    async def at_coordinator(
+        self, key: str, call: Callable[[], Awaitable[T]], key_type: int = requests.GROUP
+    ) -> T:
         """As ``retrying``, but forgets the coordinator after errors that say it has moved or is not ready."""
 
         async def attempt() -> T:
@@ -286,7 +340,7 @@ class Cluster:
                 return await call()
             except KafkaError as error:
                 if error.code in _COORDINATOR_CODES:
-                    self.forget_coordinator(group)
+                    self.forget_coordinator(key, key_type)
                 raise
 
         return await self.retrying(attempt)

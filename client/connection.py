@@ -49,6 +49,8 @@ class Connection(asyncio.BufferedProtocol):
     def __init__(self, address: Address, client_id: str, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
         self.address = address
         self.versions: dict[int, tuple[int, int]] = {}
+        #: Versions of the features in force (KIP-584).
+        self.features: dict[str, int] = {}
         self._client_id = client_id
         self._frames = FrameReceiver(max_frame_bytes)
         self._waiting: dict[int, asyncio.Future[bytes | memoryview]] = {}
@@ -127,14 +129,13 @@ class Connection(asyncio.BufferedProtocol):
         return await self._send(body, self.version_for(key, max_version), timeout_ms)
 
     async def _send(self, body: Any, version: int, timeout_ms: float) -> Any:
-        if self._transport is None or self._closed_because is not None:
-            raise BrokerConnectionError(str(self.address), f"connection closed: {self._closed_because}")
+        transport = self._open_transport()
         correlation_id = self._next_id
         self._next_id = (self._next_id + 1) & 0x7FFFFFFF
         frame = encode_request(version, correlation_id, self._client_id, body)
         answer: asyncio.Future[bytes | memoryview] = asyncio.get_running_loop().create_future()
         self._waiting[correlation_id] = answer
-        self._transport.write(frame)
+        transport.write(frame)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 data = await answer
@@ -147,6 +148,16 @@ class Connection(asyncio.BufferedProtocol):
         if body.API_KEY == ApiKey.FETCH:
             data = memoryview(data)
         return decode_response(body.API_KEY, version, data)[1]
+
+    def tell(self, body: Any, *, max_version: int | None = None) -> None:
+        """Send a request that has no answer: Produce with acks 0."""
+        version = self.version_for(body.API_KEY, max_version)
+        self._open_transport().write(encode_request(version, -1, self._client_id, body))
+
+    def _open_transport(self) -> asyncio.Transport:
+        if self._transport is None or self._closed_because is not None:
+            raise BrokerConnectionError(str(self.address), f"connection closed: {self._closed_because}")
+        return self._transport
 
     async def _connect(self, ssl_context: ssl.SSLContext | None) -> None:
         loop = asyncio.get_running_loop()
@@ -172,6 +183,7 @@ class Connection(asyncio.BufferedProtocol):
         if response.error_code:
             raise KafkaError(response.error_code, f"{self.address} refused ApiVersions")
         self.versions = {row.api_key: (row.min_version, row.max_version) for row in response.api_keys}
+        self.features = {row.name: row.max_version_level for row in response.finalized_features or ()}
         for feature in response.supported_features or ():
             if feature.name == GROUP_HISTORY_FEATURE[0]:
                 # versions of features begin at 1, those of APIs at 0

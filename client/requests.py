@@ -47,9 +47,10 @@ class Requests(Protocol):
 
     async def request_coordinator(
         self,
-        group: str,
+        key: str,
         body: Any,
         *,
+        key_type: int = GROUP,
         channel: Channel = Channel.CONTROL,
         timeout_ms: float | None = None,
         max_version: int | None = None,
@@ -57,7 +58,9 @@ class Requests(Protocol):
 
     async def retrying(self, call: Callable[[], Awaitable[T]], *, timeout_ms: float | None = None) -> T: ...
 
-    async def at_coordinator(self, group: str, call: Callable[[], Awaitable[T]]) -> T: ...
+    async def at_coordinator(
+        self, key: str, call: Callable[[], Awaitable[T]], key_type: int = GROUP
+    ) -> T: ...
 
 
 def partition_name(partition: TopicPartition) -> str:

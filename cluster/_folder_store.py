@@ -30,6 +30,7 @@ _WITHOUT: Final = {
     "scram-users": "nobody can log in by SCRAM until users are made anew",
     "client-quotas": "clients have no quotas",
     "groups": "every consumer group has the settings of the broker",
+    "features": "every feature is at its highest level",
 }
 
 
@@ -56,9 +57,7 @@ def _document(folder: Path, kind: str, path: str) -> _Part:
 
 
 def _read_topics(content: dict[str, Any]) -> dict[str, Value]:
-    """The entries of ``kohort.json``; in the file of a former version deleted topics are a list without
-    names.
-    """
+    """The entries of ``kohort.json``; in a file of a former version deleted topics are a list of ids."""
     deleted = content["deleted"]
     names = deleted if isinstance(deleted, dict) else dict.fromkeys(deleted)
     found: dict[str, Value] = {PRODUCER_IDS: int(content["next_producer_id"])}
@@ -180,11 +179,13 @@ class FolderStore:
 
 
 class Document:
-    """One entry that its owner reads and replaces as a whole."""
+    """One entry that its owner reads and replaces as a whole: what was read, and not what came since."""
 
     def __init__(self, store: FolderStore, kind: str) -> None:
         self._store = store
         self._path = DOCUMENTS[kind]
+        #: The version that the owner has read or written; None for no entry.
+        self._version: int | None = None
 
     def __repr__(self) -> str:
         return f"Document({self._path})"
@@ -196,6 +197,7 @@ class Document:
         TypeError or AttributeError for.
         """
         entry = self._store.get(self._path)
+        self._version = None if entry is None else entry.version
         if entry is None:
             return None
         try:
@@ -204,17 +206,21 @@ class Document:
             raise self._store.unreadable(self._path, error) from error
 
     async def save(self, content: Mapping[str, Any]) -> None:
-        """Replace the document. Raises OSError, and ConflictError where somebody else has changed it; the old
-        content then still stands.
+        """Replace the document. Raises OSError, and ConflictError where somebody else has changed it since it
+        was read; the old content then still stands.
         """
         await self._store.commit(self._change(content))
+        self._saved()
 
     def save_now(self, content: Mapping[str, Any]) -> None:
         """As ``save``, at the start and in commands, where no event loop runs."""
         self._store.commit_now(self._change(content))
+        self._saved()
 
     def _change(self, content: Mapping[str, Any]) -> Change:
-        there = self._store.get(self._path)
-        if there is None:
+        if self._version is None:
             return Create(self._path, dict(content))
-        return Put(self._path, dict(content), there.version)
+        return Put(self._path, dict(content), self._version)
+
+    def _saved(self) -> None:
+        self._version = 0 if self._version is None else self._version + 1

@@ -142,10 +142,7 @@ class GroupConsumer:
             self._stop_loop()
 
     def _stop_loop(self) -> None:
-        """Stop the loop when it has nothing left to do.
-
-        Several threads, or a signal handler, may call this at once.
-        """
+        """Stop the loop when nothing is left to do. Threads and signal handlers may call this at once."""
         assert self._thread is not None, "started before it is stopped"
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._end_soon)
@@ -272,6 +269,8 @@ class GroupConsumer:
     @property
     def state(self) -> ConsumerStatus:
         return self._consumer.state
+
+    group_metadata = _on_the_loop(AsyncGroupConsumer.group_metadata)
 
     def assignment(self) -> frozenset[TopicPartition]:
         return self._consumer.assignment()

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from ..client.errors import ConfigError, ConsumerClosedError
 from ..client.offsets import EARLIEST, LATEST, CommittedOffset
 from ..client.pool import SURROUNDINGS
+from ..client.transactions import GroupMetadata
 from ..client.waiting import Signal, now_ms
 from ..protocol import TopicPartition
 from ..statemachine import MemberState
@@ -163,6 +164,7 @@ class AsyncGroupConsumer:
         loading = asyncio.create_task(off_the_loop(prepare))
         try:
             await parts.cluster.connect()
+            await parts.choose_protocol()
             await loading
             if self._closed:
                 raise ConsumerClosedError("this consumer was closed before it had started")
@@ -333,10 +335,7 @@ class AsyncGroupConsumer:
             parts.watch.polled(now_ms())
 
     async def _give_way(self) -> bool:
-        """Let heartbeats and commits run if that is due, and return whether it was.
-
-        A reader may never wait.
-        """
+        """Let heartbeats and commits run if due, and return whether they did. A reader may never wait."""
         due = self._time() >= self._turn_ends
         if due:
             await asyncio.sleep(0)
@@ -521,6 +520,13 @@ class AsyncGroupConsumer:
             built.membership.member_id,
             len(built.membership.owned),
             built.tracker.undone() - built.delivery.not_taken,
+        )
+
+    def group_metadata(self) -> GroupMetadata:
+        """Identity of this member now, for ``Producer.send_offsets``."""
+        config, membership = self.config, self._built.membership
+        return GroupMetadata(
+            config.group, membership.generation, membership.member_id, config.group_instance_id
         )
 
     def assignment(self) -> frozenset[TopicPartition]:

@@ -17,6 +17,7 @@ from .engine.runner import CoordinatorLog
 from .engine.shard import Shard
 from .events import (
     AppendRefused,
+    AssignorFailed,
     CauseKind,
     CommitRefused,
     GenerationAbandoned,
@@ -33,6 +34,7 @@ from .events import (
     RebalanceCompleted,
     RebalanceStarted,
     Refusal,
+    RevocationAsked,
 )
 from .group_coordinator import GroupCoordinator, LoadError
 from .groups import GroupType, TopicDirectory
@@ -44,6 +46,7 @@ from .shards import group_shard
 __all__ = [
     "Append",
     "AppendRefused",
+    "AssignorFailed",
     "CauseKind",
     "CommitRefused",
     "CoordinatorEvent",
@@ -76,6 +79,7 @@ __all__ = [
     "Repeats",
     "Reply",
     "Request",
+    "RevocationAsked",
     "Shard",
     "ShardLoaded",
     "ShardLoading",

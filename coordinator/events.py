@@ -7,18 +7,22 @@ or a commit that is accepted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
-from ..protocol import ErrorCode, MalformedMessageError, TopicPartition, decode_assignment
+from ..protocol import ErrorCode, MalformedMessageError, decode_assignment
 from .engine.events import CoordinatorEvent
 
 E = TypeVar("E", bound="GroupEvent")
 
 #: How a history divides its room, and what makes way for what.
 Share: TypeAlias = Literal["rebalances", "members", "refusals"]
+
+#: What an owner has: an assignment as members read it, or numbers by topic.
+Owned: TypeAlias = bytes | Mapping[str, Collection[int]]
 
 #: Longest text of a client's making inside a cause, in characters.
 MAX_QUOTED: Final = 200
@@ -124,7 +128,8 @@ class RebalanceCompleted(CausedEvent):
     ``duration_ms`` runs from the first cause to here: ``join_ms`` until all had joined and ``sync_ms`` until
     the assignment was handed out. ``cause`` names every reason, the member is that of the first. ``before``
     and ``after`` are assignments by owner (instance id, or member id); a history lets go of them in time, and
-    then no moves are known.
+    then no moves are known. In a consumer group ``slowest`` is the owner that took longest to give up what
+    moved, and ``slowest_ms`` how long.
     """
 
     name = "RebalanceNote"
@@ -137,8 +142,10 @@ class RebalanceCompleted(CausedEvent):
     duration_ms: int
     join_ms: int
     sync_ms: int
-    before: dict[str, bytes] | None = field(default=None, repr=False)
-    after: dict[str, bytes] | None = field(default=None, repr=False)
+    slowest: str = ""
+    slowest_ms: int = 0
+    before: Mapping[str, Owned] | None = field(default=None, repr=False)
+    after: Mapping[str, Owned] | None = field(default=None, repr=False)
     _counted: tuple[int, int] | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -209,6 +216,19 @@ class MemberReplaced(GroupEvent):
     old_member: str
 
 
+@dataclass(slots=True, kw_only=True)
+class RevocationAsked(GroupEvent):
+    """A member of a consumer group is to give up ``partitions`` partitions; until it has, who is to have them
+    waits.
+    """
+
+    name = "RevocationAsked"
+    level = "debug"
+    share = "members"
+
+    partitions: int
+
+
 class MemberIdUnused(GroupEvent):
     """A member id that was handed out is forgotten: nobody joined with it. Until then a rebalance waits."""
 
@@ -269,6 +289,15 @@ class CommitRefused(Refusal):
     claimed_generation: int
 
 
+@dataclass(slots=True, kw_only=True)
+class AssignorFailed(Refusal):
+    """The assignor of a consumer group gave no answer that can be used: members keep what they have."""
+
+    name = "AssignorFailed"
+
+    assignor: str
+
+
 class AppendRefused(Refusal):
     """The log did not take records of a group; ``error_code`` is what it said."""
 
@@ -323,19 +352,24 @@ def quoted(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
-def count_moves(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> tuple[int, int]:
+def owned_bytes(owned: Owned) -> int:
+    """Bytes that an owner's partitions take in memory, about."""
+    return len(owned) if isinstance(owned, bytes) else 8 * sum(map(len, owned.values()))
+
+
+def count_moves(before: Mapping[str, Owned], after: Mapping[str, Owned]) -> tuple[int, int]:
     """Number of partitions that were given to an owner that did not have them, and that have an owner."""
     total = moved = 0
     for owner, data in after.items():
-        owned = _partitions(data)
-        total += len(owned)
-        old = before.get(owner)
-        if old != data:
-            moved += len(owned - _partitions(old))
+        owned = _numbers(data)
+        total += sum(map(len, owned.values()))
+        if data != before.get(owner):
+            had = _numbers(before.get(owner))
+            moved += sum(len(numbers.difference(had.get(topic, ()))) for topic, numbers in owned.items())
     return moved, total
 
 
-def moves_between(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> list[Move]:
+def moves_between(before: Mapping[str, Owned], after: Mapping[str, Owned]) -> list[Move]:
     """Every partition whose owner is another now, by topic and partition."""
     changed = [owner for owner in {**before, **after} if before.get(owner) != after.get(owner)]
     old = {partition: owner for owner in changed for partition in _partitions(before.get(owner))}
@@ -347,10 +381,15 @@ def moves_between(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> li
     ]
 
 
-def _partitions(assignment: bytes | None) -> frozenset[TopicPartition]:
-    if assignment is None:
-        return frozenset()
-    try:
-        return frozenset(decode_assignment(assignment).partitions)
-    except MalformedMessageError:
-        return frozenset()
+def _partitions(owned: Owned | None) -> Iterator[tuple[str, int]]:
+    return ((topic, number) for topic, numbers in _numbers(owned).items() for number in numbers)
+
+
+def _numbers(owned: Owned | None) -> dict[str, set[int]]:
+    if not isinstance(owned, bytes):
+        return {topic: set(numbers) for topic, numbers in (owned or {}).items()}
+    found: dict[str, set[int]] = {}
+    with suppress(MalformedMessageError):
+        for topic, number in decode_assignment(owned).partitions:
+            found.setdefault(topic, set()).add(number)
+    return found

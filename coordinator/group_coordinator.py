@@ -10,7 +10,7 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from ..protocol import ApiKey, ErrorCode, KafkaError, KohortError, RequestContext
 from ..protocol.messages.consumer_group_describe import ConsumerGroupDescribeResponse
@@ -22,22 +22,30 @@ from ..statemachine import GroupState
 from .admin import list_request, split_delete
 from .classic.describe import split_describe
 from .consumer.describe import split_describe as split_consumer_describe
+from .consumer.target import ComputeTarget, server_assignors
 from .durable import OpenTransaction
-from .engine.effects import Marker, Request
+from .engine.effects import Command, Marker, Request
 from .engine.events import MAX_WAITING, CoordinatorEvent, EventStream, Listeners
 from .engine.readiness import Unready, unready_error
-from .engine.runner import Call, CoordinatorLog, Handle
+from .engine.runner import Call, CoordinatorLog, Handle, ShardRunner, Writes
 from .engine.runtime import ShardRuntime, steady_clock_ms
 from .groups import Groups, GroupShard, TopicDirectory
 from .history import History, HistoryEntry
-from .offsets.commit import refusal, resolve_commit, resolve_transactional
+from .offsets.commit import CommitRequest, refusal, resolve_commit, resolve_transactional
 from .offsets.delete import resolve_delete
 from .offsets.expiry import remove_topics
 from .offsets.fetch import join_fetches, split_fetch
 from .settings import GroupSettings
 from .shards import OFFSETS_TOPIC, new_groups
 
+if TYPE_CHECKING:
+    from .assignor_processes import AssignorProcesses
+
 T = TypeVar("T")
+
+# as numbers: an enum's members cost more to reach than to compare
+_COMMIT: Final = int(ApiKey.OFFSET_COMMIT)
+_DELETE_OFFSETS: Final = int(ApiKey.OFFSET_DELETE)
 
 
 class FanOut(NamedTuple):
@@ -116,6 +124,7 @@ class GroupCoordinator:
         self._clock_ms = clock_ms or steady_clock_ms()
         self._history = History(settings.kohort_group_history_size)
         self._listeners = Listeners(on_event)
+        self._assignors: AssignorProcesses | None = None
         self._shards = ShardRuntime(
             topic=OFFSETS_TOPIC,
             new_state=lambda: new_groups(settings, make_id, self._topics, group_configs),
@@ -124,7 +133,10 @@ class GroupCoordinator:
             on_event=self._tell,
             fsync=fsync,
             linger_ms=settings.group_coordinator_append_linger_ms,
+            on_command=self._carry_out,
         )
+        # one that cannot be used is told of before there is anything to stop
+        server_assignors(settings.group_consumer_assignors)
 
     def __repr__(self) -> str:
         return f"<GroupCoordinator: {self._shards!r}>"
@@ -149,6 +161,8 @@ class GroupCoordinator:
 
     async def stop(self) -> None:
         """Write what is still to be written, then send everyone who waits to look for another coordinator."""
+        if self._assignors is not None:
+            await self._assignors.stop()
         self._shards.stop()
         self._listeners.close()
 
@@ -183,15 +197,22 @@ class GroupCoordinator:
         return await call.answer()
 
     def submit(self, api_key: int, version: int, body: Any, context: RequestContext, handle: Handle) -> None:
-        """As ``handle``, for a request about one group: the answer goes to ``handle.set``, before this
-        returns or later.
-        """
-        if api_key == ApiKey.OFFSET_COMMIT:
-            most = self._settings.kohort_commit_max_partitions
-            body = resolve_commit(version, body, self._topics, most)
-        elif api_key == ApiKey.OFFSET_DELETE:
+        """As ``handle``, about one group: the answer goes to ``handle.set``, before this returns or later."""
+        if api_key == _COMMIT:
+            if type(body) is not CommitRequest:
+                body = self.resolve(version, body)
+        elif api_key == _DELETE_OFFSETS:
             body = resolve_delete(body, self._topics)
         self._shards.submit(Request(api_key, version, body, context, handle))
+
+    def resolve(self, version: int, body: Any) -> CommitRequest:
+        """An OffsetCommit body with its topics and partitions looked up; ``submit`` takes it as well."""
+        return resolve_commit(version, body, self._topics, self._settings.kohort_commit_max_partitions)
+
+    @property
+    def writes(self) -> Writes:
+        """To be told when reads of sockets begin and end."""
+        return self._shards.writes
 
     def partition_of(self, group_id: str) -> int:
         """The partition of the offsets topic that a group's records are in."""
@@ -291,14 +312,21 @@ class GroupCoordinator:
             runner.when_loaded(lambda shard, _now_ms: remove_topics(shard, gone))
 
     def steer(self, group_id: str, step: Callable[[GroupShard, int], T]) -> T:
-        """Run a step (see ``classic.steering``) on the group's shard and carry out what follows, as for a
-        request.
-        """
+        """Run a step (see ``classic.steering``) on the group's shard, with all that follows from it."""
         return self._shards.steer(group_id, step)
 
     def time_moved(self) -> None:
         """The clock has jumped ahead: what became due is done now."""
         self._shards.time_moved()
+
+    def _carry_out(self, runner: ShardRunner[Groups], command: Command) -> None:
+        assert isinstance(command, ComputeTarget), "its shards give no others"
+        if self._assignors is None:
+            # most brokers never need one
+            from .assignor_processes import AssignorProcesses
+
+            self._assignors = AssignorProcesses(self._settings.kohort_consumer_assignor_timeout_ms)
+        self._assignors.carry_out(runner, command)
 
     def _tell(self, groups: Groups, event: CoordinatorEvent) -> None:
         event.timestamp_ms = self._clock_ms()

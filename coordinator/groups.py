@@ -148,6 +148,8 @@ class Groups:
     new_id: Callable[[], str]
     wake: Callable[[Groups, str], Group]
     topics: TopicDirectory = NO_TOPICS
+    #: What each assignor of consumer groups is loaded by, by its name; the first is the default.
+    assignors: Mapping[str, str] = field(default_factory=dict)
     #: What is set for a group of its own, by Kafka's names.
     configs: Callable[[str], Mapping[str, int]] = lambda _group_id: {}
     durable: Durable = field(default_factory=Durable)

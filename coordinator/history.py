@@ -21,6 +21,7 @@ from .events import (
     RebalanceStarted,
     Refusal,
     Share,
+    owned_bytes,
     shorten,
     size_of,
     text_bytes,
@@ -218,5 +219,5 @@ def _weight(event: GroupEvent) -> _Weight:
     if isinstance(event, RebalanceCompleted):
         for assignments in (event.before or {}, event.after or {}):
             owners += len(assignments)
-            size += sum(map(len, assignments.values())) + sum(map(size_of, assignments))
+            size += sum(map(owned_bytes, assignments.values())) + sum(map(size_of, assignments))
     return _Weight(owners, size)

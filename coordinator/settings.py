@@ -16,13 +16,9 @@ from ..settings import BROKER, MAX_INT, Row, Scope
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
 
 
-#: Assignors that a coordinator has.
-CONSUMER_ASSIGNORS: Final = ("uniform", "range")
-
-
-def _are_assignors(text: str) -> bool:
+def _are_names(text: str) -> bool:
     names = [name.strip() for name in text.split(",")]
-    return set(names) <= set(CONSUMER_ASSIGNORS) and len(set(names)) == len(names)
+    return all(names) and len(set(names)) == len(names)
 
 
 @dataclass(slots=True)
@@ -129,11 +125,15 @@ class GroupSettings:
         str,
         Row(
             "assignors of consumer groups, the first is the default",
-            check=_are_assignors,
-            allowed="uniform and range, with commas",
+            check=_are_names,
+            allowed="uniform, range and names of installed assignors, with commas",
             commas=True,
         ),
     ] = "uniform,range"
+    kohort_consumer_assignor_timeout_ms: Annotated[
+        int,
+        Row("how long an assignor may take (not a setting of Kafka)", 1, MAX_INT),
+    ] = 30_000
     group_consumer_migration_policy: Annotated[
         Literal["bidirectional", "upgrade", "downgrade", "disabled"],
         Row("whether groups with members turn from one protocol to the other"),
@@ -141,11 +141,6 @@ class GroupSettings:
     group_consumer_regex_refresh_interval_ms: Annotated[
         int, Row("time after which the topics of regular expressions are looked up again", 10_000, MAX_INT)
     ] = 600_000
-
-    @property
-    def consumer_assignors(self) -> tuple[str, ...]:
-        """Names of the assignors of consumer groups, the default first."""
-        return tuple(name.strip() for name in self.group_consumer_assignors.split(","))
 
     @property
     def offsets_retention_ms(self) -> int:

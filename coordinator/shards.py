@@ -14,6 +14,7 @@ from .classic.group import wake as wake_classic
 from .consumer import CLASSIC_APIS, CONSUMER
 from .consumer.group import ConsumerGroup
 from .consumer.group import wake as wake_consumer
+from .consumer.target import server_assignors
 from .engine.effects import Request
 from .engine.shard import Api, CoordinatorTopic, Handler, Kind, Shard, Waits
 from .events import append_refused
@@ -74,8 +75,12 @@ def new_groups(
     topics: TopicDirectory = NO_TOPICS,
     configs: Callable[[str], Mapping[str, int]] = lambda _group_id: {},
 ) -> Groups:
-    """State of a shard before its log is read. ``new_id`` gives a fresh unique text for each member id."""
-    return Groups(settings, new_id, _wake, topics, configs)
+    """State of a shard before its log is read. ``new_id`` gives a fresh unique text for each member id.
+    Raises AssignorError for one of the settings' assignors that cannot be used.
+    """
+    return Groups(
+        settings, new_id, _wake, topics, server_assignors(settings.group_consumer_assignors), configs
+    )
 
 
 def _wake(groups: Groups, group_id: str) -> Group:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from ..protocol import BatchHeader, ErrorCode, KafkaError
+from ..protocol import BatchHeader, ErrorCode, KafkaError, parse_batch_header, stamp_batch
 from ._checkpoints import claim_folder
 from ._config import LogConfig
 from ._errors import (
@@ -38,6 +38,9 @@ from .cleaner._swap import Source
 
 #: Ask delete_records for everything below the high watermark.
 UP_TO_HIGH_WATERMARK = -1
+
+#: Of one plain batch.
+_NO_MARKER = (None,)
 
 #: Kafka's default for log.cleaner.dedupe.buffer.size.
 DEDUPE_BUFFER_BYTES = 128 << 20
@@ -214,9 +217,7 @@ class PartitionLog:
 
     @property
     def rolled_is_unflushed(self) -> bool:
-        """Return whether a segment that is complete is not on the disk: until it is, a recovery has to read
-        it.
-        """
+        """Return whether a complete segment is not on the disk, so that a recovery has to read it."""
         return self.recovery_point < self._segments.active.base_offset
 
     def reconfigure(self, config: LogConfig) -> None:
@@ -291,9 +292,7 @@ class PartitionLog:
             yield from salvage(self._segments.since(offset), offset)
 
     def find_timestamp(self, timestamp_ms: int) -> Steps[tuple[int, int, int] | None]:
-        """Steps to the offset, timestamp and leader epoch of the first record that is not older; None if all
-        are.
-        """
+        """Steps to offset, timestamp and leader epoch of the first record that is not older, or to None."""
         steps = find_timestamp(self._segments, timestamp_ms, self.log_start_offset, self.log_end_offset)
         return self._look_up(steps)
 
@@ -368,37 +367,59 @@ class PartitionLog:
         stamp_ms = now_ms if self.config.stamps else None
         newest_ms = None if checked is None else checked.max_timestamp_ms
         data, headers = stamp(records, headers, self.log_end_offset, epoch, stamp_ms, newest_ms)
+        base_offset = self.log_end_offset
         try:
-            self._epochs.assign(epoch, self.log_end_offset)
-            if roll_is_due(self._segments.active, self.config, headers, now_ms):
-                self._roll(now_ms)
-            self._write(data, headers, markers, now_ms)
-        except OSError as error:
-            self.offline = isinstance(error, UndoError)
+            self._add(data, headers, markers, now_ms)
+        except KafkaError:
             if from_client:
                 self.missed(headers[0])
-            raise storage_error(self.path, error) from error
-        base_offset, self.log_end_offset = self.log_end_offset, headers[-1].next_offset
+            raise
         if flush_when_due and self.flush_is_due:
             self.flush()
         time_ms = -1 if stamp_ms is None else stamp_ms
         return AppendInfo(base_offset, headers[-1].last_offset, time_ms, self.log_start_offset)
 
+    def append_built(self, batch: bytearray, *, now_ms: int, leader_epoch: int = 0) -> int:
+        """Add a batch that ``build_batch`` has just made, and give its base offset. It is stamped where it
+        lies, and a plain one is not checked again. Otherwise this is ``append`` of what no client sent.
+        """
+        self._require_online()
+        config, base_offset = self.config, self.log_end_offset
+        stamp_batch(batch, 0, base_offset=base_offset, leader_epoch=max(leader_epoch, self.leader_epoch))
+        header = parse_batch_header(batch)
+        most = min(config.max_message_bytes, config.segment_bytes)
+        if header.producer_id >= 0 or len(batch) > most or config.stamps:
+            info = self.append(batch, now_ms=now_ms, leader_epoch=leader_epoch, from_client=False)
+            return info.base_offset
+        self._add(batch, [header], _NO_MARKER, now_ms)
+        if self.flush_is_due:
+            self.flush()
+        return base_offset
+
     def missed(self, header: BatchHeader) -> None:
         """A client's batch was not written: those behind it wait for it, if it is its producer's first."""
         self._producers.missed(header)
 
-    def _write(
+    def _add(
         self, data: bytearray, headers: Sequence[BatchHeader], markers: Sequence[Marker | None], now_ms: int
     ) -> None:
-        aborted = None
-        for header, marker in zip(headers, markers, strict=True):
-            if marker is not None:
-                aborted = self._producers.ended_by(header, marker)
-        interval = self.config.index_interval_bytes
-        self._segments.active.append(data, headers, interval_bytes=interval, aborted=aborted)
+        """Write batches that are stamped for the log's end. Raises KafkaError KAFKA_STORAGE_ERROR."""
+        try:
+            self._epochs.assign(headers[0].leader_epoch, self.log_end_offset)
+            if roll_is_due(self._segments.active, self.config, headers, now_ms):
+                self._roll(now_ms)
+            aborted = None
+            for header, marker in zip(headers, markers, strict=True):
+                if marker is not None:
+                    aborted = self._producers.ended_by(header, marker)
+            interval = self.config.index_interval_bytes
+            self._segments.active.append(data, headers, interval_bytes=interval, aborted=aborted)
+        except OSError as error:
+            self.offline = isinstance(error, UndoError)
+            raise storage_error(self.path, error) from error
         for header, marker in zip(headers, markers, strict=True):
             self._producers.note(header, marker, now_ms)
+        self.log_end_offset = headers[-1].next_offset
 
     def _roll(self, now_ms: int) -> None:
         """Begin a new segment at the log's end. Until its file is there, the old one stays as it is."""
@@ -478,9 +499,7 @@ class PartitionLog:
     # -- compaction ------------------------------------------------------------------------------------------
 
     def cleanable(self, now_ms: int) -> Cleanable:
-        """Return what a compaction would cover now, if the log were a compacted one. Raises OSError and
-        CorruptLogError.
-        """
+        """Return what a compaction of this log would cover now. Raises OSError and CorruptLogError."""
         return self._plan(now_ms)[1]
 
     def _plan(self, now_ms: int) -> tuple[Sequence[SegmentInfo], Cleanable]:
@@ -531,9 +550,7 @@ class PartitionLog:
         return Cleaning(source, cleanable, rules, memory_bytes)
 
     def end_cleaning(self, cleaning: Cleaning) -> bool:
-        """Take in what became of a compaction; one that was not done is abandoned. Return whether it was
-        done.
-        """
+        """Take in a compaction, and return whether it was done; one that was not is abandoned."""
         if cleaning.done:
             self.cleaner_offset = cleaning.report.end_offset
         elif not cleaning.abandon():

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ..log import AppendInfo, CorruptLogError, ReadInfo, Salvaged, decode_records
+from ..log import CorruptLogError, ReadInfo, Salvaged, decode_records
 from ..protocol import (
     BATCH_OVERHEAD,
     BatchHeader,
@@ -92,7 +92,7 @@ class Log(Protocol):
     @property
     def log_end_offset(self) -> int: ...
 
-    def append(self, records: bytes | bytearray, *, now_ms: int, from_client: bool) -> AppendInfo: ...
+    def append_built(self, batch: bytearray, *, now_ms: int) -> int: ...
 
     def read(self, offset: int, max_bytes: int, *, to_log_end: bool) -> ReadInfo: ...
 
@@ -155,7 +155,7 @@ class OffsetsStore:
             transactional=producer_id != NO_PRODUCER,
             control=marker is not None,
         )
-        return self._log(partition).append(batch, now_ms=now_ms, from_client=False).base_offset
+        return self._log(partition).append_built(batch, now_ms=now_ms)
 
     def load(self, partition: int) -> Iterator[StoredBatch]:
         """Every batch from the log start to the log end, beyond the high watermark too.

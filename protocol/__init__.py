@@ -11,8 +11,11 @@ from ._batch import (
     BATCH_OVERHEAD,
     BatchHeader,
     Codec,
+    Headers,
+    TimedRecord,
     build_batch,
     crc32c_function,
+    encode_records,
     iter_batches,
     parse_batch_header,
     read_varint,
@@ -38,6 +41,7 @@ from ._errors import (
 )
 from ._frames import LENGTH_PREFIX, MAX_FRAME_BYTES, FrameReader, FrameReceiver
 from ._kafka_python import kafka_module
+from ._layout import CommitLayout, commit_layout
 from ._messages import (
     MessageCodec,
     Part,
@@ -55,12 +59,11 @@ from ._messages import (
     response_type,
     struct_arrays,
 )
+from ._reader import TopicPartition, WireReader
 from ._subscription import (
     SUBSCRIPTION_VERSION,
     Assignment,
     Subscription,
-    TopicPartition,
-    WireReader,
     decode_assignment,
     decode_subscription,
     encode_assignment,
@@ -99,12 +102,14 @@ __all__ = [
     "BatchHeader",
     "BrokenOffBatchError",
     "Codec",
+    "CommitLayout",
     "CorruptBatchError",
     "ErrorCode",
     "FrameReader",
     "FrameReceiver",
     "FrameTooLargeError",
     "GrownTooLargeError",
+    "Headers",
     "KafkaError",
     "KohortError",
     "MalformedFrameError",
@@ -117,12 +122,14 @@ __all__ = [
     "RequestHeader",
     "Sendable",
     "Subscription",
+    "TimedRecord",
     "TopicPartition",
     "UnsupportedVersionError",
     "WireReader",
     "api_for",
     "build_batch",
     "codec_of",
+    "commit_layout",
     "compress",
     "compress_batch",
     "crc32c_function",
@@ -134,6 +141,7 @@ __all__ = [
     "decompress",
     "decompressed_limit",
     "encode_assignment",
+    "encode_records",
     "encode_request",
     "encode_response",
     "encode_response_parts",

@@ -38,6 +38,11 @@ _DELETE_HORIZON = 0x40
 #: What stays of a batch's attributes when its time is set.
 _LASTING = _CODEC_MASK | _TRANSACTIONAL | _CONTROL | _DELETE_HORIZON
 
+#: Names and values of a record's headers, in their order.
+Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
+#: A record of a producer: key, value, headers and time in milliseconds.
+TimedRecord: TypeAlias = tuple[bytes | None, bytes | None, Headers, int]
+
 #: A record to be written: key and value, or key, value and headers; None is null.
 RecordToWrite: TypeAlias = (
     tuple[bytes | None, bytes | None] | tuple[bytes | None, bytes | None, Sequence[tuple[str, bytes | None]]]
@@ -198,21 +203,26 @@ def build_batch(
     """One uncompressed batch in which every record has the same time. There must be a record."""
     assert records, "a batch needs a record"
     parts = [bytes(BATCH_OVERHEAD)]
+    varints = _VARINTS
     for delta, record in enumerate(records):
         key, value = record[0], record[1]
+        try:
+            sizes = varints[delta], varints[len(key)], varints[len(value)]  # type: ignore[arg-type]
+        except (IndexError, TypeError):
+            sizes = _varint(delta), _size_of(key), _size_of(value)
         body = b"".join(
             (
                 b"\x00\x00",  # attributes, timestamp delta
-                _VARINTS[delta] if delta < _SMALL else _varint(delta),
-                _NULL if key is None else _varint(len(key)),
+                sizes[0],
+                sizes[1],
                 key or b"",
-                _NULL if value is None else _varint(len(value)),
+                sizes[2],
                 value or b"",
                 _headers(record[2]) if len(record) == 3 and record[2] else b"\x00",
             )
         )
         size = len(body)
-        parts += (_VARINTS[size] if size < _SMALL else _varint(size), body)
+        parts += (varints[size] if size < _SMALL else _varint(size), body)
     out = bytearray().join(parts)
     attributes = (_TRANSACTIONAL if transactional else 0) | (_CONTROL if control else 0)
     _HEADER.pack_into(
@@ -234,6 +244,33 @@ def build_batch(
     )
     _write_crc(out, 0)
     return out
+
+
+def encode_records(records: Sequence[TimedRecord], first_ms: int) -> bytearray:
+    """The records of a batch, uncompressed and without its header; ``first_ms`` is its base timestamp."""
+    parts: list[bytes] = []
+    for delta, (key, value, headers, timestamp_ms) in enumerate(records):
+        later_ms = timestamp_ms - first_ms
+        if key is None:
+            key_size, key = _NULL, b""
+        else:
+            key_size = _varint(len(key))
+        if value is None:
+            value_size, value = _NULL, b""
+        else:
+            size = len(value)
+            value_size = _VARINTS[size] if size < _SMALL else _varint(size)
+        head = b"\x00%b%b%b%b%b" % (
+            _VARINTS[later_ms] if 0 <= later_ms < _SMALL else _signed_varint(later_ms),
+            _VARINTS[delta] if delta < _SMALL else _varint(delta),
+            key_size,
+            key,
+            value_size,
+        )
+        tail = _headers(headers) if headers else b"\x00"
+        size = len(head) + len(value) + len(tail)
+        parts += (_VARINTS[size] if size < _SMALL else _varint(size), head, value, tail)
+    return bytearray().join(parts)
 
 
 def seal_batch(header: BatchHeader, records: bytes | bytearray) -> bytearray:
@@ -300,7 +337,7 @@ _VARINTS = _small_varints()
 _NULL = b"\x01"
 
 
-def _headers(headers: Sequence[tuple[str, bytes | None]]) -> bytes:
+def _headers(headers: Headers) -> bytes:
     out = bytearray(_varint(len(headers)))
     for name, content in headers:
         data = name.encode()
@@ -309,10 +346,16 @@ def _headers(headers: Sequence[tuple[str, bytes | None]]) -> bytes:
     return bytes(out)
 
 
+def _size_of(content: bytes | None) -> bytes:
+    return _NULL if content is None else _varint(len(content))
+
+
 def _varint(value: int) -> bytes:
     """Zigzag varint of a number that is not negative: a length or a delta."""
-    if value < _SMALL:
-        return _VARINTS[value]
+    return _VARINTS[value] if value < _SMALL else _signed_varint(value)
+
+
+def _signed_varint(value: int) -> bytes:
     out = bytearray()
     write_varint(out, value)
     return bytes(out)

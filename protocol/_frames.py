@@ -16,10 +16,7 @@ _LENGTH = struct.Struct(">i")
 
 
 class FrameReader:
-    """Cuts a byte stream into frames.
-
-    Memory grows with what has arrived, never with what a length announces.
-    """
+    """Cuts a byte stream into frames. Memory grows with what has arrived, not with announced lengths."""
 
     __slots__ = ("_buffer", "_max_frame_bytes")
 
@@ -63,7 +60,10 @@ class FrameReader:
                 if stop > end:
                     return
                 start = stop
-                yield bytes(source[begin:stop] if whole else memoryview(source)[begin:stop])
+                if whole:
+                    yield source[begin:stop]  # type: ignore[misc]
+                else:
+                    yield bytes(memoryview(source)[begin:stop])
         finally:
             if whole:
                 buffer += source[start:]

@@ -23,6 +23,7 @@ from kohort.coordinator.engine.events import CoordinatorEvent
 from kohort.coordinator.engine.readiness import APPEND_ERRORS, Unready
 from kohort.coordinator.events import GroupEvent
 from kohort.coordinator.shards import OFFSETS_TOPIC
+from kohort.producer.config import ProducerConfig
 from kohort.protocol import APIS, ApiKey, ErrorCode
 from kohort.settings import Scope, Setting, as_text, settings_of
 
@@ -116,6 +117,10 @@ def topic_configs() -> str:
 
 def consumer_settings() -> str:
     return _of(ConsumerConfig)
+
+
+def producer_settings() -> str:
+    return _of(ProducerConfig)
 
 
 def service_settings() -> str:

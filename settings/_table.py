@@ -66,6 +66,7 @@ BROKER: Final = Scope("broker", "setting", "docs/broker.md", "kafka")
 LISTENER: Final = Scope("listener", "setting", "docs/broker.md", "kafka")
 TOPIC: Final = Scope("topic", "topic config", "docs/broker.md", "kafka")
 CONSUMER: Final = Scope("consumer", "setting of a consumer", "docs/consumer.md")
+PRODUCER: Final = Scope("producer", "setting of a producer", "docs/producer.md")
 SERVICE: Final = Scope("service", "setting of a service", "docs/service.md")
 SPARK_LOOP: Final = Scope("spark loop", "option of a driver loop", "docs/spark.md")
 SPARK_SOURCE: Final = Scope("spark source", "option of the source", "docs/spark.md", "spark")
@@ -204,7 +205,8 @@ def _defaults(cls: type[Any]) -> Iterator[tuple[str, Any]]:
 
 def _scope(cls: type[Any], name: str) -> Scope:
     owner = next(base for base in cls.__mro__ if name in inspect.get_annotations(base))
-    scope: Scope = owner.SCOPE  # type: ignore[attr-defined]
+    # a base that several parts share has no scope of its own
+    scope: Scope = getattr(owner, "SCOPE", None) or cls.SCOPE
     return scope
 
 

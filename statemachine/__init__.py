@@ -1,5 +1,5 @@
-"""The life cycles as data: groups, transactional ids, partitions and replicas on the broker's side, the
-classic member on the client's.
+"""The life cycles as data: groups, transactional ids, partitions and replicas in the broker, members in the
+client.
 """
 
 from ._consumer_group import (
@@ -15,7 +15,14 @@ from ._consumer_group import (
 )
 from ._group import GROUP, GROUP_DURABLE_STATES, GROUP_TRANSITIONS, GroupState, GroupTrigger
 from ._machine import IllegalTransitionError, LifeCycle, Transition
-from ._member import MEMBER, MEMBER_TRANSITIONS, MemberState, MemberTrigger
+from ._member import (
+    CONSUMER_MEMBER,
+    CONSUMER_MEMBER_TRANSITIONS,
+    MEMBER,
+    MEMBER_TRANSITIONS,
+    MemberState,
+    MemberTrigger,
+)
 from ._partition import (
     PARTITION,
     PARTITION_TRANSITIONS,
@@ -39,13 +46,17 @@ from ._transaction import (
 fire, legal_triggers, group_diagram = GROUP.fire, GROUP.legal, GROUP.diagram
 transaction_diagram = TRANSACTION.diagram
 partition_diagram, replica_diagram = PARTITION.diagram, REPLICA.diagram
-fire_member, legal_member_triggers, member_diagram = MEMBER.fire, MEMBER.legal, MEMBER.diagram
+member_diagram = MEMBER.diagram
+consumer_member_diagram = CONSUMER_MEMBER.diagram
 
 __all__ = [
     "ASSIGNMENT_MOVES",
     "CONSUMER_GROUP_MOVES",
+    "CONSUMER_MEMBER",
+    "CONSUMER_MEMBER_TRANSITIONS",
     "GROUP_DURABLE_STATES",
     "GROUP_TRANSITIONS",
+    "MEMBER",
     "MEMBER_TRANSITIONS",
     "PARTITION",
     "PARTITION_TRANSITIONS",
@@ -74,10 +85,9 @@ __all__ = [
     "assignment_diagram",
     "consumer_group_diagram",
     "consumer_group_state",
+    "consumer_member_diagram",
     "fire",
-    "fire_member",
     "group_diagram",
-    "legal_member_triggers",
     "legal_triggers",
     "member_diagram",
     "partition_diagram",

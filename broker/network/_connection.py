@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol, cast
 
+from ...coordinator.engine.runner import Writes
 from ...protocol import FrameReader, Part, ProtocolError
 from .._log_lines import RateLimitedLog, printable
 from .._pending_response import PendingResponse
@@ -71,6 +72,7 @@ class Connection(asyncio.Protocol):
         self._calls: deque[PendingResponse] = deque()
         self._ahead_bytes = 0
         self._collecting = False
+        self._writes: Writes
         self._busy = False
         self._wakeup: asyncio.Future[None] | None = None
         self._settled: asyncio.Future[None] | None = None
@@ -125,6 +127,7 @@ class Connection(asyncio.Protocol):
         self.sender = Sender(self.transport, self._server.unread_timeout_s)
         self.outbox = Outbox(self._server.loop, self.transport)
         self.peer, self.peer_name = self._server.introduce(self, self._acceptor)
+        self._writes = self._server.router.writes
         try:
             self.peer.identify(self._acceptor.security.principal(self.transport))
         except CertificateError as error:
@@ -143,6 +146,8 @@ class Connection(asyncio.Protocol):
         now = self.last_active = self._server.now()
         at_once = not (self._busy or waiting.frames)
         self._collecting = True
+        writes = self._writes
+        writes.begin_read()
         metered = self._server.router.metered
         if metered:
             self._lap_s = clock()
@@ -161,6 +166,8 @@ class Connection(asyncio.Protocol):
                     waiting.add(frame)
         except ProtocolError as error:
             waiting.end(error)
+        finally:
+            writes.end_read()
         self.peer.traffic.requests += taken
         self._collecting = False
         self.outbox.flush()

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ...protocol import ANONYMOUS, MessageCodec, RequestContext, decode_request_header
+from .._repeats import Repeats
 from ..authorizer._authorizer import Readable
 from ..metrics import ApiMeter
 from ..metrics._traffic import Traffic
@@ -28,10 +29,7 @@ class KnownHeader(NamedTuple):
 
 @dataclass(slots=True)
 class Peer:
-    """Identity of a client, and the listener it came by.
-
-    ``endpoint`` is the address of ours that it is to be told.
-    """
+    """Identity of a client, and its listener. ``endpoint`` is the address that the client is to be told."""
 
     host: str
     endpoint: tuple[str, int]
@@ -51,6 +49,8 @@ class Peer:
     header: KnownHeader | None = None
     #: The body of its last heartbeat as bytes and read, and by which codec.
     heartbeat: tuple[MessageCodec | None, bytes, Any] = (None, b"", None)
+    #: Its last commit, as far as it may come again.
+    commits: Repeats = field(default_factory=Repeats)
     #: What it is known to be allowed to read.
     readable: Readable | None = None
     _contexts: dict[str, RequestContext] = field(default_factory=dict)

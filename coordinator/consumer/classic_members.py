@@ -33,6 +33,7 @@ from ..engine.effects import Request
 from ..events import CauseKind, quoted
 from ..groups import CONSUMER, GroupShard, forget
 from ..replies import join_failed
+from .assigning import refresh_target
 from .changes import Changes, restart_session, start_revocation, write
 from .group import REVOCATION, ConsumerGroup, Member, assignment_bytes, common_protocol, protocol_of
 from .heartbeat import (
@@ -43,10 +44,10 @@ from .heartbeat import (
     known_member,
     known_static_member,
     refresh_epoch,
-    refresh_target,
     remove,
     replace_member,
 )
+from .migration import downgrade, turns_back
 from .reconciliation import Owned
 
 #: From this version on a dynamic member joins in two steps.
@@ -168,6 +169,7 @@ def _join(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int
     # from here on nothing is refused
     changes = Changes(shard, group, now_ms)
     member_id = body.member_id or chosen_id(shard)
+    takes_over = known is not None and not known.is_classic
     if known is not None and known.member_id != member_id:
         replace_member(changes, known, member_id, epoch=known.current.epoch)
         known = group.members[member_id]
@@ -201,6 +203,9 @@ def _join(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int
         member_id=member_id,
     )
     changes.commit()
+    if takes_over and turns_back(shard, group, []):
+        # it was the last consumer: all go on as they are, in a classic group
+        downgrade(shard, group, [], None, now_ms)
     shard.reply_when_written(group.group_id, request, answer)
 
 
@@ -252,9 +257,8 @@ def _must_rejoin(group: ConsumerGroup, member: Member) -> bool:
     if current.epoch < group.target_epoch or current.state == _UNREVOKED:
         return True
     return current.state == _UNRELEASED and not any(
-        group.is_taken(member.member_id, topic_id, number)
+        group.taken(member.member_id, topic_id, numbers)
         for topic_id, numbers in group.targets.get(member.member_id, {}).items()
-        for number in numbers
     )
 
 

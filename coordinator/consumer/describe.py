@@ -54,7 +54,7 @@ def handle_describe(shard: GroupShard, request: Request, _now_ms: int) -> None:
         group_state=group.state_name,
         group_epoch=group.epoch,
         assignment_epoch=group.target_epoch,
-        assignor_name=group.assignor(shard.state.settings.consumer_assignors[0]),
+        assignor_name=group.assignor(next(iter(shard.state.assignors))),
         members=[_member(group, member) for member in group.members.values()],
     )
     if asked.with_operations:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Final
+from typing import ClassVar, Final, NamedTuple
 from uuid import UUID
 
 from ...offsets_topic import (
@@ -33,10 +33,10 @@ from ...protocol import (
 from ...statemachine import ConsumerGroupState, consumer_group_state
 from ..durable import ConsumerGroupRecords
 from ..engine.timers import Timers
-from ..events import Cause, CauseKind, quoted
+from ..events import Cause, CauseKind, Owned, quoted
 from ..groups import CommittedTopic, GroupShard, GroupType, TopicDirectory
 from .reconciliation import NEW_MEMBER, is_settled
-from .target import Topic
+from .target import ComputeTarget, Topic
 
 # timers' keys begin with these, then come the group and, but for the last, the member id
 SESSION: Final = "consumer session"
@@ -86,13 +86,37 @@ class Member:
 
 @dataclass(slots=True, eq=False)
 class Rebalance:
-    """A way from one target to the next that is under way; assignments are by owner, as classic groups'."""
+    """A way from one target to the next that is under way; assignments are by owner, as classic groups'.
+
+    ``revoking`` has members that are giving up partitions, with the time they were asked; ``slowest`` the
+    owner that took longest, with the time it took.
+    """
 
     causes: list[Cause]
     started_ms: int
     members_before: int
-    before: dict[str, bytes] | None
+    before: dict[str, Owned] | None
     assigned_ms: int | None = None
+    revoking: dict[str, int] = field(default_factory=dict)
+    slowest: tuple[str, int] = ("", 0)
+
+
+class Failure(NamedTuple):
+    """An assignor gave no answer for an epoch: it is asked again at ``retry_ms``."""
+
+    epoch: int
+    assignor: str
+    retry_ms: int
+    text: str
+
+
+@dataclass(slots=True, eq=False)
+class Resolution:
+    """Regular expressions that are being looked up among ``names``, of which ``at`` are done."""
+
+    names: list[str]
+    found: dict[str, list[str]]
+    at: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -103,7 +127,9 @@ class ConsumerGroup:
     ``patterns`` count the members that subscribe to a topic by name, and to a regular expression;
     ``unsettled`` are members that are not at their target. ``topics_seen`` is the version of the topics that
     ``metadata_hash`` was last compared with, ``topics_resolved`` that of the last resolution, at
-    ``resolved_ms`` with the rights of ``resolver``.
+    ``resolved_ms`` with the rights of ``resolver``; ``resolving`` is the one under way. ``too_broad`` are
+    expressions that stand for more topics than a record has room for, with the words for that. ``computing``
+    is the target that is being computed.
     """
 
     type: ClassVar[GroupType] = GroupType.CONSUMER
@@ -126,9 +152,13 @@ class ConsumerGroup:
     topics_resolved: object = None
     resolved_ms: int | None = None
     resolver: RequestContext = field(default_factory=RequestContext)
+    resolving: Resolution | None = None
+    too_broad: dict[str, str] = field(default_factory=dict)
     settled_members: int = 0
-    settled_owners: dict[str, bytes] | None = None
+    settled_owners: dict[str, Owned] | None = None
     rebalance: Rebalance | None = None
+    computing: ComputeTarget | None = None
+    failure: Failure | None = None
 
     @property
     def state(self) -> ConsumerGroupState:
@@ -162,23 +192,27 @@ class ConsumerGroup:
         votes = Counter(filter(None, (member.metadata.assignor for member in self.members.values())))
         return max(votes, key=lambda name: (votes[name], name == default, name), default=default)
 
-    def is_taken(self, member_id: str, topic_id: UUID, number: int) -> bool:
-        """Return whether a partition is assigned to another member, or to be given up by it still."""
-        return self.owners.get(topic_id, {}).get(number, member_id) != member_id
+    def taken(self, member_id: str, topic_id: UUID, numbers: Collection[int]) -> set[int]:
+        """Those of the partitions that are assigned to other members, or to be given up by them still."""
+        owners = self.owners.get(topic_id)
+        if owners is None:
+            return set()
+        return {number for number in numbers if owners.get(number, member_id) != member_id}
 
-    def assignments(self) -> dict[str, bytes] | None:
-        """Targets by owner, encoded as classic groups have them; None for more than are told in an event."""
+    def assignments(self) -> dict[str, Owned] | None:
+        """Targets by owner; None for more than are told in an event."""
         if sum(len(numbers) for one in self.targets.values() for numbers in one.values()) > _MOST_TOLD:
             return None
+        names = {
+            topic_id: self.topics.topic_of_id(topic_id)
+            for topic_id in set[UUID]().union(*self.targets.values())
+        }
         return {
-            member.metadata.instance_id or member.member_id: encode_assignment(
-                [
-                    TopicPartition(name, number)
-                    for topic_id, numbers in self.targets.get(member.member_id, _NOTHING).items()
-                    if (name := self.topics.topic_of_id(topic_id)) is not None
-                    for number in numbers
-                ]
-            )
+            member.metadata.instance_id or member.member_id: {
+                name: numbers
+                for topic_id, numbers in self.targets.get(member.member_id, _NOTHING).items()
+                if (name := names[topic_id]) is not None
+            }
             for member in self.members.values()
         }
 

@@ -19,7 +19,6 @@ from ...offsets_topic import (
     GroupRecordType,
     MemberMetadata,
     TargetAssignment,
-    TargetEpoch,
 )
 from ...protocol import ApiKey, ErrorCode, KafkaError
 from ...protocol.messages.consumer_group_heartbeat import (
@@ -43,16 +42,18 @@ from ..events import (
     quoted,
 )
 from ..groups import Group, GroupShard
-from .changes import Changes, restart_session, session_timeout_ms, start_revocation
-from .group import AWAY, LEAVING, REVOCATION, ConsumerGroup, Member, find, live, metadata_hash
+from .assigning import refresh_target
+from .changes import Changes, restart_session, session_timeout_ms
+from .group import AWAY, LEAVING, ConsumerGroup, Member, find, live, metadata_hash
 from .migration import downgrade, leave_classic, turns_back, upgraded
 from .reconciliation import NEW_MEMBER, Owned, is_settled, reconcile
 from .regex import check_regex, maybe_resolve
-from .target import TargetMember, compute_target, server_assignor
 
 #: From this version on the member chooses its id.
 _OWN_ID_VERSION: Final = 1
 _JOINING: Final = 0
+#: Most bytes of a subscription: with the lengths of 100,000 names it fits a record of the log.
+MOST_SUBSCRIPTION_BYTES: Final = 700_000
 _UNREVOKED: Final = AssignmentState.UNREVOKED_PARTITIONS.value
 _FENCED: Final = frozenset(
     {
@@ -121,7 +122,7 @@ def remove(shard: GroupShard, group: ConsumerGroup, members: list[Member], cause
 def check_request(shard: GroupShard, request: Request) -> None:
     """What a request must be like whatever the group is. Raises KafkaError."""
     body, settings = request.body, shard.state.settings
-    epoch = body.member_epoch
+    epoch, most = body.member_epoch, min(settings.kohort_member_max_metadata_bytes, MOST_SUBSCRIPTION_BYTES)
     wrong = ""
     if not body.member_id.strip() and (request.version >= _OWN_ID_VERSION or epoch != _JOINING):
         wrong = "MemberId can't be empty."
@@ -141,11 +142,13 @@ def check_request(shard: GroupShard, request: Request) -> None:
         wrong = "InstanceId can't be null."
     elif epoch < AWAY:
         wrong = "MemberEpoch is invalid."
-    elif (size := _size(body)) > (most := settings.kohort_member_max_metadata_bytes):
-        wrong = f"A subscription of {size} characters is too large: {most} are taken."
+    elif (size := _size(body)) > (
+        most := min(settings.kohort_member_max_metadata_bytes, MOST_SUBSCRIPTION_BYTES)
+    ):
+        wrong = f"A subscription of {size} bytes is too large: {most} are taken."
     if wrong:
         raise KafkaError(ErrorCode.INVALID_REQUEST, wrong)
-    known = settings.consumer_assignors
+    known = shard.state.assignors
     if body.server_assignor is not None and body.server_assignor not in known:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_ASSIGNOR,
@@ -169,7 +172,7 @@ def _leave(shard: GroupShard, request: Request, now_ms: int) -> ConsumerGroupHea
         changes = Changes(shard, group, now_ms)
         away = {topic_id: dict.fromkeys(numbers, 0) for topic_id, numbers in member.current.assigned.items()}
         changes.set_current(member, member.current._replace(epoch=AWAY, assigned=away, revoking={}))
-        shard.timers.cancel((REVOCATION, group.group_id, member.member_id))
+        changes.revoked(member)
         changes.commit()
         return answer
     cause = member.cause(CauseKind.LEAVE, f"{member.name} left")
@@ -188,7 +191,7 @@ def _heartbeat(shard: GroupShard, request: Request, now_ms: int) -> ConsumerGrou
     check_size(shard, group, body.member_id)
     known = _sender(group, body, owned)
     if body.subscribed_topic_regex:
-        check_regex(body.subscribed_topic_regex)
+        check_regex(group, known, body.subscribed_topic_regex)
     # from here on nothing is refused
     if isinstance(old, ClassicGroup):
         leave_classic(shard, old, group, now_ms)
@@ -207,6 +210,8 @@ def _heartbeat(shard: GroupShard, request: Request, now_ms: int) -> ConsumerGrou
     if not tells and current is not before:
         tells = _numbers(before) != _numbers(current)
     answer = ConsumerGroupHeartbeatResponse(
+        # no error: every client would stop, and what it has stays good
+        error_message=None if group.failure is None else group.failure.text,
         member_id=member_id,
         member_epoch=current.epoch,
         heartbeat_interval_ms=interval_ms,
@@ -231,44 +236,25 @@ def refresh_epoch(changes: Changes, cause: Cause | None) -> None:
         changes.set_epoch(1, group.metadata_hash)
 
 
-def refresh_target(changes: Changes) -> None:
-    """The target for the group's epoch, if it has none yet and the last was not computed a moment ago."""
-    shard, group, now_ms = changes.shard, changes.group, changes.now_ms
-    interval_ms = shard.state.config_of(group.group_id).assignment_interval_ms
-    if group.epoch <= group.target_epoch or (group.target_ms and now_ms - group.target_ms < interval_ms):
-        return
-    assignor = server_assignor(group.assignor(shard.state.settings.consumer_assignors[0]))
-    members = {
-        member_id: TargetMember(
-            member.metadata.instance_id, group.topics_of(member), group.targets.get(member_id, {})
-        )
-        for member_id, member in group.members.items()
-    }
-    for member_id, partitions in compute_target(assignor, members, group.subscribed_topics()).items():
-        if partitions != group.targets.get(member_id, {}):
-            changes.put(GroupRecordType.TARGET, member_id, TargetAssignment(partitions))
-    changes.put(GroupRecordType.TARGET_EPOCH, "", TargetEpoch(group.epoch, now_ms))
-
-
 def advance(changes: Changes, member: Member, owned: Owned, *, changed: bool) -> None:
     """One step of a member towards its target, with the time that it has to give up what it must. ``changed``
     if it reads other topics than before.
     """
-    shard, group = changes.shard, changes.group
+    group = changes.group
     if not changed and is_settled(member.current, group.target_epoch):
         return
     target = group.targets.get(member.member_id, {})
-    is_taken = partial(group.is_taken, member.member_id)
+    taken = partial(group.taken, member.member_id)
     current = reconcile(
-        member.current, group.target_epoch, target, owned, is_taken, topic_ids(group, member), changed
+        member.current, group.target_epoch, target, owned, taken, topic_ids(group, member), changed
     )
     if current == member.current:
         return
     changes.set_current(member, current)
     if current.state == _UNREVOKED:
-        start_revocation(shard, group, member, changes.now_ms)
+        changes.revoke(member)
     else:
-        shard.timers.cancel((REVOCATION, group.group_id, member.member_id))
+        changes.revoked(member)
 
 
 def _group_for(shard: GroupShard, body: Any, now_ms: int) -> tuple[Changes, Group | None]:
@@ -423,6 +409,8 @@ def joined_cause(changes: Changes, member: Member, *, is_new: bool) -> Cause:
 def replace_member(changes: Changes, old: Member, member_id: str, epoch: int = 0) -> None:
     """A static member comes back under this id: it has what the old one had, and is to have the same."""
     group = changes.group
+    if group.computing is not None:
+        group.computing.rename(old.member_id, member_id)
     target, current, metadata = group.targets.get(old.member_id, {}), old.current, old.metadata
     changes.drop(old)
     changes.set_member(member_id, metadata)
@@ -449,9 +437,9 @@ def _owned(body: Any) -> Owned:
 
 
 def _size(body: Any) -> int:
-    """Characters of a subscription."""
+    """Bytes of a subscription."""
     names, regex = body.subscribed_topic_names, body.subscribed_topic_regex
-    return sum(map(len, names or ())) + len(regex or "")
+    return sum(len(each.encode(errors="replace")) for each in (*(names or ()), *((regex,) * bool(regex))))
 
 
 def _is_full(body: Any) -> bool:

@@ -34,20 +34,20 @@ def reconcile(
     target_epoch: int,
     target: Partitions,
     owned: Owned,
-    is_taken: Callable[[UUID, int], bool],
+    taken: Callable[[UUID, Collection[int]], Collection[int]],
     subscribed: Collection[UUID] | None = None,
     changed: bool = False,
 ) -> CurrentAssignment:
     """What a member may have after a heartbeat in which it says that it owns ``owned``.
 
-    ``is_taken`` tells of a partition whether it is assigned to another member, or to be given up by it still.
+    ``taken`` tells which partitions of a topic are assigned to other members, or to be given up by them.
     ``subscribed`` are the member's topics, None for all: of others it gets nothing, whatever an older target
     says, and where this heartbeat has ``changed`` them what is of others goes at once.
     """
     stays = current.state == _UNREVOKED and not _given_up(current.revoking, owned)
     if stays or is_settled(current, target_epoch):
         return _unsubscribe(current, subscribed or (), owned) if changed else current
-    return _step(current, target_epoch, target, owned, is_taken, subscribed)
+    return _step(current, target_epoch, target, owned, taken, subscribed)
 
 
 def _step(
@@ -55,7 +55,7 @@ def _step(
     target_epoch: int,
     target: Partitions,
     owned: Owned,
-    is_taken: Callable[[UUID, int], bool],
+    taken: Callable[[UUID, Collection[int]], Collection[int]],
     subscribed: Collection[UUID] | None,
 ) -> CurrentAssignment:
     assigned: dict[UUID, dict[int, int]] = {}
@@ -69,18 +69,21 @@ def _step(
         has, wants = current.assigned.get(topic_id, {}), frozenset(wanted)
         for number, epoch in has.items():
             (assigned if number in wants else revoking).setdefault(topic_id, {})[number] = epoch
-        for number in wanted:
-            if number in has:
-                continue
-            if is_taken(topic_id, number):
-                waits = True
-            else:
-                free.setdefault(topic_id, {})[number] = target_epoch
+        more = [number for number in wanted if number not in has]
+        others = taken(topic_id, more)
+        if others:
+            waits = True
+            more = [number for number in more if number not in others]
+        if more:
+            free[topic_id] = dict.fromkeys(more, target_epoch)
     if revoking and not _given_up(revoking, owned):
         return CurrentAssignment(current.epoch, current.epoch, _UNREVOKED, assigned, revoking)
     for topic_id, numbers in free.items():
-        both = {**assigned.get(topic_id, {}), **numbers}
-        assigned[topic_id] = {number: both[number] for number in sorted(both)}
+        if topic_id in assigned:
+            both = {**assigned[topic_id], **numbers}
+            assigned[topic_id] = {number: both[number] for number in sorted(both)}
+        else:
+            assigned[topic_id] = numbers
     state = _UNRELEASED if waits else _STABLE
     return CurrentAssignment(target_epoch, current.epoch, state, assigned, {})
 

@@ -1,26 +1,32 @@
-"""The target of a consumer group: the partitions that each member is to have. Pure; assignors do the work."""
+"""The target of a consumer group: the partitions that each member is to have. Assignors do the work.
+
+A small group's target is computed where it is asked for. A large one's would hold others up, and an assignor
+that is not kohort's own may hang or crash: those are a :class:`ComputeTarget` for the owner of the shard, who
+has :func:`compute` done in a process of its own and takes the steps that follow (``assigning.steps``,
+``failed``), one by one, so that others have their turn between them. Meanwhile members keep what they
+have; the answer is that for the epoch it was asked for, whatever has become of the group since.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cache
-from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
 from ...offsets_topic import Partitions
-from ...protocol import Subscription, TopicPartition
+from ..engine.effects import Command
 
 if TYPE_CHECKING:
     from ...assignors import Assignor
+    from ...assignors.server import Numbers, ServedMember
 
+#: kohort's own assignors of coordinators. Nothing is imported before the first group needs one.
+OWN: Final = ("uniform", "range")
 
-class TargetMember(NamedTuple):
-    """A member as assignors see it: topics that it reads, and what the last target gave to it."""
-
-    instance_id: str | None
-    topics: Collection[str]
-    target: Partitions
+#: Partitions, and topics of all members, of the largest group whose target is computed at once: some ms.
+_MOST_AT_ONCE: Final = 4_000
 
 
 class Topic(NamedTuple):
@@ -30,46 +36,92 @@ class Topic(NamedTuple):
     partition_count: int
 
 
+class TargetMember(NamedTuple):
+    """A member as assignors see it: topics that it reads, and what the last target gave to it."""
+
+    instance_id: str | None
+    topics: tuple[str, ...]
+    target: Partitions
+    client_id: str = ""
+    rack: str | None = None
+
+
+@dataclass(slots=True, eq=False)
+class ComputeTarget(Command):
+    """What a target depends on. ``name`` is the assignor's, ``spec`` what it is loaded by; ``renamed`` are
+    static members that came back under another id since this was asked for.
+    """
+
+    group_id: str
+    epoch: int
+    name: str
+    spec: str
+    members: Mapping[str, TargetMember]
+    topics: Mapping[str, Topic]
+    renamed: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_quick(self) -> bool:
+        """True where it may be computed at once: also where there is nothing to give."""
+        if not self.topics:
+            return True
+        if self.spec not in OWN:
+            return False
+        work = sum(topic.partition_count for topic in self.topics.values())
+        return work + sum(len(member.topics) for member in self.members.values()) <= _MOST_AT_ONCE
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Partitions of each topic."""
+        return {name: topic.partition_count for name, topic in self.topics.items()}
+
+    def served(self) -> Iterator[tuple[str, ServedMember]]:
+        """The members as the assignor's side reads them."""
+        from ...assignors.server import ServedMember
+
+        names = {topic.id: name for name, topic in self.topics.items()}
+        for member_id, member in self.members.items():
+            owned = {names[each]: numbers for each, numbers in member.target.items() if each in names}
+            instance_id, topics, target, client_id, rack = member
+            had_more = len(owned) < len(target)
+            yield member_id, ServedMember(instance_id, client_id, rack, topics, owned, had_more)
+
+    def partitions(self, changed: Iterable[tuple[str, Numbers]]) -> dict[str, Partitions]:
+        """An answer by member and topic id, for the members as they are called now."""
+        return {
+            self.renamed.get(member_id, member_id): {self.topics[name].id: row for name, row in rows.items()}
+            for member_id, rows in changed
+        }
+
+    def rename(self, old: str, new: str) -> None:
+        """A member came back under another id, and is to have what the one before was to have."""
+        asked = next((name for name, now in self.renamed.items() if now == old), old)
+        self.renamed[asked] = new
+
+
 @cache
-def server_assignor(name: str) -> Assignor:
-    """An assignor of the coordinator; none is imported before the first group needs one."""
-    from ...assignors import RangeAssignor, UniformAssignor
-
-    found: dict[str, type[Assignor]] = {"uniform": UniformAssignor, "range": RangeAssignor}
-    return found[name]()
-
-
-def compute_target(
-    assignor: Assignor, members: Mapping[str, TargetMember], topics: Mapping[str, Topic]
-) -> dict[str, Partitions]:
-    """The partitions of each member, numbers ascending; ``topics`` are those that exist, by name."""
-    from ...assignors import Member, TopicInfo
-
-    names = {topic.id: name for name, topic in topics.items()}
-    known = {
-        member_id: Member(
-            member_id,
-            Subscription(
-                tuple(sorted(member.topics)),
-                owned=tuple(
-                    TopicPartition(names[topic_id], number)
-                    for topic_id, numbers in member.target.items()
-                    if topic_id in names
-                    for number in numbers
-                ),
-                generation=0,
-            ),
-            member.instance_id,
-        )
-        for member_id, member in members.items()
-    }
-    infos = {name: TopicInfo(topic.partition_count) for name, topic in topics.items()}
-    assigned = assignor.assign(infos, known)
-    return {member_id: _by_topic(assigned[member_id], topics) for member_id in members}
+def server_assignors(setting: str) -> Mapping[str, str]:
+    """What each assignor of ``group.consumer.assignors`` is loaded by, by the name that members know it by;
+    the first is the default. Raises AssignorError for one that cannot be used.
+    """
+    found: dict[str, str] = {}
+    for spec in map(str.strip, setting.split(",")):
+        found[spec if spec in OWN else _load(spec).name] = spec
+    return found
 
 
-def _by_topic(partitions: Collection[TopicPartition], topics: Mapping[str, Topic]) -> Partitions:
-    return {
-        topics[name].id: tuple(number for _, number in numbers)
-        for name, numbers in groupby(sorted(partitions), key=lambda partition: partition.topic)
-    }
+def _load(spec: str) -> Assignor:
+    from ...assignors.server import load_server_assignor
+
+    return load_server_assignor(spec)
+
+
+def compute(asked: ComputeTarget) -> dict[str, Numbers]:
+    """The answer, computed here: a target for each member whose target changes. Raises AssignorError, and
+    what the assignor raises.
+    """
+    if not asked.topics:
+        return {member_id: {} for member_id, member in asked.members.items() if member.target}
+    from ...assignors.server import changed_targets
+
+    return changed_targets(_load(asked.spec), asked.counts, dict(asked.served()))

@@ -1,15 +1,17 @@
 """One shard at work: its writes, its alarm clock, and the calls that wait for its answers.
 
-A request steps the shard at once; what the shard wants written is collected until the loop has handled all
-requests that are ready, then goes out as one batch, and the answers that wait for it leave in order. So the
-cost of a write is shared by all who came together, and the faster they come the more they share.
+A request steps the shard at once; what the shard wants written is collected until all requests that are
+ready have been handled (:class:`Writes`), then goes out as one batch, and the answers that wait for it leave
+in order. So the cost of a write is shared by all who came together, and the faster they come the more they
+share.
 """
 
 from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -17,7 +19,7 @@ from operator import attrgetter
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from ...protocol import ErrorCode, KafkaError
-from .effects import Append, Command, Reply, Request
+from .effects import NO_PRODUCER, Append, Command, Reply, Request
 from .events import CoordinatorEvent, ShardLoaded, ShardLoading
 from .loader import LoadedBatch, Loader
 from .shard import S, Shard
@@ -33,6 +35,10 @@ _PROGRESS_MS: Final = 5_000
 
 _TOO_LARGE: Final = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
 _PRODUCER: Final = attrgetter("producer_id", "producer_epoch", "marker")
+
+#: A loop that has read nothing for this long, in seconds, was not in the middle of reading many sockets.
+_REST_S: Final = 15e-6
+_clock: Final = time.perf_counter
 
 _UNANSWERED: Final = object()
 
@@ -92,6 +98,55 @@ class Call:
         return self.body
 
 
+class Writes:
+    """The writes of shards that are due, and when they go out.
+
+    That is behind all requests that are ready, at the loop's next turn. But whoever reads sockets says when a
+    read begins and ends: if nothing had been read for a while before it, nothing else is likely to be ready,
+    and what it asked for is written at its end.
+    """
+
+    def __init__(self) -> None:
+        self._due: list[Callable[[], None]] = []
+        self._planned = False
+        self._reading = False
+        self._rested = False
+        self._ended_s = 0.0
+
+    def add(self, write: Callable[[], None]) -> None:
+        self._due.append(write)
+        if not self._reading:
+            self._plan()
+
+    def begin_read(self) -> None:
+        self._reading = True
+        self._rested = _clock() - self._ended_s > _REST_S
+
+    def end_read(self) -> None:
+        self._reading = False
+        if self._due:
+            if self._rested and not self._planned:
+                self._write()
+            else:
+                self._plan()
+        self._ended_s = _clock()
+
+    def _plan(self) -> None:
+        if not self._planned:
+            self._planned = True
+            asyncio.get_running_loop().call_soon(self._write)
+
+    def _write(self) -> None:
+        self._planned = False
+        due, self._due = self._due, []
+        for write in due:
+            try:
+                write()
+            except Exception as error:
+                context = {"message": "a shard's write failed", "exception": error}
+                asyncio.get_running_loop().call_exception_handler(context)
+
+
 @dataclass(slots=True, eq=False)
 class ShardRunner(Generic[S]):
     """One shard with its writes and its alarm clock."""
@@ -101,6 +156,7 @@ class ShardRunner(Generic[S]):
     log: CoordinatorLog
     clock_ms: Callable[[], int]
     on_event: Callable[[CoordinatorEvent], None]
+    writes: Writes
     fsync: bool
     linger_ms: int = -1
     on_command: Callable[[ShardRunner[S], Command], None] | None = None
@@ -112,6 +168,8 @@ class ShardRunner(Generic[S]):
     _alarm: asyncio.TimerHandle | None = None
     _alarm_ms: int = NEVER
     _flush_due: bool = False
+    # a write that is pending has a producer
+    _mixed: bool = False
     _closed: bool = False
 
     async def load(self) -> None:
@@ -204,11 +262,14 @@ class ShardRunner(Generic[S]):
         self._loaded.set()
 
     def _carry_out(self) -> None:
-        for effect in self.shard.take_effects():
+        shard = self.shard
+        for effect in shard.take_effects():
             if type(effect) is Reply:
-                effect.handle.set(effect.body)
+                handle, body = effect
+                handle.set(body)
             elif type(effect) is Append:
                 self._pending.append(effect)
+                self._mixed = self._mixed or effect.producer_id != NO_PRODUCER
             elif isinstance(effect, Command):
                 assert self.on_command is not None, "its shards give commands"
                 self.on_command(self, effect)
@@ -219,13 +280,11 @@ class ShardRunner(Generic[S]):
             return
         if self._pending and not self._flush_due:
             self._flush_due = True
-            loop = asyncio.get_running_loop()
             if self.linger_ms > 0:
-                loop.call_later(self.linger_ms / 1000, self._flush)
+                asyncio.get_running_loop().call_later(self.linger_ms / 1000, self._flush)
             else:
-                # behind all requests that are ready: the more there are, the more share the write
-                loop.call_soon(self._flush)
-        soonest_ms = self.shard.timers.soonest_ms
+                self.writes.add(self._flush)
+        soonest_ms = shard.timers.soonest_ms
         if soonest_ms < self._alarm_ms:
             self._set_alarm(soonest_ms)
 
@@ -246,18 +305,27 @@ class ShardRunner(Generic[S]):
     def _flush(self) -> None:
         self._flush_due = False
         appends, self._pending = self._pending, []
+        if not appends:
+            return
+        if not self._mixed:
+            self._write(appends)
+            self._carry_out()
+            return
+        self._mixed = False
         # one batch has one producer, and a marker is alone
         for (_, _, marker), run in groupby(appends, _PRODUCER):
             for together in [run] if marker is None else ([each] for each in run):
-                self._write(list(together))
+                self._write_left(together)
         self._carry_out()
+
+    def _write_left(self, appends: Iterable[Append]) -> None:
+        """Write those of them that did not fail with one before them."""
+        left = [append for append in appends if self.shard.awaits(append.ticket)]
+        if left:
+            self._write(left)
 
     def _write(self, appends: list[Append]) -> None:
         """Write one batch for all of these, which are of one producer."""
-        # one before them may have failed, and some of them with it
-        appends = [append for append in appends if self.shard.awaits(append.ticket)]
-        if not appends:
-            return
         now_ms, first = self.clock_ms(), appends[0]
         records = first.records if len(appends) == 1 else [each for one in appends for each in one.records]
         try:
@@ -284,16 +352,14 @@ class ShardRunner(Generic[S]):
             code = error.code if isinstance(error, KafkaError) else ErrorCode.KAFKA_STORAGE_ERROR
             self._refused(appends, code, now_ms, some=code in _TOO_LARGE)
             return
-        for append in appends:
-            self.shard.appended(append.ticket, offset, now_ms)
-            offset += len(append.records)
+        self.shard.appended_all(appends, records, offset, now_ms)
 
     def _refused(self, appends: list[Append], error: ErrorCode, now_ms: int, *, some: bool) -> None:
         """Tell the shard. If only ``some`` may be to blame they are halved: the others' must not be lost."""
         if some and len(appends) > 1:
             middle = len(appends) // 2
             self._write(appends[:middle])
-            self._write(appends[middle:])
+            self._write_left(appends[middle:])
         else:
             for append in appends:
                 self.shard.append_failed(append.ticket, error, now_ms)

@@ -15,7 +15,7 @@ from ...offsets_topic import partition_for
 from .effects import Command, Request
 from .events import CoordinatorEvent
 from .readiness import Unready
-from .runner import CoordinatorLog, ShardRunner
+from .runner import CoordinatorLog, ShardRunner, Writes
 from .shard import CoordinatorTopic, S, Shard
 
 T = TypeVar("T")
@@ -53,6 +53,7 @@ class ShardRuntime(Generic[S]):
         on_command: Callable[[ShardRunner[S], Command], None] | None = None,
     ) -> None:
         self.started = False
+        self.writes = Writes()
         self._topic = topic
         self._key_of = topic.key_of
         self._new_state = new_state
@@ -189,6 +190,7 @@ class ShardRuntime(Generic[S]):
             self._log,
             self._clock_ms,
             lambda event: self._on_event(state, event),
+            self.writes,
             self._fsync,
             self._linger_ms,
             self._on_command,

@@ -179,6 +179,25 @@ class Shard(Generic[S]):
         if append.key is not None:
             self._settle(append.key, now_ms)
 
+    def appended_all(
+        self, appends: Sequence[Append], records: Sequence[Any], base_offset: int, now_ms: int
+    ) -> None:
+        """As ``appended`` of each in turn, of which these are the records: they are taken in at once where no
+        step follows any of them, and none is a marker.
+        """
+        if any(append.then is not None or append.marker is not None for append in appends):
+            for append in appends:
+                self.appended(append.ticket, base_offset, now_ms)
+                base_offset += len(append.records)
+            return
+        self.apply(records, base_offset, appends[0].producer_id)
+        for append in appends:
+            del self._writes[append.ticket]
+            for request, body in append.answers:
+                self.reply(request, body)
+            if append.key is not None:
+                self._settle(append.key, now_ms)
+
     def append_failed(self, ticket: int, error: ErrorCode, now_ms: int) -> None:
         """The log refused the records of this ticket with ``error``; nothing of them is kept."""
         append = self._writes.get(ticket)

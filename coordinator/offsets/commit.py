@@ -61,7 +61,8 @@ class CommitTopic(NamedTuple):
 class CommitRequest:
     """An OffsetCommit as the core takes it. ``retention_time_ms`` is -1 for the broker's own; ``refused`` if
     no partition is left to commit. ``producer`` is the id and epoch of the producer in whose transaction it
-    is; None for none.
+    is; None for none. One that comes ``again`` has offset and leader epoch of each partition in ``numbers``
+    rather than in ``topics``.
     """
 
     group_id: str
@@ -72,6 +73,52 @@ class CommitRequest:
     topics: list[CommitTopic]
     refused: bool
     producer: tuple[int, int] | None = None
+    numbers: tuple[int, ...] = ()
+    _places: list[tuple[str, int]] | None = None
+    _answer: OffsetCommitResponse | None = None
+
+    @property
+    def repeats(self) -> bool:
+        """Return whether all of its partitions are good, and say nothing that is not in ``numbers``."""
+        return (
+            self.producer is None
+            and self.retention_time_ms == NONE
+            and bool(self.topics)
+            and not any(any(map(_error_of, topic.outcomes)) for topic in self.topics)
+            and not any(each.committed_metadata for topic in self.topics for each in topic.partitions)
+        )
+
+    @property
+    def places(self) -> list[tuple[str, int]]:
+        """Topic and number of each partition."""
+        if self._places is None:
+            self._places = [
+                (topic.name, each.partition_index) for topic in self.topics for each in topic.partitions
+            ]
+        return self._places
+
+    @property
+    def answer(self) -> OffsetCommitResponse:
+        """The outcome of every partition as it is marked."""
+        if self._answer is None:
+            self._answer = commit_reply(self)
+        return self._answer
+
+    def again(self, numbers: tuple[int, ...]) -> CommitRequest:
+        """The same, which ``repeats``, with other offsets and leader epochs."""
+        return CommitRequest(
+            self.group_id,
+            self.generation,
+            self.member_id,
+            self.instance_id,
+            NONE,
+            self.topics,
+            False,
+            None,
+            numbers,
+            self.places,
+            self.answer,
+        )
 
 
 def resolve_commit(version: int, body: Any, directory: TopicDirectory, max_partitions: int) -> CommitRequest:
@@ -132,10 +179,11 @@ def resolve_transactional(body: Any, directory: TopicDirectory, max_partitions: 
 def refuse_topics(commit: CommitRequest, version: int, names: Collection[str]) -> None:
     """These topics were deleted before the commit was carried out: they do not exist for it."""
     missing = _UNKNOWN_TOPIC_ID if version >= _TOPIC_ID_VERSION else _UNKNOWN_PARTITION
-    for topic in commit.topics:
-        if topic.name in names:
-            _refuse(topic, missing)
-    commit.topics = _bad_first(commit.topics)
+    if commit.numbers:
+        commit.topics, commit.numbers = _spelled_out(commit), ()
+    commit.topics = _bad_first(
+        [_refused(topic, missing) if topic.name in names else topic for topic in commit.topics]
+    )
     commit.refused = _all_refused(commit.topics)
 
 
@@ -157,16 +205,30 @@ def handle_commit(shard: GroupShard, request: Request, now_ms: int) -> None:
         return
     if group is not None and not in_transaction:
         group.heard_from(commit.member_id, shard.timers, now_ms)
-    records = _records(commit, shard.state.settings.offset_metadata_max_bytes, now_ms)
-    answers = ((request, commit_reply(commit)),)
+    if commit.numbers:
+        records = _records_again(commit, now_ms)
+        answers = ((request, commit.answer),)
+    else:
+        records = _records(commit, shard.state.settings.offset_metadata_max_bytes, now_ms)
+        answers = ((request, commit_reply(commit)),)
     if not records:
         shard.reply(*answers[0])
     elif commit.producer is None:
         shard.append(commit.group_id, tuple(records), None, answers)
     else:
         producer_id, epoch = commit.producer
+
+        def awake(_error: ErrorCode, _now_ms: int) -> None:
+            # the group lives from here on, also if the transaction is aborted
+            shard.state.find(commit.group_id)
+
         shard.append(
-            commit.group_id, tuple(records), None, answers, producer_id=producer_id, producer_epoch=epoch
+            commit.group_id,
+            tuple(records),
+            awake,
+            answers,
+            producer_id=producer_id,
+            producer_epoch=epoch,
         )
 
 
@@ -181,15 +243,18 @@ def commit_reply(commit: CommitRequest) -> OffsetCommitResponse:
 
 def refusal(request: Request, error: int) -> OffsetCommitResponse:
     """The answer when the whole commit is refused: the error on each partition that had none."""
-    for topic in request.body.topics:
-        _refuse(topic, int(error))
-    return commit_reply(request.body)
+    commit: CommitRequest = request.body
+    commit.topics = [_refused(topic, int(error)) for topic in commit.topics]
+    return commit_reply(commit)
 
 
-def _refuse(topic: CommitTopic, error: int) -> None:
-    """The error on each partition that had none."""
-    outcomes = topic.outcomes
-    outcomes[:] = [each if each.error_code else _Outcome(each.partition_index, error) for each in outcomes]
+def _refused(topic: CommitTopic, error: int) -> CommitTopic:
+    """The error on each partition that had none. One that comes again has its topics from the one before."""
+    return topic._replace(
+        outcomes=[
+            each if each.error_code else _Outcome(each.partition_index, error) for each in topic.outcomes
+        ]
+    )
 
 
 def _all_refused(topics: Sequence[CommitTopic]) -> bool:
@@ -235,9 +300,7 @@ def _unacceptable(group: Group | None, commit: CommitRequest, version: int) -> E
 
 
 def _unacceptable_in_transaction(group: Group | None, commit: CommitRequest) -> ErrorCode:
-    """The producer's epoch fences zombies; a producer that says which member it works for is checked as one
-    (KIP-447).
-    """
+    """The producer's epoch fences zombies; the member that it names is checked as one (KIP-447)."""
     if commit.generation < 0 and not commit.member_id and commit.instance_id is None:
         return ErrorCode.NONE
     if group is None:
@@ -252,6 +315,31 @@ _IN_TRANSACTION: Final = {
     ErrorCode.REBALANCE_IN_PROGRESS: ErrorCode.NONE,
     ErrorCode.STALE_MEMBER_EPOCH: ErrorCode.ILLEGAL_GENERATION,
 }
+
+
+def _records_again(commit: CommitRequest, now_ms: int) -> list[OffsetCommitted]:
+    group_id, numbers = commit.group_id, commit.numbers
+    return [
+        _new(OffsetCommitted, (group_id, topic, number, offset, leader_epoch, "", now_ms, NONE))
+        for (topic, number), offset, leader_epoch in zip(
+            commit.places, numbers[::2], numbers[1::2], strict=True
+        )
+    ]
+
+
+def _spelled_out(commit: CommitRequest) -> list[CommitTopic]:
+    """The topics of a commit that came again, with their offsets."""
+    numbers = iter(commit.numbers)
+    return [
+        topic._replace(
+            partitions=[
+                each._replace(committed_offset=next(numbers), committed_leader_epoch=next(numbers))
+                for each in topic.partitions
+            ],
+            outcomes=[*topic.outcomes],
+        )
+        for topic in commit.topics
+    ]
 
 
 def _records(commit: CommitRequest, metadata_limit: int, now_ms: int) -> list[OffsetCommitted]:

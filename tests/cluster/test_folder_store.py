@@ -172,12 +172,25 @@ def test_a_document_that_its_owner_cannot_read_names_the_file(tmp_path: Path) ->
     assert FolderStore(tmp_path).document("client-quotas").load(lambda content: content["entries"]) == 4
 
 
-async def test_a_document_is_not_replaced_where_somebody_else_has_replaced_it(tmp_path: Path) -> None:
+async def test_a_document_is_not_replaced_where_somebody_else_has_replaced_what_was_read(
+    tmp_path: Path,
+) -> None:
     store = FolderStore(tmp_path)
-    document = store.document("client-quotas")
+    document, other = store.document("client-quotas"), store.document("client-quotas")
     await document.save({"entries": 3})
-    change = document._change({"entries": 4})
-    await document.save({"entries": 5})
+    assert other.load(dict) == {"entries": 3}
+    await document.save({"entries": 4})
     with pytest.raises(ConflictError, match=r"put of /config/quotas cannot be done: .* at version 1"):
-        await store.commit(change)
-    assert document.load(lambda content: content["entries"]) == 5
+        await other.save({"entries": 5})
+    assert other.load(dict) == {"entries": 4}
+    await other.save({"entries": 5})
+    assert document.load(dict) == {"entries": 5}
+
+
+async def test_a_document_is_not_created_where_somebody_else_was_first(tmp_path: Path) -> None:
+    store = FolderStore(tmp_path)
+    document, other = store.document("client-quotas"), store.document("client-quotas")
+    assert document.load(dict) is None
+    await other.save({"entries": 1})
+    with pytest.raises(ConflictError, match="it is there, at version 0"):
+        await document.save({"entries": 2})

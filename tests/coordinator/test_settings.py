@@ -60,6 +60,7 @@ def test_names_and_defaults_are_kafkas() -> None:
     ours = {name.replace("_", "."): value for name, value in dataclasses.asdict(GroupSettings()).items()}
     assert {name for name in ours if name.startswith("kohort.")} == {
         "kohort.commit.max.partitions",
+        "kohort.consumer.assignor.timeout.ms",
         "kohort.group.history.size",
         "kohort.group.max.metadata.bytes",
         "kohort.group.max.pending.ids",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +15,14 @@ from hypothesis import strategies as st
 
 from kohort.log import AppendInfo, CorruptLogError, DataFolderError, LogConfig, PartitionLog
 from kohort.log._segment import Segment
-from kohort.protocol import ErrorCode, KafkaError, iter_batches, parse_batch_header, verify_batch
+from kohort.protocol import (
+    ErrorCode,
+    KafkaError,
+    build_batch,
+    iter_batches,
+    parse_batch_header,
+    verify_batch,
+)
 from tests.log.batches import (
     NOW_MS,
     TOPIC_ID,
@@ -139,6 +147,41 @@ def test_a_coordinators_batches_are_appended_together(tmp_path: Path) -> None:
     info = log.append(batch(2) + batch(3), now_ms=NOW_MS, from_client=False)
     assert info == AppendInfo(0, 4, -1, 0)
     assert offsets_of(all_records(log)) == [(0, 1), (2, 4)]
+
+
+@pytest.mark.parametrize("how", [{}, {"producer_id": 9}, {"transactional": True, "producer_id": 9}])
+@pytest.mark.parametrize(
+    "config",
+    [
+        LogConfig(),
+        LogConfig(message_timestamp_type="LogAppendTime"),
+        LogConfig(segment_bytes=200, flush_messages=3, index_interval_bytes=0),
+        LogConfig(max_message_bytes=70),
+        LogConfig(segment_bytes=70),
+    ],
+)
+def test_a_batch_made_here_is_appended_as_any_other_that_no_client_sent(
+    tmp_path: Path, config: LogConfig, how: dict[str, Any]
+) -> None:
+    seen = []
+    for name in ("one-0", "two-0"):
+        log = open_log(tmp_path, config, name=name)
+        said: list[object] = []
+        for number in range(6):
+            made = build_batch([(b"k", b"v" * 10)] * (number + 1), timestamp_ms=NOW_MS + number, **how)
+            try:
+                if name == "one-0":
+                    said.append(
+                        log.append(made, now_ms=NOW_MS, leader_epoch=number // 2, from_client=False)[0]
+                    )
+                else:
+                    said.append(log.append_built(made, now_ms=NOW_MS, leader_epoch=number // 2))
+            except KafkaError as error:
+                said.append(error.code)
+        files = {path.name: path.read_bytes() for path in Path(log.path).iterdir()}
+        files.pop("partition.metadata")
+        seen.append((said, files, log.log_end_offset, log.recovery_point))
+    assert seen[0] == seen[1]
 
 
 def test_an_unreadable_marker_is_refused(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection
 from contextvars import copy_context
 from random import Random
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 from ....client.errors import BrokerConnectionError, BrokerTimeoutError
 from ....client.metadata import Address
@@ -66,6 +66,7 @@ class SimulatedConnection:
     """Takes the place of ``kohort.client.connection.Connection``: whole messages, no frames."""
 
     retired = False
+    features: ClassVar[dict[str, int]] = {}
 
     def __init__(self, process: Process, address: Address, node: Node) -> None:
         self.address = address

@@ -8,7 +8,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from kohort.coordinator import GroupSettings, Shard
+from kohort.coordinator.consumer.assigning import failed, steps
 from kohort.coordinator.consumer.group import ConsumerGroup
+from kohort.coordinator.consumer.target import ComputeTarget, compute
 from kohort.coordinator.engine.effects import Append, Reply, Request
 from kohort.coordinator.groups import TopicDirectory
 from kohort.coordinator.shards import OFFSETS_TOPIC, new_groups
@@ -49,6 +51,8 @@ class World:
         self.events: list[Any] = []
         self.configs: dict[str, dict[str, int]] = {}
         self.failing = False
+        #: Targets that are being computed.
+        self.asked: list[ComputeTarget] = []
         #: Writes that are under way; None for a log that writes at once.
         self.held: list[Append] | None = None
         self.states = {"Empty"}
@@ -120,6 +124,8 @@ class World:
                     self.held.append(effect)
             elif isinstance(effect, Reply):
                 effect.handle.set(effect.body)
+            elif isinstance(effect, ComputeTarget):
+                self.asked.append(effect)
             else:
                 self.events.append(effect)
         if self.shard._effects:
@@ -130,6 +136,17 @@ class World:
                 assert before == after or (before, after) in ALLOWED, (before, after)
                 self._last_state[group.group_id] = after
                 self.states.add(after)
+
+    def compute(self, count: int = -1) -> None:
+        """The first target that is being computed is there, and taken in, or ``count`` steps of that."""
+        asked = self.asked.pop(0)
+        try:
+            found = list(steps(asked, compute(asked)))
+        except Exception as error:
+            found = [failed(asked, str(error))]
+        for step in found if count < 0 else found[:count]:
+            step(self.shard, self.now_ms)
+            self._carry_out()
 
     def _write(self, append: Append) -> None:
         if not self.shard.awaits(append.ticket):

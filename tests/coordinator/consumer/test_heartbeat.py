@@ -190,13 +190,15 @@ def test_a_subscription_too_large_is_refused() -> None:
     answer = world.beat("m", 2, subscribed_topic_names=["t", "fives"])
     assert (answer.error_code, answer.error_message) == (
         ErrorCode.INVALID_REQUEST,
-        "A subscription of 6 characters is too large: 5 are taken.",
+        "A subscription of 6 bytes is too large: 5 are taken.",
     )
 
 
 def test_the_moves_of_a_very_large_target_are_not_told() -> None:
     world = World({"t": 50_001})
     world.join("m")
+    world.compute()
+    world.beat("m", 1)
     (done,) = [event for event in world.events if isinstance(event, RebalanceCompleted)]
     assert (done.partitions_moved, done.moves()) == (None, [])
 

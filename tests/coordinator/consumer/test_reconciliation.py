@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from uuid import UUID
 
 from hypothesis import given, settings
@@ -15,12 +15,12 @@ A, B = UUID(int=1), UUID(int=2)
 STABLE, UNREVOKED, UNRELEASED = 0, 1, 2
 
 
-def free(_topic: UUID, _number: int) -> bool:
-    return False
+def free(_topic: UUID, _numbers: Collection[int]) -> Collection[int]:
+    return ()
 
 
-def taken(_topic: UUID, _number: int) -> bool:
-    return True
+def taken(_topic: UUID, numbers: Collection[int]) -> Collection[int]:
+    return numbers
 
 
 def at(
@@ -62,7 +62,7 @@ def test_after_the_proof_a_newer_target_may_take_more_at_the_same_epoch() -> Non
 
 
 def test_a_member_waits_at_the_new_epoch_for_what_others_have() -> None:
-    waiting = reconcile(at(2, 0), 3, {A: (0, 1, 2)}, None, lambda _topic, number: number == 2)
+    waiting = reconcile(at(2, 0), 3, {A: (0, 1, 2)}, None, lambda _topic, numbers: {2} & {*numbers})
     assert waiting == CurrentAssignment(3, 2, UNRELEASED, {A: {0: 2, 1: 3}}, {})
     assert reconcile(waiting, 3, {A: (0, 1, 2)}, None, taken).state == UNRELEASED
     done = reconcile(waiting, 3, {A: (0, 1, 2)}, None, free)
@@ -112,7 +112,7 @@ class Group:
             for topics in (one.assigned, one.revoking):
                 others.update(topics.get(A, {}) if name != member else ())
         owned: Owned = {A: sorted(self.reads[member])} if tells else None
-        after = reconcile(before, self.epoch, self.targets[member], owned, lambda _topic, n: n in others)
+        after = reconcile(before, self.epoch, self.targets[member], owned, lambda _topic, n: others & {*n})
         assert after.epoch >= before.epoch
         self.current[member] = after
         if after.assigned != before.assigned:

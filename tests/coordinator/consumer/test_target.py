@@ -6,14 +6,34 @@ from collections import Counter
 from collections.abc import Mapping
 from uuid import UUID
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kohort.coordinator.consumer.target import TargetMember, Topic, compute_target, server_assignor
+from kohort.assignors import AssignorError
+from kohort.assignors.server import OWN as OWN_ASSIGNORS
+from kohort.coordinator.consumer.target import (
+    OWN,
+    ComputeTarget,
+    TargetMember,
+    Topic,
+    compute,
+    server_assignors,
+)
 from kohort.offsets_topic import Partitions
 
 A, B = UUID(int=1), UUID(int=2)
-UNIFORM, RANGE = server_assignor("uniform"), server_assignor("range")
+UNIFORM, RANGE = OWN
+
+
+def compute_target(
+    assignor: str, members: Mapping[str, TargetMember], topics: Mapping[str, Topic]
+) -> dict[str, Partitions]:
+    """The whole target."""
+    asked = ComputeTarget("g", 1, assignor, assignor, members, topics)
+    return {name: member.target for name, member in members.items()} | asked.partitions(
+        compute(asked).items()
+    )
 
 
 def member(*topics: str, target: Partitions | None = None, instance: str | None = None) -> TargetMember:
@@ -47,6 +67,11 @@ def test_partitions_of_topics_that_are_gone_play_no_part() -> None:
     assert {name: len(pairs(one)) for name, one in target.items()} == {"m1": 1, "m2": 1}
 
 
+def test_a_target_is_new_where_topics_of_the_last_one_are_gone() -> None:
+    asked = ComputeTarget("g", 1, UNIFORM, UNIFORM, {"m": member("a", "b", target={B: (0,)})}, {})
+    assert asked.partitions(compute(asked).items()) == {"m": {}}
+
+
 def test_range_cuts_each_topic_with_static_members_first() -> None:
     members = {"z": member("a", "b", instance="i"), "m": member("a", "b")}
     topics = {"a": Topic(A, 3), "b": Topic(B, 3)}
@@ -70,7 +95,10 @@ def test_every_partition_that_somebody_reads_has_one_member_that_reads_it(
     topics = {name: Topic(UUID(int=ord(name)), count) for name, count in counts.items()}
     last: dict[str, Partitions] = {}
     for subscriptions in (before, after):
-        members = {name: TargetMember(None, read, last.get(name, {})) for name, read in subscriptions.items()}
+        members = {
+            name: TargetMember(None, tuple(sorted(read)), last.get(name, {}))
+            for name, read in subscriptions.items()
+        }
         last = compute_target(UNIFORM, members, topics)
         assert last.keys() == members.keys()
         given_out = Counter(pair for one in last.values() for pair in pairs(one))
@@ -84,5 +112,12 @@ def test_every_partition_that_somebody_reads_has_one_member_that_reads_it(
         }
         for name, one in last.items():
             assert one.keys() <= {topics[topic].id for topic in subscriptions[name] if topic in topics}
-        again = {n: TargetMember(None, read, last[n]) for n, read in subscriptions.items()}
+        again = {n: TargetMember(None, tuple(sorted(read)), last[n]) for n, read in subscriptions.items()}
         assert compute_target(UNIFORM, again, topics) == last
+
+
+def test_kohorts_own_are_known_by_name_without_being_loaded() -> None:
+    assert set(OWN) == OWN_ASSIGNORS.keys()
+    assert server_assignors("range, uniform") == {"range": "range", "uniform": "uniform"}
+    with pytest.raises(AssignorError, match="no assignor is named 'nobody'"):
+        server_assignors("uniform,nobody")

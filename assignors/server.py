@@ -1,0 +1,176 @@
+"""Assignors on the coordinator's side (KIP-848): the class that plugs into a leader plugs in here, too.
+
+The coordinator knows its members and what the last target gave to them, by topic and number. ``owned`` of a
+member is its part of that target; there is no user data, and nobody calls ``on_assignment``. Each computation
+has an instance of its own. kohort's own assignors may run where they are asked for; all others run in a
+process of their own (:func:`main`), which may hang or crash: it is read and written in frames of
+:mod:`marshal`, small enough that neither side is busy with one for long.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import struct
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import groupby
+from typing import IO, Any, Final, NamedTuple, TypeAlias
+
+from ..protocol import KohortError, Subscription, TopicPartition
+from ._range_and_roundrobin import RangeAssignor
+from ._sticky import UniformAssignor
+from .base import Assignor, Member, TopicInfo
+from .registry import AssignorError, load_assignor
+from .validation import validate_assignment
+
+#: kohort's own assignors of coordinators, by the names that members know them by.
+OWN: Final[Mapping[str, type[Assignor]]] = {"uniform": UniformAssignor, "range": RangeAssignor}
+
+#: Partitions of a member, by topic; numbers ascending.
+Numbers: TypeAlias = Mapping[str, tuple[int, ...]]
+
+#: Most bytes of a record of the log, which is what one member has, and of each partition and topic in it.
+MOST_RECORD_BYTES: Final = 1_000_000
+_PARTITION_BYTES: Final = 8
+_TOPIC_BYTES: Final = 32
+
+#: Partitions and members in one frame.
+_FRAME: Final = 5_000
+_LENGTH: Final = struct.Struct(">I")
+_SHOWN_PROBLEMS: Final = 3
+
+
+class ServedMember(NamedTuple):
+    """A member as the coordinator knows it; ``owned`` is its part of the last target, without topics that
+    are gone (``had_more``).
+    """
+
+    instance_id: str | None
+    client_id: str
+    rack: str | None
+    topics: tuple[str, ...]
+    owned: Numbers
+    had_more: bool = False
+
+
+def load_server_assignor(spec: str) -> Assignor:
+    """An assignor of the coordinator: one of :data:`OWN`, or a consumer's by name. Raises AssignorError."""
+    own = OWN.get(spec)
+    return load_assignor(spec) if own is None else own()
+
+
+def changed_targets(
+    assignor: Assignor, topics: Mapping[str, int], members: Mapping[str, ServedMember]
+) -> dict[str, Numbers]:
+    """The new target of each member whose target changes. Raises AssignorError for an answer that cannot be
+    used, and what the assignor raises.
+    """
+    known = {name: _member(name, member) for name, member in members.items()}
+    infos = {name: TopicInfo(count) for name, count in topics.items()}
+    answer = assignor.assign(infos, known)
+    if type(assignor) not in OWN.values() and (problems := validate_assignment(infos, known, answer)):
+        more = f"; and {len(problems) - _SHOWN_PROBLEMS} more" if len(problems) > _SHOWN_PROBLEMS else ""
+        raise AssignorError("; ".join(map(str, problems[:_SHOWN_PROBLEMS])) + more)
+    changed: dict[str, Numbers] = {}
+    for name, member in members.items():
+        given = answer.get(name, ())
+        numbers = _by_topic(given)
+        if _PARTITION_BYTES * len(given) + _TOPIC_BYTES * len(numbers) > MOST_RECORD_BYTES:
+            raise AssignorError(
+                f"{name} would have {len(given)} partitions of {len(numbers)} topics, for which a record has "
+                "no room: start more members"
+            )
+        if numbers != member.owned or member.had_more:
+            changed[name] = numbers
+    return changed
+
+
+def _member(name: str, member: ServedMember) -> Member:
+    owned = tuple(TopicPartition(topic, number) for topic, row in member.owned.items() for number in row)
+    subscription = Subscription(member.topics, owned=owned, generation=0, rack=member.rack)
+    return Member(name, subscription, member.instance_id, member.client_id)
+
+
+def _by_topic(partitions: Collection[TopicPartition]) -> dict[str, tuple[int, ...]]:
+    return {
+        topic: tuple(number for _, number in row)
+        for topic, row in groupby(sorted(partitions), key=lambda partition: partition[0])
+    }
+
+
+# --- in a process of its own --------------------------------------------------------------------------------
+
+
+def to_frames(rows: Iterable[tuple[str, ServedMember | Numbers]]) -> Iterator[bytes]:
+    """Members, or their targets, as frames."""
+    part: dict[str, Any] = {}
+    size = 0
+    for name, row in rows:
+        part[name] = tuple(row) if isinstance(row, tuple) else row
+        numbers = row.owned if isinstance(row, ServedMember) else row
+        size += 1 + sum(map(len, numbers.values()))
+        if size >= _FRAME:
+            yield to_frame(part)
+            part, size = {}, 0
+    if part:
+        yield to_frame(part)
+
+
+def to_frame(value: Any) -> bytes:
+    """One frame: its length, then the value."""
+    data = marshal.dumps(value)
+    return _LENGTH.pack(len(data)) + data
+
+
+def length_of(head: bytes) -> int:
+    """Bytes of the frame that begins so."""
+    return int(_LENGTH.unpack(head)[0])
+
+
+def from_frame(data: bytes) -> Any:
+    """The value of a frame, without its length. Raises KohortError."""
+    try:
+        return marshal.loads(data)
+    except (EOFError, ValueError, TypeError) as error:
+        raise KohortError(f"a frame that cannot be read: {error}") from error
+
+
+def main() -> None:
+    """Serve a coordinator: topics, members, None come in; changed targets, then the error or "", go out.
+
+    What the assignor prints goes to standard error. The process ends when nobody writes to it any more, also
+    while an assignor hangs.
+    """
+    import queue
+    import threading
+
+    asked = os.fdopen(os.dup(0), "rb")
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    threading.Thread(target=_read, args=(asked, waiting), daemon=True).start()
+    spec = sys.argv[1]
+    while True:
+        topics = waiting.get()
+        members: dict[str, ServedMember] = {}
+        while (part := waiting.get()) is not None:
+            members.update((name, ServedMember(*row)) for name, row in part.items())
+        answers.writelines(_answer(spec, topics, members))
+        answers.flush()
+
+
+def _answer(spec: str, topics: Mapping[str, int], members: Mapping[str, ServedMember]) -> Iterable[bytes]:
+    try:
+        changed = changed_targets(load_server_assignor(spec), topics, members)
+    except AssignorError as error:
+        return [to_frame(str(error))]
+    except BaseException as error:  # it is anyone's code
+        return [to_frame(f"{type(error).__name__}: {error}")]
+    return [*to_frames(changed.items()), to_frame("")]
+
+
+def _read(asked: IO[bytes], waiting: Any) -> None:
+    while head := asked.read(_LENGTH.size):
+        waiting.put(marshal.loads(asked.read(length_of(head))))
+    os._exit(0)

@@ -1,0 +1,191 @@
+"""Requests of producers about their ids and transactions: one attempt each at the coordinator in the cache.
+
+All raise KafkaError; ``doing`` in its text says what was refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from ..protocol import ApiKey, KafkaError, TopicPartition
+from ..protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from ..protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
+from ..protocol.messages.end_txn import EndTxnRequest
+from ..protocol.messages.init_producer_id import InitProducerIdRequest
+from ..protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from .offsets import CommittedOffset
+from .requests import TRANSACTION, Requests, numbers_by_topic, partition_name
+
+#: Version 6 is for transactions that others may end (KIP-939).
+_INIT_VERSION = 5
+#: Later versions are for brokers alone.
+_ADD_PARTITIONS_VERSION = 3
+#: Up to these versions a producer adds what its transaction is about, and its epoch outlives the end.
+ADDED_OFFSETS_VERSION, END_VERSION = 4, 4
+
+#: The transaction timeout of a producer that has no transactions.
+_UNUSED_TIMEOUT_MS = 60_000
+
+
+class ProducerId(NamedTuple):
+    """Names a producer to brokers; ``epoch`` tells it from its successors of the same transactional id."""
+
+    id: int
+    epoch: int
+
+
+#: No producer.
+NO_PRODUCER = ProducerId(-1, -1)
+
+
+class Transaction(NamedTuple):
+    """Identity of a transaction: enough to write into it, and to end it from anywhere."""
+
+    name: str
+    producer: ProducerId
+
+
+class GroupMetadata(NamedTuple):
+    """A group's member at one time, by which its coordinator knows a former one (KIP-447)."""
+
+    group: str
+    generation: int = -1
+    member_id: str = ""
+    instance_id: str | None = None
+
+
+async def init_producer_id(
+    cluster: Requests,
+    transactional_id: str | None = None,
+    *,
+    timeout_ms: int = _UNUSED_TIMEOUT_MS,
+    last: ProducerId = NO_PRODUCER,
+) -> ProducerId:
+    """A new producer id, or for a transactional id its next epoch; earlier ones can write no more.
+
+    ``timeout_ms`` is how long a transaction may stay open before the broker aborts it. With ``last`` only the
+    producer that has that id and epoch gets a new one.
+    """
+    body = InitProducerIdRequest(
+        transactional_id=transactional_id,
+        transaction_timeout_ms=timeout_ms,
+        producer_id=last.id,
+        producer_epoch=last.epoch,
+    )
+    if transactional_id is None:
+        answer = await cluster.request(None, ApiKey.INIT_PRODUCER_ID, body, max_version=_INIT_VERSION)
+        doing = "asking for a producer id"
+    else:
+        answer = await cluster.request_coordinator(
+            transactional_id, body, key_type=TRANSACTION, max_version=_INIT_VERSION
+        )
+        doing = f"starting the producer of transactional id {transactional_id!r}"
+    if answer.error_code:
+        raise KafkaError(answer.error_code, doing)
+    return ProducerId(answer.producer_id, answer.producer_epoch)
+
+
+async def add_partitions(
+    cluster: Requests, transaction: Transaction, partitions: Iterable[TopicPartition]
+) -> None:
+    """Add partitions to a transaction, before their first batches."""
+    rows = numbers_by_topic(partitions).items()
+    body = AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id=transaction.name,
+        v3_and_below_producer_id=transaction.producer.id,
+        v3_and_below_producer_epoch=transaction.producer.epoch,
+        v3_and_below_topics=[AddPartitionsToTxnTopic(name=name, partitions=some) for name, some in rows],
+    )
+    answer = await cluster.request_coordinator(
+        transaction.name, body, key_type=TRANSACTION, max_version=_ADD_PARTITIONS_VERSION
+    )
+    refused = [
+        (row.partition_error_code, TopicPartition(topic.name, row.partition_index))
+        for topic in answer.results_by_topic_v3_and_below
+        for row in topic.results_by_partition
+        if row.partition_error_code
+    ]
+    if refused:
+        # one that was not tried, because of another, has an error of its own
+        code, partition = max(
+            refused, key=lambda each: not KafkaError(each[0]).code.name.startswith("OPERATION_")
+        )
+        raise KafkaError(code, f"adding {partition_name(partition)} to transaction {transaction.name!r}")
+
+
+async def add_offsets(cluster: Requests, transaction: Transaction, group: str) -> None:
+    """Add a group's offsets to a transaction, before they are committed in it."""
+    body = AddOffsetsToTxnRequest(
+        transactional_id=transaction.name,
+        producer_id=transaction.producer.id,
+        producer_epoch=transaction.producer.epoch,
+        group_id=group,
+    )
+    answer = await cluster.request_coordinator(transaction.name, body, key_type=TRANSACTION)
+    if answer.error_code:
+        raise KafkaError(
+            answer.error_code, f"adding offsets of group {group!r} to transaction {transaction.name!r}"
+        )
+
+
+async def commit_offsets(
+    cluster: Requests,
+    transaction: Transaction,
+    member: GroupMetadata,
+    offsets: Mapping[TopicPartition, CommittedOffset],
+    *,
+    max_version: int | None = None,
+) -> None:
+    """Commit offsets in a transaction: they count when it is committed. Asks the group's coordinator."""
+    topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
+    for (topic, number), offset in offsets.items():
+        row = TxnOffsetCommitRequestPartition(number, offset.offset, offset.leader_epoch, offset.metadata)
+        topics.setdefault(topic, []).append(row)
+    body = TxnOffsetCommitRequest(
+        transactional_id=transaction.name,
+        group_id=member.group,
+        producer_id=transaction.producer.id,
+        producer_epoch=transaction.producer.epoch,
+        generation_id=member.generation,
+        member_id=member.member_id,
+        group_instance_id=member.instance_id,
+        topics=[TxnOffsetCommitRequestTopic(name=name, partitions=rows) for name, rows in topics.items()],
+    )
+    answer = await cluster.request_coordinator(member.group, body, max_version=max_version)
+    for found in answer.topics:
+        for row in found.partitions:
+            if row.error_code:
+                name = partition_name(TopicPartition(found.name, row.partition_index))
+                raise KafkaError(
+                    row.error_code,
+                    f"committing {name} in group {member.group!r} and transaction {transaction.name!r}",
+                )
+
+
+async def end_transaction(
+    cluster: Requests, transaction: Transaction, *, commit: bool, max_version: int | None = None
+) -> ProducerId:
+    """Commit or abort a transaction; the producer's id and epoch from then on.
+
+    Up to END_VERSION these stay as they are, so that anybody may ask for the same end again.
+    """
+    body = EndTxnRequest(
+        transactional_id=transaction.name,
+        producer_id=transaction.producer.id,
+        producer_epoch=transaction.producer.epoch,
+        committed=commit,
+    )
+    answer = await cluster.request_coordinator(
+        transaction.name, body, key_type=TRANSACTION, max_version=max_version
+    )
+    if answer.error_code:
+        doing = "committing" if commit else "aborting"
+        raise KafkaError(answer.error_code, f"{doing} transaction {transaction.name!r}")
+    if answer.producer_id < 0:
+        return transaction.producer
+    return ProducerId(answer.producer_id, answer.producer_epoch)

@@ -1,0 +1,151 @@
+"""Targets of consumer groups are asked for, computed, and taken in step by step.
+
+While an answer is taken in some members have their new target and the group has its old target epoch. That
+harms nobody: whom a partition belongs to goes by what members have, never by targets, and the target epoch,
+which comes last, has every member look at its target again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from ...offsets_topic import GroupRecordType, TargetAssignment, TargetEpoch
+from ...protocol import ErrorCode, KohortError
+from ..events import AssignorFailed, quoted
+from ..groups import GroupShard
+from .changes import Changes
+from .group import ConsumerGroup, Failure, live
+from .target import ComputeTarget, TargetMember, compute
+
+if TYPE_CHECKING:
+    from ...assignors.server import Numbers
+
+#: A step on a shard, at a time in ms.
+Step: TypeAlias = Callable[[GroupShard, int], None]
+
+#: Time in ms after which an assignor that failed is asked again for the same epoch.
+RETRY_MS: Final = 30_000
+
+#: Partitions and members that one step takes in: a ms or two.
+_STEP: Final = 2_000
+
+
+def refresh_target(changes: Changes) -> None:
+    """The target for the group's epoch, if it has none yet and the last was not computed a moment ago."""
+    shard, group, now_ms = changes.shard, changes.group, changes.now_ms
+    if group.epoch <= group.target_epoch or group.computing is not None:
+        return
+    interval_ms = shard.state.config_of(group.group_id).assignment_interval_ms
+    if group.target_ms and now_ms - group.target_ms < interval_ms:
+        return
+    asked = _ask(shard, group)
+    failure = group.failure
+    if failure is not None and failure[:2] == (asked.epoch, asked.name) and now_ms < failure.retry_ms:
+        return
+    if not asked.is_quick:
+        group.computing = asked
+        shard.command(asked)
+        _begin_with_nothing(changes)
+        return
+    try:
+        changed = compute(asked)
+    except KohortError as error:
+        _fail(shard, group, asked, str(error), now_ms)
+        _begin_with_nothing(changes)
+    else:
+        _take_in(changes, asked, changed.items())
+        _finish(changes, asked)
+
+
+def steps(asked: ComputeTarget, changed: Mapping[str, Numbers]) -> Iterator[Step]:
+    """Steps that make an answer the target, each of them short."""
+    part: list[tuple[str, Numbers]] = []
+    size = 0
+    for member_id, numbers in changed.items():
+        part.append((member_id, numbers))
+        size += 1 + sum(map(len, numbers.values()))
+        if size >= _STEP:
+            yield partial(_step, asked, part, False)
+            part, size = [], 0
+    yield partial(_step, asked, part, True)
+
+
+def failed(asked: ComputeTarget, why: str) -> Step:
+    """The step that is taken where the assignor gave no answer that can be used: the last target stays."""
+
+    def step(shard: GroupShard, now_ms: int) -> None:
+        group = live(shard, asked.group_id)
+        if group is not None and group.computing is asked:
+            group.computing = None
+            _fail(shard, group, asked, why, now_ms)
+
+    return step
+
+
+def _ask(shard: GroupShard, group: ConsumerGroup) -> ComputeTarget:
+    assignors = shard.state.assignors
+    name = group.assignor(next(iter(assignors)))
+    # of a broker that had other assignors
+    spec = assignors.get(name) or next(iter(assignors.values()))
+    alike: dict[tuple[tuple[str, ...], str], tuple[str, ...]] = {}
+    members = {}
+    for member_id, member in group.members.items():
+        said = member.metadata
+        topics = alike.get((said.topics, said.regex))
+        if topics is None:
+            topics = alike[said.topics, said.regex] = tuple(sorted(group.topics_of(member)))
+        target = group.targets.get(member_id, {})
+        members[member_id] = TargetMember(said.instance_id, topics, target, said.client_id, said.rack_id)
+    return ComputeTarget(group.group_id, group.epoch, name, spec, members, group.subscribed_topics())
+
+
+def _begin_with_nothing(changes: Changes) -> None:
+    """A group has its first target later: until then members are at an epoch that gives them nothing, for 0
+    would tell them to join again.
+    """
+    group = changes.group
+    if not group.target_epoch:
+        changes.put(GroupRecordType.TARGET_EPOCH, "", TargetEpoch(group.epoch - 1))
+
+
+def _step(
+    asked: ComputeTarget, part: Iterable[tuple[str, Numbers]], is_last: bool, shard: GroupShard, now_ms: int
+) -> None:
+    group = live(shard, asked.group_id)
+    if group is None or group.computing is not asked:
+        return
+    if group.is_empty:
+        # it may be about to be deleted
+        group.computing = None
+        return
+    changes = Changes(shard, group, now_ms)
+    _take_in(changes, asked, part)
+    if is_last:
+        group.computing = None
+        _finish(changes, asked)
+    changes.commit()
+
+
+def _take_in(changes: Changes, asked: ComputeTarget, part: Iterable[tuple[str, Numbers]]) -> None:
+    group = changes.group
+    for member_id, partitions in asked.partitions(part).items():
+        if member_id in group.members and partitions != group.targets.get(member_id, {}):
+            changes.put(GroupRecordType.TARGET, member_id, TargetAssignment(partitions))
+
+
+def _finish(changes: Changes, asked: ComputeTarget) -> None:
+    changes.group.failure = None
+    changes.put(GroupRecordType.TARGET_EPOCH, "", TargetEpoch(asked.epoch, changes.now_ms))
+
+
+def _fail(shard: GroupShard, group: ConsumerGroup, asked: ComputeTarget, why: str, now_ms: int) -> None:
+    text = f"assignor {asked.name} failed, members keep what they have: {quoted(why)}"
+    group.failure = Failure(asked.epoch, asked.name, now_ms + RETRY_MS, text)
+    error = ErrorCode.UNKNOWN_SERVER_ERROR
+    shard.tell(
+        AssignorFailed(
+            group.group_id, generation=group.epoch, cause=text, assignor=asked.name, error_code=error
+        )
+    )

@@ -1,0 +1,36 @@
+"""Producers: records to topics, once and in order, in transactions, on asyncio or blocking."""
+
+from ..client.transactions import GroupMetadata
+from .accumulator import ProducerRecord, RecordMetadata
+from .errors import (
+    ApplicationRecoverableError,
+    BufferFullError,
+    DeliveryTimeoutError,
+    ProducerClosedError,
+    ProducerError,
+    ProducerFencedError,
+    RecordTooLargeError,
+    TransactionAbortableError,
+    TransactionAbortedError,
+    TransactionStateError,
+)
+from .partitioner import partition_of_key
+from .producer import Producer
+
+__all__ = [
+    "ApplicationRecoverableError",
+    "BufferFullError",
+    "DeliveryTimeoutError",
+    "GroupMetadata",
+    "Producer",
+    "ProducerClosedError",
+    "ProducerError",
+    "ProducerFencedError",
+    "ProducerRecord",
+    "RecordMetadata",
+    "RecordTooLargeError",
+    "TransactionAbortableError",
+    "TransactionAbortedError",
+    "TransactionStateError",
+    "partition_of_key",
+]

@@ -1,0 +1,552 @@
+"""Record batches of each partition on their way to brokers, without I/O: what is sent next, and what became
+of it.
+
+Records are appended to the partition's newest batch until that is full. A batch gets its sequence number when
+it is first taken and keeps it over all tries, so that a broker writes it once. A partition has several
+batches under way when all is well; when one is tried again, or when its leader has acknowledged nothing of
+this producer yet, it has one, because a broker that does not know a producer takes whatever sequence number
+comes first.
+
+A batch that fails leaves a gap in the numbers: the broker then refuses the next one as out of order. When no
+batch in front of a refused one is left it was certainly not written, and neither was any behind it: all of
+them are numbered anew from 0 under the next epoch (KIP-360). In a transaction the refusal is an error
+instead, after which the transaction is aborted.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import insort
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, Final, NamedTuple, Protocol
+
+from ..client.requests import partition_name
+from ..client.transactions import ProducerId
+from ..client.waiting import Backoff
+from ..protocol import (
+    BatchHeader,
+    Codec,
+    ErrorCode,
+    Headers,
+    KafkaError,
+    TimedRecord,
+    TopicPartition,
+    compress,
+    encode_records,
+    seal_batch,
+)
+from .errors import DeliveryTimeoutError
+
+#: Most bytes of a record beside its key, value and headers; and of a header beside its name and value.
+RECORD_BYTES, HEADER_BYTES = 21, 10
+#: Bytes of a batch beside its records.
+BATCH_BYTES = 61
+#: Approximate memory of a record beside its bytes: a tuple, and a future.
+HELD_BYTES = 300
+#: Batches from this size on are compressed in a thread.
+LARGE_BYTES = 131_072
+
+#: Pause while the end of the transaction before is being written.
+CONCURRENT_MS = 5.0
+
+_MAX_EPOCH = 2**15 - 1
+_SEQUENCES = 2**31
+_TRANSACTIONAL = 0x10
+
+_E = ErrorCode
+#: The broker's view of the producer's numbers is another one than ours.
+_NUMBERS = frozenset((_E.OUT_OF_ORDER_SEQUENCE_NUMBER, _E.UNKNOWN_PRODUCER_ID, _E.INVALID_PRODUCER_EPOCH))
+_TOO_LARGE = frozenset((_E.MESSAGE_TOO_LARGE, _E.RECORD_LIST_TOO_LARGE))
+
+_new: Final = tuple.__new__
+
+
+class ProducerRecord(NamedTuple):
+    """A record to be written, with the arguments of ``Producer.send``."""
+
+    topic: str
+    value: bytes | None = None
+    key: bytes | None = None
+    partition: int | None = None
+    timestamp_ms: int | None = None
+    headers: Headers = ()
+
+
+class RecordMetadata(NamedTuple):
+    """Where a record was written. ``offset`` is -1 where the broker did not say."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+
+class Pending(Protocol):
+    """The part of an asyncio future that is used here."""
+
+    def done(self) -> bool: ...
+
+    def set_result(self, result: Any, /) -> None: ...
+
+    def set_exception(self, error: BaseException, /) -> None: ...
+
+    def exception(self) -> BaseException | None: ...
+
+
+@dataclass(slots=True, eq=False)
+class Batch:
+    """Records of one partition. ``futures`` has one for each record, or one for all of them.
+
+    ``size`` bounds their bytes before compression. ``ended`` is set when its outcome is known.
+    """
+
+    queue: Queue
+    created_ms: float
+    ended: Any
+    records: list[TimedRecord] = field(default_factory=list)
+    futures: list[Any] = field(default_factory=list)
+    size: int = BATCH_BYTES
+    full: bool = False
+    sequence: int = -1
+    #: Tries that have failed, and the error of the last one.
+    tries: int = 0
+    last_error: Exception | None = None
+    #: The records as they are sent, and with which codec.
+    payload: bytes | bytearray | None = None
+    codec: Codec = Codec.NONE
+    packing: bool = False
+
+    @property
+    def held(self) -> int:
+        return self.size + HELD_BYTES * len(self.records)
+
+    @property
+    def first_ms(self) -> int:
+        return self.records[0][3]
+
+    def pack(self, codec: Codec) -> None:
+        """Encode and compress the records; may run in a thread."""
+        plain = encode_records(self.records, self.first_ms)
+        payload = plain if codec is Codec.NONE else compress(codec, bytes(plain))
+        if len(payload) < len(plain):
+            self.payload, self.codec = payload, codec
+        else:
+            self.payload = plain
+
+    def sealed(self, *, transactional: bool) -> bytearray:
+        """The batch as it goes over the wire."""
+        assert self.payload is not None, "packed before it is sent"
+        producer = self.queue.producer or ProducerId(-1, -1)
+        count = len(self.records)
+        newest_ms = max(record[3] for record in self.records)
+        attributes = self.codec | (_TRANSACTIONAL if transactional else 0)
+        # offset, length and checksum are set by others, the leader epoch is not known
+        head = BatchHeader(
+            0, 0, -1, 2, 0, attributes, count - 1, self.first_ms, newest_ms, *producer, self.sequence, count
+        )
+        return seal_batch(head, self.payload)
+
+    def succeed(self, offset: int, append_ms: int) -> None:
+        """Tell where the records are; ``append_ms`` is -1 where they keep their own times."""
+        topic, number = self.queue.partition
+        records = self.records
+        for delta, future in enumerate(self.futures):
+            if not future.done():
+                at = offset + delta if offset >= 0 else -1
+                time_ms = records[delta][3] if append_ms < 0 else append_ms
+                future.set_result(_new(RecordMetadata, (topic, number, at, time_ms)))
+        self.ended.set_result(None)
+
+    def fail(self, error: Exception, *, silent: bool) -> None:
+        """Tell what happened; asyncio logs one of the futures that nobody looks at, unless ``silent``."""
+        for future in self.futures:
+            if not future.done():
+                future.set_exception(error)
+                if silent:
+                    future.exception()
+                silent = True
+        self.ended.set_result(None)
+
+
+@dataclass(slots=True, eq=False)
+class Queue:
+    """The batches of one partition: ``waiting`` to be sent, the newest last, and ``under_way``."""
+
+    partition: TopicPartition
+    waiting: deque[Batch] = field(default_factory=deque)
+    under_way: list[Batch] = field(default_factory=list)
+    producer: ProducerId | None = None
+    next_sequence: int = 0
+    #: The leader has acknowledged a batch of this producer id and epoch.
+    known: bool = False
+    #: All that is not written gets new numbers when nothing is under way.
+    renumber: bool = False
+    not_before_ms: float = 0.0
+
+    @property
+    def first(self) -> Batch | None:
+        """The oldest batch with a number."""
+        numbered = [*self.under_way, *(batch for batch in self.waiting if batch.sequence >= 0)]
+        return min(numbered, key=self.age, default=None)
+
+    def age(self, batch: Batch) -> int:
+        """Orders numbered batches, the oldest first; numbers wrap."""
+        return (batch.sequence - self.next_sequence) % _SEQUENCES
+
+    def put_back(self, batches: Iterable[Batch]) -> None:
+        """Batches to be sent again, in front of those behind them."""
+        numbered = list(batches)
+        while self.waiting and self.waiting[0].sequence >= 0:
+            insort(numbered, self.waiting.popleft(), key=self.age)
+        self.waiting.extendleft(reversed(numbered))
+
+
+@dataclass(slots=True, eq=False)
+class Accumulator:
+    """All partitions of one producer. Times are milliseconds of one clock that does not go back.
+
+    ``future`` makes what callers wait for. ``producer`` is None until the broker has given a producer id, and
+    again when a partition's epochs have run out; nothing numbered is sent until it is set. ``failed`` is
+    called with the error of each batch that is given up.
+    """
+
+    future: Callable[[], Any]
+    _: KW_ONLY
+    batch_size: int
+    linger_ms: float
+    max_request_size: int
+    max_in_flight: int
+    delivery_timeout_ms: float
+    idempotent: bool
+    transactional: bool = False
+    codec: Codec = Codec.NONE
+    backoff: Backoff = field(default_factory=Backoff)
+    failed: Callable[[Exception], None] = lambda _: None
+    #: Whether batches of a partition may be sent; in a transaction it may have to be added first.
+    admits: Callable[[TopicPartition], bool] = lambda _: True
+    producer: ProducerId | None = None
+    #: Brokers take 0 alone as the first number of an epoch, so that batches may follow it at once.
+    from_zero: bool = False
+    #: Bytes of records whose outcome is not known.
+    used: int = 0
+    #: While there are callers that wait for everything, or for room, batches do not wait for more records.
+    hurry: int = 0
+    #: When to call ``take`` again although nothing has happened; and, of the last call, the topics without a
+    #: leader and the batches that are to be packed in a thread.
+    next_ms: float = math.inf
+    leaderless: set[str] = field(default_factory=set)
+    to_pack: list[Batch] = field(default_factory=list)
+    _queues: dict[TopicPartition, Queue] = field(default_factory=dict)
+    #: Queues with batches that wait, in the order of their turns.
+    _unsent: dict[Queue, None] = field(default_factory=dict)
+
+    def queue(self, partition: TopicPartition) -> Queue:
+        found = self._queues.get(partition)
+        if found is None:
+            found = self._queues[partition] = Queue(partition)
+        return found
+
+    def unfinished(self) -> list[Batch]:
+        """Batches whose outcome is not known."""
+        return [batch for queue in self._queues.values() for batch in (*queue.under_way, *queue.waiting)]
+
+    # records in
+
+    def add(self, queue: Queue, record: TimedRecord, size: int, now_ms: float) -> tuple[Any, bool, bool]:
+        """Append a record of ``size`` bytes at most; its future, and whether a batch began and one is
+        full."""
+        waiting = queue.waiting
+        batch = waiting[-1] if waiting else None
+        began = batch is None or batch.full or batch.size + size > self.batch_size
+        if began:
+            if batch is not None:
+                batch.full = True
+            batch = self._begin(queue, now_ms)
+        assert batch is not None, "there is one by now"
+        future = self.future()
+        batch.records.append(record)
+        batch.futures.append(future)
+        batch.size += size
+        self.used += size + HELD_BYTES
+        if batch.size >= self.batch_size:
+            batch.full = True
+        return future, began, began or batch.full
+
+    def add_all(self, queue: Queue, records: list[TimedRecord], size: int, now_ms: float) -> Any:
+        """Append a batch that is full; its future is that of the first record."""
+        if queue.waiting:
+            queue.waiting[-1].full = True
+        batch = self._begin(queue, now_ms)
+        batch.records, batch.size, batch.full = records, BATCH_BYTES + size, True
+        future = self.future()
+        batch.futures.append(future)
+        self.used += size + HELD_BYTES * len(records)
+        return future
+
+    def _begin(self, queue: Queue, now_ms: float) -> Batch:
+        batch = Batch(queue, now_ms, self.future())
+        self.used += batch.size
+        queue.waiting.append(batch)
+        self._unsent[queue] = None
+        return batch
+
+    # batches out
+
+    def take(
+        self, now_ms: float, leader: Callable[[TopicPartition], int | None], busy: Mapping[int, int]
+    ) -> list[tuple[int, list[Batch]]]:
+        """Requests to send now: node and batches, one of each partition. ``busy`` counts those under way."""
+        self.next_ms, self.leaderless, self.to_pack = math.inf, set(), []
+        by_node: dict[int, list[Queue]] = {}
+        due: set[int] = set()
+        for queue in list(self._unsent):
+            self._expire(queue, now_ms)
+            if not self._may_send(queue, now_ms):
+                continue
+            node = leader(queue.partition)
+            if node is None:
+                self.leaderless.add(queue.partition.topic)
+                continue
+            by_node.setdefault(node, []).append(queue)
+            batch = queue.waiting[0]
+            lingers_ms = batch.created_ms + self.linger_ms - now_ms
+            if lingers_ms <= 0 or self.hurry or batch.full or batch.tries or len(queue.waiting) > 1:
+                due.add(node)
+            else:
+                self._wake_at(now_ms + lingers_ms)
+        requests: list[tuple[int, list[Batch]]] = []
+        for node in due:
+            queues = by_node[node]
+            for _ in range(self.max_in_flight - busy.get(node, 0)):
+                batches, queues = self._fill(queues, now_ms)
+                if not batches:
+                    break
+                requests.append((node, batches))
+        return requests
+
+    def _expire(self, queue: Queue, now_ms: float) -> None:
+        while queue.waiting:
+            batch = queue.waiting[0]
+            if batch.created_ms + self.delivery_timeout_ms > now_ms:
+                self._wake_at(batch.created_ms + self.delivery_timeout_ms)
+                return
+            if batch.packing:
+                return
+            queue.waiting.popleft()
+            text = (
+                f"{len(batch.records)} records for {partition_name(queue.partition)} were not acknowledged "
+                f"within delivery_timeout_ms ({self.delivery_timeout_ms:.0f})"
+            )
+            if batch.last_error is not None:
+                text = f"{text}; the last of {batch.tries} tries: {batch.last_error}"
+            self._give_up(batch, DeliveryTimeoutError(text))
+
+    def _may_send(self, queue: Queue, now_ms: float) -> bool:
+        if not queue.waiting:
+            del self._unsent[queue]
+            return False
+        batch, under_way = queue.waiting[0], queue.under_way
+        if under_way:
+            alone = not queue.known or batch.tries or under_way[0].tries or not self.idempotent
+            if alone or len(under_way) >= self.max_in_flight:
+                return False
+        if queue.renumber:
+            if under_way:
+                return False
+            self._renumber(queue)
+        if self.idempotent and queue.producer is None and self.producer is None:
+            return False
+        if queue.not_before_ms > now_ms:
+            self._wake_at(queue.not_before_ms)
+            return False
+        if not self.admits(queue.partition):
+            return False
+        if batch.payload is None and self.codec is not Codec.NONE and batch.size >= LARGE_BYTES:
+            batch.full = True
+            if not batch.packing:
+                batch.packing = True
+                self.to_pack.append(batch)
+            return False
+        return True
+
+    def _renumber(self, queue: Queue) -> None:
+        old = queue.producer
+        assert old is not None, "its batches had numbers"
+        if old.epoch < _MAX_EPOCH:
+            queue.producer = ProducerId(old.id, old.epoch + 1)
+        else:
+            queue.producer = None
+            if self.producer is not None and self.producer.id == old.id:
+                self.producer = None
+        queue.next_sequence, queue.known, queue.renumber = 0, False, False
+        for batch in queue.waiting:
+            batch.sequence = -1
+
+    def _fill(self, queues: Sequence[Queue], now_ms: float) -> tuple[list[Batch], list[Queue]]:
+        """One request; and the queues for a further one."""
+        batches: list[Batch] = []
+        further: list[Queue] = []
+        size = 0
+        for queue in queues:
+            batch = queue.waiting[0]
+            if batches and size + batch.size > self.max_request_size:
+                further.append(queue)
+                continue
+            size += batch.size
+            batch.full = True
+            queue.waiting.popleft()
+            self._number(queue, batch)
+            queue.under_way.append(batch)
+            batches.append(batch)
+            # to the end of the row
+            del self._unsent[queue]
+            if queue.waiting:
+                self._unsent[queue] = None
+                if (queue.waiting[0].full or self.hurry) and self._may_send(queue, now_ms):
+                    further.append(queue)
+        return batches, further
+
+    def _number(self, queue: Queue, batch: Batch) -> None:
+        if batch.payload is None:
+            batch.pack(self.codec)
+        if not self.idempotent or batch.sequence >= 0:
+            return
+        if queue.producer is None:
+            queue.producer, queue.next_sequence, queue.known = self.producer, 0, self.from_zero
+        batch.sequence = queue.next_sequence
+        queue.next_sequence = (queue.next_sequence + len(batch.records)) % _SEQUENCES
+
+    def _wake_at(self, at_ms: float) -> None:
+        self.next_ms = min(self.next_ms, at_ms)
+
+    # what became of them
+
+    def packed(self, batch: Batch) -> None:
+        """The batch of ``to_pack`` is packed, or could not be."""
+        batch.packing = False
+
+    def succeeded(self, batch: Batch, offset: int, append_ms: int = -1) -> None:
+        """The broker has the batch; ``offset`` of its first record, or -1."""
+        batch.queue.under_way.remove(batch)
+        batch.queue.known = True
+        self.used -= batch.held
+        batch.succeed(offset, append_ms)
+
+    def refused(self, batch: Batch, error: KafkaError, now_ms: float) -> bool:
+        """The broker did not take the batch; returns whether the cluster's metadata should be asked for."""
+        if error.code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+            self.succeeded(batch, -1)  # an earlier try was written
+            return False
+        queue = batch.queue
+        if error.code in _NUMBERS and self.idempotent:
+            if queue.first is not batch:
+                self._again(batch)
+                return False
+            if not self.transactional:
+                queue.renumber = True
+                self._again(batch)
+                return False
+        elif error.code in _TOO_LARGE and len(batch.futures) > 1:
+            self._split(batch)
+            return False
+        elif error.code is ErrorCode.CONCURRENT_TRANSACTIONS:
+            self._again_after(batch, now_ms + CONCURRENT_MS)
+            return False
+        elif error.retriable:
+            self.lost(batch, error, now_ms)
+            return True
+        queue.under_way.remove(batch)
+        end = (batch.sequence + len(batch.records)) % _SEQUENCES
+        if batch.sequence >= 0 and not batch.tries and end == queue.next_sequence:
+            queue.next_sequence = batch.sequence  # it was never written, and nothing is numbered behind it
+        self._give_up(batch, error)
+        return False
+
+    def given_up(self, batch: Batch, error: Exception) -> None:
+        """The batch cannot be sent."""
+        batch.queue.under_way.remove(batch)
+        self._give_up(batch, error)
+
+    def lost(self, batch: Batch, error: Exception, now_ms: float) -> None:
+        """Nobody knows what became of the batch, or it may be tried again: it is."""
+        batch.last_error = error
+        self._again_after(batch, now_ms + self.backoff.delay_ms(batch.tries))
+
+    def _again_after(self, batch: Batch, at_ms: float) -> None:
+        batch.queue.not_before_ms = at_ms
+        self._again(batch)
+
+    def _again(self, batch: Batch) -> None:
+        queue = batch.queue
+        queue.under_way.remove(batch)
+        batch.tries += 1
+        queue.put_back([batch])
+        self._unsent[queue] = None
+
+    def _split(self, batch: Batch) -> None:
+        """Two batches in the place of one that is too large for its topic, with the same numbers."""
+        queue = batch.queue
+        queue.under_way.remove(batch)
+        self.used -= batch.held
+        half = len(batch.records) // 2
+        halves = []
+        for cut, sequence in ((slice(half), batch.sequence), (slice(half, None), batch.sequence + half)):
+            part = Batch(queue, batch.created_ms, self.future(), batch.records[cut], batch.futures[cut])
+            part.size = BATCH_BYTES + sum(record_size(*record[:3]) for record in part.records)
+            part.full = True
+            part.sequence = sequence % _SEQUENCES if batch.sequence >= 0 else -1
+            self.used += part.held
+            halves.append(part)
+        if batch.sequence >= 0:
+            queue.put_back(halves)
+        else:
+            queue.waiting.extendleft(reversed(halves))
+        self._unsent[queue] = None
+        batch.ended.set_result(None)
+
+    def _give_up(self, batch: Batch, error: Exception) -> None:
+        self.used -= batch.held
+        batch.fail(error, silent=self.transactional)
+        self.failed(error)
+
+    def drop_waiting(self, error: Exception) -> None:
+        """Give up what is not under way, without a call of ``failed``."""
+        for queue in self._queues.values():
+            while queue.waiting:
+                self._drop(queue.waiting.popleft(), error)
+        self._unsent.clear()
+
+    def drop_all(self, error: Exception) -> None:
+        """Give up everything: no answers come any more."""
+        self.drop_waiting(error)
+        for queue in self._queues.values():
+            while queue.under_way:
+                self._drop(queue.under_way.pop(), error)
+
+    def _drop(self, batch: Batch, error: Exception) -> None:
+        self.used -= batch.held
+        batch.fail(error, silent=True)
+
+    def restart(self, producer: ProducerId, from_zero: bool) -> None:
+        """A transactional producer's next epoch: numbers begin at 0 everywhere. Nothing may be unfinished."""
+        self.producer, self.from_zero = producer, from_zero
+        for queue in self._queues.values():
+            queue.producer, queue.next_sequence, queue.known, queue.renumber = None, 0, False, False
+
+
+def record_size(key: bytes | None, value: bytes | None, headers: Headers) -> int:
+    """Most bytes of a record in a batch."""
+    size = RECORD_BYTES
+    if key is not None:
+        size += len(key)
+    if value is not None:
+        size += len(value)
+    for name, content in headers:
+        size += HEADER_BYTES + 4 * len(name) + (len(content) if content is not None else 0)
+    return size

@@ -1,0 +1,52 @@
+"""Errors of producers, by what the caller has to do (KIP-1050).
+
+A broker's refusal of a record or a request is a KafkaError. Errors that may pass are tried again inside,
+within ``delivery_timeout_ms`` and ``max_block_ms``, and show as DeliveryTimeoutError or as the last of them.
+"""
+
+from __future__ import annotations
+
+from ..client.errors import ClientError
+
+
+class ProducerError(ClientError):
+    """Root of a producer's own errors."""
+
+
+class ProducerClosedError(ProducerError):
+    """The producer is closed, or was not started: use it in ``async with``."""
+
+
+class RecordTooLargeError(ProducerError):
+    """A record that fits into no request, by ``max_request_size`` or ``buffer_memory``. It was not sent."""
+
+
+class BufferFullError(ProducerError):
+    """No room for a record within ``max_block_ms``: records come faster than brokers take them."""
+
+
+class DeliveryTimeoutError(ProducerError):
+    """Records without an acknowledgement within ``delivery_timeout_ms``.
+
+    They may have been written all the same.
+    """
+
+
+class TransactionStateError(ProducerError):
+    """A call that does not belong where the producer is: a send outside of a transaction, say."""
+
+
+class TransactionAbortedError(ProducerError):
+    """The transaction of a record was aborted: no reader of committed records will see it."""
+
+
+class TransactionAbortableError(ProducerError):
+    """The transaction cannot be committed: abort it, then begin anew. The cause says why."""
+
+
+class ApplicationRecoverableError(ProducerError):
+    """This producer cannot go on, and a new one can: what it had open is aborted by then."""
+
+
+class ProducerFencedError(ApplicationRecoverableError):
+    """A newer producer has the transactional id, or the transaction was open for longer than its timeout."""

@@ -1,0 +1,53 @@
+"""The partition of a record: by its key as Java's producers do, or the topic's current one (KIP-480)."""
+
+from __future__ import annotations
+
+import random
+from functools import lru_cache
+from struct import Struct
+
+_SEED, _M, _MASK = 0x9747B28C, 0x5BD1E995, 0xFFFFFFFF
+_WORD = Struct("<I")
+
+
+@lru_cache(maxsize=4_096)
+def murmur2(key: bytes) -> int:
+    """Murmur2 as Java's producers compute it, unsigned."""
+    size = len(key)
+    whole = size & ~3
+    found = _SEED ^ size
+    for (word,) in _WORD.iter_unpack(key[:whole]):
+        word = word * _M & _MASK
+        found = (found * _M ^ (word ^ word >> 24) * _M) & _MASK
+    if rest := key[whole:]:
+        found = (found ^ int.from_bytes(rest, "little")) * _M & _MASK
+    found = (found ^ found >> 13) * _M & _MASK
+    return found ^ found >> 15
+
+
+def partition_of_key(key: bytes, count: int) -> int:
+    """The partition, of ``count``, in which Java's producers put records of this key."""
+    return (murmur2(key) & 0x7FFFFFFF) % count
+
+
+class Sticky:
+    """Keeps records without a key in one partition until a batch is full of them, then takes another.
+
+    Partitions without a leader are left out while there are others.
+    """
+
+    __slots__ = ("_batch_size", "_bytes", "_partition", "_rng")
+
+    def __init__(self, batch_size: int, rng: random.Random) -> None:
+        self._batch_size = batch_size
+        self._rng = rng
+        self._partition = -1
+        self._bytes = 0
+
+    def partition(self, size: int, choices: list[int]) -> int:
+        """The partition of the next record, of ``size`` bytes. ``choices``: those with a leader, or all."""
+        if self._partition < 0 or self._bytes + size > self._batch_size:
+            others = [number for number in choices if number != self._partition] or choices
+            self._partition, self._bytes = self._rng.choice(others), 0
+        self._bytes += size
+        return self._partition

@@ -1,0 +1,447 @@
+"""The producer: what users see."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any, Self
+
+from ..client.cluster import Cluster
+from ..client.errors import BrokerConnectionError
+from ..client.offsets import CommittedOffset
+from ..client.pool import SURROUNDINGS
+from ..client.transactions import GroupMetadata, Transaction
+from ..client.waiting import Backoff, now_ms
+from ..protocol import ErrorCode, Headers, KafkaError, KohortError, TimedRecord, TopicPartition
+from .accumulator import HELD_BYTES, RECORD_BYTES, Accumulator, Queue, RecordMetadata, record_size
+from .errors import (
+    BufferFullError,
+    ProducerClosedError,
+    RecordTooLargeError,
+    TransactionAbortedError,
+    TransactionStateError,
+)
+from .partitioner import Sticky, partition_of_key
+from .sender import Sender
+from .transactions import Stage, Transactions
+
+if TYPE_CHECKING:
+    from .config import ProducerConfig
+
+_UNKNOWN = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE)
+
+
+class _Topic:
+    """What ``send`` needs of a topic: a queue for each partition, and those that have a leader."""
+
+    __slots__ = ("led", "queues", "sticky")
+
+    def __init__(self, sticky: Sticky) -> None:
+        self.sticky = sticky
+        self.queues: list[Queue] = []
+        self.led: list[int] = []
+
+
+class Producer:
+    """Writes records to topics: ``async with Producer(bootstrap_servers="localhost:9092") as producer:``.
+
+    ``await producer.send(...)`` returns when the record is accepted, which waits while ``buffer_memory`` is
+    full, with a future of its RecordMetadata: the record is written when that is done. With the default
+    ``acks="all"`` each record is written once and in order, whatever is tried again. With a
+    ``transactional_id`` records are sent within ``async with producer.transaction():``.
+
+    All arguments are settings, in the table of docs/producer.md. Raises ConfigError for wrong ones. Use it on
+    one event loop; several tasks may send at once, but there is one transaction at a time.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        from .config import producer_config
+
+        self._prepare(producer_config(**settings), None)
+
+    @classmethod
+    def on_cluster(cls, cluster: Cluster, **settings: Any) -> Self:
+        """A producer over the connections of ``cluster``, which it does not close.
+
+        Settings of connections are those of the cluster.
+        """
+        from .config import producer_config
+
+        self = cls.__new__(cls)
+        self._prepare(producer_config(bootstrap="unused", **settings), cluster)
+        return self
+
+    def _prepare(self, config: ProducerConfig, cluster: Cluster | None) -> None:
+        self.config = config
+        self._owns = cluster is None
+        self._cluster = config.cluster(config.max_block_ms) if cluster is None else cluster
+        self._rng = SURROUNDINGS.get().make_random()
+        self._topics: dict[str, _Topic] = {}
+        self._sender: Sender | None = None
+        self._accumulator: Accumulator
+        self._transactions: Transactions | None = None
+        self._closed = False
+        self._ageing: asyncio.Task[None] | None = None
+
+    def __repr__(self) -> str:
+        name = self.config.transactional_id
+        state = "closed" if self._closed else "not started" if self._sender is None else "running"
+        return f"Producer({self.config.bootstrap}{'' if name is None else f', {name!r}'}, {state})"
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def start(self) -> None:
+        """Connect; with a transactional id, abort what an earlier producer of it has left open, and fence it.
+
+        Raises BrokerConnectionError, AuthenticationError and KafkaError.
+        """
+        if self._sender is not None or self._closed:
+            raise ProducerClosedError("a producer starts once: make a new one")
+        config = self.config
+        self._accumulator = waiting = Accumulator(
+            asyncio.get_running_loop().create_future,
+            batch_size=config.batch_size,
+            linger_ms=config.linger_ms,
+            max_request_size=config.max_request_size,
+            max_in_flight=config.max_in_flight_requests,
+            delivery_timeout_ms=config.delivery_timeout_ms,
+            idempotent=config.idempotent,
+            transactional=config.transactional_id is not None,
+            codec=config.codec,
+            backoff=Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, rng=self._rng),
+        )
+        if config.transactional_id is not None:
+            self._transactions = transactions = Transactions(
+                self._cluster,
+                config.transactional_id,
+                config.transaction_timeout_ms,
+                restart=waiting.restart,
+                wake=lambda: sender.wake(),
+                drop=waiting.drop_waiting,
+            )
+            waiting.failed, waiting.admits = transactions.failed, transactions.admits
+        sender = Sender(self._cluster, config, waiting, self._transactions)
+        try:
+            if self._owns:
+                await self._cluster.connect()
+            if self._transactions is not None:
+                await self._transactions.init()
+        except BaseException:
+            self._closed = True
+            if self._owns:
+                await self._cluster.close()
+            raise
+        self._sender = sender
+        self._ageing = asyncio.get_running_loop().create_task(self._renew_metadata())
+
+    async def close(self, timeout_ms: float | None = None) -> None:
+        """Send what was accepted, abort an open transaction, close the connections. Safe to call again.
+
+        After ``timeout_ms``, by default ``delivery_timeout_ms``, what is left is given up: its futures raise
+        ProducerClosedError.
+        """
+        if self._closed or self._sender is None:
+            self._closed = True
+            return
+        self._closed = True
+        timeout_ms = self.config.delivery_timeout_ms if timeout_ms is None else timeout_ms
+        try:
+            with suppress(TimeoutError, KohortError):
+                async with asyncio.timeout(timeout_ms / 1000):
+                    await self._finish(self._sender)
+        finally:
+            if self._ageing is not None:
+                self._ageing.cancel()
+            await self._sender.close()
+            self._accumulator.drop_all(
+                ProducerClosedError("the producer was closed before this was acknowledged")
+            )
+            self._sender.ended.fire()
+            if self._owns:
+                await self._cluster.close()
+
+    async def _finish(self, sender: Sender) -> None:
+        transactions = self._transactions
+        if transactions is None:
+            await sender.flush()
+        elif transactions.stage in (Stage.OPEN, Stage.FAILED):
+            await transactions.abort(self._drop)
+        elif transactions.stage is Stage.ENDING:
+            # whoever asked for the end has gone
+            await transactions.end_again(self._drop)
+
+    # records
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None = None,
+        key: bytes | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Headers = (),
+    ) -> asyncio.Future[RecordMetadata]:
+        """Accept a record; a future of where it is written.
+
+        Without a partition, the key decides as in Java's producers; without a key too, the record goes where
+        its neighbours go. ``timestamp_ms`` is by default now. The future raises KafkaError when a broker
+        refuses the record, and DeliveryTimeoutError.
+
+        Raises RecordTooLargeError; KafkaError for a topic or partition that does not exist or may not be
+        written to, and BufferFullError, after ``max_block_ms``; TransactionStateError outside of a
+        transaction of a transactional producer, and TransactionAbortableError once something in it failed.
+        """
+        if value is not None and type(value) is not bytes:
+            value = _as_bytes("value", value)
+        if key is not None and type(key) is not bytes:
+            key = _as_bytes("key", key)
+        if headers:
+            size = record_size(key, value, headers)
+        else:
+            size = RECORD_BYTES + (len(value) if value else 0) + (len(key) if key else 0)
+        queue = self._place(topic, key, partition, size)
+        if queue is None:
+            await self._learn(topic, partition)
+            queue = self._place(topic, key, partition, size)
+            assert queue is not None, "the topic is known"
+        waiting = self._accumulator
+        if (
+            size > self.config.max_request_size
+            or waiting.used + size + HELD_BYTES > self.config.buffer_memory
+        ):
+            await self._room(size)
+        if timestamp_ms is None:
+            timestamp_ms = time.time_ns() // 1_000_000
+        elif timestamp_ms < 0:
+            raise ValueError(f"timestamp_ms={timestamp_ms}: it must be milliseconds since 1970")
+        future, began, full = waiting.add(queue, (key, value, headers, timestamp_ms), size, now_ms())
+        if began or full:
+            self._running().wake()
+            if full:
+                await asyncio.sleep(0)  # so that requests go out while records come in
+        return future  # type: ignore[no-any-return]
+
+    async def send_and_wait(self, *record: Any, **named: Any) -> RecordMetadata:
+        """As ``send``, and wait until the record is written."""
+        return await (await self.send(*record, **named))
+
+    async def send_batch(
+        self, topic: str, partition: int, records: Sequence[TimedRecord]
+    ) -> asyncio.Future[RecordMetadata]:
+        """Accept records as one batch: key, value, headers and time of each; a future of the first one."""
+        size = sum(record_size(key, value, headers) for key, value, headers, _ in records)
+        queue = self._place(topic, None, partition, size)
+        if queue is None:
+            await self._learn(topic, partition)
+            queue = self._place(topic, None, partition, size)
+        assert queue is not None, "the topic is known"
+        await self._room(size, len(records))
+        future = self._accumulator.add_all(queue, list(records), size, now_ms())
+        self._running().wake()
+        return future  # type: ignore[no-any-return]
+
+    async def flush(self) -> None:
+        """Returns when every record that was accepted before is written or has failed."""
+        await self._running().flush()
+
+    async def partitions_for(self, topic: str) -> int:
+        """Number of a topic's partitions. Raises KafkaError as ``send`` does."""
+        if topic not in self._topics:
+            await self._learn(topic, None)
+        return len(self._topics[topic].queues)
+
+    def _running(self) -> Sender:
+        sender = self._sender
+        if sender is None or self._closed:
+            state = "has been closed" if self._closed else "was not started: use it in 'async with'"
+            raise ProducerClosedError(f"this producer {state}")
+        if sender.error is not None:
+            raise sender.error
+        return sender
+
+    def _place(self, topic: str, key: bytes | None, partition: int | None, size: int) -> Queue | None:
+        """Queue of a record; None while the topic, or the partition, is not known."""
+        if self._closed or self._sender is None or self._sender.error is not None:
+            self._running()
+        if self._transactions is not None:
+            self._transactions.require(Stage.OPEN)
+        known = self._topics.get(topic)
+        if known is None:
+            return None
+        queues = known.queues
+        if partition is not None:
+            return queues[partition] if 0 <= partition < len(queues) else None
+        if key is None:
+            return queues[known.sticky.partition(size, known.led)]
+        return queues[partition_of_key(key, len(queues))]
+
+    async def _learn(self, topic: str, partition: int | None) -> None:
+        """Look a topic up until it is there, with this partition."""
+        until_ms = now_ms() + self.config.max_block_ms
+        if partition is not None and partition < 0:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"partition={partition} of topic {topic!r}"
+            )
+        pause_ms = self.config.retry_backoff_ms
+        while True:
+            # brokers that create topics by themselves do it now
+            state = await self._cluster.metadata([topic], create=True)
+            self._take_in(topic)
+            known = self._topics.get(topic)
+            if known is not None and (partition is None or partition < len(known.queues)):
+                return
+            code = state.errors.get(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            if code not in _UNKNOWN or now_ms() + pause_ms > until_ms:
+                if known is not None:
+                    text = f"topic {topic!r} has {len(known.queues)} partitions, not number {partition}"
+                elif code in _UNKNOWN:
+                    text = f"topic {topic!r} does not exist: create it, or check its name"
+                else:
+                    text = f"topic {topic!r}"
+                raise KafkaError(code, text)
+            await asyncio.sleep(pause_ms / 1000)
+
+    def _take_in(self, topic: str) -> None:
+        found = self._cluster.topic(topic)
+        if found is None or not found.partitions:
+            return
+        known = self._topics.get(topic)
+        if known is None:
+            known = self._topics[topic] = _Topic(Sticky(self.config.batch_size, self._rng))
+        for number in range(len(known.queues), len(found.partitions)):
+            known.queues.append(self._accumulator.queue(TopicPartition(topic, number)))
+        led = [number for number in found.partitions if found.partitions[number].leader >= 0]
+        known.led = led or list(found.partitions)
+
+    async def _renew_metadata(self) -> None:
+        while True:
+            await asyncio.sleep(self.config.metadata_max_age_ms / 1000)
+            with suppress(KafkaError, BrokerConnectionError):
+                await self._cluster.metadata(self._topics)
+            for topic in self._topics:
+                self._take_in(topic)
+
+    async def _room(self, size: int, count: int = 1) -> None:
+        """Wait for room for so many bytes, of so many records."""
+        limit, waiting, sender = self.config.buffer_memory, self._accumulator, self._running()
+        largest = self.config.max_request_size
+        needed = size + HELD_BYTES * count
+        if size > largest or needed > limit:
+            name, bound = ("max_request_size", largest) if size > largest else ("buffer_memory", limit)
+            raise RecordTooLargeError(
+                f"a record of {size} bytes is more than {name} ({bound}): it was not sent"
+            )
+        until_ms = now_ms() + self.config.max_block_ms
+        waiting.hurry += 1
+        try:
+            while waiting.used + needed > limit:
+                sender.wake()
+                if not await sender.ended.wait(until_ms - now_ms()):
+                    raise BufferFullError(
+                        f"buffer_memory ({limit} bytes) was full for max_block_ms "
+                        f"({self.config.max_block_ms}): brokers take records more slowly than they come"
+                    )
+                self._running()
+        finally:
+            waiting.hurry -= 1
+        if self._transactions is not None:
+            self._transactions.require(Stage.OPEN)
+
+    # transactions
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[None]:
+        """A transaction: committed at the end of the block, aborted when an exception passes.
+
+        Readers of committed records see all of its records, or none. Raises TransactionAbortableError when a
+        record could not be written: all is aborted by then, and may be done again. Raises
+        ProducerFencedError when another producer has the transactional id: make a new one.
+        """
+        self.begin_transaction()
+        transactions = self._in_transactions()
+        try:
+            yield
+            await self.commit_transaction()
+        except BaseException:
+            if transactions.stage in (Stage.OPEN, Stage.FAILED):
+                with suppress(KohortError):
+                    await self.abort_transaction()
+            raise
+
+    def begin_transaction(self) -> None:
+        """Open a transaction. Raises TransactionStateError when one is open."""
+        self._running()
+        self._in_transactions().begin()
+
+    async def commit_transaction(self) -> None:
+        """Write what was sent, then commit.
+
+        Raises TransactionAbortableError when something could not be written: abort then. After any other
+        KafkaError or BrokerConnectionError nobody knows whether it is committed: call it again.
+        """
+        sender = self._running()
+        await self._in_transactions().commit(sender.flush)
+
+    async def abort_transaction(self) -> None:
+        """Drop what was not sent yet, and abort. After a BrokerConnectionError call it again."""
+        self._running()
+        await self._in_transactions().abort(self._drop)
+
+    async def send_offsets(
+        self,
+        offsets: Mapping[TopicPartition, int | CommittedOffset],
+        group: GroupMetadata | str,
+    ) -> None:
+        """Commit a group's offsets, of the next record of each partition, with the open transaction.
+
+        With a consumer's ``group_metadata()`` the group's coordinator refuses those of a former member
+        (KIP-447). Raises TransactionAbortableError.
+        """
+        self._running()
+        member = GroupMetadata(group) if isinstance(group, str) else group
+        given = {
+            TopicPartition(*partition): offset
+            if isinstance(offset, CommittedOffset)
+            else CommittedOffset(offset)
+            for partition, offset in offsets.items()
+        }
+        self._in_transactions().require(Stage.OPEN)
+        if given:
+            await self._in_transactions().send_offsets(given, member)
+
+    async def detach_transaction(self) -> Transaction | None:
+        """Write what was sent and leave the transaction open, for whoever gets its identity to end.
+
+        Returns None when nothing was sent. This producer can only be closed then.
+        """
+        await self.flush()
+        transactions = self._in_transactions()
+        empty = transactions.is_empty
+        transaction = transactions.detach()
+        return None if empty else transaction
+
+    def _in_transactions(self) -> Transactions:
+        if self._transactions is None:
+            raise TransactionStateError("this producer has no transactions: give it a transactional_id")
+        return self._transactions
+
+    async def _drop(self) -> None:
+        """Give up what is not under way, and wait for the rest."""
+        assert self._sender is not None, "started"
+        self._accumulator.drop_waiting(
+            TransactionAbortedError("its transaction was aborted before it was sent")
+        )
+        await self._sender.flush()
+
+
+def _as_bytes(name: str, given: Any) -> bytes:
+    if isinstance(given, bytes | bytearray | memoryview):
+        return bytes(given)
+    raise TypeError(f"{name} is {type(given).__name__}: records are bytes, or None; encode it first")

@@ -1,0 +1,233 @@
+"""Sends what the accumulator gives out: requests to leaders, metadata, the producer id, on asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import Counter
+from collections.abc import Coroutine, Iterable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from ..client.cluster import Cluster
+from ..client.errors import AuthenticationError, BrokerConnectionError
+from ..client.pool import Channel
+from ..client.transactions import init_producer_id
+from ..client.waiting import Signal, now_ms
+from ..protocol import ApiKey, ErrorCode, KafkaError, KohortError
+from ..protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from .accumulator import Accumulator, Batch
+from .transactions import Transactions
+
+if TYPE_CHECKING:
+    from .config import ProducerConfig
+
+#: Version 13 names topics by id (KIP-516); up to here they go by name. From version 12 on a broker takes
+#: partitions into a transaction by itself.
+_BY_NAME, _ADDED_BEFORE = 12, 11
+
+
+class Sender:
+    """Everything between an accumulator and the brokers, until ``close``. Made and used on one event loop."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        config: ProducerConfig,
+        accumulator: Accumulator,
+        transactions: Transactions | None,
+    ) -> None:
+        #: Fired when batches have ended: there may be room.
+        self.ended = Signal()
+        #: Raised by every call from here on: the broker refuses this producer as such.
+        self.error: KohortError | None = None
+        self._cluster = cluster
+        self._config = config
+        self._accumulator = accumulator
+        self._transactions = transactions
+        self._loop = asyncio.get_running_loop()
+        self._busy: Counter[int] = Counter()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._scheduled = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms = math.inf
+        self._refreshing = self._asking_for_id = self._closed = False
+        self._stale: set[str] = set()
+
+    def wake(self) -> None:
+        """Look for batches to send, at the loop's next step."""
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._pump)
+
+    def wake_at(self, at_ms: float) -> None:
+        """Look for batches at this time, or earlier."""
+        if at_ms < self._timer_ms:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer_ms = at_ms
+            self._timer = self._loop.call_at(at_ms / 1000, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer, self._timer_ms = None, math.inf
+        self._pump()
+
+    def _pump(self) -> None:
+        self._scheduled = False
+        if self._closed:
+            return
+        waiting = self._accumulator
+        for node, batches in waiting.take(now_ms(), self._cluster.leader, self._busy):
+            self._busy[node] += 1
+            self._start(self._send(node, batches))
+        for batch in waiting.to_pack:
+            self._start(self._pack(batch))
+        self._refresh(waiting.leaderless)
+        if waiting.idempotent and waiting.producer is None and self._transactions is None:
+            self._ask_for_id()
+        if waiting.next_ms < math.inf:
+            self.wake_at(waiting.next_ms)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # requests
+
+    async def _send(self, node: int, batches: list[Batch]) -> None:
+        accumulator, transactions = self._accumulator, self._transactions
+        topics: dict[str, list[PartitionProduceData]] = {}
+        for batch in batches:
+            topic, number = batch.queue.partition
+            data = batch.sealed(transactional=transactions is not None)
+            topics.setdefault(topic, []).append(PartitionProduceData(number, memoryview(data)))
+        body = ProduceRequest(
+            transactional_id=None if transactions is None else self._config.transactional_id,
+            acks=self._config.acks,
+            timeout_ms=self._config.request_timeout_ms,
+            topic_data=[TopicProduceData(name, None, rows) for name, rows in topics.items()],
+        )
+        version = _BY_NAME if transactions is None or transactions.implicit else _ADDED_BEFORE
+        try:
+            if not self._config.acks:
+                await self._cluster.tell(node, body, channel=Channel.DATA, max_version=version)
+                for batch in batches:
+                    accumulator.succeeded(batch, -1)
+                return
+            response = await self._cluster.request(
+                node, ApiKey.PRODUCE, body, channel=Channel.DATA, max_version=version
+            )
+            self._answered(batches, response)
+        except BrokerConnectionError as error:
+            for batch in batches:
+                accumulator.lost(batch, error, now_ms())
+            self._refresh(batch.queue.partition.topic for batch in batches)
+        except KohortError as error:
+            if isinstance(error, AuthenticationError):
+                self.error = error
+            for batch in batches:
+                accumulator.given_up(batch, error)
+        finally:
+            self._busy[node] -= 1
+            self.wake()
+            self.ended.fire()
+
+    def _answered(self, batches: list[Batch], response: Any) -> None:
+        rows = {
+            (topic.name, row.index): row for topic in response.responses for row in topic.partition_responses
+        }
+        stale: set[str] = set()
+        for batch in batches:
+            row = rows.get(batch.queue.partition)
+            if row is None:
+                missing = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the answer says nothing about it")
+                self._accumulator.lost(batch, missing, now_ms())
+            elif not row.error_code:
+                self._accumulator.succeeded(batch, row.base_offset, row.log_append_time_ms)
+            elif self._accumulator.refused(batch, _refusal(batch, row), now_ms()):
+                stale.add(batch.queue.partition.topic)
+        self._refresh(stale)
+
+    async def _pack(self, batch: Batch) -> None:
+        await asyncio.to_thread(batch.pack, self._accumulator.codec)
+        self._accumulator.packed(batch)
+        self.wake()
+
+    # metadata and producer id
+
+    def _refresh(self, topics: Iterable[str]) -> None:
+        self._stale.update(topics)
+        if self._stale and not self._refreshing:
+            self._refreshing = True
+            self._start(self._refreshed())
+
+    async def _refreshed(self) -> None:
+        try:
+            while self._stale:
+                topics, self._stale = self._stale, set()
+                with suppress(BrokerConnectionError, KafkaError):
+                    await self._cluster.metadata(topics)
+                await asyncio.sleep(self._config.retry_backoff_ms / 1000)
+                self.wake()
+        finally:
+            self._refreshing = False
+
+    def _ask_for_id(self) -> None:
+        if not self._asking_for_id and self.error is None:
+            self._asking_for_id = True
+            self._start(self._asked_for_id())
+
+    async def _asked_for_id(self) -> None:
+        try:
+            self._accumulator.producer = await self._cluster.retrying(lambda: init_producer_id(self._cluster))
+        except (KafkaError, AuthenticationError) as error:
+            if isinstance(error, AuthenticationError) or not error.retriable:
+                self.error = error
+                self._accumulator.drop_waiting(error)
+                self.ended.fire()
+        except BrokerConnectionError:
+            pass  # what waits for it ends by delivery_timeout_ms
+        finally:
+            self._asking_for_id = False
+            self.wake()
+
+    # the end
+
+    async def flush(self) -> None:
+        """Returns when the outcome of everything that was accepted so far is known."""
+        self._accumulator.hurry += 1
+        began_ms = now_ms()
+        try:
+            # one that is split has ended, and its parts have not
+            while batches := [each for each in self._accumulator.unfinished() if each.created_ms <= began_ms]:
+                self.wake()
+                await asyncio.wait([batch.ended for batch in batches])
+        finally:
+            self._accumulator.hurry -= 1
+
+    async def close(self) -> None:
+        """End all tasks; what is not acknowledged by then is given up."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def _refusal(batch: Batch, row: Any) -> KafkaError:
+    """Error of a batch; where the broker names the records to blame, with the first of them."""
+    topic, number = batch.queue.partition
+    said = row.error_message or ""
+    if row.record_errors:
+        first = row.record_errors[0]
+        said = (
+            f"record {first.batch_index} of {len(batch.records)}: {first.batch_index_error_message or said}"
+        )
+    if row.error_code == ErrorCode.MESSAGE_TOO_LARGE:
+        said = said or "the record is larger than the topic's max.message.bytes"
+    return KafkaError(
+        row.error_code,
+        f"{len(batch.records)} records for {topic}-{number} were refused{': ' * bool(said)}{said}",
+    )

@@ -1,0 +1,320 @@
+"""A producer's transactions: where they are, what may be done there, and the requests that move them on.
+
+Brokers with ``transaction.version`` 2 (KIP-890) take partitions and offsets into a transaction as they come,
+and every end gives the next epoch. Others must be told of them first, and after an abort the producer asks
+for the next epoch itself (KIP-360), since it does not know which of its batches were written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from enum import Enum
+from typing import TypeVar
+
+from ..client.cluster import Cluster
+from ..client.offsets import CommittedOffset
+from ..client.requests import GROUP, TRANSACTION
+from ..client.transactions import (
+    ADDED_OFFSETS_VERSION,
+    END_VERSION,
+    NO_PRODUCER,
+    GroupMetadata,
+    ProducerId,
+    Transaction,
+    add_offsets,
+    add_partitions,
+    commit_offsets,
+    end_transaction,
+    init_producer_id,
+)
+from ..protocol import ErrorCode, KafkaError, KohortError, TopicPartition
+from .accumulator import CONCURRENT_MS
+from .errors import (
+    ApplicationRecoverableError,
+    ProducerFencedError,
+    TransactionAbortableError,
+    TransactionAbortedError,
+    TransactionStateError,
+)
+
+T = TypeVar("T")
+
+_E = ErrorCode
+_FEATURE, _IMPLICIT_FROM = "transaction.version", 2
+_FENCED = frozenset((_E.PRODUCER_FENCED, _E.INVALID_PRODUCER_EPOCH))
+#: Errors after which no transaction of this producer can succeed.
+_FATAL = frozenset(
+    (
+        _E.PRODUCER_FENCED,
+        _E.INVALID_PRODUCER_ID_MAPPING,
+        _E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        _E.CLUSTER_AUTHORIZATION_FAILED,
+        _E.UNSUPPORTED_VERSION,
+        _E.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+    )
+)
+
+
+class Stage(Enum):
+    """Where a transactional producer is."""
+
+    STARTING = "it was not started"
+    READY = "no transaction is open"
+    OPEN = "a transaction is open"
+    FAILED = "its transaction can only be aborted"
+    ENDING = "its transaction is being ended: call the same again"
+    FATAL = "it cannot go on"
+
+
+class Transactions:
+    """The transactions of one producer, one after the other.
+
+    ``restart`` is called with the producer's id and epoch whenever they change, and whether brokers take 0
+    alone as the first sequence number; ``wake`` when partitions may be sent to that could not be before;
+    ``drop`` when nothing more is to be sent.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        name: str,
+        timeout_ms: int,
+        *,
+        restart: Callable[[ProducerId, bool], None],
+        wake: Callable[[], None],
+        drop: Callable[[Exception], None],
+    ) -> None:
+        self.stage = Stage.STARTING
+        #: The reason of FAILED or FATAL.
+        self.error: Exception | None = None
+        self._cluster = cluster
+        self._name = name
+        self._timeout_ms = timeout_ms
+        self._restart = restart
+        self._wake = wake
+        self._drop = drop
+        self._producer = NO_PRODUCER
+        #: Whether the open transaction is one of KIP-890.
+        self.implicit = False
+        #: Whether the coordinator may know of the transaction: an empty one needs no end.
+        self._begun = False
+        self._added: set[TopicPartition] = set()
+        self._to_add: set[TopicPartition] = set()
+        self._groups: set[str] = set()
+        self._adding: asyncio.Task[None] | None = None
+        #: Which end was asked for while ENDING.
+        self._committing = False
+
+    @property
+    def current(self) -> Transaction:
+        """Identity of the open transaction."""
+        return Transaction(self._name, self._producer)
+
+    def require(self, *stages: Stage) -> None:
+        """Raise what speaks against a call that belongs into ``stages``."""
+        if self.stage in stages:
+            return
+        if self.stage is Stage.FATAL:
+            assert self.error is not None, "there is a reason"
+            raise self.error
+        if self.stage is Stage.FAILED:
+            raise TransactionAbortableError(
+                f"transaction {self._name!r} can only be aborted: {self.error}"
+            ) from self.error
+        raise TransactionStateError(f"transactional id {self._name!r}: {self.stage.value}")
+
+    async def init(self) -> None:
+        """Get an id and an epoch; what an earlier producer of the name had open is aborted."""
+        await self._init(NO_PRODUCER)
+
+    async def _init(self, last: ProducerId) -> None:
+        async def ask() -> ProducerId:
+            return await init_producer_id(self._cluster, self._name, timeout_ms=self._timeout_ms, last=last)
+
+        try:
+            producer = await self._asked(self._name, TRANSACTION, ask)
+        except KafkaError as error:
+            if error.retriable:
+                raise
+            raise self._fatal(error) from error
+        self._use(producer)
+        self._reset()
+
+    def _use(self, producer: ProducerId) -> None:
+        if producer != self._producer:
+            self._producer = producer
+            self._restart(producer, self._kip890)
+
+    @property
+    def _kip890(self) -> bool:
+        return self._cluster.features.get(_FEATURE, 0) >= _IMPLICIT_FROM
+
+    def _reset(self) -> None:
+        self.stage, self.error, self._begun = Stage.READY, None, False
+        self._added.clear()
+        self._to_add.clear()
+        self._groups.clear()
+
+    def begin(self) -> None:
+        """Open a transaction; the coordinator learns of it with the first batch."""
+        self.require(Stage.READY)
+        self.stage, self.implicit = Stage.OPEN, self._kip890
+
+    def admits(self, partition: TopicPartition) -> bool:
+        """Return whether batches of the partition may be sent; if not yet, have it added."""
+        if self.stage is not Stage.OPEN and not (self.stage is Stage.ENDING and self._committing):
+            return False
+        if self.implicit or partition in self._added:
+            self._begun = True
+            return True
+        self._to_add.add(partition)
+        if self._adding is None:
+            self._adding = asyncio.get_running_loop().create_task(self._add())
+        return False
+
+    async def _add(self) -> None:
+        try:
+            await asyncio.sleep(0)  # together with all others of this step
+            while self._to_add:
+                adding, self._to_add = self._to_add, set()
+                transaction = self.current
+                self._begun = True
+
+                async def ask(some: set[TopicPartition] = adding, of: Transaction = transaction) -> None:
+                    await add_partitions(self._cluster, of, sorted(some))
+
+                await self._asked(self._name, TRANSACTION, ask)
+                self._added |= adding
+        except KohortError as error:
+            self.failed(error)
+        finally:
+            self._adding = None
+            self._wake()
+
+    async def send_offsets(
+        self, offsets: Mapping[TopicPartition, CommittedOffset], member: GroupMetadata
+    ) -> None:
+        """Commit offsets of a group with the transaction."""
+        self.require(Stage.OPEN)
+        transaction = self.current
+        self._begun = True
+        try:
+            if not self.implicit and member.group not in self._groups:
+                await self._asked(
+                    self._name, TRANSACTION, lambda: add_offsets(self._cluster, transaction, member.group)
+                )
+                self._groups.add(member.group)
+            version = None if self.implicit else ADDED_OFFSETS_VERSION
+            await self._asked(
+                member.group,
+                GROUP,
+                lambda: commit_offsets(self._cluster, transaction, member, offsets, max_version=version),
+            )
+        except KohortError as error:
+            self.failed(error)
+            self.require(Stage.OPEN)
+        except asyncio.CancelledError:
+            self.failed(TransactionStateError("send_offsets was cancelled: nobody knows what it has done"))
+            raise
+
+    def failed(self, error: Exception) -> None:
+        """Something of the transaction has failed, a batch for example: it can only be aborted."""
+        if self.stage is not Stage.OPEN and not (self.stage is Stage.ENDING and self._committing):
+            return
+        if isinstance(error, KafkaError) and error.code in _FATAL:
+            self._fatal(error)
+        else:
+            self.stage, self.error = Stage.FAILED, error
+        dropped = TransactionAbortedError(f"its transaction failed before it was sent: {error}")
+        # the caller may be at the records that go
+        asyncio.get_running_loop().call_soon(self._drop, dropped)
+
+    def _fatal(self, error: KafkaError) -> Exception:
+        """The error that this producer ends with."""
+        fatal: Exception = error
+        if error.code in _FENCED or error.code is _E.INVALID_PRODUCER_ID_MAPPING:
+            kind = ProducerFencedError if error.code in _FENCED else ApplicationRecoverableError
+            fatal = kind(
+                f"transactional id {self._name!r}: {error}. Another producer of the name has begun since, or "
+                f"a transaction was open for more than transaction_timeout_ms ({self._timeout_ms}): make a "
+                "new producer, and do again what was not committed"
+            )
+            fatal.__cause__ = error
+        self.stage, self.error = Stage.FATAL, fatal
+        return fatal
+
+    async def commit(self, written: Callable[[], Awaitable[None]]) -> None:
+        """Commit when ``written`` has returned: then no batch is left. The same call may be made again."""
+        self.require(Stage.OPEN, *((Stage.ENDING,) if self._committing else ()))
+        self.stage, self._committing = Stage.ENDING, True
+        await written()
+        self.require(Stage.ENDING)
+        await self._end(commit=True)
+
+    async def abort(self, dropped: Callable[[], Awaitable[None]]) -> None:
+        """Abort when ``dropped`` has returned: then no batch is left. The same call may be made again."""
+        if self.stage is not Stage.FAILED:
+            self.require(Stage.OPEN, *(() if self._committing else (Stage.ENDING,)))
+        self.stage, self._committing, self._to_add = Stage.ENDING, False, set()
+        await dropped()
+        if self._adding is not None:
+            await asyncio.wait([self._adding])
+        if self.stage is Stage.FATAL:
+            self.require()
+        self.stage = Stage.ENDING
+        await self._end(commit=False)
+
+    async def _end(self, *, commit: bool) -> None:
+        transaction, version = self.current, None if self.implicit else END_VERSION
+        if self._begun:
+            try:
+                producer = await self._asked(
+                    self._name,
+                    TRANSACTION,
+                    lambda: end_transaction(self._cluster, transaction, commit=commit, max_version=version),
+                )
+            except KafkaError as error:
+                if error.retriable:
+                    raise  # whether it is ended is not known: the same call again will say
+                if commit and error.code in (_E.INVALID_TXN_STATE, _E.TRANSACTION_ABORTABLE):
+                    self.failed(error)
+                    self.require()
+                raise self._fatal(error) from error
+            self._use(producer)
+            if not commit and not self.implicit:
+                await self._init(self._producer)
+        self._committing = False
+        self._reset()
+
+    async def end_again(self, dropped: Callable[[], Awaitable[None]]) -> None:
+        """Go on with the end that was asked for, while ENDING."""
+        await (self.commit if self._committing else self.abort)(dropped)
+
+    def detach(self) -> Transaction:
+        """Leave the open transaction to somebody else, who will end it; this producer is at its end."""
+        self.require(Stage.OPEN)
+        self.stage = Stage.FATAL
+        self.error = TransactionStateError(f"transaction {self._name!r} was left to somebody else to end")
+        return self.current
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether the coordinator has not heard of the transaction."""
+        return not self._begun
+
+    async def _asked(self, key: str, key_type: int, call: Callable[[], Awaitable[T]]) -> T:
+        """As Cluster.at_coordinator; the end of the transaction before, which takes little, is waited for."""
+        until = asyncio.get_running_loop().time() + self._cluster.default_api_timeout_ms / 1000
+
+        async def patient() -> T:
+            while True:
+                try:
+                    return await call()
+                except KafkaError as error:
+                    late = asyncio.get_running_loop().time() > until
+                    if error.code is not _E.CONCURRENT_TRANSACTIONS or late:
+                        raise
+                await asyncio.sleep(CONCURRENT_MS / 1000)
+
+        return await self._cluster.at_coordinator(key, patient, key_type)

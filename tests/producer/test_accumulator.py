@@ -1,0 +1,451 @@
+"""Batches, their numbers and what becomes of them, against a model of Kafka's broker that loses things."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kohort.client.transactions import ProducerId
+from kohort.client.waiting import Backoff
+from kohort.consumer.decode import ChunkReader
+from kohort.producer import DeliveryTimeoutError
+from kohort.producer.accumulator import BATCH_BYTES, HELD_BYTES, Accumulator, Batch, Queue, record_size
+from kohort.protocol import (
+    BATCH_OVERHEAD,
+    Codec,
+    ErrorCode,
+    KafkaError,
+    TimedRecord,
+    TopicPartition,
+    decompress,
+    parse_batch_header,
+    verify_batch,
+)
+
+PLACE = TopicPartition("orders", 0)
+NODE = 1
+LOST = ValueError("the line is dead")
+E = ErrorCode
+
+
+class Answer:
+    """As a future."""
+
+    def __init__(self) -> None:
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.ended = False
+
+    def done(self) -> bool:
+        return self.ended
+
+    def set_result(self, result: Any) -> None:
+        assert not self.ended
+        self.ended, self.result = True, result
+
+    def set_exception(self, error: BaseException) -> None:
+        assert not self.ended
+        self.ended, self.error = True, error
+
+    def exception(self) -> BaseException | None:
+        return self.error
+
+
+def accumulator(**changes: Any) -> Accumulator:
+    defaults: dict[str, Any] = {
+        "batch_size": 300,
+        "linger_ms": 0,
+        "max_request_size": 10_000,
+        "max_in_flight": 5,
+        "delivery_timeout_ms": 10_000,
+        "idempotent": True,
+        "producer": ProducerId(7, 0),
+        "backoff": Backoff(jitter=0),
+    }
+    return Accumulator(Answer, **{**defaults, **changes})
+
+
+def add(waiting: Accumulator, value: bytes, now_ms: float = 0, place: TopicPartition = PLACE) -> Answer:
+    size = record_size(None, value, ())
+    answer: Answer = waiting.add(waiting.queue(place), (None, value, (), 1_000), size, now_ms)[0]
+    return answer
+
+
+def take(waiting: Accumulator, now_ms: float = 0, busy: dict[int, int] | None = None) -> list[list[Batch]]:
+    return [batches for _, batches in waiting.take(now_ms, lambda _: NODE, busy or {})]
+
+
+def values(batch: Batch) -> list[bytes | None]:
+    return [record[1] for record in batch.records]
+
+
+def numbers(batches: list[list[Batch]]) -> list[int]:
+    return [batch.sequence for (batch,) in batches]
+
+
+def known(waiting: Accumulator) -> Queue:
+    """A partition whose leader has acknowledged one batch, of one record."""
+    add(waiting, b"first")
+    ((batch,),) = take(waiting)
+    waiting.succeeded(batch, 0)
+    return waiting.queue(PLACE)
+
+
+def test_records_share_a_batch_until_it_is_full() -> None:
+    waiting = accumulator(linger_ms=100)
+    for value in (b"a", b"b", b"c" * 250):
+        add(waiting, value)
+    assert [values(batch) for (batch,) in take(waiting)] == [[b"a", b"b"]], (
+        "the newer one is not due, and first is alone"
+    )
+
+
+def test_a_batch_that_is_not_full_waits_for_linger() -> None:
+    waiting = accumulator(linger_ms=100)
+    add(waiting, b"a", 50)
+    assert take(waiting, 149) == []
+    assert waiting.next_ms == 150
+    assert len(take(waiting, 150)) == 1
+
+
+def test_what_waits_goes_with_what_is_due_to_the_same_node() -> None:
+    waiting = accumulator(linger_ms=100)
+    add(waiting, b"a", 0)
+    add(waiting, b"b", 90, TopicPartition("orders", 1))
+    ((one, other),) = take(waiting, 100)
+    assert (values(one), values(other)) == ([b"a"], [b"b"])
+
+
+def test_a_flush_does_not_wait() -> None:
+    waiting = accumulator(linger_ms=100)
+    add(waiting, b"a")
+    waiting.hurry = 1
+    assert len(take(waiting)) == 1
+
+
+def test_a_request_is_no_larger_than_allowed() -> None:
+    waiting = accumulator(max_request_size=500)
+    for number in range(4):
+        add(waiting, b"x" * 200, 0, TopicPartition("orders", number))
+    assert [len(batches) for batches in take(waiting)] == [1, 1, 1, 1]
+
+
+def test_a_node_gets_no_more_requests_than_allowed() -> None:
+    waiting = accumulator()
+    known(waiting)
+    for _ in range(7):
+        add(waiting, b"x" * 300)
+    assert len(take(waiting, busy={NODE: 3})) == 2
+
+
+def test_a_partition_has_one_batch_under_way_until_its_leader_has_acknowledged_one() -> None:
+    waiting = accumulator()
+    for _ in range(3):
+        add(waiting, b"x" * 300)
+    ((first,),) = take(waiting)
+    assert take(waiting) == []
+    waiting.succeeded(first, 0)
+    assert numbers(take(waiting)) == [1, 2]
+
+
+def test_a_batch_on_the_wire_is_what_was_sent() -> None:
+    waiting = accumulator(codec=Codec.LZ4)
+    for _ in range(5):
+        add(waiting, b"the same again and again")
+    ((batch,),) = take(waiting)
+    sealed = batch.sealed(transactional=True)
+    header = parse_batch_header(sealed)
+    verify_batch(sealed, header)
+    assert (header.producer_id, header.producer_epoch, header.base_sequence) == (7, 0, 0)
+    assert (header.record_count, header.codec, header.transactional) == (5, Codec.LZ4, True)
+    assert bytes(decompress(Codec.LZ4, bytes(sealed[BATCH_OVERHEAD:]))).count(b"the same again") == 5
+
+
+@pytest.mark.parametrize("codec", list(Codec))
+def test_a_batch_has_the_records_as_they_were_sent(codec: Codec) -> None:
+    records: list[TimedRecord] = [
+        (b"k", b"v" * 300, [("a", b"1"), ("b", None)], 2_000),
+        (None, None, [], 1_000),
+        (b"", b"", [], 3_000_000),
+        (b"x" * 2_000, b"y" * 2_000, [("ä" * 1_000, b"z" * 1_000)], 2_000),
+    ]
+    waiting = accumulator(codec=codec)
+    waiting.add_all(waiting.queue(PLACE), records, sum(record_size(*record[:3]) for record in records), 0)
+    ((batch,),) = take(waiting)
+    sealed = batch.sealed(transactional=False)
+    header = parse_batch_header(sealed)
+    verify_batch(sealed, header)
+    assert (header.base_timestamp_ms, header.max_timestamp_ms) == (2_000, 3_000_000)
+    assert header.size <= batch.size
+    found = ChunkReader(PLACE, bytes(sealed), 0).read()
+    assert [(r.key, r.value, list(r.headers), r.timestamp_ms) for r in found] == records
+
+
+def test_each_record_learns_its_offset() -> None:
+    waiting = accumulator()
+    answers = [add(waiting, b"a"), add(waiting, b"b")]
+    ((batch,),) = take(waiting)
+    waiting.succeeded(batch, 10)
+    assert [answer.result for answer in answers] == [("orders", 0, 10, 1_000), ("orders", 0, 11, 1_000)]
+    assert waiting.used == 0
+
+
+def test_a_lost_batch_is_sent_again_with_its_number_after_a_pause_and_in_front() -> None:
+    waiting = accumulator()
+    known(waiting)
+    add(waiting, b"a" * 300)
+    add(waiting, b"b" * 300)
+    (one,), (other,) = take(waiting)
+    waiting.lost(one, LOST, 0)
+    waiting.lost(other, LOST, 0)
+    assert take(waiting) == []
+    ((again,),) = take(waiting, waiting.next_ms)
+    assert (again, again.sequence) == (one, 1)
+    assert take(waiting, 5_000) == [], "alone until it is there"
+
+
+def test_a_batch_behind_a_lost_one_comes_back_out_of_order_and_goes_again() -> None:
+    waiting = accumulator()
+    known(waiting)
+    add(waiting, b"a" * 300)
+    add(waiting, b"b" * 300)
+    (one,), (other,) = take(waiting)
+    waiting.lost(one, LOST, 0)
+    assert not waiting.refused(other, KafkaError(E.OUT_OF_ORDER_SEQUENCE_NUMBER), 0)
+    ((again,),) = take(waiting, 1_000)
+    assert again is one
+    waiting.succeeded(again, 1)
+    ((last,),) = take(waiting, 1_000)
+    assert (last is other, last.sequence) == (True, 2)
+
+
+def test_behind_a_gap_numbers_begin_anew_in_the_next_epoch() -> None:
+    waiting = accumulator()
+    queue = known(waiting)
+    gone = add(waiting, b"a" * 300)
+    ((one,),) = take(waiting)
+    waiting.lost(one, LOST, 0)
+    take(waiting, 20_000)
+    assert isinstance(gone.error, DeliveryTimeoutError)
+    assert str(gone.error).endswith("the last of 1 tries: the line is dead")
+    add(waiting, b"b", 20_000)
+    ((other,),) = take(waiting, 20_000)
+    waiting.refused(other, KafkaError(E.OUT_OF_ORDER_SEQUENCE_NUMBER), 20_000)
+    ((again,),) = take(waiting, 20_000)
+    assert (again.sequence, queue.producer) == (0, ProducerId(7, 1))
+
+
+def test_in_a_transaction_a_gap_is_an_error() -> None:
+    failed: list[Exception] = []
+    waiting = accumulator(transactional=True, failed=failed.append)
+    answer = add(waiting, b"a")
+    ((batch,),) = take(waiting)
+    error = KafkaError(E.OUT_OF_ORDER_SEQUENCE_NUMBER)
+    waiting.refused(batch, error, 0)
+    assert (failed, answer.error) == ([error], error)
+
+
+def test_after_the_last_epoch_another_id_is_asked_for() -> None:
+    waiting = accumulator(producer=ProducerId(7, 32_767))
+    add(waiting, b"a")
+    ((batch,),) = take(waiting)
+    waiting.refused(batch, KafkaError(E.OUT_OF_ORDER_SEQUENCE_NUMBER), 0)
+    assert take(waiting) == []
+    assert waiting.producer is None
+    waiting.producer = ProducerId(8, 0)
+    ((again,),) = take(waiting)
+    assert (again.sequence, again.queue.producer) == (0, ProducerId(8, 0))
+
+
+def test_a_record_that_is_refused_leaves_no_gap() -> None:
+    waiting = accumulator()
+    known(waiting)
+    answer = add(waiting, b"a")
+    ((batch,),) = take(waiting)
+    waiting.refused(batch, KafkaError(E.TOPIC_AUTHORIZATION_FAILED), 0)
+    assert isinstance(answer.error, KafkaError)
+    add(waiting, b"b")
+    assert numbers(take(waiting)) == [1]
+
+
+def test_a_duplicate_was_written() -> None:
+    waiting = accumulator()
+    answer = add(waiting, b"a")
+    ((batch,),) = take(waiting)
+    waiting.refused(batch, KafkaError(E.DUPLICATE_SEQUENCE_NUMBER), 0)
+    assert answer.result.offset == -1
+
+
+def test_a_batch_too_large_for_its_topic_is_split() -> None:
+    waiting = accumulator()
+    answers = [add(waiting, b"%d" % number) for number in range(3)]
+    ((batch,),) = take(waiting)
+    waiting.refused(batch, KafkaError(E.MESSAGE_TOO_LARGE), 0)
+    ((one,),) = take(waiting)
+    assert (values(one), one.sequence) == ([b"0"], 0)
+    waiting.succeeded(one, 0)
+    ((two,),) = take(waiting)
+    assert (values(two), two.sequence) == ([b"1", b"2"], 1)
+    waiting.refused(two, KafkaError(E.MESSAGE_TOO_LARGE), 0)
+    (three,), _ = take(waiting)
+    waiting.refused(three, KafkaError(E.MESSAGE_TOO_LARGE), 0)
+    assert [answer.ended for answer in answers] == [True, True, False]
+    assert isinstance(answers[1].error, KafkaError)
+
+
+def test_without_idempotence_a_partition_has_one_batch_under_way_and_no_numbers() -> None:
+    waiting = accumulator(idempotent=False, producer=None)
+    for _ in range(3):
+        add(waiting, b"x" * 300)
+    ((batch,),) = take(waiting)
+    assert (batch.sequence, take(waiting)) == (-1, [])
+    header = parse_batch_header(batch.sealed(transactional=False))
+    assert (header.producer_id, header.base_sequence) == (-1, -1)
+
+
+def test_nothing_is_sent_before_there_is_a_producer_id() -> None:
+    waiting = accumulator(producer=None)
+    add(waiting, b"a")
+    assert take(waiting) == []
+    waiting.producer = ProducerId(7, 0)
+    assert len(take(waiting)) == 1
+
+
+def test_topics_without_a_leader_are_told() -> None:
+    waiting = accumulator()
+    add(waiting, b"a")
+    assert waiting.take(0, lambda _: None, {}) == []
+    assert waiting.leaderless == {"orders"}
+
+
+def test_large_batches_are_packed_elsewhere_first() -> None:
+    waiting = accumulator(batch_size=200_000, codec=Codec.GZIP)
+    add(waiting, b"x" * 150_000)
+    assert take(waiting) == []
+    (batch,) = waiting.to_pack
+    assert take(waiting) == []
+    assert waiting.to_pack == []
+    batch.pack(Codec.GZIP)
+    waiting.packed(batch)
+    assert take(waiting) == [[batch]]
+
+
+def test_memory_of_records_is_counted_until_their_outcome() -> None:
+    waiting = accumulator()
+    add(waiting, b"a" * 10)
+    assert waiting.used == BATCH_BYTES + HELD_BYTES + 31
+    waiting.drop_waiting(ValueError())
+    assert waiting.used == 0
+
+
+class Broker:
+    """One partition's leader as Kafka's: it knows the last five batches of the producer's epoch."""
+
+    def __init__(self) -> None:
+        self.log: list[bytes | None] = []
+        self.epoch = -1
+        self.next = -1
+        self.last: dict[int, int] = {}
+
+    def append(self, batch: Batch) -> int:
+        """The offset. Raises KafkaError."""
+        producer = batch.queue.producer
+        assert producer is not None
+        if producer.epoch < self.epoch:
+            raise KafkaError(E.INVALID_PRODUCER_EPOCH)
+        if producer.epoch > self.epoch:
+            if self.epoch >= 0 and batch.sequence:
+                raise KafkaError(E.OUT_OF_ORDER_SEQUENCE_NUMBER)
+            self.epoch, self.next, self.last = producer.epoch, batch.sequence, {}
+        if batch.sequence in self.last:
+            return self.last[batch.sequence]
+        if batch.sequence != self.next:
+            raise KafkaError(E.OUT_OF_ORDER_SEQUENCE_NUMBER)
+        offset = self.last[batch.sequence] = len(self.log)
+        for old in list(self.last)[:-5]:
+            del self.last[old]
+        self.log += values(batch)
+        self.next += len(batch.records)
+        return offset
+
+    def lose_state(self) -> None:
+        self.epoch, self.last = -1, {}
+
+
+FATES = ["written", "written", "written", "refused", "request lost", "answer lost", "may not"]
+
+
+@settings(max_examples=400)
+@given(st.data())
+def test_whatever_is_lost_records_are_written_once_and_in_order(data: st.DataObject) -> None:
+    waiting = accumulator(batch_size=120, delivery_timeout_ms=2_000)
+    broker = Broker()
+    sent: list[Answer] = []
+    line: list[Batch] = []
+    now_ms = 0.0
+
+    def serve() -> None:
+        batch = line.pop(0)
+        fate = data.draw(st.sampled_from(FATES)) if now_ms < 20_000 else "written"
+        if fate == "refused":
+            waiting.refused(batch, KafkaError(E.NOT_ENOUGH_REPLICAS), now_ms)
+        elif fate == "request lost":
+            waiting.lost(batch, LOST, now_ms)
+        elif fate == "may not":
+            waiting.refused(batch, KafkaError(E.TOPIC_AUTHORIZATION_FAILED), now_ms)
+        else:
+            try:
+                offset = broker.append(batch)
+            except KafkaError as error:
+                if fate == "answer lost":
+                    waiting.lost(batch, LOST, now_ms)
+                else:
+                    waiting.refused(batch, error, now_ms)
+                return
+            if fate == "answer lost":
+                waiting.lost(batch, LOST, now_ms)
+            else:
+                waiting.succeeded(batch, offset)
+
+    for _ in range(data.draw(st.integers(1, 40))):
+        for _ in range(data.draw(st.integers(0, 5))):
+            sent.append(add(waiting, b"%04d" % len(sent), now_ms))
+        now_ms += data.draw(st.sampled_from([0, 0, 50, 300, 1_500]))
+        for batches in take(waiting, now_ms, {NODE: len(line)}):
+            line += batches
+        for _ in range(data.draw(st.integers(0, len(line)))):
+            serve()
+    now_ms = max(now_ms, 20_000)
+    while waiting.used:
+        for batches in take(waiting, now_ms, {NODE: len(line)}):
+            line += batches
+        while line:
+            serve()
+        if waiting.next_ms < math.inf:
+            now_ms = max(now_ms, waiting.next_ms)
+    written = list(filter(None, broker.log))
+    assert written == sorted(set(written)), "once and in order"
+    for number, answer in enumerate(sent):
+        assert answer.ended
+        if answer.error is None and answer.result.offset >= 0:
+            assert broker.log[answer.result.offset] == b"%04d" % number
+        elif answer.error is None:
+            assert b"%04d" % number in broker.log
+
+
+@pytest.mark.parametrize("sequence", [2**31 - 2, 2**31 - 1])
+def test_numbers_wrap(sequence: int) -> None:
+    waiting = accumulator()
+    known(waiting).next_sequence = sequence
+    for value in (b"a" * 300, b"b" * 300, b"c" * 300):
+        add(waiting, value)
+    batches = [batch for (batch,) in take(waiting)]
+    assert [batch.sequence for batch in batches] == [(sequence + more) % 2**31 for more in range(3)]
+    for batch in reversed(batches):
+        waiting.lost(batch, LOST, 0)
+    ((again,),) = take(waiting, 5_000)
+    assert again is batches[0]

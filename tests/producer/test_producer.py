@@ -1,0 +1,287 @@
+"""Records to topics, end to end: on kohort, and with ``--bootstrap`` on an Apache Kafka.
+
+Covers: producer/sender.py, producer/errors.py, client/config.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from kohort.client import Cluster
+from kohort.client.errors import BrokerConnectionError
+from kohort.producer import (
+    BufferFullError,
+    Producer,
+    ProducerClosedError,
+    RecordTooLargeError,
+    TransactionStateError,
+    partition_of_key,
+)
+from kohort.protocol import ErrorCode, KafkaError, TimedRecord
+from tests.broker_process import BrokerProcess
+from tests.producer.reading import read, read_values
+
+pytestmark = pytest.mark.kafka
+
+Topics = Callable[..., str]
+
+
+async def test_a_record_is_written_as_it_was_sent(bootstrap: str, new_topic: Topics) -> None:
+    topic = new_topic("prod")
+    headers = [("name", b"content"), ("none", None), ("naïve", b"")]
+    async with Producer(bootstrap_servers=bootstrap) as producer:
+        sent = await producer.send_and_wait(topic, b"value", b"key", 2, 1_234_567, headers)
+        await producer.send_and_wait(topic, None, partition=2)
+    first, second = await read(bootstrap, topic)
+    assert (sent.topic_partition, sent.offset, sent.timestamp_ms) == ((topic, 2), 0, 1_234_567)
+    assert (first.partition, first.offset, first.timestamp_ms) == (2, 0, 1_234_567)
+    assert (first.key, first.value, list(first.headers)) == (b"key", b"value", headers)
+    assert (second.key, second.value) == (None, None)
+    assert abs(second.timestamp_ms - time.time() * 1_000) < 60_000
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
+async def test_every_compression(bootstrap: str, new_topic: Topics, compression: str) -> None:
+    topic = new_topic("prod", partitions=1)
+    wanted = [b"again and again %d" % number * 20 for number in range(500)]
+    async with Producer(bootstrap_servers=bootstrap, compression=compression) as producer:
+        for value in wanted:
+            await producer.send(topic, value)
+    assert await read_values(bootstrap, topic) == wanted
+
+
+async def test_large_batches_are_compressed_in_a_thread(bootstrap: str, new_topic: Topics) -> None:
+    topic = new_topic("prod", partitions=1)
+    wanted = [b"%d" % number * 1_000 for number in range(300)]
+    settings: dict[str, Any] = {"compression": "gzip", "batch_size": 400_000, "linger_ms": 50}
+    async with Producer(bootstrap_servers=bootstrap, **settings) as producer:
+        for value in wanted:
+            await producer.send(topic, value)
+    assert await read_values(bootstrap, topic) == wanted
+
+
+async def test_keys_go_where_javas_producers_put_them(bootstrap: str, new_topic: Topics) -> None:
+    topic = new_topic("prod", partitions=5)
+    keys = [b"key-%d" % number for number in range(50)]
+    async with Producer(bootstrap_servers=bootstrap) as producer:
+        for key in keys:
+            await producer.send(topic, b"", key)
+    found = {record.key: record.partition for record in await read(bootstrap, topic)}
+    assert found == {key: partition_of_key(key, 5) for key in keys}
+
+
+async def test_records_without_a_key_reach_all_partitions_in_batches(
+    bootstrap: str, new_topic: Topics
+) -> None:
+    topic = new_topic("prod", partitions=3)
+    async with Producer(bootstrap_servers=bootstrap, batch_size=1_000) as producer:
+        partitions = [
+            (await future).partition for future in [await producer.send(topic, b"x" * 80) for _ in range(600)]
+        ]
+    assert set(partitions) == {0, 1, 2}
+    changes = sum(one != other for one, other in pairwise(partitions))
+    assert changes <= 600 / (1_000 // (80 + 21))
+
+
+async def test_order_is_kept_with_many_batches_under_way(bootstrap: str, new_topic: Topics) -> None:
+    topic = new_topic("prod", partitions=2)
+    async with Producer(bootstrap_servers=bootstrap, batch_size=200, linger_ms=0) as producer:
+        for number in range(3_000):
+            await producer.send(topic, b"%05d" % number, partition=number % 2)
+    for partition in (0, 1):
+        values = [r.value for r in await read(bootstrap, topic) if r.partition == partition]
+        assert values == [b"%05d" % number for number in range(partition, 3_000, 2)]
+
+
+@pytest.mark.parametrize("acks", [0, 1, "all"])
+async def test_every_acks(bootstrap: str, new_topic: Topics, acks: Any) -> None:
+    topic = new_topic("prod", partitions=1)
+    async with Producer(bootstrap_servers=bootstrap, acks=acks, linger_ms=0) as producer:
+        for number in range(5):
+            found = await producer.send_and_wait(topic, b"%d" % number)
+            assert found.offset == (-1 if acks == 0 else number)
+        await producer.send_and_wait(topic, b"5")  # without acks, it says nothing about being there
+        values: list[bytes | None] = []
+        async with asyncio.timeout(30):
+            while len(values) < 6:
+                values = await read_values(bootstrap, topic)
+    assert values[:5] == [b"0", b"1", b"2", b"3", b"4"]
+
+
+async def test_flush_waits_for_what_was_sent_and_does_not_linger(bootstrap: str, new_topic: Topics) -> None:
+    topic = new_topic("prod")
+    async with Producer(
+        bootstrap_servers=bootstrap, linger_ms=3_600_000, delivery_timeout_ms=7_200_000
+    ) as producer:
+        futures = [await producer.send(topic, b"x") for _ in range(10)]
+        assert not any(future.done() for future in futures)
+        await producer.flush()
+        assert all(future.done() for future in futures)
+
+
+async def test_send_waits_for_room(bootstrap: str, new_topic: Topics) -> None:
+    topic = new_topic("prod")
+    async with Producer(bootstrap_servers=bootstrap, buffer_memory=20_000, linger_ms=100) as producer:
+        for _ in range(200):
+            await producer.send(topic, b"x" * 1_000)
+            assert producer._accumulator.used <= 20_000 + 61
+    assert len(await read(bootstrap, topic)) == 200
+
+
+async def test_a_full_buffer_is_an_error_in_the_end(bootstrap: str, new_topic: Topics) -> None:
+    topic = new_topic("prod")
+    settings: dict[str, Any] = {"buffer_memory": 5_000, "max_block_ms": 100}
+    async with Producer(bootstrap_servers=bootstrap, **settings) as producer:
+        await producer.send_and_wait(topic, b"x")
+        producer._sender._closed = True  # type: ignore[union-attr]  # nothing leaves any more
+        with pytest.raises(BufferFullError, match="full for max_block_ms"):
+            await asyncio.gather(*(producer.send(topic, b"x" * 1_000) for _ in range(5)))
+        producer._sender._closed = False  # type: ignore[union-attr]
+
+
+async def test_a_record_that_is_too_large_is_not_sent(bootstrap: str, new_topic: Topics) -> None:
+    topic = new_topic("prod")
+    async with Producer(bootstrap_servers=bootstrap, max_request_size=1_000) as producer:
+        with pytest.raises(RecordTooLargeError, match=r"max_request_size \(1000\)"):
+            await producer.send(topic, b"x" * 1_000)
+
+
+async def test_a_batch_larger_than_its_topic_takes_is_split(bootstrap: str, new_topic: Topics) -> None:
+    topic = new_topic("prod", partitions=1, max_message_bytes="2000")
+    async with Producer(bootstrap_servers=bootstrap, batch_size=100_000) as producer:
+        futures = [await producer.send(topic, b"%03d" % number * 100) for number in range(40)]
+        large = await producer.send(topic, b"x" * 5_000)
+        futures += [await producer.send(topic, b"%03d" % number * 100) for number in range(40, 50)]
+        assert [(await future).offset for future in futures] == list(range(50))
+        with pytest.raises(KafkaError, match=r"MESSAGE_TOO_LARGE.*1 records"):
+            await large
+    assert await read_values(bootstrap, topic) == [b"%03d" % number * 100 for number in range(50)]
+
+
+async def test_a_topic_that_does_not_exist_is_told(bootstrap: str) -> None:
+    async with Producer(bootstrap_servers=bootstrap, max_block_ms=1_000) as producer:
+        with pytest.raises(KafkaError) as caught:
+            await producer.send("no such topic!", b"x")
+        assert caught.value.code is ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+async def test_a_partition_that_does_not_exist_is_told(bootstrap: str, new_topic: Topics) -> None:
+    topic = new_topic("prod", partitions=2)
+    async with Producer(bootstrap_servers=bootstrap, max_block_ms=200) as producer:
+        with pytest.raises(KafkaError, match="has 2 partitions, not number 2"):
+            await producer.send(topic, b"x", partition=2)
+        with pytest.raises(KafkaError, match="partition=-1"):
+            await producer.send(topic, b"x", partition=-1)
+
+
+async def test_partitions_that_are_added_are_found_when_they_are_asked_for(
+    bootstrap: str, new_topic: Topics
+) -> None:
+    from kafka import KafkaAdminClient
+    from kafka.admin import NewPartitions
+
+    topic = new_topic("prod", partitions=1)
+    async with Producer(bootstrap_servers=bootstrap) as producer:
+        await producer.send_and_wait(topic, b"x", partition=0)
+
+        def grow() -> None:
+            with KafkaAdminClient(bootstrap_servers=bootstrap) as admin:
+                admin.create_partitions({topic: NewPartitions(total_count=3)})
+
+        await asyncio.to_thread(grow)
+        assert (await producer.send_and_wait(topic, b"y", partition=2)).partition == 2
+        assert await producer.partitions_for(topic) == 3
+
+
+async def test_text_is_no_record(bootstrap: str, new_topic: Topics) -> None:
+    topic = new_topic("prod")
+    async with Producer(bootstrap_servers=bootstrap) as producer:
+        with pytest.raises(TypeError, match="value is str: records are bytes"):
+            await producer.send(topic, "text")  # type: ignore[arg-type]
+        await producer.send_and_wait(topic, bytearray(b"ok"))
+
+
+async def test_close_sends_what_was_accepted(bootstrap: str, new_topic: Topics) -> None:
+    topic = new_topic("prod")
+    producer = Producer(bootstrap_servers=bootstrap, linger_ms=60_000)
+    await producer.start()
+    future = await producer.send(topic, b"x")
+    await producer.close()
+    assert future.result().offset == 0
+    with pytest.raises(ProducerClosedError, match="has been closed"):
+        await producer.send(topic, b"y")
+    await producer.close()
+
+
+async def test_a_close_in_a_hurry_gives_up_what_is_left(bootstrap: str, new_topic: Topics) -> None:
+    producer = Producer(bootstrap_servers=bootstrap)
+    await producer.start()
+    topic = new_topic("prod")
+    await producer.partitions_for(topic)
+    future = await producer.send(topic, b"x")
+    await producer.close(timeout_ms=0)
+    assert future.done()
+
+
+async def test_before_the_start_nothing_is_sent() -> None:
+    with pytest.raises(ProducerClosedError, match="was not started"):
+        await Producer(bootstrap_servers="localhost:1").send("orders", b"x")
+
+
+async def test_a_broker_that_is_not_there_is_told() -> None:
+    with pytest.raises(BrokerConnectionError):
+        await Producer(bootstrap_servers="localhost:1", max_block_ms=100).start()
+
+
+async def test_transactions_need_an_id(bootstrap: str) -> None:
+    async with Producer(bootstrap_servers=bootstrap) as producer:
+        with pytest.raises(TransactionStateError, match="give it a transactional_id"):
+            producer.begin_transaction()
+
+
+async def test_a_batch_of_records_is_sent_as_one(bootstrap: str, new_topic: Topics) -> None:
+    topic = new_topic("prod", partitions=2)
+    async with Cluster(bootstrap) as cluster, Producer.on_cluster(cluster, linger_ms=0) as producer:
+        records: list[TimedRecord] = [(b"k", b"%d" % number, [], 1_000 + number) for number in range(10)]
+        sent = await (await producer.send_batch(topic, 1, records))
+        assert (sent.partition, sent.offset) == (1, 0)
+    assert [record.timestamp_ms for record in await read(bootstrap, topic)] == list(range(1_000, 1_010))
+
+
+@pytest.mark.slow(4)
+async def test_a_broker_killed_under_load_has_every_record_once_and_in_order(
+    broker_process: BrokerProcess,
+) -> None:
+    async with Cluster(broker_process.bootstrap) as cluster:
+        await cluster.create_topics({"orders": 3})
+    async with Producer(
+        bootstrap_servers=broker_process.bootstrap, linger_ms=0, request_timeout_ms=5_000, batch_size=500
+    ) as producer:
+
+        async def send() -> list[Any]:
+            futures = []
+            for number in range(6_000):
+                futures.append(await producer.send("orders", b"%05d" % number, partition=number % 3))
+                if number % 20 == 0:
+                    await asyncio.sleep(0.002)
+            return await asyncio.gather(*futures)
+
+        sending = asyncio.create_task(send())
+        for _ in range(3):
+            await asyncio.sleep(0.15)
+            broker_process.kill()
+            await asyncio.to_thread(broker_process.start)
+        sent = await sending
+    records = await read(broker_process.bootstrap, "orders")
+    for partition in range(3):
+        values = [record.value for record in records if record.partition == partition]
+        assert values == [b"%05d" % number for number in range(partition, 6_000, 3)]
+    offsets = {record.value: (record.partition, record.offset) for record in records}
+    told = {b"%05d" % n: (row.partition, row.offset) for n, row in enumerate(sent) if row.offset >= 0}
+    assert told.items() <= offsets.items()
