@@ -13,7 +13,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import Any, Final
@@ -227,7 +227,7 @@ def drive(bootstrap: str) -> None:
 
 
 #: Rows: what is measured, its unit, the goal of kohort's figure over Apache Kafka's, or (of large) itself.
-ROWS: Final = {
+ROWS: Final[dict[str, tuple[Callable[[str, float], float], str, float]]] = {
     "heartbeats": (heartbeats, "heartbeats/s, 8 connections, 64 under way each", 1.5),
     "join_100": (partial(one_joins, 100), "one joins 100 members: ms until all are at their target", 1.0),
     "join_1000": (partial(one_joins, 1000), "one joins 1,000 members: ms until all are at their target", 1.0),
