@@ -71,7 +71,8 @@ class Connection(asyncio.Protocol):
         self._waiting = RequestQueue()
         self._calls: deque[PendingResponse] = deque()
         self._ahead_bytes = 0
-        self._collecting = False
+        # requests of one read are being taken, or written
+        self._collecting = self._writing = False
         self._writes: Writes
         self._busy = False
         self._wakeup: asyncio.Future[None] | None = None
@@ -167,9 +168,10 @@ class Connection(asyncio.Protocol):
         except ProtocolError as error:
             waiting.end(error)
         finally:
+            self._collecting, self._writing = False, True
             writes.end_read()
+            self._writing = False
         self.peer.traffic.requests += taken
-        self._collecting = False
         self.outbox.flush()
         if metered:
             self._end_lap()
@@ -211,7 +213,8 @@ class Connection(asyncio.Protocol):
         while calls and (response := calls[0].response) is not None:
             calls.popleft()
             self.outbox.unsent += response
-        if not self._collecting:
+        # of those that one write answers the last lets them go, before others are told of them
+        if not (self._collecting or (calls and self._writing)):
             self.last_active = self._server.now()
             self.outbox.send(more=bool(self._waiting.frames or calls))
             if not calls:
