@@ -31,10 +31,18 @@ _LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": loggi
 
 
 class EventLog:
-    """Writes events to the log, then hands them to ``on_note``."""
+    """Writes events to the log, and hands them to ``on_note``. ``later`` calls a function soon: lines are
+    written then, behind the answers of the requests that the events are about.
+    """
 
-    def __init__(self, on_note: Callable[[CoordinatorEvent], None] | None = None) -> None:
+    def __init__(
+        self,
+        on_note: Callable[[CoordinatorEvent], None] | None = None,
+        later: Callable[[Callable[[], None]], object] = lambda write: write(),
+    ) -> None:
         self._on_note = on_note
+        self._later = later
+        self._waiting: list[tuple[int, CoordinatorEvent]] = []
         self._log = logging.getLogger(EVENTS_LOGGER)
         self._second = 0
         self._lines = 0
@@ -45,9 +53,16 @@ class EventLog:
     def __call__(self, event: CoordinatorEvent) -> None:
         level = _LEVELS[event.level]
         if self._log.isEnabledFor(level):
-            self._write(level, event)
+            self._waiting.append((level, event))
+            if len(self._waiting) == 1:
+                self._later(self._write_all)
         if self._on_note is not None:
             self._on_note(event)
+
+    def _write_all(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for level, event in waiting:
+            self._write(level, event)
 
     def _write(self, level: int, event: CoordinatorEvent) -> None:
         second = event.timestamp_ms // _SECOND_MS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping
 from copy import copy
@@ -92,7 +93,7 @@ class Parts:
             ),
             group_configs=group_configs.of,
             clock_ms=clock_ms,
-            on_event=EventLog(metrics.groups.see),
+            on_event=EventLog(metrics.groups.see, asyncio.get_running_loop().call_soon),
             fsync=settings.kohort_offsets_ack_flush,
         )
         quotas = ClientQuotas(
@@ -108,7 +109,7 @@ class Parts:
             write_marker=lambda place, marker: end_in(self.node, place, marker),
             epoch_of=lambda index: topics.logs.partition(TRANSACTIONS_TOPIC, index).leader_epoch,
             clock_ms=clock_ms or steady_clock_ms(),
-            on_event=EventLog(),
+            on_event=EventLog(later=asyncio.get_running_loop().call_soon),
             fsync=settings.kohort_offsets_ack_flush,
         )
         self.node = Node(

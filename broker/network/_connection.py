@@ -169,6 +169,9 @@ class Connection(asyncio.Protocol):
             waiting.end(error)
         finally:
             self._collecting, self._writing = False, True
+            if not self._calls:
+                # what is written now is nothing that these answers wait for
+                self.outbox.flush()
             writes.end_read()
             self._writing = False
         self.peer.traffic.requests += taken

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -110,6 +111,22 @@ def test_the_callback_is_told_whatever_the_log_takes(caplog: pytest.LogCaptureFi
     EventLog(told.append)(event)
     assert told == [event]
     assert caplog.records == []
+
+
+def test_lines_wait_until_there_is_time_and_keep_their_order(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, EVENTS_LOGGER)
+    soon: list[Callable[[], None]] = []
+    log = EventLog(later=soon.append)
+    for partition in (1, 2):
+        log(ShardLoaded("", partition, 2, 0, 1, 4))
+    assert (caplog.messages, len(soon)) == ([], 1)
+    soon.pop()()
+    assert [message[:24] for message in caplog.messages] == [
+        "ShardLoaded: partition 1",
+        "ShardLoaded: partition 2",
+    ]
+    log(ShardLoaded("", 3, 2, 0, 1, 4))
+    assert len(soon) == 1
 
 
 def test_an_equal_refusal_is_repeated_once_a_minute_with_its_count(caplog: pytest.LogCaptureFixture) -> None:
