@@ -107,7 +107,8 @@ fuzz: $(VENV)/.installed
 	PYTHONPATH=.src $(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) --report docs/reliability-report.md
 
 soak-simulation: $(VENV)/.installed
-	$(BIN)/python -m pytest tests/simulation/test_schedules.py tests/simulation/test_services.py tests/log/test_every_byte.py tests/log/test_crashes.py \
+	$(BIN)/python -m pytest tests/simulation/test_schedules.py tests/simulation/test_services.py \
+		tests/simulation/test_transactions.py tests/log/test_every_byte.py tests/log/test_crashes.py \
 		-s --soak 1 $(PYTEST_ARGS)
 
 docs: $(VENV)/.installed

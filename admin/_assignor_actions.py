@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from ..assignors import Measure, MeasuringAssignor, available_assignors, load_assignor
+from ..assignors.server import load_server_assignor
 from . import _assignor_report as tables
 from ._errors import with_advice
 from ._requests import connected
@@ -133,7 +134,7 @@ async def _live_scene(options: argparse.Namespace, change: WhatIf, measures: set
 
 
 def _measure_of(spec: str) -> Measure | None:
-    assignor = load_assignor(spec)
+    assignor = load_server_assignor(spec)
     return assignor.measure if isinstance(assignor, MeasuringAssignor) else None
 
 

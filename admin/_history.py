@@ -97,6 +97,8 @@ def _told(entry: HistoryEntry) -> Generation:
         left=_names(details, "left"),
         moves=_moves(details),
         partitions_moved=_number(details, "partitions_moved"),
+        slowest=details.get("slowest") or None,
+        slowest_ms=_number(details, "slowest_ms") if details.get("slowest") else None,
     )
 
 

@@ -11,7 +11,7 @@ import asyncio
 import json
 import ssl
 from collections import defaultdict
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, Final
@@ -23,8 +23,10 @@ from ..protocol import (
     KafkaError,
     MalformedMessageError,
     TopicPartition,
+    UnsupportedVersionError,
     decode_assignment,
 )
+from ..protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from ..protocol.messages.delete_groups import DeleteGroupsRequest
 from ..protocol.messages.describe_group_history import DescribeGroupHistoryRequest
 from ..protocol.messages.describe_groups import DescribeGroupsRequest
@@ -39,6 +41,7 @@ from .results import (
     Coordinator,
     GroupDescription,
     HistoryEntry,
+    HoldUp,
     ListedGroup,
     MemberDescription,
     Outcome,
@@ -175,6 +178,81 @@ async def describe_group(cluster: Cluster, group: str) -> GroupDescription:
     return found if found.exists else await _of_another_type(cluster, found)
 
 
+async def consumer_group(cluster: Cluster, group: str) -> Any | None:
+    """The row of a ConsumerGroupDescribe (KIP-848); None where there is no such consumer group."""
+    body = ConsumerGroupDescribeRequest(group_ids=[group], include_authorized_operations=False)
+
+    async def attempt() -> Any | None:
+        (row,) = (await cluster.request_coordinator(group, body)).groups
+        if row.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
+            return None
+        if row.error_code:
+            raise KafkaError(row.error_code, row.error_message or f"describing group {group!r}")
+        return row
+
+    try:
+        return await cluster.at_coordinator(group, attempt)
+    except UnsupportedVersionError:
+        return None
+
+
+def _consumer_described(row: Any, coordinator: Coordinator) -> GroupDescription:
+    members = sorted(
+        (
+            MemberDescription(
+                member.member_id,
+                member.instance_id,
+                member.client_id,
+                member.client_host,
+                _of_topics(member.assignment),
+                member.member_epoch,
+                _of_topics(member.target_assignment),
+                tuple(member.subscribed_topic_names),
+                member.subscribed_topic_regex or None,
+                member.rack_id,
+                _CLASSIC if member.member_type == 0 else CONSUMER,
+            )
+            for member in row.members
+        ),
+        key=lambda member: (member.client_id, member.member_id),
+    )
+    return GroupDescription(
+        row.group_id,
+        row.group_state,
+        CONSUMER,
+        row.assignor_name,
+        CONSUMER,
+        coordinator,
+        tuple(members),
+        epoch=row.group_epoch,
+        target_epoch=row.assignment_epoch,
+        hold_ups=tuple(_hold_ups(members)),
+    )
+
+
+def _of_topics(assignment: Any) -> tuple[TopicPartition, ...]:
+    return tuple(
+        sorted(
+            TopicPartition(topic.topic_name, number)
+            for topic in assignment.topic_partitions
+            for number in topic.partitions
+        )
+    )
+
+
+def _hold_ups(members: Sequence[MemberDescription]) -> Iterator[HoldUp]:
+    """Who waits for whom: partitions of a member's target that another one still has."""
+    owners = {partition: member.member_id for member in members for partition in member.assignment or ()}
+    for member in members:
+        found: dict[str, list[TopicPartition]] = defaultdict(list)
+        for partition in member.target or ():
+            owner = owners.get(partition, member.member_id)
+            if owner != member.member_id:
+                found[owner].append(partition)
+        for owner, partitions in found.items():
+            yield HoldUp(member.member_id, owner, tuple(partitions))
+
+
 async def _of_another_type(cluster: Cluster, found: GroupDescription) -> GroupDescription:
     """DescribeGroups knows classic groups only; the others are in the coordinator's list."""
     node = found.coordinator.node_id
@@ -182,7 +260,10 @@ async def _of_another_type(cluster: Cluster, found: GroupDescription) -> GroupDe
         return found
     for row in await _list_of(cluster, node, [], []):
         if row.group == found.group and row.group_type not in (None, _CLASSIC):
-            note = f"a group of type {row.group_type!r}: members are described for classic groups only"
+            consumers = await consumer_group(cluster, found.group) if row.group_type == CONSUMER else None
+            if consumers is not None:
+                return _consumer_described(consumers, found.coordinator)
+            note = f"a group of type {row.group_type!r}: members of such groups are not described"
             return replace(
                 found,
                 state=row.state or "",

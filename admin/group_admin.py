@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -88,7 +89,24 @@ class GroupAdmin:
         if not description.exists:
             return description
         committed = await self._cluster.committed(group, require_stable=False)
-        return replace(description, partitions=await lag_rows(self._cluster, description, committed))
+        description = replace(description, partitions=await lag_rows(self._cluster, description, committed))
+        return await self._since(description) if description.hold_ups else description
+
+    async def _since(self, description: GroupDescription) -> GroupDescription:
+        """With how long members have waited, where the broker tells."""
+        asked = {
+            entry.member: entry.timestamp_ms
+            for entry in await self.events(description.group) or ()
+            if entry.kind == "RevocationAsked"
+        }
+        now_ms = round(time.time() * 1_000)
+        waits = (
+            replace(each, since_ms=max(0, now_ms - asked[each.waits_for]))
+            if each.waits_for in asked
+            else each
+            for each in description.hold_ups
+        )
+        return replace(description, hold_ups=tuple(waits))
 
     async def _each(self, items: Iterable[Item], call: Callable[[Item], Awaitable[T]]) -> list[T]:
         gate = asyncio.Semaphore(_AT_ONCE)

@@ -1,8 +1,10 @@
-"""A live group for the workbench, from any broker: DescribeGroups (15) and Metadata (3)."""
+"""A live group for the workbench: DescribeGroups (15) or ConsumerGroupDescribe (69), and Metadata (3)."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from typing import Any, Final
 
 from ..assignors import Measure, Member, TopicInfo
@@ -16,7 +18,7 @@ from ..protocol import (
     decode_subscription,
 )
 from ._errors import advised
-from ._requests import CONSUMER, classic_group
+from ._requests import CONSUMER, classic_group, consumer_group
 from .workbench import GroupSnapshot, WorkbenchError
 
 #: Members tell what they subscribe to in these states only.
@@ -27,9 +29,12 @@ _ASK_AGAIN_S: Final = 0.1
 async def take_snapshot(cluster: Cluster, group: str, *, wait_s: float = 15.0) -> GroupSnapshot:
     """The group as it is once it is stable; waits for that. No weights.
 
-    KafkaError 69 for a group that does not exist. WorkbenchError for one that is no classic group of
-    consumers, or does not settle in time.
+    KafkaError 69 for a group that does not exist. WorkbenchError for one that is no group of consumers, or
+    does not settle in time.
     """
+    consumers = await consumer_group(cluster, group)
+    if consumers is not None:
+        return await _of_consumer_group(cluster, consumers)
     row = await _settled(cluster, group, wait_s)
     members: dict[str, Member] = {}
     owned: dict[str, tuple[TopicPartition, ...]] = {}
@@ -40,7 +45,44 @@ async def take_snapshot(cluster: Cluster, group: str, *, wait_s: float = 15.0) -
         members[one.member_id] = Member(one.member_id, subscribed, one.group_instance_id or None)
         owned[one.member_id] = tuple(sorted(mine))
     topics = await read_topics(cluster, {t for member in members.values() for t in member.topics})
-    return GroupSnapshot(group, topics, members, owned, row.protocol_data, names=_names(row.members))
+    names = _names([(one.member_id, one.group_instance_id, one.client_id) for one in row.members])
+    return GroupSnapshot(group, topics, members, owned, row.protocol_data, names=names)
+
+
+async def _of_consumer_group(cluster: Cluster, row: Any) -> GroupSnapshot:
+    """A consumer group (KIP-848) as its assignor sees it: what members own is their part of the target.
+
+    What a regular expression stands for is not told: it is taken to be what the target gives to those who
+    subscribe to it.
+    """
+    targets = {
+        one.member_id: {each.topic_name: each.partitions for each in one.target_assignment.topic_partitions}
+        for one in row.members
+    }
+    found: dict[str, set[str]] = defaultdict(set)
+    for one in row.members:
+        if one.subscribed_topic_regex:
+            found[one.subscribed_topic_regex] |= targets[one.member_id].keys() - {*one.subscribed_topic_names}
+    members: dict[str, Member] = {}
+    owned: dict[str, tuple[TopicPartition, ...]] = {}
+    for one in row.members:
+        mine = targets[one.member_id]
+        topics = tuple(sorted({*one.subscribed_topic_names, *found.get(one.subscribed_topic_regex, ())}))
+        owned[one.member_id] = tuple(sorted(TopicPartition(t, n) for t, rest in mine.items() for n in rest))
+        said = Subscription(
+            topics, owned=owned[one.member_id], generation=row.assignment_epoch, rack=one.rack_id
+        )
+        members[one.member_id] = Member(one.member_id, said, one.instance_id, one.client_id)
+    infos = await read_topics(cluster, {topic for member in members.values() for topic in member.topics})
+    return GroupSnapshot(
+        row.group_id,
+        infos,
+        members,
+        owned,
+        row.assignor_name,
+        generation=row.assignment_epoch,
+        names=_names([(one.member_id, one.instance_id, one.client_id) for one in row.members]),
+    )
 
 
 async def _settled(cluster: Cluster, group: str, wait_s: float) -> Any:
@@ -85,11 +127,11 @@ async def weights_of(cluster: Cluster, group: GroupSnapshot, measure: Measure) -
     return await measure_weights(cluster, group.group, measure, partitions)
 
 
-def _names(rows: Any) -> dict[str, str]:
-    """Instance ids; client ids where no two members have the same."""
-    clients = [row.client_id for row in rows]
+def _names(rows: Sequence[tuple[str, str | None, str]]) -> dict[str, str]:
+    """Instance ids; client ids where no two members have the same. Rows are member, instance, client id."""
+    clients = Counter(client_id for _, _, client_id in rows)
     return {
-        row.member_id: row.group_instance_id or row.client_id
-        for row in rows
-        if row.group_instance_id or (row.client_id and clients.count(row.client_id) == 1)
+        member_id: instance_id or client_id
+        for member_id, instance_id, client_id in rows
+        if instance_id or (client_id and clients[client_id] == 1)
     }

@@ -41,7 +41,8 @@ class MemberDescription:
     """A member as the coordinator knows it.
 
     ``assignment`` is None where it is not kohort's to read: another protocol type, or bytes that are no
-    assignment of consumers.
+    assignment of consumers. In a consumer group (KIP-848) ``epoch`` is the member's, ``target`` what it is to
+    have, and ``protocol`` the one it speaks; elsewhere they are None.
     """
 
     member_id: str
@@ -49,6 +50,12 @@ class MemberDescription:
     client_id: str
     client_host: str
     assignment: tuple[TopicPartition, ...] | None
+    epoch: int | None = None
+    target: tuple[TopicPartition, ...] | None = None
+    topics: tuple[str, ...] | None = None
+    regex: str | None = None
+    rack: str | None = None
+    protocol: str | None = None
 
     @property
     def owner(self) -> str:
@@ -74,8 +81,24 @@ class PartitionOffsets:
 
 
 @dataclass(frozen=True, slots=True)
+class HoldUp:
+    """A member waits for partitions that another one has not given up yet, for ``since_ms`` at least: None
+    where the broker keeps no events. Members are ids.
+    """
+
+    member: str
+    waits_for: str
+    partitions: tuple[TopicPartition, ...]
+    since_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class GroupDescription:
-    """A group now. A group that does not exist has the state "Dead". ``notes`` say what is not known."""
+    """A group now. A group that does not exist has the state "Dead". ``notes`` say what is not known.
+
+    A consumer group (KIP-848) has an ``epoch``, and the epoch of its target; ``hold_ups`` tell who waits for
+    whom.
+    """
 
     group: str
     state: str
@@ -86,6 +109,9 @@ class GroupDescription:
     members: tuple[MemberDescription, ...]
     partitions: tuple[PartitionOffsets, ...] = ()
     notes: tuple[str, ...] = ()
+    epoch: int | None = None
+    target_epoch: int | None = None
+    hold_ups: tuple[HoldUp, ...] = ()
 
     @property
     def exists(self) -> bool:
@@ -93,8 +119,8 @@ class GroupDescription:
 
     @property
     def members_known(self) -> bool:
-        """Return whether ``members`` are all there are: only classic groups tell theirs."""
-        return self.group_type in (None, "classic")
+        """Return whether ``members`` are all there are: groups of types that are not known here tell none."""
+        return self.group_type in (None, "classic") or self.epoch is not None
 
     @property
     def total_lag(self) -> int | None:
@@ -170,7 +196,8 @@ class Generation:
 
     ``duration_ms`` runs from the first cause to ``timestamp_ms``, ``join_ms`` of it until all had joined.
     ``state`` is Stable, Empty, or Dead when the group itself was removed. ``moves`` is None where
-    assignments cannot be read: other protocol types, or nothing earlier to compare with.
+    assignments cannot be read: other protocol types, or nothing earlier to compare with. ``slowest`` is the
+    owner that took longest, ``slowest_ms``, to give up what moved: only of consumer groups.
     """
 
     generation: int
@@ -190,6 +217,8 @@ class Generation:
     left: tuple[str, ...] | None = None
     moves: tuple[PartitionMove, ...] | None = None
     partitions_moved: int | None = None
+    slowest: str | None = None
+    slowest_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ..protocol import TopicPartition
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _NAMES_SHOWN: Final = 6
 _UUID_TAIL: Final = re.compile(r"(?<=[0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _NUMBERS: Final = frozenset(
-    {"PARTITION", "COMMITTED", "START", "END", "LAG", "CURRENT", "NEW", "GEN", "TOOK", "SEQ"}
+    {"PARTITION", "COMMITTED", "START", "END", "LAG", "CURRENT", "NEW", "GEN", "TOOK", "SEQ", "EPOCH"}
     | {"RECORDS", "BATCHES", "SEGMENTS", "BYTES"}
     | {"BEFORE", "AFTER", "WEIGHT BEFORE", "WEIGHT AFTER", "LEAST", "MOST", "MEAN", "SPREAD", "DEVIATION"}
     | {"BATCH", "PLANNED END", "LOG END"}
@@ -69,6 +69,7 @@ def described(found: GroupDescription) -> list[Any]:
         ("group", found.group),
         ("state", found.state),
         ("protocol", " ".join(filter(None, (found.protocol_type, found.protocol))) or None),
+        *_epochs(found),
         ("coordinator", f"{where.host}:{where.port} (node {where.node_id})"),
         ("members", len(found.members) if found.members_known else None),
         ("total lag", found.total_lag),
@@ -76,6 +77,22 @@ def described(found: GroupDescription) -> list[Any]:
     parts: list[Any] = [_pairs([*head, *(("note", note) for note in found.notes)])]
     if found.members:
         parts.append(_members(found))
+    if found.hold_ups:
+        names = {member.member_id: member.owner for member in found.members}
+        parts.append(
+            table(
+                ["MEMBER", "WAITS FOR", "TO GIVE UP", "FOR"],
+                (
+                    (
+                        names[each.member],
+                        names[each.waits_for],
+                        assignment(each.partitions),
+                        "unknown" if each.since_ms is None else _words.span(each.since_ms),
+                    )
+                    for each in found.hold_ups
+                ),
+            )
+        )
     if found.partitions:
         owners = {member.member_id: member.owner for member in found.members}
         rows = (
@@ -96,7 +113,26 @@ def members_now(found: GroupDescription) -> list[Any]:
     return [line, _members(found)] if found.members else [line]
 
 
+def _epochs(found: GroupDescription) -> Iterator[tuple[str, object]]:
+    if found.epoch is None:
+        return
+    behind = "" if found.target_epoch == found.epoch else f" (assigned up to {found.target_epoch})"
+    yield "epoch", f"{found.epoch}{behind}"
+
+
 def _members(found: GroupDescription) -> Table:
+    if found.epoch is not None:
+        return table(
+            ["MEMBER", "INSTANCE", "CLIENT", "HOST", "EPOCH", "PARTITIONS", "TARGET"],
+            (
+                (
+                    *(m.member_id, m.instance_id, m.client_id, m.client_host, m.epoch),
+                    assignment(m.assignment),
+                    "reached" if m.assignment == m.target else assignment(m.target),
+                )
+                for m in found.members
+            ),
+        )
     return table(
         ["MEMBER", "INSTANCE", "CLIENT", "HOST", "PARTITIONS"],
         (
@@ -137,6 +173,8 @@ def timeline(history: GroupHistory) -> list[Any]:
     rows = []
     for row in history.generations:
         took = "unknown" if row.duration_ms is None else _words.span(row.duration_ms)
+        if row.slowest is not None and row.slowest_ms:
+            took += f", {short(row.slowest)} gave up after {_words.span(row.slowest_ms)}"
         when = _words.utc(row.timestamp_ms)
         rows.append((when, row.generation, row.state, _before_and_after(row), _cause(row), took, _moved(row)))
     return [table(["ENDED (UTC)", "GEN", "STATE", "MEMBERS", "CAUSE", "TOOK", "MOVED"], rows)]

@@ -23,6 +23,7 @@ from ..assignors import (
     explain_balance,
     load_assignor,
 )
+from ..assignors.server import load_server_assignor
 from ..assignors.simulation import MakeAssignor, run_rounds, with_owned
 from ..protocol import KohortError, Subscription, TopicPartition
 from .results import PartitionMove
@@ -150,7 +151,8 @@ def try_assignor(
     weights = after.weights if measured is None else measured
 
     def make() -> Assignor:
-        assignor = load_assignor(spec)
+        # coordinators have one more of kohort's own: uniform
+        assignor = load_server_assignor(spec) if isinstance(spec, str) else load_assignor(spec)
         if isinstance(assignor, MeasuringAssignor) and assignor.measure is not None:
             assignor.measured(weights)
         return assignor

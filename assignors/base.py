@@ -92,9 +92,7 @@ class Member:
 
     @property
     def client_id(self) -> str | None:
-        """The client id. Leaders know it of dynamic members alone, from their member ids; None where it
-        cannot be known.
-        """
+        """The client id; None where it cannot be known: a leader reads it off dynamic members' ids."""
         if self.known_client_id is not None:
             return self.known_client_id
         found = None if self.instance_id is not None else _CLIENT_AND_UUID.fullmatch(self.member_id)

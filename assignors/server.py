@@ -30,8 +30,10 @@ OWN: Final[Mapping[str, type[Assignor]]] = {"uniform": UniformAssignor, "range":
 #: Partitions of a member, by topic; numbers ascending.
 Numbers: TypeAlias = Mapping[str, tuple[int, ...]]
 
-#: Most partitions of one member: what it has is one record of the log, of 8 bytes for each.
-MOST_PARTITIONS: Final = 100_000
+#: Most bytes of a record of the log, which is what one member has, and of each partition and topic in it.
+MOST_RECORD_BYTES: Final = 1_000_000
+_PARTITION_BYTES: Final = 8
+_TOPIC_BYTES: Final = 32
 
 #: Partitions and members in one frame.
 _FRAME: Final = 5_000
@@ -53,9 +55,7 @@ class ServedMember(NamedTuple):
 
 
 def load_server_assignor(spec: str) -> Assignor:
-    """An assignor of the coordinator: one of :data:`OWN`, or as a consumer is given one, by name. Raises
-    AssignorError.
-    """
+    """An assignor of the coordinator: one of :data:`OWN`, or a consumer's by name. Raises AssignorError."""
     own = OWN.get(spec)
     return load_assignor(spec) if own is None else own()
 
@@ -75,12 +75,12 @@ def changed_targets(
     changed: dict[str, Numbers] = {}
     for name, member in members.items():
         given = answer.get(name, ())
-        if len(given) > MOST_PARTITIONS:
-            raise AssignorError(
-                f"{name} would have {len(given)} partitions, {MOST_PARTITIONS} are the most of one member: "
-                "start more members"
-            )
         numbers = _by_topic(given)
+        if _PARTITION_BYTES * len(given) + _TOPIC_BYTES * len(numbers) > MOST_RECORD_BYTES:
+            raise AssignorError(
+                f"{name} would have {len(given)} partitions of {len(numbers)} topics, for which a record has "
+                "no room: start more members"
+            )
         if numbers != member.owned or member.had_more:
             changed[name] = numbers
     return changed

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ..cluster import ClusterImage, Document, ProducerIds
 from ..coordinator import GroupCoordinator
 from ..transactions import TransactionCoordinator
+from ._features import Features
 from ._group_configs import GroupConfigs
 from ._live_settings import LiveSettings
 from ._local_logs import LocalLogs
@@ -36,6 +37,7 @@ class Node:
     transactions: TransactionCoordinator
     producer_ids: ProducerIds
     group_configs: GroupConfigs
+    features: Features
     scram_users: ScramUsers
     now_ms: Callable[[], int]
     live: LiveSettings

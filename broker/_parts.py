@@ -11,11 +11,12 @@ from pathlib import Path
 from ..cluster import FolderStore, ProducerIds
 from ..coordinator import CoordinatorEvent, GroupCoordinator
 from ..coordinator.engine.runtime import steady_clock_ms
-from ..log import OPEN_FILES, DataFolder
+from ..log import OPEN_FILES, OS_FILES, DataFolder, FileSystem
 from ..offsets_topic import OffsetsStore
 from ..transactions import TransactionCoordinator
 from ._background import Background
 from ._event_log import EventLog
+from ._features import TRANSACTION_VERSION, Features
 from ._group_configs import GroupConfigs
 from ._live_settings import LiveSettings
 from ._names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
@@ -24,7 +25,7 @@ from ._router import Router
 from ._settings import BrokerSettings, parse_principals
 from ._stopwatch import clock
 from ._topics import Topics
-from ._transactions import end_in, start_transactions
+from ._transactions import end_in, largest_record, start_transactions, take_producer_id
 from .apis import ServedApi, served_apis
 from .authorizer import Authorizer, Operation, ResourceType
 from .authorizer._keeping import AclsFile
@@ -39,6 +40,8 @@ def _now_ms() -> int:
 
 
 class Parts:
+    """``fs``, ``make_store`` and ``now_ms`` are the disk, the metadata of a folder and the wall clock."""
+
     def __init__(
         self,
         data: Path,
@@ -47,14 +50,18 @@ class Parts:
         on_note: Callable[[CoordinatorEvent], None] | None,
         clock_ms: Callable[[], int] | None,
         make_router: Callable[[Node, Callable[[], Mapping[int, ServedApi]]], Router],
+        *,
+        fs: FileSystem = OS_FILES,
+        make_store: Callable[[str], FolderStore] = FolderStore,
+        now_ms: Callable[[], int] = _now_ms,
     ) -> None:
         settings = copy(settings)  # the caller's stay as they are: these may change
         metrics = BrokerMetrics(on_note)
         users = ScramUsers()
         self.server = Server(settings, users, metrics.clients, *address)
-        self._folder = DataFolder.open(data, node_id=settings.node_id)
+        self._folder = DataFolder.open(data, node_id=settings.node_id, fs=fs)
         try:
-            metadata = self._metadata = FolderStore(self._folder.path)
+            metadata = self._metadata = make_store(self._folder.path)
             users.open(metadata.document("scram-users"))
             users.add_missing(settings.kohort_scram_users)
             live = LiveSettings(
@@ -63,7 +70,7 @@ class Parts:
                 [lambda: self.server.quotas.reconfigure(settings)],
             )
             live.load()
-            topics = Topics(self._folder, metadata, settings, _now_ms, metrics.flush_times)
+            topics = Topics(self._folder, metadata, settings, now_ms, metrics.flush_times)
             topics.open()
             live.on_change.append(topics.settings_changed)
             kept_quotas = metadata.document("client-quotas")
@@ -71,6 +78,8 @@ class Parts:
             authorizer = _authorizer(metadata, settings)
             group_configs = GroupConfigs(settings, metadata.document("groups"))
             group_configs.load()
+            features = Features(settings.node_id, metadata.document("features"))
+            features.load()
         except BaseException:
             self._folder.close(clean=False)
             raise
@@ -104,9 +113,11 @@ class Parts:
         producer_ids = ProducerIds(metadata)
         self.transactions = TransactionCoordinator(
             settings=settings,
-            take_producer_id=producer_ids.take,
+            take_producer_id=lambda: take_producer_id(producer_ids),
             reserve_producer_ids=producer_ids.begin_behind,
             write_marker=lambda place, marker: end_in(self.node, place, marker),
+            version=lambda: features.levels[TRANSACTION_VERSION],
+            max_bytes=lambda: largest_record(topics.logs),
             epoch_of=lambda index: topics.logs.partition(TRANSACTIONS_TOPIC, index).leader_epoch,
             clock_ms=clock_ms or steady_clock_ms(),
             on_event=EventLog(later=asyncio.get_running_loop().call_soon),
@@ -122,7 +133,8 @@ class Parts:
             scram_users=users,
             producer_ids=producer_ids,
             group_configs=group_configs,
-            now_ms=_now_ms,
+            features=features,
+            now_ms=now_ms,
             authorizer=authorizer,
             live=live,
             metrics=metrics,
@@ -131,7 +143,7 @@ class Parts:
             throttle=Throttle(quotas),
         )
         self._router = make_router(self.node, served_apis)
-        self._background = Background(topics, settings, _now_ms)
+        self._background = Background(topics, settings, now_ms)
 
     async def listen(self) -> None:
         await self.server.start(self._router)

@@ -53,6 +53,7 @@ class Router:
         self._apis: Mapping[int, ServedApi] = {}
         self._gate = None if node.authorizer is None else Gate(node.authorizer)
         self._without_task: dict[bytes, Route] = {}
+        node.features.on_change.append(self._without_task.clear)
 
     @property
     def metered(self) -> bool:
@@ -164,7 +165,7 @@ class Router:
         """The route of requests that begin with an API number and version."""
         api = self.api_of(start)
         version = int.from_bytes(start[2:], "big")
-        if api is None or not api.without_task or not api.serves(version):
+        if api is None or not api.without_task or not api.serves(version) or not self._is_on(api):
             return None
         route = Route(codec_of(api.key, version), self._node.metrics.requests.of(api.key), api)
         self._without_task[start] = route
@@ -246,8 +247,14 @@ class Router:
             peer.gauge_context, peer.gauge_epoch = context, quotas.epoch
         return peer.gauge
 
+    def _is_on(self, api: ServedApi) -> bool:
+        """Return whether the feature that an API belongs to is at a level that has it."""
+        return api.feature is None or self._node.features.levels[api.feature] > 0
+
     async def _handled(self, request: Request) -> Any:
         try:
+            if not self._is_on(request.api):
+                return request.error_answer(ErrorCode.UNSUPPORTED_VERSION)
             gate = self._gate
             if gate is None:
                 return await request.api.handler(self._node, request)

@@ -45,6 +45,9 @@ from .metrics import Histogram
 #: New topics that get their logs in one go, in about a millisecond.
 _ADDED_AT_ONCE = 200
 
+#: The first producer id that is given to producers of a folder that another broker wrote.
+_FAR_PRODUCER_ID = 1_000_000_000
+
 #: The id that stands for none.
 NO_TOPIC_ID = uuid.UUID(int=0)
 
@@ -300,8 +303,11 @@ class Topics:
         return puts
 
     def _ids_behind(self, newest: int) -> list[Change]:
-        """Return what lets producer ids begin behind one that another broker gave, and behind its block."""
-        entry, first = self._store.get(PRODUCER_IDS), (newest // BLOCK_SIZE + 1) * BLOCK_SIZE
+        """Return what lets producer ids begin behind one that another broker gave, and far behind those that
+        it gives when the folder is its own again: it will not be told which were given here.
+        """
+        entry = self._store.get(PRODUCER_IDS)
+        first = max((newest // BLOCK_SIZE + 1) * BLOCK_SIZE, _FAR_PRODUCER_ID)
         if entry is None:
             return [Create(PRODUCER_IDS, first)]
         return [Put(PRODUCER_IDS, first)] if entry.value < first else []

@@ -12,15 +12,19 @@ import logging
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from ..cluster import ProducerIds
 from ..coordinator import Marker
 from ..offsets_topic import OffsetsStore
 from ..protocol import ErrorCode, KafkaError, TopicPartition
 from ..transactions import EPOCH_BUMP_VERSION, Add, TransactionMarker
+from ._local_logs import LocalLogs
+from ._log_lines import RateLimitedLog
 from ._names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ._node import Node
 from ._partition import Partition
 
 log = logging.getLogger("kohort.broker")
+_no_marker = RateLimitedLog()
 
 #: How long a producer's first write waits for the markers of its last transaction, and between two looks, in
 #: seconds (Kafka's defaults for add.partitions.to.txn.retry.backoff.max.ms and ...ms are 100 and 20 ms).
@@ -59,9 +63,11 @@ class Writer(NamedTuple):
     def verify(self, node: Node, place: TopicPartition) -> ErrorCode:
         """Return whether it may write to a partition of this broker now."""
         known = self.known(node.logs.partition(*place))
-        if known is not None:
+        if known is not None and (known or place.topic != OFFSETS_TOPIC):
             return known
-        return node.transactions.verify(self.transactional_id, self.producer_id, self.producer_epoch, place)
+        told = node.transactions.verify(self.transactional_id, self.producer_id, self.producer_epoch, place)
+        # writes of groups are collected: the marker may be on its way to the log that knows of no end yet
+        return told if known is None or told is ErrorCode.CONCURRENT_TRANSACTIONS else known
 
     async def admit(self, node: Node, places: Iterable[TopicPartition]) -> dict[TopicPartition, ErrorCode]:
         """As ``verify``, of several partitions; those that are missing are added if this writer adds."""
@@ -70,7 +76,8 @@ class Writer(NamedTuple):
         missing = [place for place, error in errors.items() if error and error is not fenced]
         if self.adds and missing:
             error = await self._added(node, missing)
-            errors.update(dict.fromkeys(missing, error))
+            # what was open may have ended while this waited
+            errors.update((place, error or self.verify(node, place)) for place in missing)
         return errors
 
     async def _added(self, node: Node, places: list[TopicPartition]) -> ErrorCode:
@@ -82,6 +89,16 @@ class Writer(NamedTuple):
             if error is not ErrorCode.CONCURRENT_TRANSACTIONS or loop.time() >= deadline:
                 return error
             await asyncio.sleep(_LOOK_S)
+
+
+async def take_producer_id(ids: ProducerIds) -> int:
+    """A producer id that nobody had. Raises KafkaError COORDINATOR_LOAD_IN_PROGRESS when none can be kept."""
+    try:
+        return await ids.take()
+    except OSError as failure:
+        # as Apache Kafka while it has no block of ids: what other errors tell a producer is to give up
+        log.error("no block of producer ids can be kept, the disk fails: %s", failure)
+        raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, str(failure)) from failure
 
 
 async def start_transactions(node: Node) -> None:
@@ -98,6 +115,13 @@ async def start_transactions(node: Node) -> None:
     )
 
 
+def largest_record(logs: LocalLogs) -> int:
+    """Size in bytes of the largest batch that the coordinator's topic takes."""
+    topic = logs.topic(TRANSACTIONS_TOPIC)
+    assert topic is not None, "the coordinator has started"
+    return min(topic.config.max_message_bytes, topic.config.segment_bytes)
+
+
 async def write_marker(node: Node, place: TopicPartition, marker: TransactionMarker) -> ErrorCode:
     """End a producer's transaction in a partition of this broker."""
     topic = node.image.topic(place.topic)
@@ -110,7 +134,7 @@ async def write_marker(node: Node, place: TopicPartition, marker: TransactionMar
     partition = node.logs.partition(*place)
     partition.unverified.end(producer_id)
     try:
-        OffsetsStore({0: partition}).append(
+        offset = OffsetsStore({0: partition}).append(
             0,
             (),
             node.now_ms(),
@@ -118,6 +142,10 @@ async def write_marker(node: Node, place: TopicPartition, marker: TransactionMar
             producer_epoch=epoch,
             marker=(committed, coordinator_epoch),
         )
+        # where records wait for the disk their end does as well: nobody writes it a second time
+        flush = partition.flush_before_answer(offset + 1, all_replicas=True)
+        if flush is not None:
+            await flush
     except KafkaError as error:
         return error.code
     return ErrorCode.NONE
@@ -127,5 +155,5 @@ async def end_in(node: Node, place: TopicPartition, marker: TransactionMarker) -
     """As ``write_marker``; returns whether the coordinator is done with this partition."""
     error = await write_marker(node, place, marker)
     if error and error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-        log.warning("no marker in %s-%d for producer %d: %s", *place, marker.producer_id, error.name)
+        _no_marker.say("no marker in %s-%d for producer %d: %s", *place, marker.producer_id, error.name)
     return not error or error in _FINAL

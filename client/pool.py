@@ -43,10 +43,7 @@ Opener = Callable[[Address], Awaitable[Connection]]
 
 
 class Channel(StrEnum):
-    """Purpose of a connection.
-
-    A request waits for those before it, so slow requests get connections of their own.
-    """
+    """Purpose of a connection: requests wait for those before them, so slow ones have their own."""
 
     CONTROL = "control"  # metadata, offsets, commits: answered soon
     GROUP = "group"  # JoinGroup may wait for the whole rebalance timeout

@@ -30,6 +30,7 @@ _WITHOUT: Final = {
     "scram-users": "nobody can log in by SCRAM until users are made anew",
     "client-quotas": "clients have no quotas",
     "groups": "every consumer group has the settings of the broker",
+    "features": "every feature is at its highest level",
 }
 
 
@@ -56,9 +57,7 @@ def _document(folder: Path, kind: str, path: str) -> _Part:
 
 
 def _read_topics(content: dict[str, Any]) -> dict[str, Value]:
-    """The entries of ``kohort.json``; in the file of a former version deleted topics are a list without
-    names.
-    """
+    """The entries of ``kohort.json``; in a file of a former version deleted topics are a list of ids."""
     deleted = content["deleted"]
     names = deleted if isinstance(deleted, dict) else dict.fromkeys(deleted)
     found: dict[str, Value] = {PRODUCER_IDS: int(content["next_producer_id"])}

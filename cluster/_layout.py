@@ -35,6 +35,7 @@ DOCUMENTS: Final = {
     "scram-users": "/config/users",
     "client-quotas": "/config/quotas",
     "groups": "/config/groups",
+    "features": "/feature",
 }
 
 

@@ -74,9 +74,7 @@ Change: TypeAlias = Create | Put | Delete | Check
 
 
 class ConflictError(KohortError):
-    """An entry is not as a change asks for: nothing of the step was done. ``change`` is the first that did
-    not fit.
-    """
+    """An entry is not as a change asks for: none was made. ``change`` is the first that did not fit."""
 
     def __init__(self, change: Change, entry: Entry | None) -> None:
         found = "it is not there" if entry is None else f"it is there, at version {entry.version}"

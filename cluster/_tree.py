@@ -1,6 +1,4 @@
-"""Entries in memory: what a step of changes makes of them, and who watches. What homes in this process
-share.
-"""
+"""Entries in memory, for all stores: what a step of changes makes of them, and who watches."""
 
 from __future__ import annotations
 

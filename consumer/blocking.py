@@ -142,10 +142,7 @@ class GroupConsumer:
             self._stop_loop()
 
     def _stop_loop(self) -> None:
-        """Stop the loop when it has nothing left to do.
-
-        Several threads, or a signal handler, may call this at once.
-        """
+        """Stop the loop when nothing is left to do. Threads and signal handlers may call this at once."""
         assert self._thread is not None, "started before it is stopped"
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._end_soon)

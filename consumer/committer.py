@@ -25,7 +25,7 @@ from .config import ConsumerConfig
 from .errors import CommitFailedError
 from .events import CommitFailed, CommitSucceeded, Event
 from .group_errors import Reaction, reaction
-from .membership import Membership
+from .member import GroupMember
 from .partition_session import PartitionSession
 from .tracker import Tracker
 
@@ -65,10 +65,7 @@ _GROUP_IN_USE = frozenset(
 
 
 class _Sent(NamedTuple):
-    """A partition's newest commit: its number in the order of calls.
-
-    ``given`` if the user gave its offset.
-    """
+    """A partition's newest commit: its number in the order of calls; ``given``: the user gave its offset."""
 
     number: int
     offset: int
@@ -117,7 +114,7 @@ class Committer:
 
     config: ConsumerConfig
     cluster: Cluster
-    membership: Membership
+    membership: GroupMember
     tracker: Tracker
     _: KW_ONLY
     backoff: Backoff

@@ -164,6 +164,7 @@ class AsyncGroupConsumer:
         loading = asyncio.create_task(off_the_loop(prepare))
         try:
             await parts.cluster.connect()
+            await parts.choose_protocol()
             await loading
             if self._closed:
                 raise ConsumerClosedError("this consumer was closed before it had started")
@@ -334,10 +335,7 @@ class AsyncGroupConsumer:
             parts.watch.polled(now_ms())
 
     async def _give_way(self) -> bool:
-        """Let heartbeats and commits run if that is due, and return whether it was.
-
-        A reader may never wait.
-        """
+        """Let heartbeats and commits run if due, and return whether they did. A reader may never wait."""
         due = self._time() >= self._turn_ends
         if due:
             await asyncio.sleep(0)

@@ -52,10 +52,7 @@ class Taken(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Delivery:
-    """``take`` returns records.
-
-    Calls ``wake`` when there may be some, ``hungry`` when there is room again.
-    """
+    """``take`` returns records. Calls ``wake`` when there may be some, ``hungry`` when there is room."""
 
     positions: Positions
     tracker: Tracker

@@ -33,10 +33,7 @@ class Phase(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """A reset in progress: offset ``asked`` cannot be read because of ``reason``.
-
-    None if none was committed.
-    """
+    """A reset in progress: ``asked`` cannot be read because of ``reason``; None if none was committed."""
 
     asked: int | None
     reason: str

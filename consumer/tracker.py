@@ -87,10 +87,7 @@ class Tracker:
         return self._by_partition.get(partition)
 
     def session_of(self, record: Record) -> PartitionSession:
-        """The session in which the record was delivered.
-
-        StaleRecordError if it is over, or another consumer's.
-        """
+        """The session that delivered the record. StaleRecordError if it is over, or another consumer's."""
         session = self._by_id.get(record.session_id)
         if session is None or session.partition != record[:2]:
             raise StaleRecordError(
@@ -152,10 +149,7 @@ class Tracker:
         return {session.partition: session.undone for session in self._of(partitions) if session.undone}
 
     def _is_marking(self) -> bool:
-        """Return whether the user can be expected to mark records done.
-
-        Who keeps offsets elsewhere never does.
-        """
+        """Return whether the user is expected to mark records done; one with offsets elsewhere never does."""
         self._marking = self._marking or any(session.any_done for session in self._of(None))
         return self._marking or self.given_out < NEVER_MARKED
 

@@ -19,10 +19,7 @@ _BEATS = 4
 
 @dataclass(slots=True)
 class PollWatch:
-    """Notices when the user no longer polls: waits for records, or has asked for some recently.
-
-    Times are milliseconds.
-    """
+    """Notices when the user no longer polls: neither waits for records nor asked recently. Times are ms."""
 
     max_interval_ms: float
     #: Who polled last: a task, or the id of a thread.
@@ -159,10 +156,7 @@ def activity_of_task(task: asyncio.Task[Any]) -> str:
 
 
 def _named(frames: Iterable[FrameType]) -> str:
-    """``bill (billing.py:31)``, and the innermost line if that is another one.
-
-    Frames come outermost first.
-    """
+    """``bill (billing.py:31)``, and the innermost line if that is another. Outermost frames come first."""
     ours = list(frames)
     theirs = [frame for frame in ours if not _module(frame).startswith("kohort.")] or ours
     if not theirs:

@@ -34,6 +34,7 @@ from .events import (
     RebalanceCompleted,
     RebalanceStarted,
     Refusal,
+    RevocationAsked,
 )
 from .group_coordinator import GroupCoordinator, LoadError
 from .groups import GroupType, TopicDirectory
@@ -78,6 +79,7 @@ __all__ = [
     "Repeats",
     "Reply",
     "Request",
+    "RevocationAsked",
     "Shard",
     "ShardLoaded",
     "ShardLoading",

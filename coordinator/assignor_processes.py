@@ -117,10 +117,10 @@ class AssignorProcesses:
 
     async def stop(self) -> None:
         """End all processes; nothing is taken in any more."""
+        children = [process.child for process in self._processes.values() if process.child is not None]
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        children = [process.child for process in self._processes.values() if process.child is not None]
         for process in self._processes.values():
             process.close()
         self._processes.clear()

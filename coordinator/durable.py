@@ -110,12 +110,13 @@ class Durable:
             group_id in self.stored
             or group_id in self.offsets
             or group_id in self.consumer_groups
-            or group_id in self.open_producers
+            or any(self._pending_of(group_id))
         )
 
     def group_ids(self) -> dict[str, None]:
         """All groups of the log, in a stable order."""
-        return dict.fromkeys((*self.stored, *self.consumer_groups, *self.offsets, *self.open_producers))
+        pending = (group_id for group_id in self.open_producers if any(self._pending_of(group_id)))
+        return dict.fromkeys((*self.stored, *self.consumer_groups, *self.offsets, *pending))
 
     def offset(self, group_id: str, partition: TopicPartition) -> OffsetEntry | None:
         """The committed offset of a partition."""
@@ -129,16 +130,13 @@ class Durable:
 
     def is_pending(self, group_id: str, partition: TopicPartition) -> bool:
         """Return whether an open transaction holds an offset for this partition."""
-        return any(
-            partition in self.pending[producer_id][group_id]
-            for producer_id in self.open_producers.get(group_id, ())
-        )
+        return any(partition in entries for entries in self._pending_of(group_id))
 
     def partitions_of(self, group_id: str) -> dict[TopicPartition, None]:
         """Partitions with an offset of the group, committed or in an open transaction."""
         partitions = dict.fromkeys(self.offsets.get(group_id, ()))
-        for producer_id in self.open_producers.get(group_id, ()):
-            partitions.update(dict.fromkeys(self.pending[producer_id][group_id]))
+        for entries in self._pending_of(group_id):
+            partitions.update(dict.fromkeys(entries))
         return partitions
 
     def partitions_with(self, topics: Collection[str]) -> dict[str, dict[TopicPartition, None]]:
@@ -184,9 +182,9 @@ class Durable:
             offsets = self.offsets.get(group_id)
             if offsets is not None and offsets.pop(partition, None) is not None and not offsets:
                 del self.offsets[group_id]
-            for producer_id in self.open_producers.get(group_id, ()):
+            for entries in self._pending_of(group_id):
                 # the empty entry stays: it is the link from the group to its open transaction (KAFKA-19164)
-                self.pending[producer_id][group_id].pop(partition, None)
+                entries.pop(partition, None)
 
     def store_groups(self, records: Sequence[GroupStored]) -> None:
         """Take in groups."""
@@ -266,6 +264,11 @@ class Durable:
                     assert type(entry) is OffsetEntry, "pending ones are decoded"
                     if type(stored) is not OffsetEntry or entry.record_offset > stored.record_offset:
                         offsets[partition] = entry
+
+    def _pending_of(self, group_id: str) -> Iterator[Entries]:
+        """The offsets of a group in each open transaction."""
+        for producer_id in self.open_producers.get(group_id, ()):
+            yield self.pending[producer_id][group_id]
 
     def _key(self, topic: str, partition: int) -> TopicPartition:
         if len(self._keys) >= self._most_keys:

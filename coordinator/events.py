@@ -128,7 +128,8 @@ class RebalanceCompleted(CausedEvent):
     ``duration_ms`` runs from the first cause to here: ``join_ms`` until all had joined and ``sync_ms`` until
     the assignment was handed out. ``cause`` names every reason, the member is that of the first. ``before``
     and ``after`` are assignments by owner (instance id, or member id); a history lets go of them in time, and
-    then no moves are known.
+    then no moves are known. In a consumer group ``slowest`` is the owner that took longest to give up what
+    moved, and ``slowest_ms`` how long.
     """
 
     name = "RebalanceNote"
@@ -141,6 +142,8 @@ class RebalanceCompleted(CausedEvent):
     duration_ms: int
     join_ms: int
     sync_ms: int
+    slowest: str = ""
+    slowest_ms: int = 0
     before: Mapping[str, Owned] | None = field(default=None, repr=False)
     after: Mapping[str, Owned] | None = field(default=None, repr=False)
     _counted: tuple[int, int] | None = field(default=None, repr=False, compare=False)
@@ -211,6 +214,19 @@ class MemberReplaced(GroupEvent):
     share = "members"
 
     old_member: str
+
+
+@dataclass(slots=True, kw_only=True)
+class RevocationAsked(GroupEvent):
+    """A member of a consumer group is to give up ``partitions`` partitions; until it has, who is to have them
+    waits.
+    """
+
+    name = "RevocationAsked"
+    level = "debug"
+    share = "members"
+
+    partitions: int
 
 
 class MemberIdUnused(GroupEvent):

@@ -197,9 +197,7 @@ class GroupCoordinator:
         return await call.answer()
 
     def submit(self, api_key: int, version: int, body: Any, context: RequestContext, handle: Handle) -> None:
-        """As ``handle``, for a request about one group: the answer goes to ``handle.set``, before this
-        returns or later.
-        """
+        """As ``handle``, about one group: the answer goes to ``handle.set``, before this returns or later."""
         if api_key == _COMMIT:
             if type(body) is not CommitRequest:
                 body = self.resolve(version, body)
@@ -314,9 +312,7 @@ class GroupCoordinator:
             runner.when_loaded(lambda shard, _now_ms: remove_topics(shard, gone))
 
     def steer(self, group_id: str, step: Callable[[GroupShard, int], T]) -> T:
-        """Run a step (see ``classic.steering``) on the group's shard and carry out what follows, as for a
-        request.
-        """
+        """Run a step (see ``classic.steering``) on the group's shard, with all that follows from it."""
         return self._shards.steer(group_id, step)
 
     def time_moved(self) -> None:

@@ -34,9 +34,7 @@ def join_failed(version: int, error_code: int, member_id: str) -> JoinGroupRespo
 def bad_first(
     topics: Sequence[tuple[K, Iterable[P]]], is_bad: Callable[[P], bool]
 ) -> Iterable[tuple[K, list[P]]]:
-    """Partitions by topic in Kafka's order of an answer in which something does not exist: that first, each
-    topic once.
-    """
+    """Partitions by topic in Kafka's order of an answer: what does not exist first, each topic once."""
     merged: dict[K, list[P]] = {}
     for wanted in (True, False):
         for topic, partitions in topics:

@@ -125,9 +125,7 @@ class DataFolder:
         topic_id: uuid.UUID | None = None,
         keep_damage: bool = False,
     ) -> PartitionLog:
-        """Open a partition with what the checkpoints say of it, or make it for ``topic_id``; see
-        ``PartitionLog.open``.
-        """
+        """Open or make a partition, with what the checkpoints say of it; see ``PartitionLog.open``."""
         key = TopicPartition(topic, partition)
         if key in self._stale:
             # what is said of the former partition of that name must not meet the new one after a crash
@@ -148,9 +146,7 @@ class DataFolder:
         return log
 
     def topic_id(self, topic: str, partition: int) -> uuid.UUID | None:
-        """Return the topic id of a partition's folder, None if it has none. Raises DataFolderError,
-        OSError.
-        """
+        """Return the topic id of a partition's folder, or None. Raises DataFolderError, OSError."""
         return read_topic_id(self._fs, self.partition_path(topic, partition))
 
     def newest_epoch(self, topic: str, partition: int) -> int:

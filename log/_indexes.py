@@ -71,9 +71,7 @@ class EntryFile:
         self.file.truncate(count * self.ENTRY.size)
 
     def is_full(self, max_bytes: int) -> bool:
-        """Return whether ``segment.index.bytes`` leaves no room for one more entry and the last one at the
-        close.
-        """
+        """Return whether ``segment.index.bytes`` has no room for an entry beside the one at the close."""
         return self.count >= max_bytes // self.ENTRY.size - 1
 
 

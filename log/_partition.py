@@ -217,9 +217,7 @@ class PartitionLog:
 
     @property
     def rolled_is_unflushed(self) -> bool:
-        """Return whether a segment that is complete is not on the disk: until it is, a recovery has to read
-        it.
-        """
+        """Return whether a complete segment is not on the disk, so that a recovery has to read it."""
         return self.recovery_point < self._segments.active.base_offset
 
     def reconfigure(self, config: LogConfig) -> None:
@@ -294,9 +292,7 @@ class PartitionLog:
             yield from salvage(self._segments.since(offset), offset)
 
     def find_timestamp(self, timestamp_ms: int) -> Steps[tuple[int, int, int] | None]:
-        """Steps to the offset, timestamp and leader epoch of the first record that is not older; None if all
-        are.
-        """
+        """Steps to offset, timestamp and leader epoch of the first record that is not older, or to None."""
         steps = find_timestamp(self._segments, timestamp_ms, self.log_start_offset, self.log_end_offset)
         return self._look_up(steps)
 
@@ -503,9 +499,7 @@ class PartitionLog:
     # -- compaction ------------------------------------------------------------------------------------------
 
     def cleanable(self, now_ms: int) -> Cleanable:
-        """Return what a compaction would cover now, if the log were a compacted one. Raises OSError and
-        CorruptLogError.
-        """
+        """Return what a compaction of this log would cover now. Raises OSError and CorruptLogError."""
         return self._plan(now_ms)[1]
 
     def _plan(self, now_ms: int) -> tuple[Sequence[SegmentInfo], Cleanable]:
@@ -556,9 +550,7 @@ class PartitionLog:
         return Cleaning(source, cleanable, rules, memory_bytes)
 
     def end_cleaning(self, cleaning: Cleaning) -> bool:
-        """Take in what became of a compaction; one that was not done is abandoned. Return whether it was
-        done.
-        """
+        """Take in a compaction, and return whether it was done; one that was not is abandoned."""
         if cleaning.done:
             self.cleaner_offset = cleaning.report.end_offset
         elif not cleaning.abandon():

@@ -72,9 +72,7 @@ class Chain:
             raise CorruptBatchError(f"leader epoch {epoch} where leader-epoch-checkpoint has {due}", position)
 
     def is_refuted(self, last: BatchHeader, due: int, header: BatchHeader) -> bool:
-        """Return whether a batch shows that the ``last`` one, where ``due`` was due, had a wrong offset or
-        epoch.
-        """
+        """Return whether a batch shows that offset or epoch of the ``last`` one, at ``due``, was wrong."""
         if header.leader_epoch < last.leader_epoch:
             noted = UNDEFINED if self._epochs is None else self._epochs.epoch_at(header.base_offset)
             return self._rose and noted == header.leader_epoch

@@ -172,9 +172,7 @@ class Segment:
             position += at
 
     def headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
-        """Position and header of each batch from ``position`` on. Raises CorruptLogError for damage that is
-        not known.
-        """
+        """Position and header of the batches from ``position`` on. Raises CorruptLogError for new damage."""
         return self._around_damage(self._headers, position, self.size)
 
     def _around_damage(self, walk: Callable[[int, int], Iterator[T]], position: int, end: int) -> Iterator[T]:

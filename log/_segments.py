@@ -1,6 +1,4 @@
-"""The segments of a partition, in offset order, the last one being written to; when one ends, and when it
-goes.
-"""
+"""The segments of a partition in offset order, the last one being written to: when one ends, and goes."""
 
 from __future__ import annotations
 

@@ -196,9 +196,7 @@ class _RecordRules:
         return _signed(self._header.base_timestamp_ms + delta_ms)
 
     def may_refuse(self, oldest_ms: int, newest_ms: int) -> bool:
-        """Return whether some record of such times, between an ``oldest_ms`` and a ``newest_ms``, may be
-        refused.
-        """
+        """Return whether a record of a time from ``oldest_ms`` to ``newest_ms`` may be refused."""
         oldest, newest = self.time(oldest_ms), self.time(newest_ms)
         wrapped = newest - oldest != newest_ms - oldest_ms and not self._header.log_append_time
         # of no time at all, which is never refused, there may be some between the others

@@ -343,9 +343,7 @@ class RecordWalk:
     # -- as Apache Kafka reads -------------------------------------------------------------------------------
 
     def _read(self) -> tuple[int, int, bool]:
-        """Time, offset delta, and whether there is a key. Lengths of records that were packed are not looked
-        at.
-        """
+        """Time, offset delta, whether there is a key. The length of a packed record is not looked at."""
         plain, size = not self._packed, len(self._data)
         length, begin = self._number(self._at, outside=plain)
         if plain and length > size - begin:

@@ -7,7 +7,6 @@ from ._encoded import (
     decode_partition,
     split_records,
 )
-from ._reader import CorruptRecordError
 from .consumer_groups import (
     ClassicMetadata,
     ConsumerGroupRecord,
@@ -25,6 +24,7 @@ from .consumer_groups import (
 from .partitioner import java_hash, partition_for
 from .records import (
     NONE,
+    CorruptRecordError,
     GroupDeleted,
     GroupStored,
     OffsetCommitted,

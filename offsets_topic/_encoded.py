@@ -19,7 +19,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from ..log import record_at
 from ..protocol import CorruptBatchError, TopicPartition
-from ._reader import CorruptRecordError
+from .records import CorruptRecordError
 
 #: A plain commit: UTF-8 of the group, int16 length and UTF-8 of the topic and int32 partition, the value.
 EncodedCommit: TypeAlias = tuple[bytes, bytes, bytes]

@@ -12,7 +12,8 @@ from enum import IntEnum
 from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
-from ._reader import CorruptRecordError, Reader
+from ..protocol import MalformedMessageError, WireReader
+from ..protocol.messages._wire import varint
 
 #: Partitions by topic id.
 Partitions: TypeAlias = Mapping[UUID, tuple[int, ...]]
@@ -113,12 +114,10 @@ class ConsumerGroupRecord(NamedTuple):
     value: GroupRecordValue | None = None
 
     def encoded(self) -> tuple[bytes, bytes | None]:
-        """Key and value. Raises ValueError for a string over 32,767 bytes, struct.error for a number that
-        has no room.
-        """
-        key = self.type.to_bytes(2, "big") + _key_string(self.group)
+        """Key and value. Raises ValueError for a string, struct.error for a number that has no room."""
+        key = self.type.to_bytes(2, "big") + key_string(self.group)
         if self.type in _NAMED:
-            key += _key_string(self.name)
+            key += key_string(self.name)
         return key, None if self.value is None else _VERSION + _WRITERS[type(self.value)](self.value)
 
 
@@ -129,9 +128,9 @@ _NAMED: Final = frozenset(
 )
 
 
-def decode_consumer_group(key_type: int, key: Reader, value: bytes | None) -> ConsumerGroupRecord | None:
+def decode_consumer_group(key_type: int, key: WireReader, value: bytes | None) -> ConsumerGroupRecord | None:
     """The record with this key, of which the type is read, and value; None for one that is not used any
-    more. Raises CorruptRecordError.
+    more. Raises MalformedMessageError.
     """
     kind = GroupRecordType(key_type)
     group, name = key.string(), key.string() if kind in _NAMED else ""
@@ -140,9 +139,18 @@ def decode_consumer_group(key_type: int, key: Reader, value: bytes | None) -> Co
     read = _READERS.get(kind)
     if read is None:
         return None
-    reader = Reader(value, f"consumer group's {kind.name.lower().replace('_', ' ')}")
-    reader.version(0, flexible_from=0)
+    reader = WireReader(value)
+    read_version(reader, 0)
     return ConsumerGroupRecord(kind, group, name, read(reader))
+
+
+def read_version(reader: WireReader, last: int) -> int:
+    """The version that a value begins with; the ``last`` one is flexible."""
+    version = reader.int16()
+    if not 0 <= version <= last:
+        raise MalformedMessageError(f"version {version} is not known here")
+    reader.flexible = version == last
+    return version
 
 
 # --- values -------------------------------------------------------------------------------------------------
@@ -153,7 +161,7 @@ def _write_epoch(value: GroupEpoch) -> bytes:
     return _INT32.pack(value.epoch) + tags
 
 
-def _read_epoch(reader: Reader) -> GroupEpoch:
+def _read_epoch(reader: WireReader) -> GroupEpoch:
     epoch = reader.int32()
     return GroupEpoch(epoch, reader.tags({0: reader.int64}).get(0, 0))
 
@@ -163,7 +171,7 @@ def _write_target_epoch(value: TargetEpoch) -> bytes:
     return _INT32.pack(value.epoch) + tags
 
 
-def _read_target_epoch(reader: Reader) -> TargetEpoch:
+def _read_target_epoch(reader: WireReader) -> TargetEpoch:
     epoch = reader.int32()
     return TargetEpoch(epoch, reader.tags({0: reader.int64}).get(0, 0))
 
@@ -185,13 +193,13 @@ def _write_member(value: MemberMetadata) -> bytes:
     )
 
 
-def _read_member(reader: Reader) -> MemberMetadata:
+def _read_member(reader: WireReader) -> MemberMetadata:
     return MemberMetadata(
         reader.nullable_string(),
         reader.nullable_string(),
         reader.string(),
         reader.string(),
-        tuple(reader.string() for _ in range(reader.count())),
+        tuple(reader.string() for _ in range(reader.array_size(1))),
         reader.nullable_string() or "",
         reader.int32(),
         reader.nullable_string(),
@@ -204,12 +212,12 @@ def _write_classic(value: ClassicMetadata) -> bytes:
     return _INT32.pack(value.session_timeout_ms) + protocols + _NO_TAGS
 
 
-def _read_classic(reader: Reader) -> ClassicMetadata | None:
+def _read_classic(reader: WireReader) -> ClassicMetadata | None:
     if not reader.uvarint():
         return None
     session_timeout_ms, protocols = reader.int32(), []
-    for _ in range(reader.count()):
-        protocols.append((reader.string(), reader.byte_string()))
+    for _ in range(reader.array_size(1)):
+        protocols.append((reader.string(), reader.nullable_bytes() or b""))
         reader.tags()
     reader.tags()
     return ClassicMetadata(session_timeout_ms, tuple(protocols))
@@ -222,9 +230,9 @@ def _write_target(value: TargetAssignment) -> bytes:
     return _array(topics) + _NO_TAGS
 
 
-def _read_target(reader: Reader) -> TargetAssignment:
+def _read_target(reader: WireReader) -> TargetAssignment:
     partitions: dict[UUID, tuple[int, ...]] = {}
-    for _ in range(reader.count()):
+    for _ in range(reader.array_size(1)):
         topic_id = reader.uuid()
         partitions[topic_id] = reader.int32s()
         reader.tags()
@@ -237,7 +245,7 @@ def _write_current(value: CurrentAssignment) -> bytes:
     return head + _write_epochs(value.assigned) + _write_epochs(value.revoking) + _NO_TAGS
 
 
-def _read_current(reader: Reader) -> CurrentAssignment:
+def _read_current(reader: WireReader) -> CurrentAssignment:
     epoch, previous_epoch, state = reader.int32(), reader.int32(), reader.int8()
     # those of older brokers have no epochs by partition
     current = CurrentAssignment(
@@ -254,13 +262,13 @@ def _write_epochs(topics: PartitionEpochs) -> bytes:
     )
 
 
-def _read_epochs(reader: Reader, default: int) -> PartitionEpochs:
+def _read_epochs(reader: WireReader, default: int) -> PartitionEpochs:
     found: dict[UUID, dict[int, int]] = {}
-    for _ in range(reader.count()):
+    for _ in range(reader.array_size(1)):
         topic_id, partitions = reader.uuid(), reader.int32s()
         epochs = reader.tags({0: reader.int32s}).get(0) or (default,) * len(partitions)
         if len(epochs) != len(partitions):
-            raise CorruptRecordError(f"{len(partitions)} partitions of a topic with {len(epochs)} epochs")
+            raise MalformedMessageError(f"{len(partitions)} partitions of a topic with {len(epochs)} epochs")
         found[topic_id] = dict(zip(partitions, epochs, strict=True))
     return found
 
@@ -270,8 +278,8 @@ def _write_regex(value: ResolvedRegex) -> bytes:
     return _array(map(_string, value.topics)) + times + _NO_TAGS
 
 
-def _read_regex(reader: Reader) -> ResolvedRegex:
-    topics = tuple(reader.string() for _ in range(reader.count()))
+def _read_regex(reader: WireReader) -> ResolvedRegex:
+    topics = tuple(reader.string() for _ in range(reader.array_size(1)))
     value = ResolvedRegex(topics, reader.int64(), reader.int64())
     reader.tags()
     return value
@@ -285,7 +293,7 @@ _WRITERS: Final[dict[type, Callable[..., bytes]]] = {
     CurrentAssignment: _write_current,
     ResolvedRegex: _write_regex,
 }
-_READERS: Final[dict[GroupRecordType, Callable[[Reader], GroupRecordValue]]] = {
+_READERS: Final[dict[GroupRecordType, Callable[[WireReader], GroupRecordValue]]] = {
     GroupRecordType.EPOCH: _read_epoch,
     GroupRecordType.MEMBER: _read_member,
     GroupRecordType.TARGET_EPOCH: _read_target_epoch,
@@ -298,18 +306,21 @@ _READERS: Final[dict[GroupRecordType, Callable[[Reader], GroupRecordValue]]] = {
 # --- fields -------------------------------------------------------------------------------------------------
 
 
-def _key_string(text: str) -> bytes:
-    data = text.encode()
-    if len(data) > _MAX_STRING_BYTES:
-        raise ValueError(f"a string of {len(data)} bytes: shorten it below {_MAX_STRING_BYTES}")
+def key_string(text: str) -> bytes:
+    """A string of keys, and of values that are not flexible."""
+    data = _utf8(text)
     return len(data).to_bytes(2, "big") + data
 
 
 def _string(text: str) -> bytes:
+    return _bytes(_utf8(text))
+
+
+def _utf8(text: str) -> bytes:
     data = text.encode()
     if len(data) > _MAX_STRING_BYTES:
         raise ValueError(f"a string of {len(data)} bytes: shorten it below {_MAX_STRING_BYTES}")
-    return _bytes(data)
+    return data
 
 
 def _nullable_string(text: str | None) -> bytes:
@@ -317,28 +328,19 @@ def _nullable_string(text: str | None) -> bytes:
 
 
 def _bytes(data: bytes) -> bytes:
-    return _uvarint(len(data) + 1) + data
+    return varint(len(data) + 1) + data
 
 
 def _array(elements: Iterable[bytes]) -> bytes:
     encoded = list(elements)
-    return _uvarint(len(encoded) + 1) + b"".join(encoded)
+    return varint(len(encoded) + 1) + b"".join(encoded)
 
 
 def _numbers(numbers: Iterable[int]) -> bytes:
     listed = tuple(numbers)
-    return _uvarint(len(listed) + 1) + struct.pack(f">{len(listed)}i", *listed)
+    return varint(len(listed) + 1) + struct.pack(f">{len(listed)}i", *listed)
 
 
 def _tagged(data: bytes) -> bytes:
     """Tagged fields of which only the first, with tag 0, is there."""
-    return b"\x01\x00" + _uvarint(len(data)) + data
-
-
-def _uvarint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+    return b"\x01\x00" + varint(len(data)) + data

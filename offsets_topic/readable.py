@@ -6,9 +6,9 @@ from contextlib import suppress
 from typing import Any, Final
 
 from ..protocol import KohortError, decode_assignment, subscribed_topics
-from ._reader import CorruptRecordError
 from .consumer_groups import ConsumerGroupRecord, GroupRecordType
 from .records import (
+    CorruptRecordError,
     GroupDeleted,
     GroupStored,
     OffsetCommitted,

@@ -16,8 +16,14 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
-from ._reader import CorruptRecordError, Reader
-from .consumer_groups import CONSUMER_GROUP_TYPES, ConsumerGroupRecord, decode_consumer_group
+from ..protocol import KohortError, MalformedMessageError, WireReader
+from .consumer_groups import (
+    CONSUMER_GROUP_TYPES,
+    ConsumerGroupRecord,
+    decode_consumer_group,
+    key_string,
+    read_version,
+)
 
 #: Stands for "none" in numbers: no leader epoch, no expiry, no state timestamp.
 NONE = -1
@@ -27,13 +33,16 @@ _GROUP_KEY_TYPE = 2
 _LAST_VERSION = 4
 _MAX_STRING_BYTES = 0x7FFF
 
-_INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
 _OFFSET_HEAD = struct.Struct(">hqih")  # version 3, offset, leader epoch, length of metadata
 _BARE_OFFSET = struct.Struct(">hqihq")  # the same without metadata, and the commit's time
 _OFFSET_HEAD_V1 = struct.Struct(">hqh")
 _TWO_INT64 = struct.Struct(">qq")
+
+
+class CorruptRecordError(KohortError):
+    """A record of the offsets topic that cannot be read; the text says which part."""
 
 
 class OffsetCommitted(NamedTuple):
@@ -138,11 +147,11 @@ def encode_all(records: Iterable[Record]) -> tuple[list[tuple[bytes, bytes | Non
 
 @lru_cache(maxsize=16_384)
 def offset_key(group: str, topic: str, partition: int) -> bytes:
-    return b"\x00\x01" + _string(group) + _string(topic) + _INT32.pack(partition)
+    return b"\x00\x01" + key_string(group) + key_string(topic) + _INT32.pack(partition)
 
 
 def group_key(group: str) -> bytes:
-    return b"\x00\x02" + _string(group)
+    return b"\x00\x02" + key_string(group)
 
 
 def _offset_value(record: OffsetCommitted) -> bytes:
@@ -160,7 +169,7 @@ def _offset_value(record: OffsetCommitted) -> bytes:
 def _group_value(record: GroupStored) -> bytes:
     parts = [
         b"\x00\x03",
-        _string(record.protocol_type),
+        key_string(record.protocol_type),
         _INT32.pack(record.generation),
         _nullable_string(record.protocol),
         _nullable_string(record.leader),
@@ -169,10 +178,10 @@ def _group_value(record: GroupStored) -> bytes:
     ]
     for member in record.members:
         parts += (
-            _string(member.member_id),
+            key_string(member.member_id),
             _nullable_string(member.instance_id),
-            _string(member.client_id),
-            _string(member.client_host),
+            key_string(member.client_id),
+            key_string(member.client_host),
             _INT32.pack(member.rebalance_timeout_ms),
             _INT32.pack(member.session_timeout_ms),
             _INT32.pack(len(member.subscription)),
@@ -183,15 +192,8 @@ def _group_value(record: GroupStored) -> bytes:
     return b"".join(parts)
 
 
-def _string(text: str) -> bytes:
-    data = text.encode()
-    if len(data) > _MAX_STRING_BYTES:
-        raise ValueError(f"a string of {len(data)} bytes: shorten it below {_MAX_STRING_BYTES}")
-    return _INT16.pack(len(data)) + data
-
-
 def _nullable_string(text: str | None) -> bytes:
-    return b"\xff\xff" if text is None else _string(text)
+    return b"\xff\xff" if text is None else key_string(text)
 
 
 def decode(key: bytes | None, value: bytes | None) -> Record:
@@ -205,7 +207,10 @@ def decode(key: bytes | None, value: bytes | None) -> Record:
         record = _read_plain_offset(key, value)
         if record is not None:
             return record
-    return _read(key, value)
+    try:
+        return _read(key, value)
+    except MalformedMessageError as error:
+        raise CorruptRecordError(f"a record of type {int.from_bytes(key[:2], 'big')}: {error}") from error
 
 
 def _read_plain_offset(key: bytes, value: bytes) -> OffsetCommitted | None:
@@ -232,26 +237,26 @@ def _read_plain_offset(key: bytes, value: bytes) -> OffsetCommitted | None:
 
 
 def _read(key: bytes, value: bytes | None) -> Record:
-    reader = Reader(key, "key")
+    reader = WireReader(key)
     record_type = reader.int16()
     if record_type in _OFFSET_KEY_TYPES:
         group, topic, partition = reader.string(), reader.string(), reader.int32()
         if value is None:
             return OffsetDeleted(group, topic, partition)
-        return _read_offset(group, topic, partition, Reader(value, "committed offset"))
+        return _read_offset(group, topic, partition, WireReader(value))
     if record_type == _GROUP_KEY_TYPE:
         group = reader.string()
-        return GroupDeleted(group) if value is None else _read_group(group, Reader(value, "group"))
+        return GroupDeleted(group) if value is None else _read_group(group, WireReader(value))
     if record_type in CONSUMER_GROUP_TYPES:
         record = decode_consumer_group(record_type, reader, value)
         return UnknownRecord(record_type, key, value) if record is None else record
     if record_type < 0:
-        raise CorruptRecordError(f"a key of type {record_type} in the offsets topic")
+        raise MalformedMessageError("there are none such in the offsets topic")
     return UnknownRecord(record_type, key, value)
 
 
-def _read_offset(group: str, topic: str, partition: int, reader: Reader) -> OffsetCommitted:
-    version = reader.version(_LAST_VERSION, flexible_from=_LAST_VERSION)
+def _read_offset(group: str, topic: str, partition: int, reader: WireReader) -> OffsetCommitted:
+    version = read_version(reader, _LAST_VERSION)
     offset = reader.int64()
     leader_epoch = reader.int32() if version >= 3 else NONE
     metadata = reader.string()
@@ -263,19 +268,19 @@ def _read_offset(group: str, topic: str, partition: int, reader: Reader) -> Offs
     )
 
 
-def _read_group(group: str, reader: Reader) -> GroupStored:
-    version = reader.version(_LAST_VERSION, flexible_from=_LAST_VERSION)
+def _read_group(group: str, reader: WireReader) -> GroupStored:
+    version = read_version(reader, _LAST_VERSION)
     protocol_type = reader.string()
     generation = reader.int32()
     protocol = reader.nullable_string()
     leader = reader.nullable_string()
     state_timestamp_ms = reader.int64() if version >= 2 else NONE
-    members = tuple(_read_member(version, reader) for _ in range(reader.count()))
+    members = tuple(_read_member(version, reader) for _ in range(reader.array_size(1)))
     reader.tags()
     return GroupStored(group, protocol_type, generation, protocol, leader, state_timestamp_ms, members)
 
 
-def _read_member(version: int, reader: Reader) -> StoredMember:
+def _read_member(version: int, reader: WireReader) -> StoredMember:
     member_id = reader.string()
     instance_id = reader.nullable_string() if version >= 3 else None
     client_id, client_host = reader.string(), reader.string()
@@ -283,7 +288,7 @@ def _read_member(version: int, reader: Reader) -> StoredMember:
     session_timeout_ms = reader.int32()
     if rebalance_timeout_ms == NONE:
         rebalance_timeout_ms = session_timeout_ms
-    subscription, assignment = reader.byte_string(), reader.byte_string()
+    subscription, assignment = reader.nullable_bytes() or b"", reader.nullable_bytes() or b""
     reader.tags()
     return StoredMember(
         member_id,

@@ -103,8 +103,9 @@ class Batch:
     size: int = BATCH_BYTES
     full: bool = False
     sequence: int = -1
-    #: Tries that have failed.
+    #: Tries that have failed, and the error of the last one.
     tries: int = 0
+    last_error: Exception | None = None
     #: The records as they are sent, and with which codec.
     payload: bytes | bytearray | None = None
     codec: Codec = Codec.NONE
@@ -331,6 +332,8 @@ class Accumulator:
                 f"{len(batch.records)} records for {partition_name(queue.partition)} were not acknowledged "
                 f"within delivery_timeout_ms ({self.delivery_timeout_ms:.0f})"
             )
+            if batch.last_error is not None:
+                text = f"{text}; the last of {batch.tries} tries: {batch.last_error}"
             self._give_up(batch, DeliveryTimeoutError(text))
 
     def _may_send(self, queue: Queue, now_ms: float) -> bool:
@@ -445,7 +448,7 @@ class Accumulator:
             self._again_after(batch, now_ms + CONCURRENT_MS)
             return False
         elif error.retriable:
-            self.lost(batch, now_ms)
+            self.lost(batch, error, now_ms)
             return True
         queue.under_way.remove(batch)
         end = (batch.sequence + len(batch.records)) % _SEQUENCES
@@ -459,8 +462,9 @@ class Accumulator:
         batch.queue.under_way.remove(batch)
         self._give_up(batch, error)
 
-    def lost(self, batch: Batch, now_ms: float) -> None:
+    def lost(self, batch: Batch, error: Exception, now_ms: float) -> None:
         """Nobody knows what became of the batch, or it may be tried again: it is."""
+        batch.last_error = error
         self._again_after(batch, now_ms + self.backoff.delay_ms(batch.tries))
 
     def _again_after(self, batch: Batch, at_ms: float) -> None:

@@ -119,9 +119,9 @@ class Sender:
                 node, ApiKey.PRODUCE, body, channel=Channel.DATA, max_version=version
             )
             self._answered(batches, response)
-        except BrokerConnectionError:
+        except BrokerConnectionError as error:
             for batch in batches:
-                accumulator.lost(batch, now_ms())
+                accumulator.lost(batch, error, now_ms())
             self._refresh(batch.queue.partition.topic for batch in batches)
         except KohortError as error:
             if isinstance(error, AuthenticationError):
@@ -141,7 +141,8 @@ class Sender:
         for batch in batches:
             row = rows.get(batch.queue.partition)
             if row is None:
-                self._accumulator.lost(batch, now_ms())
+                missing = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the answer says nothing about it")
+                self._accumulator.lost(batch, missing, now_ms())
             elif not row.error_code:
                 self._accumulator.succeeded(batch, row.base_offset, row.log_append_time_ms)
             elif self._accumulator.refused(batch, _refusal(batch, row), now_ms()):

@@ -59,12 +59,11 @@ from ._messages import (
     response_type,
     struct_arrays,
 )
+from ._reader import TopicPartition, WireReader
 from ._subscription import (
     SUBSCRIPTION_VERSION,
     Assignment,
     Subscription,
-    TopicPartition,
-    WireReader,
     decode_assignment,
     decode_subscription,
     encode_assignment,

@@ -16,10 +16,7 @@ _LENGTH = struct.Struct(">i")
 
 
 class FrameReader:
-    """Cuts a byte stream into frames.
-
-    Memory grows with what has arrived, never with what a length announces.
-    """
+    """Cuts a byte stream into frames. Memory grows with what has arrived, not with announced lengths."""
 
     __slots__ = ("_buffer", "_max_frame_bytes")
 

@@ -182,9 +182,7 @@ def encode_response(api_key: int, version: int, correlation_id: int, body: Any) 
 
 
 def encode_response_parts(api_key: int, version: int, correlation_id: int, body: Any) -> Sequence[Part]:
-    """The parts of a response frame, length included: records that are long or lie in a file are passed on as
-    they are.
-    """
+    """The parts of a response frame: records that are long or lie in a file are passed on as they are."""
     found = codec_of(api_key, version)
     out = Pieces(found.response_head.pack(0, correlation_id))
     found.write_response(out, body, version)
@@ -213,10 +211,7 @@ def encode_request(version: int, correlation_id: int, client_id: str, body: Any)
 
 
 def decode_response(api_key: int, version: int, frame: bytes | memoryview) -> tuple[int, Any]:
-    """Correlation id and body of a response frame; records are a part of ``frame``.
-
-    Raises MalformedMessageError.
-    """
+    """Correlation id and body of a frame; records are a part of ``frame``. Raises MalformedMessageError."""
     try:
         (correlation_id,) = _CORRELATION_ID.unpack_from(frame)
         start = _CORRELATION_ID.size

@@ -12,13 +12,12 @@ The bytes come from other clients: counts and lengths are checked against the by
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import repeat
-from typing import NamedTuple
 
 from ._errors import MalformedMessageError
+from ._reader import TopicPartition, WireReader
 from .messages._wire import write_bytes
 
 #: Newest version of Subscription and Assignment known here.
@@ -27,16 +26,7 @@ SUBSCRIPTION_VERSION = 3
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _ONE_NUMBER = struct.Struct(">ii")
-#: Makes a TopicPartition as calling its class does, but without the Python in that.
-_TUPLE = tuple.__new__
-_MIN_STRING, _MIN_TOPIC_PARTITIONS = 2, 6
-
-
-class TopicPartition(NamedTuple):
-    """A partition of a topic; sorts by topic, then number."""
-
-    topic: str
-    partition: int
+_MIN_STRING = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +46,16 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What the leader gave to one member, in the leader's order."""
+    """What the leader gave to one member, in the leader's order.
+
+    ``note`` are the bytes behind it: readers of other clients pass over them, and so does a coordinator that
+    turns the group into a consumer group (KIP-848), which it refuses where there is user data.
+    """
 
     partitions: tuple[TopicPartition, ...]
     user_data: bytes | None = None
     version: int = SUBSCRIPTION_VERSION
+    note: bytes = b""
 
 
 def encode_subscription(subscription: Subscription, version: int = SUBSCRIPTION_VERSION) -> bytes:
@@ -99,14 +94,17 @@ def decode_subscription(data: bytes) -> Subscription:
 
 
 def encode_assignment(
-    partitions: Iterable[TopicPartition], user_data: bytes | None = None, version: int = SUBSCRIPTION_VERSION
+    partitions: Iterable[TopicPartition],
+    user_data: bytes | None = None,
+    version: int = SUBSCRIPTION_VERSION,
+    note: bytes = b"",
 ) -> bytes:
     """Bytes of an assignment; partitions stay in order within a topic, topics in that of their first."""
     _require_known(version)
     out = bytearray(_INT16.pack(version))
     out += encode_topic_partitions(partitions)
     write_bytes(out, user_data)
-    return bytes(out)
+    return bytes(out + note)
 
 
 def decode_assignment(data: bytes) -> Assignment:
@@ -118,7 +116,7 @@ def decode_assignment(data: bytes) -> Assignment:
     reader = WireReader(data)
     version = _read_version(reader)
     partitions = tuple(reader.topic_partitions())
-    return Assignment(partitions, reader.nullable_bytes(), version)
+    return Assignment(partitions, reader.nullable_bytes(), version, reader.rest())
 
 
 def subscribed_topics(data: bytes) -> frozenset[str] | None:
@@ -153,93 +151,6 @@ def encode_topic_partitions(partitions: Iterable[TopicPartition]) -> bytes:
     return b"".join(parts)
 
 
-class WireReader:
-    """Reads non-flexible fields one after another; everything raises MalformedMessageError past the end."""
-
-    __slots__ = ("_data", "_position")
-
-    def __init__(self, data: bytes) -> None:
-        self._data = bytes(data)  # a memoryview has no decode(); bytes are not copied
-        self._position = 0
-
-    @property
-    def remaining(self) -> int:
-        """Bytes not read yet."""
-        return len(self._data) - self._position
-
-    def int16(self) -> int:
-        value: int = _INT16.unpack(self._take(2))[0]
-        return value
-
-    def int32(self) -> int:
-        value: int = _INT32.unpack(self._take(4))[0]
-        return value
-
-    def string(self) -> str:
-        value = self.nullable_string()
-        if value is None:
-            raise MalformedMessageError(f"null string at byte {self._position - 2}")
-        return value
-
-    def nullable_string(self) -> str | None:
-        size = self.int16()
-        if size < 0:
-            return None
-        start = self._position
-        try:
-            return self._take(size).decode()
-        except UnicodeDecodeError as error:
-            raise MalformedMessageError(f"string at byte {start} is not UTF-8") from error
-
-    def nullable_bytes(self) -> bytes | None:
-        size = self.int32()
-        return None if size < 0 else self._take(size)
-
-    def array_size(self, item_size: int) -> int:
-        """Items of an array that follows, each at least ``item_size`` bytes; null counts as empty."""
-        count = self.int32()
-        if count * item_size > self.remaining:
-            raise MalformedMessageError(
-                f"array of {count} items at byte {self._position - 4}, but {self.remaining} bytes are left"
-            )
-        return max(count, 0)
-
-    def topic_partitions(self) -> list[TopicPartition]:
-        """An array of (topic, array of int32), flattened."""
-        found: list[TopicPartition] = []
-        data, int16, int32 = self._data, _INT16.unpack_from, _INT32.unpack_from
-        for _ in range(self.array_size(_MIN_TOPIC_PARTITIONS)):
-            start = self._position + _INT16.size
-            try:
-                end = start + int16(data, self._position)[0]
-                one = end >= start and int32(data, end)[0] == 1
-                if one:  # of most topics most members of a large group have one partition
-                    pair = data[start:end].decode(), int32(data, end + _INT32.size)[0]
-            except (struct.error, UnicodeDecodeError):
-                one = False  # is read again, and found fault with
-            if one:
-                found.append(_TUPLE(TopicPartition, pair))
-                self._position = end + 2 * _INT32.size
-            else:
-                found += self._one_topic()
-        return found
-
-    def _one_topic(self) -> Iterator[TopicPartition]:
-        topic = self.string()
-        count = self.array_size(_INT32.size)
-        numbers = struct.unpack(f">{count}i", self._take(count * _INT32.size))
-        return map(_TUPLE, repeat(TopicPartition), zip(repeat(topic), numbers, strict=False))
-
-    def _take(self, size: int) -> bytes:
-        start, end = self._position, self._position + size
-        if end > len(self._data):
-            raise MalformedMessageError(
-                f"{size} bytes wanted at byte {start}, but only {self.remaining} are left"
-            )
-        self._position = end
-        return self._data[start:end]
-
-
 def _read_version(reader: WireReader) -> int:
     version = reader.int16()
     if version < 0:
@@ -248,7 +159,7 @@ def _read_version(reader: WireReader) -> int:
 
 
 def _read_topics_and_user_data(reader: WireReader) -> tuple[tuple[str, ...], bytes | None]:
-    topics = tuple(reader.string() for _ in range(reader.array_size(_MIN_STRING)))
+    topics = tuple(reader.string() for _ in range(reader.array_size(_MIN_STRING, nullable=True)))
     return topics, reader.nullable_bytes()
 
 

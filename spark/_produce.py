@@ -1,61 +1,68 @@
-"""Rows to topics, on executors: record batches of an idempotent producer, one under way for each partition.
+"""Rows to topics, on executors: record batches of a producer that lives on the client's loop.
 
 Nothing here imports pyspark. Rows bring times of their own.
 """
 
 from __future__ import annotations
 
+import asyncio
+import random
 import time
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from ..client import Cluster
-from ..client.producer import Headers, Producer, ProducerId, RecordBuffer, init_producer_id, partition_of_key
-from ..protocol import Codec, ErrorCode, KafkaError, TopicPartition
+from ..client.transactions import Transaction
+from ..producer import Producer, partition_of_key
+from ..producer.accumulator import record_size
+from ..protocol import (
+    Codec,
+    ErrorCode,
+    Headers,
+    KafkaError,
+    TimedRecord,
+    TopicPartition,
+    UnsupportedVersionError,
+)
+from ..settings import MAX_INT
 from ._client import Client
 from ._group import UnknownTopicError
-from ._transaction import Transaction, TransactionRules, add_partition, begin
+from ._transaction import NoTransactionsError, TransactionRules
 
 #: Bytes of records that make a batch; below the 1 MiB that brokers take by default.
 BATCH_BYTES = 512 * 1024
+#: Memory of batches that are not acknowledged, beside one of each partition that is being filled.
+_BUFFER_BYTES = 64 << 20
 
 
 @dataclass(slots=True)
-class _Pending:
-    """Records of one partition that are to be sent, and the batch that is under way."""
+class _Batch:
+    """Records of one partition that are to be sent."""
 
-    records: RecordBuffer = field(default_factory=RecordBuffer)
-    under_way: Future[int] | None = None
+    records: list[TimedRecord] = field(default_factory=list)
+    size: int = 0
 
 
 class RecordWriter:
     """Buffers rows by partition and sends them; ``close`` returns when all are acknowledged.
 
     A row without a partition goes where Java's producers send its key; without a key, with its neighbours.
-    With ``rules`` all goes into one transaction, which whoever has ``transaction`` must end. Raises
-    UnknownTopicError, KafkaError, BrokerConnectionError, and NoTransactionsError when it is made.
+    With ``rules`` all goes into one transaction, which whoever gets it from ``close`` must end; after an
+    error call ``abort``. Raises UnknownTopicError, KafkaError, BrokerConnectionError, ProducerError, and
+    NoTransactionsError when it is made.
     """
 
     def __init__(
         self, client: Client, codec: Codec = Codec.NONE, rules: TransactionRules | None = None
     ) -> None:
         self._client = client
-        self._transaction = transaction = None if rules is None else begin(client, rules)
-        if transaction is None:
-            self._producer = Producer(client.run(_producer_id), codec)
-        else:
-            producer_id = ProducerId(transaction.producer_id, transaction.producer_epoch)
-            self._producer = Producer(producer_id, codec, transactional_id=transaction.name)
-        self._pending: dict[TopicPartition, _Pending] = {}
+        self._transactional = rules is not None
+        self._producer = client.run(lambda cluster: _started(cluster, codec, rules))
+        self._filling: dict[TopicPartition, _Batch] = {}
         self._partitions: dict[str, int] = {}
+        self._first = random.randrange(MAX_INT)
         self._keyless: dict[str, int] = {}
+        self._under_way: list[asyncio.Future[object]] = []
         self.records = 0
-
-    @property
-    def transaction(self) -> Transaction | None:
-        """The transaction with what was sent so far; None without one, and while it is empty."""
-        sent = any(pending.under_way is not None for pending in self._pending.values())
-        return self._transaction if sent else None
 
     def add(
         self,
@@ -68,23 +75,31 @@ class RecordWriter:
         timestamp_ms: int | None = None,
     ) -> None:
         place = TopicPartition(topic, self._partition(topic, key, partition))
-        pending = self._pending.setdefault(place, _Pending())
+        filling = self._filling.setdefault(place, _Batch())
         now = time.time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms
-        pending.records.add(key, value, headers, now)
+        filling.records.append((key, value, headers, now))
+        filling.size += record_size(key, value, headers)
         self.records += 1
-        if pending.records.size >= BATCH_BYTES:
-            self._send(place, pending)
+        if filling.size >= BATCH_BYTES:
+            self._send(place, self._filling.pop(place))
             # the next records without a key go elsewhere
-            self._keyless[topic] = self._keyless.get(topic, 0) + 1
+            self._keyless[topic] = self._keyless.get(topic, self._first) + 1
 
-    def close(self) -> None:
-        """Send what is left; all of it is acknowledged afterwards."""
-        for place, pending in self._pending.items():
-            if pending.records.count:
-                self._send(place, pending)
-        for pending in self._pending.values():
-            if pending.under_way is not None:
-                pending.under_way.result()
+    def close(self) -> Transaction | None:
+        """Send what is left; returns when all is acknowledged, with the transaction unless it is empty."""
+        for place, filling in self._filling.items():
+            self._send(place, filling)
+        return self._client.run(lambda _: self._finish())
+
+    def abort(self) -> None:
+        """Give up what is not sent, and abort the transaction."""
+        self._client.run(lambda _: self._producer.close())
+
+    async def _finish(self) -> Transaction | None:
+        await asyncio.gather(*self._under_way)
+        transaction = await self._producer.detach_transaction() if self._transactional else None
+        await self._producer.close()
+        return transaction
 
     def _partition(self, topic: str, key: bytes | None, asked: int | None) -> int:
         count = self._partitions.get(topic)
@@ -95,23 +110,41 @@ class RecordWriter:
                 raise UnknownTopicError(f"topic {topic!r} has {count} partitions, not number {asked}")
             return asked
         if key is None:
-            return (self._producer.producer_id.id + self._keyless.get(topic, 0)) % count
+            return self._keyless.get(topic, self._first) % count
         return partition_of_key(key, count)
 
-    def _send(self, place: TopicPartition, pending: _Pending) -> None:
-        transaction = self._transaction
-        if pending.under_way is not None:
-            # one after the other: their sequence numbers must arrive in order
-            pending.under_way.result()
-        elif transaction is not None:
-            self._client.run(lambda cluster: add_partition(cluster, transaction, place))
-        batch = self._producer.batch(place, pending.records)
-        pending.records = RecordBuffer()
-        pending.under_way = self._client.submit(lambda cluster: self._producer.send(cluster, place, batch))
+    def _send(self, place: TopicPartition, batch: _Batch) -> None:
+        sending = self._client.run(lambda _: self._producer.send_batch(*place, batch.records))
+        for before in self._under_way:
+            if before.done():
+                before.result()
+        self._under_way = [before for before in self._under_way if not before.done()]
+        self._under_way.append(sending)  # type: ignore[arg-type]
 
 
-async def _producer_id(cluster: Cluster) -> ProducerId:
-    return await cluster.retrying(lambda: init_producer_id(cluster))
+async def _started(cluster: Cluster, codec: Codec, rules: TransactionRules | None) -> Producer:
+    settings = (
+        {} if rules is None else {"transactional_id": rules.name, "transaction_timeout_ms": rules.timeout_ms}
+    )
+    producer = Producer.on_cluster(
+        cluster,
+        compression=codec.name.lower(),
+        max_request_size=MAX_INT,
+        buffer_memory=_BUFFER_BYTES,
+        linger_ms=0,
+        **settings,
+    )
+    try:
+        await producer.start()
+    except UnsupportedVersionError as error:
+        raise NoTransactionsError(str(error)) from error
+    except KafkaError as error:
+        if error.code is ErrorCode.INVALID_REQUEST:
+            raise NoTransactionsError(f"the broker offers no transactions: {error.message}") from error
+        raise
+    if rules is not None:
+        producer.begin_transaction()
+    return producer
 
 
 async def _count(cluster: Cluster, topic: str) -> int:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from ..client import BrokerConnectionError
+from ..client.transactions import Transaction
 from ..protocol import KafkaError, TopicPartition
 from ._client import Client, process_client
 from ._options import OptionsError
@@ -28,7 +29,6 @@ from ._transaction import (
     Entry,
     Ledger,
     NoTransactionsError,
-    Transaction,
     TransactionLostError,
     TransactionRules,
     end,
@@ -87,12 +87,11 @@ class TopicWriter:
             self._end_all(entry.prepared)
         writer = self._record_writer(task)
         try:
-            self._write_all(writer, batches)
+            transaction = self._write_all(writer, batches)
         except BaseException:
-            if writer.transaction is not None:
-                _abort(self._client, writer.transaction)
+            writer.abort()
             raise
-        return Written(writer.records, key, writer.transaction)
+        return Written(writer.records, key, transaction)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int = -1) -> None:  # noqa: ARG002, N803
         """All tasks are done: readers see the batch from now on, and the ledger has it."""
@@ -167,14 +166,14 @@ class TopicWriter:
                 _say_once(options.bootstrap, str(error))
         return RecordWriter(self._client, options.compression)
 
-    def _write_all(self, writer: RecordWriter, batches: Iterator[pa.RecordBatch]) -> None:
+    def _write_all(self, writer: RecordWriter, batches: Iterator[pa.RecordBatch]) -> Transaction | None:
         for batch in batches:
             for record in _records(batch):
                 topic = record.pop("topic", None) or self.options.topic
                 if topic is None:
                     raise OptionsError("a row has no topic: fill column topic, or set option topic")
                 writer.add(topic, **record)
-        writer.close()
+        return writer.close()
 
 
 class BatchWriter(TopicWriter, DataSourceArrowWriter):

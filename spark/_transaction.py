@@ -1,8 +1,8 @@
 """Transactions of tasks, which the driver ends once all have written; and the ledger of batches.
 
-A task asks for its transaction, adds partitions and writes. What it hands to the driver is enough to end the
-transaction from there: name, producer id and epoch. Requests are those of clients from before KIP-890, which
-every broker with transactions takes and which leave the epoch as it is: an end may be asked for again.
+What a task hands to the driver is enough to end its transaction from there: name, producer id and epoch. The
+request is that of clients from before KIP-890, which every broker with transactions takes and which leaves
+the epoch as it is: an end may be asked for again.
 """
 
 from __future__ import annotations
@@ -13,11 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..client import Cluster, CommittedOffset
-from ..client.producer import init_producer_id
-from ..client.requests import TRANSACTION, find_coordinator
-from ..protocol import ApiKey, ErrorCode, KafkaError, KohortError, TopicPartition, UnsupportedVersionError
-from ..protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
-from ..protocol.messages.end_txn import EndTxnRequest
+from ..client.requests import TRANSACTION
+from ..client.transactions import END_VERSION, ProducerId, Transaction, end_transaction
+from ..protocol import ErrorCode, KafkaError, KohortError, TopicPartition
 from ._client import Client
 
 log = logging.getLogger(__name__)
@@ -42,15 +40,6 @@ class TransactionLostError(KohortError):
 
 
 @dataclass(frozen=True, slots=True)
-class Transaction:
-    """Identity of a transaction: enough to write into it, and to end it from anywhere."""
-
-    name: str
-    producer_id: int
-    producer_epoch: int
-
-
-@dataclass(frozen=True, slots=True)
 class TransactionRules:
     """Name of a transaction, and how long it may stay open before the broker ends it."""
 
@@ -58,86 +47,25 @@ class TransactionRules:
     timeout_ms: int
 
 
-def begin(client: Client, rules: TransactionRules) -> Transaction:
-    """A new producer of this name; what an earlier one had open is aborted, and it can write no more.
-
-    Raises NoTransactionsError, and KafkaError where the broker refuses.
-    """
-    return client.run(lambda cluster: _begin(cluster, rules))
-
-
 def end(client: Client, transaction: Transaction, *, commit: bool) -> None:
     """Commit or abort; the same again changes nothing. Raises TransactionLostError and KafkaError."""
     client.run(lambda cluster: _end(cluster, transaction, commit))
 
 
-async def _begin(cluster: Cluster, rules: TransactionRules) -> Transaction:
-    async def attempt() -> Transaction:
-        node = await _coordinator(cluster, rules.name)
-        producer = await init_producer_id(cluster, rules.name, node_id=node, timeout_ms=rules.timeout_ms)
-        return Transaction(rules.name, producer.id, producer.epoch)
-
-    return await cluster.retrying(attempt)
-
-
-async def add_partition(cluster: Cluster, transaction: Transaction, place: TopicPartition) -> None:
-    """Add a partition, before the first batch for it."""
-    topic = AddPartitionsToTxnTopic(name=place.topic, partitions=[place.partition])
-    body = AddPartitionsToTxnRequest(
-        v3_and_below_transactional_id=transaction.name,
-        v3_and_below_producer_id=transaction.producer_id,
-        v3_and_below_producer_epoch=transaction.producer_epoch,
-        v3_and_below_topics=[topic],
-    )
-
-    async def attempt() -> None:
-        node = await _coordinator(cluster, transaction.name)
-        # later versions are for brokers alone
-        answer = await cluster.request(node, ApiKey.ADD_PARTITIONS_TO_TXN, body, max_version=3)
-        found = answer.results_by_topic_v3_and_below[0].results_by_partition[0]
-        if code := found.partition_error_code:
-            raise KafkaError(code, f"adding {place} to transaction {transaction.name!r}")
-
-    await cluster.retrying(attempt)
-
-
 async def _end(cluster: Cluster, transaction: Transaction, commit: bool) -> None:
-    body = EndTxnRequest(
-        transactional_id=transaction.name,
-        producer_id=transaction.producer_id,
-        producer_epoch=transaction.producer_epoch,
-        committed=commit,
-    )
-
     async def attempt() -> None:
-        node = await _coordinator(cluster, transaction.name)
-        # later versions raise the epoch with every transaction (KIP-890)
-        answer = await cluster.request(node, ApiKey.END_TXN, body, max_version=4)
-        if answer.error_code in _GONE:
-            raise TransactionLostError(
-                f"transaction {transaction.name!r} was over before it could be "
-                f"{'committed' if commit else 'aborted'} ({ErrorCode(answer.error_code).name}): a batch took "
-                "longer than kafka.transaction.timeout.ms, or another job writes with the same ledgerGroup"
-            )
-        if answer.error_code:
-            raise KafkaError(answer.error_code, f"ending transaction {transaction.name!r}")
+        await end_transaction(cluster, transaction, commit=commit, max_version=END_VERSION)
 
-    await cluster.retrying(attempt)
-
-
-async def _coordinator(cluster: Cluster, name: str) -> int:
-    """The node that keeps the transaction, asked for anew: a batch does so a few times at most."""
     try:
-        node_id = (await find_coordinator(cluster, name, TRANSACTION)).node_id
-    except UnsupportedVersionError as error:
-        raise NoTransactionsError(str(error)) from error
+        await cluster.at_coordinator(transaction.name, attempt, TRANSACTION)
     except KafkaError as error:
-        if error.code is ErrorCode.INVALID_REQUEST:
-            raise NoTransactionsError(f"the broker offers no transactions: {error.message}") from error
-        raise
-    if node_id not in cluster.known.nodes:
-        await cluster.metadata([])
-    return node_id
+        if error.code not in _GONE:
+            raise
+        raise TransactionLostError(
+            f"transaction {transaction.name!r} was over before it could be "
+            f"{'committed' if commit else 'aborted'} ({error.code.name}): a batch took longer than "
+            "kafka.transaction.timeout.ms, or another job writes with the same ledgerGroup"
+        ) from error
 
 
 #: Brokers take 4,096 bytes by default.
@@ -193,9 +121,7 @@ class Ledger:
 
     def prepare(self, entry: Entry, key: str, transactions: Sequence[Transaction]) -> Entry:
         """All tasks have written: from here on the batch is only to be committed. Raises LedgerError."""
-        rows = [
-            [int(one.name.rpartition("-")[2]), one.producer_id, one.producer_epoch] for one in transactions
-        ]
+        rows = [[int(one.name.rpartition("-")[2]), *one.producer] for one in transactions]
         metadata = json.dumps({"k": key, "t": rows}, separators=(",", ":"))
         if len(metadata) > _MAX_METADATA_BYTES:
             raise LedgerError(
@@ -223,7 +149,7 @@ def _parsed(group: str, batches: int, metadata: str) -> Entry:
     try:
         document = json.loads(metadata)
         transactions = tuple(
-            Transaction(transaction_name(group, int(task)), int(producer), int(epoch))
+            Transaction(transaction_name(group, int(task)), ProducerId(int(producer), int(epoch)))
             for task, producer, epoch in document.get("t", ())
         )
         return Entry(batches, str(document["k"]), transactions)

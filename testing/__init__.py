@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ._steering import Fault, RequestFaults
     from .simulation import SimulationFailed, simulate
     from .simulation.services import simulate_service
+    from .simulation.transactions import simulate_transactions
 
 _LAZY = {
     "Fault": "_steering",
@@ -26,6 +27,7 @@ _LAZY = {
     "run_service": "_services",
     "simulate": "simulation",
     "simulate_service": "simulation.services",
+    "simulate_transactions": "simulation.transactions",
 }
 
 
@@ -45,4 +47,5 @@ __all__ = [
     "running_broker",
     "simulate",
     "simulate_service",
+    "simulate_transactions",
 ]

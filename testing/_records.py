@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import time
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..client import LATEST, Cluster
-from ..client.producer import partition_of_key
-from ..client.producer import produce as produce_batch
 from ..consumer import AsyncGroupConsumer, Record
-from ..protocol import TopicPartition, build_batch
-
-#: Records that go into one batch.
-BATCH_RECORDS = 1_000
+from ..producer import Producer
+from ..protocol import TopicPartition
 
 
 def encode(value: Any) -> bytes | None:
@@ -39,26 +34,18 @@ async def create_topic(bootstrap: str, name: str, partitions: int, configs: Mapp
 
 async def produce(bootstrap: str, topic: str, values: Iterable[Any], partition: int | None) -> None:
     """Returns when all are acknowledged. Creates the topic where the broker does so."""
-    async with Cluster(bootstrap) as cluster:
+    async with Cluster(bootstrap) as cluster, Producer.on_cluster(cluster, linger_ms=0) as producer:
         state = await cluster.metadata([topic], create=True)
         if topic not in state.topics:
             await cluster.create_topics({topic: -1})
-            state = await cluster.metadata([topic])
-        count = len(state.topics[topic].partitions)
-        rows: dict[int, list[tuple[bytes | None, bytes | None, list[Any]]]] = defaultdict(list)
+        count = await producer.partitions_for(topic)
+        futures = []
         for number, each in enumerate(values):
             key, value = each if isinstance(each, tuple) else (None, each)
             name = encode(key)
-            if partition is not None:
-                to = partition
-            else:
-                to = number % count if name is None else partition_of_key(name, count)
-            rows[to].append((name, encode(value), []))
-        now_ms = time.time_ns() // 1_000_000
-        for to, some in rows.items():
-            for start in range(0, len(some), BATCH_RECORDS):
-                batch = build_batch(some[start : start + BATCH_RECORDS], timestamp_ms=now_ms)
-                await produce_batch(cluster, TopicPartition(topic, to), batch)
+            to = number % count if partition is None and name is None else partition
+            futures.append(await producer.send(topic, encode(value), name, to))
+        await asyncio.gather(*futures)
 
 
 async def read(bootstrap: str, topic: str) -> list[Record]:

@@ -1,7 +1,8 @@
-"""The scripts of the repository, as modules."""
+"""The repository itself, for tests about it: its scripts as modules, and what its files define."""
 
 from __future__ import annotations
 
+import ast
 import importlib
 import sys
 from pathlib import Path
@@ -17,3 +18,9 @@ def script(name: str) -> Any:
         return importlib.import_module(name)
     finally:
         sys.path.pop(0)
+
+
+def functions_in(file: Path) -> set[str]:
+    """The names of all functions in a file, methods and inner ones too."""
+    nodes = ast.walk(ast.parse(file.read_text()))
+    return {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from pathlib import Path
 
 import pytest
+
+from tests.scripts import functions_in
 
 TESTS = Path(__file__).resolve().parent
 PAGE = TESTS.parent / "docs" / "simulation.md"
@@ -38,11 +39,6 @@ def rows() -> dict[str, tuple[str, str]]:
     return {name: (file, test) for name, _, _, file, test in ROW.findall(PAGE.read_text()) if name in NAMES}
 
 
-def names_in(file: Path) -> set[str]:
-    nodes = ast.walk(ast.parse(file.read_text()))
-    return {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
-
-
 def test_every_mistake_has_a_row() -> None:
     assert list(rows()) == list(NAMES)
 
@@ -54,7 +50,7 @@ def test_the_test_that_carries_it_exists_and_says_so(name: str) -> None:
     assert path.exists()
     word = re.sub(r"\W", "_", name).lower()
     if path.suffix == ".py":
-        assert test in names_in(path)
+        assert test in functions_in(path)
         assert test.endswith(word)
     else:
         # every file of the folder is run by coordinator/test_scenarios.py

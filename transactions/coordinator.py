@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
@@ -14,9 +14,11 @@ from ..coordinator.engine.runner import Call, CoordinatorLog, ShardRunner
 from ..coordinator.engine.runtime import ShardRuntime
 from ..protocol import ApiKey, ErrorCode, RequestContext, TopicPartition
 from ..statemachine import TransactionState
-from .records import Transaction
+from .moves import EPOCH_BUMP_VERSION
+from .records import Transaction, encode_all
 from .settings import TransactionSettings
 from .shards import (
+    MAX_BYTES,
     NEEDS_PRODUCER_ID,
     TRANSACTIONS_TOPIC,
     Add,
@@ -29,8 +31,12 @@ from .shards import (
     verify,
 )
 
-#: Time in seconds to the next try of markers that could not be written.
+#: Time in seconds to the next try of markers that could not be written; doubled with each up to the most.
 _RETRY_S: Final = 0.5
+_MOST_RETRY_S: Final = 5.0
+
+#: Transactions whose markers are written side by side: each writes one in a turn of the loop.
+_SIDE_BY_SIDE: Final = 50
 
 _NOBODY: Final = RequestContext()
 
@@ -47,10 +53,12 @@ class TransactionMarker(NamedTuple):
 class TransactionCoordinator:
     """All transactional ids of one broker, for one event loop.
 
-    ``take_producer_id`` gives one that nobody has; ``reserve_producer_ids`` sees to it that it is above those
-    that it is told. ``write_marker`` writes a marker to a partition, and returns whether that is over: it was
-    written, or never can be. ``epoch_of`` is the coordinator's epoch in a partition of the topic, higher with
-    each start. Before ``start`` every request is answered NOT_COORDINATOR: there is no topic.
+    ``take_producer_id`` gives one that nobody has, and may raise KafkaError; ``reserve_producer_ids`` sees to
+    it that it is above those that it is told. ``write_marker`` writes a marker to a partition, and returns
+    whether that is over: it was written, or never can be. ``epoch_of`` is the coordinator's epoch in a
+    partition of the topic, higher with each start; ``version`` the transaction.version in force; and
+    ``max_bytes`` how large a batch of the topic may be. Before ``start`` every request is answered
+    NOT_COORDINATOR: there is no topic.
     """
 
     def __init__(
@@ -61,6 +69,8 @@ class TransactionCoordinator:
         reserve_producer_ids: Callable[[int], Awaitable[None]],
         write_marker: Callable[[TopicPartition, TransactionMarker], Awaitable[bool]],
         epoch_of: Callable[[int], int],
+        version: Callable[[], int] = lambda: EPOCH_BUMP_VERSION,
+        max_bytes: Callable[[], int] = lambda: MAX_BYTES,
         clock_ms: Callable[[], int],
         on_event: Callable[[CoordinatorEvent], None] | None = None,
         fsync: bool = False,
@@ -70,11 +80,14 @@ class TransactionCoordinator:
         self._reserve_producer_ids = reserve_producer_ids
         self._write_marker = write_marker
         self._epoch_of = epoch_of
+        self._version = version
+        self._max_bytes = max_bytes
         self._clock_ms = clock_ms
         self._on_event = on_event
         self._fsync = fsync
         self._shards: ShardRuntime[Transactions] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._turns = asyncio.Semaphore(_SIDE_BY_SIDE)
 
     def __repr__(self) -> str:
         return f"<TransactionCoordinator: {self._shards or 'not started'!r}>"
@@ -84,8 +97,11 @@ class TransactionCoordinator:
         if self._shards is not None:
             return
         shards = self._shards = ShardRuntime(
-            topic=TRANSACTIONS_TOPIC,
-            new_state=lambda: Transactions(self._settings),
+            topic=replace(
+                TRANSACTIONS_TOPIC,
+                encode=lambda records: encode_all(records, flexible=self._version() > 0),
+            ),
+            new_state=lambda: Transactions(self._settings, self._version, self._max_bytes),
             log=log,
             clock_ms=self._clock_ms,
             on_event=lambda _state, event: self._tell(event),
@@ -115,8 +131,9 @@ class TransactionCoordinator:
             return Identity(ErrorCode.INVALID_REQUEST)
         answer: Identity = await self._ask(ApiKey.INIT_PRODUCER_ID, init)
         if answer is NEEDS_PRODUCER_ID:
-            fresh_id = await self._take_producer_id()
-            answer = await self._ask(ApiKey.INIT_PRODUCER_ID, replace(init, fresh_id=fresh_id))
+            answer = await self._ask(
+                ApiKey.INIT_PRODUCER_ID, replace(init, fresh_id=await self._take_producer_id())
+            )
         return answer
 
     async def add(self, add: Add) -> ErrorCode:
@@ -190,12 +207,15 @@ class TransactionCoordinator:
         committed = decided.state is TransactionState.PREPARE_COMMIT
         epoch = self._epoch_of(runner.partition)
         marker = TransactionMarker(decided.producer_id, decided.producer_epoch, committed, epoch)
-        left: Iterable[TopicPartition] = decided.partitions
+        left: Sequence[TopicPartition] = decided.partitions
+        pause_s = _RETRY_S
         while True:
-            left = [each for each in left if not await self._is_written(each, marker)]
+            async with self._turns:
+                left = [each for each in left if not await self._is_written(each, marker)]
             if not left:
                 break
-            await asyncio.sleep(_RETRY_S)
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, _MOST_RETRY_S)
         runner.steer(lambda shard, now_ms: markers_written(shard, decided, now_ms))
 
     async def _is_written(self, partition: TopicPartition, marker: TransactionMarker) -> bool:

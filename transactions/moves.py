@@ -84,10 +84,15 @@ def ended(
     return after._replace(producer_epoch=epoch, last_epoch=now.producer_epoch)
 
 
-def fenced(now: Transaction, now_ms: int) -> Transaction:
-    """The end of an open transaction by its coordinator: aborted, and its producer fenced."""
+def fenced(now: Transaction, version: int, now_ms: int) -> Transaction:
+    """The end of an open transaction by its coordinator, whose transaction.version is ``version``: aborted,
+    and its producer fenced by a raised epoch.
+    """
     fencing = _moved(now, TransactionTrigger.FENCE, now_ms)
-    return ended(fencing, EPOCH_BUMP_VERSION, now_ms, committed=False)
+    after = ended(fencing, version, now_ms, committed=False)
+    if version >= EPOCH_BUMP_VERSION:
+        return after
+    return after._replace(producer_epoch=min(now.producer_epoch + 1, _MAX_EPOCH), last_epoch=NONE)
 
 
 def completed(now: Transaction, now_ms: int) -> Transaction:

@@ -1,8 +1,8 @@
 """Records of ``__transaction_state``: one for each transactional id, in Apache Kafka's bytes.
 
-A key is an int16 version 0 and the id. A value begins with its own int16 version: 0 is read, 1 (flexible,
-KIP-482) is read and written, as by an Apache Kafka whose transaction.version is 1 or 2. No value is a
-tombstone. Everything is big-endian.
+A key is an int16 version 0 and the id. A value begins with its own int16 version: 0, or 1 (flexible,
+KIP-482). Both are read; 0 is written while transaction.version is 0, as by an Apache Kafka that is to be
+downgraded. No value is a tombstone. Everything is big-endian.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from ..protocol.messages._wire import (
     skip_tags,
     write_compact_count,
     write_compact_string,
+    write_count,
     write_string,
     write_tags,
 )
@@ -52,6 +53,10 @@ _INT64: Final = struct.Struct(">q")
 
 _PREVIOUS_ID, _NEXT_ID, _CLIENT_VERSION = range(3)
 _ELEMENTS: Final = 1 << 31
+_INT32_BYTES: Final = 4
+#: Most bytes of a topic beside its name and partitions, and of a batch beside the id and its topics.
+_TOPIC_BYTES: Final = 9
+_REST_BYTES: Final = 192
 _MAX_STRING_BYTES: Final = 0x7FFF
 
 
@@ -90,21 +95,34 @@ class TransactionDeleted(NamedTuple):
 Record: TypeAlias = Transaction | TransactionDeleted
 
 
-def encode_all(records: Iterable[Record]) -> tuple[list[tuple[bytes, bytes | None]], int]:
+def encode_all(
+    records: Iterable[Record], *, flexible: bool = True
+) -> tuple[list[tuple[bytes, bytes | None]], int]:
     """Keys and values, and how many bytes they have together. Raises ValueError for an id over 32,767
     bytes.
     """
-    pairs = [encode(record) for record in records]
+    pairs = [encode(record, flexible=flexible) for record in records]
     return pairs, sum(len(key) + len(value or b"") for key, value in pairs)
 
 
-def encode(record: Record) -> tuple[bytes, bytes | None]:
-    """Key and value of a record."""
+def encode(record: Record, *, flexible: bool = True) -> tuple[bytes, bytes | None]:
+    """Key and value of a record. The one that is not ``flexible`` has no previous and next producer id and no
+    client's version.
+    """
     if len(record.transactional_id.encode()) > _MAX_STRING_BYTES:
         raise ValueError(f"a transactional id of more than {_MAX_STRING_BYTES} bytes")
     key = bytearray(_VERSION.pack(0))
     write_string(key, record.transactional_id)
-    return bytes(key), None if isinstance(record, TransactionDeleted) else _value(record)
+    if isinstance(record, TransactionDeleted):
+        return bytes(key), None
+    return bytes(key), _value(record, flexible=flexible)
+
+
+def largest_bytes(transaction: Transaction) -> int:
+    """An upper bound of the bytes that this or any later record of the same partitions takes in the log."""
+    names = sum(len(topic) + _TOPIC_BYTES for topic in {topic for topic, _ in transaction.partitions})
+    size = len(transaction.transactional_id.encode()) + names + _INT32_BYTES * len(transaction.partitions)
+    return size + _REST_BYTES
 
 
 def decode(key: bytes | None, value: bytes | None) -> Record | None:
@@ -124,18 +142,23 @@ def decode(key: bytes | None, value: bytes | None) -> Record | None:
         raise CorruptRecordError(f"a record of a transaction: {error}") from error
 
 
-def _value(record: Transaction) -> bytes:
-    out = bytearray(_VERSION.pack(1))
+def _value(record: Transaction, *, flexible: bool) -> bytes:
+    out = bytearray(_VERSION.pack(int(flexible)))
+    put_count = write_compact_count if flexible else write_count
+    put_text = write_compact_string if flexible else write_string
     number = _NUMBERS[record.state]
     out += _HEAD.pack(record.producer_id, record.producer_epoch, record.timeout_ms, number)
     by_topic = None if record.state is TransactionState.EMPTY else _by_topic(record.partitions)
-    write_compact_count(out, by_topic)
+    put_count(out, by_topic)
     for topic, numbers in by_topic or ():
-        write_compact_string(out, topic)
-        write_compact_count(out, numbers)
+        put_text(out, topic)
+        put_count(out, numbers)
         out += struct.pack(f">{len(numbers)}i", *numbers)
-        write_tags(out, [])
+        if flexible:
+            write_tags(out, [])
     out += _TIMES.pack(record.update_ms, record.start_ms)
+    if not flexible:
+        return bytes(out)
     tags = [(_PREVIOUS_ID, bytearray(_INT64.pack(record.previous_producer_id)))]
     if record.next_producer_id != NONE:
         tags.append((_NEXT_ID, bytearray(_INT64.pack(record.next_producer_id))))

@@ -27,6 +27,9 @@ class TransactionSettings(GroupSettings):
     transaction_remove_expired_transaction_cleanup_interval_ms: Annotated[
         int, Row("time between two looks for transactional ids to forget", 1, MAX_INT)
     ] = 3_600_000
+    kohort_transaction_max_partitions: Annotated[
+        int, Row("most partitions in one transaction: what would be more is refused", 1, MAX_INT)
+    ] = 10_000
     transaction_state_log_num_partitions: Annotated[
         int, Row("partitions of __transaction_state, fixed when it is created", 1, 10_000)
     ] = 50

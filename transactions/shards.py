@@ -10,7 +10,7 @@ one. The end of a transaction comes out as :class:`WriteMarkers`; who has writte
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
@@ -22,7 +22,7 @@ from ..coordinator.engine.timers import TimerKey
 from ..protocol import ApiKey, ErrorCode, TopicPartition
 from ..statemachine import TransactionState
 from . import moves
-from .records import NONE, Transaction, TransactionDeleted, decode, encode_all
+from .records import NONE, Transaction, TransactionDeleted, decode, encode_all, largest_bytes
 from .settings import TransactionSettings
 
 _OPEN: Final = TransactionState.ONGOING
@@ -37,8 +37,13 @@ _FORGET: Final = "forget"
 #: Time in ms to the next try of a write that nobody waits for.
 _RETRY_MS: Final = 1_000
 
-# ids looked at in one go; the pass goes on a millisecond later
+#: Kafka's default for max.message.bytes.
+MAX_BYTES: Final = 1_048_588
+
+# ids looked at in one go, and those of them that are written; the pass goes on a millisecond later. All
+# shards may be at it at once
 _SLICE: Final = 1_000
+_WRITTEN_SLICE: Final = 10
 
 
 class Identity(NamedTuple):
@@ -97,14 +102,19 @@ class WriteMarkers(Command):
 
 @dataclass(slots=True, eq=False)
 class Transactions:
-    """State of a shard: each id as its last record tells of it, and which have an open transaction."""
+    """State of a shard: each id as its last record tells of it, and the partitions of open transactions.
+
+    ``version`` is the transaction.version in force; ``max_bytes`` is how large a record may be.
+    """
 
     settings: TransactionSettings
+    version: Callable[[], int] = lambda: moves.EPOCH_BUMP_VERSION
+    max_bytes: Callable[[], int] = lambda: MAX_BYTES
     by_id: dict[str, Transaction] = field(default_factory=dict)
-    open: dict[str, None] = field(default_factory=dict)
+    open: dict[str, frozenset[TopicPartition]] = field(default_factory=dict)
     newest_producer_id: int = NONE
-    #: Ids that the pass under way has not come to.
-    forget_queue: list[str] = field(default_factory=list)
+    #: Ids that the passes under way have not come to, by timer.
+    queues: dict[str, list[str]] = field(default_factory=dict)
 
     def store(self, records: Sequence[Transaction]) -> None:
         """Take in what ids are now."""
@@ -115,7 +125,7 @@ class Transactions:
                 self.newest_producer_id, record.producer_id, record.next_producer_id
             )
             if record.state is _OPEN:
-                self.open[name] = None
+                self.open[name] = frozenset(record.partitions)
             else:
                 self.open.pop(name, None)
 
@@ -149,7 +159,7 @@ def handle_initialize(shard: TransactionShard, request: Request, now_ms: int) ->
         return shard.reply(request, Identity(ErrorCode.CONCURRENT_TRANSACTIONS))
     if now.state is _OPEN:
         concurrent = Identity(ErrorCode.CONCURRENT_TRANSACTIONS)
-        return _append(shard, moves.fenced(now, now_ms), request, concurrent)
+        return _append(shard, moves.fenced(now, shard.state.version(), now_ms), request, concurrent)
     given_epoch = None if init.given is None else init.given[1]
     after = _with_next_epoch(now, init, given_epoch, now_ms)
     if isinstance(after, Identity):
@@ -194,11 +204,25 @@ def handle_add(shard: TransactionShard, request: Request, now_ms: int) -> None:
         return shard.reply(request, error)
     if now.state in _PREPARED:
         return shard.reply(request, ErrorCode.CONCURRENT_TRANSACTIONS)
-    if now.state is _OPEN and set(now.partitions).issuperset(add.partitions):
+    if now.state is _OPEN and shard.state.open[add.transactional_id].issuperset(add.partitions):
         return shard.reply(request, ErrorCode.NONE)
-    _start_abort_timer(shard, now_ms)
     after = moves.added(now, add.partitions, add.client_version, now_ms)
+    if why := _too_large(shard.state, after):
+        shard.tell(RecordRefused("", add.transactional_id, why))
+        return shard.reply(request, ErrorCode.UNKNOWN_SERVER_ERROR)
     return _append(shard, after, request, ErrorCode.NONE)
+
+
+def _too_large(state: Transactions, after: Transaction) -> str:
+    """The reason to refuse partitions: with them the transaction could not be ended any more. Empty if there
+    is none.
+    """
+    count, most = len(after.partitions), state.settings.kohort_transaction_max_partitions
+    if count > most:
+        return f"{count} partitions in a transaction: kohort.transaction.max.partitions is {most}"
+    if largest_bytes(after) > state.max_bytes():
+        return f"{count} partitions in a transaction: its record would be over max.message.bytes"
+    return ""
 
 
 def verify(
@@ -215,7 +239,8 @@ def verify(
         return error
     if now.state in _PREPARED:
         return ErrorCode.CONCURRENT_TRANSACTIONS
-    return ErrorCode.NONE if partition in now.partitions else ErrorCode.TRANSACTION_ABORTABLE
+    added = state.open.get(transactional_id, ())
+    return ErrorCode.NONE if partition in added else ErrorCode.TRANSACTION_ABORTABLE
 
 
 def _fence(now: Transaction | None, producer_id: int, producer_epoch: int) -> ErrorCode:
@@ -329,6 +354,8 @@ def _append(
         if not error:
             if record.state in _PREPARED:
                 shard.command(WriteMarkers(record))
+            elif record.state is _OPEN:
+                _start_abort_timer(shard, now_ms)
         elif record.state in (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT):
             # the markers are written: the log has to learn it some time
             shard.timers.start((_COMPLETE, record.transactional_id), now_ms + _RETRY_MS)
@@ -346,14 +373,42 @@ def _start_abort_timer(shard: TransactionShard, now_ms: int) -> None:
         shard.timers.start((_ABORT,), now_ms + interval_ms)
 
 
-def _on_abort_timer(shard: TransactionShard, _key: TimerKey, now_ms: int) -> None:
+def _on_abort_timer(shard: TransactionShard, key: TimerKey, now_ms: int) -> None:
     """Abort what has been open for longer than its producer said."""
-    for name in list(shard.state.open):
-        now = shard.state.by_id[name]
-        if now_ms > now.start_ms + now.timeout_ms and not shard.is_busy(name):
-            _append(shard, moves.fenced(now, now_ms))
-    if shard.state.open:
+    state = shard.state
+
+    def abort(now: Transaction) -> bool:
+        late = now.state is _OPEN and now_ms > now.start_ms + now.timeout_ms
+        if late:
+            _append(shard, moves.fenced(now, state.version(), now_ms))
+        return late
+
+    if not _pass(shard, key, state.open, abort, now_ms) and state.open:
         _start_abort_timer(shard, now_ms)
+
+
+def _pass(
+    shard: TransactionShard,
+    key: TimerKey,
+    names: Iterable[str],
+    write: Callable[[Transaction], bool],
+    now_ms: int,
+) -> bool:
+    """Look at ids that no write is under way of, a slice at a time so that nobody waits for it; ``write``
+    returns whether it wrote. Return whether some are left, for which the timer is started again.
+    """
+    state, written = shard.state, 0
+    queue = state.queues.get(key[0]) or list(names)
+    at = 0
+    while at < len(queue) and at < _SLICE and written < _WRITTEN_SLICE:
+        now = state.by_id.get(queue[at])
+        if now is not None and not shard.is_busy(queue[at]):
+            written += write(now)
+        at += 1
+    left = state.queues[key[0]] = queue[at:]
+    if left:
+        shard.timers.start(key, now_ms + 1)
+    return bool(left)
 
 
 def _on_complete_timer(shard: TransactionShard, key: TimerKey, now_ms: int) -> None:
@@ -363,19 +418,20 @@ def _on_complete_timer(shard: TransactionShard, key: TimerKey, now_ms: int) -> N
 
 
 def _on_forget_timer(shard: TransactionShard, key: TimerKey, now_ms: int) -> None:
-    """A pass over all ids, a slice at a time: those that nobody has used for long are forgotten."""
-    state = shard.state
-    queue = state.forget_queue or list(state.by_id)
-    slice_, state.forget_queue = queue[:_SLICE], queue[_SLICE:]
-    for name in slice_:
-        now = state.by_id.get(name)
-        if now is None or now.state is _OPEN or now.state in _PREPARED or shard.is_busy(name):
-            continue
-        if now_ms - now.update_ms >= state.settings.transactional_id_expiration_ms:
-            moves.expired(now, now_ms)
-            shard.append(name, (TransactionDeleted(name),))
-    interval_ms = state.settings.transaction_remove_expired_transaction_cleanup_interval_ms
-    shard.timers.start(key, now_ms + (1 if state.forget_queue else interval_ms))
+    """Forget ids that nobody has used for long."""
+    settings = shard.state.settings
+
+    def forget(now: Transaction) -> bool:
+        unused = now_ms - now.update_ms >= settings.transactional_id_expiration_ms
+        if not unused or now.state is _OPEN or now.state in _PREPARED:
+            return False
+        moves.expired(now, now_ms)
+        shard.append(now.transactional_id, (TransactionDeleted(now.transactional_id),))
+        return True
+
+    if not _pass(shard, key, shard.state.by_id, forget, now_ms):
+        interval_ms = settings.transaction_remove_expired_transaction_cleanup_interval_ms
+        shard.timers.start(key, now_ms + interval_ms)
 
 
 def _activate(shard: TransactionShard, now_ms: int) -> None:
@@ -393,6 +449,7 @@ def _activate(shard: TransactionShard, now_ms: int) -> None:
 def _unload(shard: TransactionShard, _now_ms: int) -> None:
     shard.state.by_id.clear()
     shard.state.open.clear()
+    shard.state.queues.clear()
 
 
 def _records(_state: Transactions, batch: LoadedBatch) -> Iterator[LoadedRecord]:

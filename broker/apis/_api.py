@@ -62,6 +62,8 @@ class ServedApi:
     parks: bool = False
     #: The coordinator answers it without a task of its own: requests that members send most.
     without_task: bool = False
+    #: Feature that has to be at level 1 or above: else every version of it is unsupported.
+    feature: str | None = None
     #: It changes nothing: not carried out for a client that has left.
     reads_only: bool = False
     #: It goes on to its end though its client has left: it may take many turns, and a producer with acks=0
@@ -152,7 +154,8 @@ class Request:
                 try:
                     partitions.append(partition._replace(**await work(topic, wanted)))
                 except KafkaError as error:
-                    partitions.append(partition._replace(error_code=error.code))
+                    words = {"error_message": error.message} if hasattr(partition, "error_message") else {}
+                    partitions.append(partition._replace(error_code=error.code, **words))
             answered.append(blank._replace(**{inner.response: partitions}))
         return self.answer(**{outer.response: answered})
 

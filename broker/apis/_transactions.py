@@ -18,9 +18,7 @@ def fenced_name(request: Request, error: ErrorCode, known_from: int) -> ErrorCod
 
 
 def written_name(error: ErrorCode, *, knows_abortable: bool) -> ErrorCode:
-    """The error of a write in a transaction: it knows no PRODUCER_FENCED, and old versions no
-    TRANSACTION_ABORTABLE.
-    """
+    """The error of a write in a transaction; old versions know no TRANSACTION_ABORTABLE."""
     if error is ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     if error is ErrorCode.TRANSACTION_ABORTABLE and not knows_abortable:

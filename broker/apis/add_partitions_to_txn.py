@@ -27,8 +27,8 @@ from ._transactions import TRANSACTION_RIGHT, fenced_name
 
 #: Version from which brokers ask.
 _BROKERS_FROM = 4
-#: Version from which PRODUCER_FENCED is known, and from which a broker adds for clients of KIP-890.
-_FENCED_FROM, _BUMPS_FROM = 2, 5
+#: Version from which PRODUCER_FENCED is known.
+_FENCED_FROM = 2
 
 
 async def handle(node: Node, request: Request) -> Any:
@@ -67,7 +67,7 @@ async def _one(
         if verify_only:
             errors = {place: node.transactions.verify(name, producer_id, epoch, place) for place in places}
         else:
-            client_version = EPOCH_BUMP_VERSION if request.version >= _BUMPS_FROM else 0
+            client_version = EPOCH_BUMP_VERSION if request.version >= _BROKERS_FROM else 0
             error = await node.transactions.add(Add(name, producer_id, epoch, places, client_version))
             errors = dict.fromkeys(places, fenced_name(request, error, _FENCED_FROM))
     return [

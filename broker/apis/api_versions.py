@@ -16,34 +16,35 @@ from ...protocol.messages.api_versions import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
-from ...transactions import EPOCH_BUMP_VERSION
+from .._features import SUPPORTED
 from .._node import Node
 from ._api import Request, ServedApi
 from ._guards import OPEN_TO_ALL
 
 _SOFTWARE_FROM = 3
-#: Features that are told with the last of their versions as the one in force: consumer groups (KIP-848), and
-#: the protocol of transactions (KIP-890). Each may be 0, which this API cannot say before
-#: ``_FROM_ZERO_FROM``.
-_FEATURES = (("group.version", 0, 1), ("transaction.version", 0, EPOCH_BUMP_VERSION))
+#: Version from which a feature can be told whose lowest level is 0, as that of all of ours is.
 _FROM_ZERO_FROM = 4
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?", re.ASCII)
 
 
-async def handle(_node: Node, request: Request) -> Any:
+async def handle(node: Node, request: Request) -> Any:
     body = request.body
     if request.version >= _SOFTWARE_FROM and not (
         _SOFTWARE.fullmatch(body.client_software_name) and _SOFTWARE.fullmatch(body.client_software_version)
     ):
         return request.answer(error_code=ErrorCode.INVALID_REQUEST)
-    features = [SupportedFeatureKey(*each) for each in _FEATURES if request.version >= _FROM_ZERO_FROM]
+    features = []
+    if request.version >= _FROM_ZERO_FROM:
+        features = [SupportedFeatureKey(name, 0, last) for name, last in SUPPORTED.items()]
     if ApiKey.DESCRIBE_GROUP_HISTORY in request.apis:
         features.append(SupportedFeatureKey(*GROUP_HISTORY_FEATURE))
     return request.answer(
         api_keys=ranges(request.apis.values()),
         supported_features=features,
-        finalized_features_epoch=0,
-        finalized_features=[FinalizedFeatureKey(name, last, last) for name, _, last in _FEATURES],
+        finalized_features_epoch=node.features.epoch,
+        finalized_features=[
+            FinalizedFeatureKey(name, level, level) for name, level in node.features.levels.items() if level
+        ],
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...protocol import ApiKey, ErrorCode
+from .._features import GROUP_VERSION
 from ..authorizer import Operation, ResourceType, right
 from ._api import Asked, Guard, ServedApi, hand_over, replaced
 from ._errors import Level, in_elements
@@ -41,6 +42,7 @@ API = ServedApi(
     key=ApiKey.CONSUMER_GROUP_DESCRIBE,
     versions=(0, 1),
     handler=hand_over,
+    feature=GROUP_VERSION,
     guard=Guard((*_ALLOWED.access, _TOPIC_RIGHT), _guard),
     errors=in_elements(Level("group_ids", "groups", {"": "group_id"})),
     reads_only=True,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...protocol import ApiKey
+from .._features import GROUP_VERSION
 from ..authorizer import Operation, ResourceType, right
 from ._api import Asked, Guard, ServedApi, hand_over
 from ._errors import AT_TOP
@@ -28,6 +29,7 @@ API = ServedApi(
     key=ApiKey.CONSUMER_GROUP_HEARTBEAT,
     versions=(0, 1),
     handler=hand_over,
+    feature=GROUP_VERSION,
     guard=Guard((_GROUP_RIGHT, _TOPIC_RIGHT), _guard),
     errors=AT_TOP,
     without_task=True,

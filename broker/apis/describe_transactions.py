@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...coordinator.repeats import Repeats
 from ...protocol import ApiKey, ErrorCode
 from ...protocol.messages.describe_transactions import TopicData
 from ...transactions import Transaction
 from .._node import Node
+from .._turns import in_slices
 from ..authorizer import Access, Operation, ResourceType, right
 from ._api import Asked, Guard, Request, ServedApi, replaced
 from ._errors import Level, in_elements
@@ -15,10 +17,15 @@ from ._guards import each
 
 
 async def handle(node: Node, request: Request) -> Any:
-    make = request.part("TransactionState")
+    make, repeats = request.part("TransactionState"), Repeats()
     return request.answer(
         transaction_states=[
-            _told(make, name, node.transactions.describe(name)) for name in request.body.transactional_ids
+            _told(
+                make,
+                name,
+                ErrorCode.INVALID_REQUEST if repeats.refuses(name) else node.transactions.describe(name),
+            )
+            async for name in in_slices(request.body.transactional_ids)
         ]
     )
 

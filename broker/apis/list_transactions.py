@@ -1,12 +1,14 @@
-"""ListTransactions (66), v0-1: transactional ids by state, producer and age (KIP-664, KIP-994)."""
+"""ListTransactions (66), v0-2: ids by state, producer, age and pattern (KIP-664, KIP-994, KIP-1152)."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ...protocol import ApiKey, ErrorCode
+from ...coordinator.consumer.regex import compiled_regex
+from ...protocol import ApiKey, ErrorCode, KafkaError
 from ...statemachine import TransactionState
 from .._node import Node
+from .._turns import in_slices
 from ..authorizer import Access, Operation, ResourceType
 from ._api import Asked, Guard, Request, ServedApi, replaced
 from ._errors import AT_TOP
@@ -18,16 +20,22 @@ async def handle(node: Node, request: Request) -> Any:
     body, found = request.body, node.transactions.transactions()
     if isinstance(found, ErrorCode):
         return request.answer(error_code=found)
+    pattern = body.transactional_id_pattern
+    expression, why = compiled_regex(pattern) if pattern else (None, "")
+    if why:
+        raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, why)
+    states, producers = frozenset(body.state_filters), frozenset(body.producer_id_filters)
     now_ms = node.now_ms()
     make = request.part("TransactionState")
     return request.answer(
         unknown_state_filters=[name for name in body.state_filters if name not in _STATES],
         transaction_states=[
             make(each.transactional_id, each.producer_id, each.state.value)
-            for each in found
-            if (not body.state_filters or each.state.value in body.state_filters)
-            and (not body.producer_id_filters or each.producer_id in body.producer_id_filters)
+            async for each in in_slices(found)
+            if (not states or each.state.value in states)
+            and (not producers or each.producer_id in producers)
             and (body.duration_filter < 0 or now_ms - each.start_ms > body.duration_filter)
+            and (expression is None or expression.fullmatch(each.transactional_id))
         ],
     )
 
@@ -48,7 +56,7 @@ async def _guard(asked: Asked) -> Any:
 
 API = ServedApi(
     key=ApiKey.LIST_TRANSACTIONS,
-    versions=(0, 1),
+    versions=(0, 2),
     handler=handle,
     guard=Guard((_ID_RIGHT,), _guard),
     errors=AT_TOP,

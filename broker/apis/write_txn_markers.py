@@ -16,6 +16,7 @@ from ...protocol.messages.write_txn_markers import (
 from ...transactions import EPOCH_BUMP_VERSION, TransactionMarker
 from .._node import Node
 from .._transactions import write_marker
+from .._turns import in_slices
 from ..authorizer import Operation, ResourceType, right
 from ._api import Asked, Guard, Request, ServedApi
 from ._errors import Level, in_elements, same
@@ -29,15 +30,17 @@ async def handle(node: Node, request: Request) -> Any:
             asked.producer_id, asked.producer_epoch, asked.transaction_result, asked.coordinator_epoch
         )
         rises = asked.transaction_version >= EPOCH_BUMP_VERSION
-        topics = []
-        for topic in asked.topics:
-            partitions = [
-                WritableTxnMarkerPartitionResult(
-                    number, await _write(node, TopicPartition(topic.name, number), marker, rises=rises)
-                )
-                for number in topic.partition_indexes
-            ]
-            topics.append(WritableTxnMarkerTopicResult(topic.name, partitions))
+        partitions: list[list[WritableTxnMarkerPartitionResult]] = [[] for _ in asked.topics]
+        places = (
+            (answers, TopicPartition(topic.name, number))
+            for topic, answers in zip(asked.topics, partitions, strict=True)
+            for number in topic.partition_indexes
+        )
+        async for answers, place in in_slices(places):
+            error = await _write(node, place, marker, rises=rises)
+            answers.append(WritableTxnMarkerPartitionResult(place.partition, error))
+        names = [topic.name for topic in asked.topics]
+        topics = [WritableTxnMarkerTopicResult(*each) for each in zip(names, partitions, strict=True)]
         results.append(WritableTxnMarkerResult(asked.producer_id, topics))
     return request.answer(markers=results)
 
@@ -47,7 +50,9 @@ async def _write(node: Node, place: TopicPartition, marker: TransactionMarker, *
         return ErrorCode.UNKNOWN_SERVER_ERROR
     if rises and 0 <= place.partition < (node.topics.count_of(place.topic) or 0):
         producer = node.logs.partition(*place).producer(marker.producer_id)
-        if producer is not None and marker.producer_epoch <= producer.epoch:
+        open_ = producer is not None and producer.transaction_start >= 0
+        # where nothing is open it is the repeat of one that is written already
+        if producer is not None and marker.producer_epoch < producer.epoch + open_:
             return ErrorCode.INVALID_PRODUCER_EPOCH
     return await write_marker(node, place, marker)
 

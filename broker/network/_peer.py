@@ -29,10 +29,7 @@ class KnownHeader(NamedTuple):
 
 @dataclass(slots=True)
 class Peer:
-    """Identity of a client, and the listener it came by.
-
-    ``endpoint`` is the address of ours that it is to be told.
-    """
+    """Identity of a client, and its listener. ``endpoint`` is the address that the client is to be told."""
 
     host: str
     endpoint: tuple[str, int]

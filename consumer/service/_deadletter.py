@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...client.cluster import Cluster
 from ...client.errors import BrokerConnectionError
-from ...client.producer import produce
-from ...protocol import Codec, KafkaError, TopicPartition, build_batch, compress_batch
+from ...producer import Producer, ProducerError
+from ...protocol import KafkaError
+from ...settings import MAX_INT, MAX_LONG
 from ..assembly import make_cluster
 from ..errors import ConsumerError, message
 
@@ -24,12 +23,6 @@ MAX_ERROR_BYTES = 1_000
 MAX_STACK_BYTES = 8_000
 #: Time for a dead letter to be acknowledged before the service stops.
 SEND_TIMEOUT_MS = 30_000
-#: Letters from this size on are compressed: their records may have been, and the topic limits the size of
-#: batches as sent. From the second size on compression takes long and is done in a thread.
-COMPRESSED_BYTES = 1_024
-LARGE_BYTES = 65_536
-
-Headers = list[tuple[str, bytes | None]]
 
 
 class DeadLetterError(ConsumerError):
@@ -46,62 +39,55 @@ class DeadLetters:
     def __init__(self, config: Callable[[], ConsumerConfig], group: str) -> None:
         self._config = config
         self._group = group
+        self._producer: Producer | None = None
         self._cluster: Cluster | None = None
 
     async def send(self, topic: str, record: Record, error: BaseException, attempts: int) -> None:
         """Returns when all replicas in sync have the record. Raises DeadLetterError after SEND_TIMEOUT_MS."""
-        if self._cluster is None:
-            self._cluster = make_cluster(self._config())
-        cluster = self._cluster
         headers = [*record.headers, *error_headers(record, error, attempts, self._group)]
-        batch = await _packed(
-            build_batch([(record.key, record.value, headers)], timestamp_ms=time.time_ns() // 1_000_000)
+        try:
+            producer = self._producer or await self._start()
+            partition = record.partition % await producer.partitions_for(topic)
+            await producer.send_and_wait(topic, record.value, record.key, partition, headers=headers)
+        except (KafkaError, BrokerConnectionError, ProducerError) as failure:
+            where = f"{record.topic}-{record.partition} at offset {record.offset}"
+            raise DeadLetterError(
+                f"{where} could not be written to its dead-letter topic {topic!r}: {failure}. "
+                "Make sure that the topic exists, that this client may write to it, and that its "
+                f"max.message.bytes is not less than that of {record.topic!r}"
+            ) from failure
+
+    async def _start(self) -> Producer:
+        config = self._config()
+        self._cluster = make_cluster(config)
+        self._producer = producer = Producer.on_cluster(
+            self._cluster,
+            # a letter that comes twice does no harm, and a producer id would need a right of its own
+            enable_idempotence=False,
+            # records may have been compressed, and the topic limits the size of batches as sent
+            compression="gzip",
+            linger_ms=0,
+            max_request_size=MAX_INT,
+            buffer_memory=MAX_LONG,  # the service bounds what its handlers hold
+            request_timeout_ms=SEND_TIMEOUT_MS,
+            delivery_timeout_ms=SEND_TIMEOUT_MS,
+            max_block_ms=SEND_TIMEOUT_MS,
+            retry_backoff_ms=config.retry_backoff_ms,
+            retry_backoff_max_ms=config.retry_backoff_max_ms,
         )
-
-        async def attempt() -> None:
-            count = await _partition_count(cluster, topic)
-            await produce(cluster, TopicPartition(topic, record.partition % count), batch)
-
-        await _explained(cluster.retrying(attempt, timeout_ms=SEND_TIMEOUT_MS), topic, record)
+        await producer.start()
+        return producer
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._cluster is not None:
+        if self._producer is not None and self._cluster is not None:
+            await self._producer.close(timeout_ms=0)  # nobody waits for a letter any more
             await self._cluster.close()
 
 
-async def _packed(batch: bytearray) -> bytes | bytearray:
-    if len(batch) < COMPRESSED_BYTES:
-        return batch
-    if len(batch) < LARGE_BYTES:
-        return compress_batch(batch, Codec.GZIP)
-    return await asyncio.to_thread(compress_batch, batch, Codec.GZIP)
-
-
-async def _partition_count(cluster: Cluster, topic: str) -> int:
-    known = cluster.topic(topic)
-    if known is None:
-        # brokers that create topics by themselves do it now
-        state = await cluster.metadata([topic], create=True)
-        if error := state.errors.get(topic):
-            raise KafkaError(error, f"topic {topic!r}")
-        known = state.topics[topic]
-    return len(known.partitions)
-
-
-async def _explained(sending: Awaitable[None], topic: str, record: Record) -> None:
-    try:
-        await sending
-    except (KafkaError, BrokerConnectionError) as failure:
-        where = f"{record.topic}-{record.partition} at offset {record.offset}"
-        raise DeadLetterError(
-            f"{where} could not be written to its dead-letter topic {topic!r}: {failure}. "
-            "Make sure that the topic exists, that this client may write to it, and that its "
-            f"max.message.bytes is not less than that of {record.topic!r}"
-        ) from failure
-
-
-def error_headers(record: Record, error: BaseException, attempts: int, group: str) -> Headers:
+def error_headers(
+    record: Record, error: BaseException, attempts: int, group: str
+) -> list[tuple[str, bytes | None]]:
     """The headers of a dead letter; all values are UTF-8 text."""
     cause = error.__cause__ if error.__cause__ is not None else error
     stack = "".join(traceback.format_exception(error))

@@ -396,10 +396,7 @@ class QueueScheduler:
 
 
 def _runs(task: asyncio.Task[None]) -> bool:
-    """Return whether this is said in the task.
-
-    Not in its coroutine when that is closed, by whoever forgets it.
-    """
+    """Return whether this runs in the task, and not in its coroutine as somebody closes that."""
     try:
         return asyncio.current_task() is task
     except RuntimeError:

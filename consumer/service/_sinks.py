@@ -119,10 +119,7 @@ class Sink(ABC):
         return StoredOffset(int(offset), -1 if epoch is None else int(epoch), topic_id)
 
     def lock(self, connection: Any, group: str, partition: TopicPartition) -> StoredOffset | None:
-        """Lock a row and return it, None if there is none.
-
-        Others cannot change it before the transaction ends.
-        """
+        """Lock a row until the transaction ends, and return it; None if there is none."""
         # a write takes the lock in every database, which SELECT alone does not
         touch = f"UPDATE {self.table} SET next_offset = next_offset WHERE {_WHERE}"
         self.execute(connection, touch, _key(group, partition))

@@ -204,9 +204,7 @@ class ClassicGroup:
         return self.subscribed_topics is None or topic in self.subscribed_topics
 
     def offset_age_counts_from(self, topic: str, commit_ms: int) -> int | None:
-        """In a rebalance nothing expires: what members subscribe to is not known for sure then
-        (KAFKA-13636).
-        """
+        """In a rebalance nothing expires: subscriptions are not known for sure then (KAFKA-13636)."""
         if self.protocol_type is None:
             return commit_ms  # a simple group: each offset by its own age
         if self.state is GroupState.EMPTY:

@@ -25,7 +25,14 @@ from ...statemachine import ConsumerGroupState
 from ..classic.group import ClassicGroup
 from ..classic.members import answer_join_error, answer_sync
 from ..classic.members import restart_session as restart_classic_session
-from ..events import Cause, MemberGone, RebalanceCompleted, RebalanceStarted
+from ..events import (
+    Cause,
+    CauseKind,
+    MemberGone,
+    RebalanceCompleted,
+    RebalanceStarted,
+    RevocationAsked,
+)
 from ..groups import GroupShard, forget
 from .group import (
     REVOCATION,
@@ -65,8 +72,31 @@ class Changes:
         """A member has this."""
         self.put(_TYPES.CURRENT, member.member_id, current)
 
+    def revoke(self, member: Member) -> None:
+        """A member is to give up partitions in time."""
+        start_revocation(self.shard, self.group, member, self.now_ms)
+        rebalance = self.group.rebalance
+        if rebalance is not None:
+            rebalance.revoking.setdefault(member.member_id, self.now_ms)
+        count = sum(map(len, member.current.revoking.values()))
+        cause = member.cause(CauseKind.OTHER, f"{member.name} is to give up {count} partitions")
+        told = cause.event(RevocationAsked, self.group.group_id, self.group.target_epoch, partitions=count)
+        self.shard.tell(told)
+
+    def revoked(self, member: Member) -> None:
+        """A member has nothing to give up any more."""
+        self.shard.timers.cancel((REVOCATION, self.group.group_id, member.member_id))
+        rebalance = self.group.rebalance
+        since_ms = None if rebalance is None else rebalance.revoking.pop(member.member_id, None)
+        if rebalance is not None and since_ms is not None:
+            owner = member.metadata.instance_id or member.member_id
+            rebalance.slowest = max(
+                rebalance.slowest, (owner, self.now_ms - since_ms), key=lambda each: each[1]
+            )
+
     def drop(self, member: Member) -> None:
         """The records of a member, and its timers, go."""
+        self.revoked(member)
         for kind in (_TYPES.CURRENT, _TYPES.TARGET, _TYPES.MEMBER):
             self.put(kind, member.member_id, None)
         stop_member_timers(self.shard.timers, self.group.group_id, member.member_id)
@@ -144,6 +174,8 @@ class Changes:
                 duration_ms=self.now_ms - rebalance.started_ms,
                 join_ms=assigned_ms - rebalance.started_ms,
                 sync_ms=self.now_ms - assigned_ms,
+                slowest=rebalance.slowest[0],
+                slowest_ms=rebalance.slowest[1],
                 before=rebalance.before,
                 after=after,
             )

@@ -86,13 +86,19 @@ class Member:
 
 @dataclass(slots=True, eq=False)
 class Rebalance:
-    """A way from one target to the next that is under way; assignments are by owner, as classic groups'."""
+    """A way from one target to the next that is under way; assignments are by owner, as classic groups'.
+
+    ``revoking`` has members that are giving up partitions, with the time they were asked; ``slowest`` the
+    owner that took longest, with the time it took.
+    """
 
     causes: list[Cause]
     started_ms: int
     members_before: int
     before: dict[str, Owned] | None
     assigned_ms: int | None = None
+    revoking: dict[str, int] = field(default_factory=dict)
+    slowest: tuple[str, int] = ("", 0)
 
 
 class Failure(NamedTuple):
@@ -105,6 +111,15 @@ class Failure(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
+class Resolution:
+    """Regular expressions that are being looked up among ``names``, of which ``at`` are done."""
+
+    names: list[str]
+    found: dict[str, list[str]]
+    at: int = 0
+
+
+@dataclass(slots=True, eq=False)
 class ConsumerGroup:
     """A group whose members are assigned by the coordinator.
 
@@ -112,7 +127,9 @@ class ConsumerGroup:
     ``patterns`` count the members that subscribe to a topic by name, and to a regular expression;
     ``unsettled`` are members that are not at their target. ``topics_seen`` is the version of the topics that
     ``metadata_hash`` was last compared with, ``topics_resolved`` that of the last resolution, at
-    ``resolved_ms`` with the rights of ``resolver``. ``computing`` is the target that is being computed.
+    ``resolved_ms`` with the rights of ``resolver``; ``resolving`` is the one under way. ``too_broad`` are
+    expressions that stand for more topics than a record has room for, with the words for that. ``computing``
+    is the target that is being computed.
     """
 
     type: ClassVar[GroupType] = GroupType.CONSUMER
@@ -135,6 +152,8 @@ class ConsumerGroup:
     topics_resolved: object = None
     resolved_ms: int | None = None
     resolver: RequestContext = field(default_factory=RequestContext)
+    resolving: Resolution | None = None
+    too_broad: dict[str, str] = field(default_factory=dict)
     settled_members: int = 0
     settled_owners: dict[str, Owned] | None = None
     rebalance: Rebalance | None = None

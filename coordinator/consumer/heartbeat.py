@@ -43,8 +43,8 @@ from ..events import (
 )
 from ..groups import Group, GroupShard
 from .assigning import refresh_target
-from .changes import Changes, restart_session, session_timeout_ms, start_revocation
-from .group import AWAY, LEAVING, REVOCATION, ConsumerGroup, Member, find, live, metadata_hash
+from .changes import Changes, restart_session, session_timeout_ms
+from .group import AWAY, LEAVING, ConsumerGroup, Member, find, live, metadata_hash
 from .migration import downgrade, leave_classic, turns_back, upgraded
 from .reconciliation import NEW_MEMBER, Owned, is_settled, reconcile
 from .regex import check_regex, maybe_resolve
@@ -52,6 +52,8 @@ from .regex import check_regex, maybe_resolve
 #: From this version on the member chooses its id.
 _OWN_ID_VERSION: Final = 1
 _JOINING: Final = 0
+#: Most bytes of a subscription: with the lengths of 100,000 names it fits a record of the log.
+MOST_SUBSCRIPTION_BYTES: Final = 700_000
 _UNREVOKED: Final = AssignmentState.UNREVOKED_PARTITIONS.value
 _FENCED: Final = frozenset(
     {
@@ -120,7 +122,7 @@ def remove(shard: GroupShard, group: ConsumerGroup, members: list[Member], cause
 def check_request(shard: GroupShard, request: Request) -> None:
     """What a request must be like whatever the group is. Raises KafkaError."""
     body, settings = request.body, shard.state.settings
-    epoch = body.member_epoch
+    epoch, most = body.member_epoch, min(settings.kohort_member_max_metadata_bytes, MOST_SUBSCRIPTION_BYTES)
     wrong = ""
     if not body.member_id.strip() and (request.version >= _OWN_ID_VERSION or epoch != _JOINING):
         wrong = "MemberId can't be empty."
@@ -140,8 +142,10 @@ def check_request(shard: GroupShard, request: Request) -> None:
         wrong = "InstanceId can't be null."
     elif epoch < AWAY:
         wrong = "MemberEpoch is invalid."
-    elif (size := _size(body)) > (most := settings.kohort_member_max_metadata_bytes):
-        wrong = f"A subscription of {size} characters is too large: {most} are taken."
+    elif (size := _size(body)) > (
+        most := min(settings.kohort_member_max_metadata_bytes, MOST_SUBSCRIPTION_BYTES)
+    ):
+        wrong = f"A subscription of {size} bytes is too large: {most} are taken."
     if wrong:
         raise KafkaError(ErrorCode.INVALID_REQUEST, wrong)
     known = shard.state.assignors
@@ -168,7 +172,7 @@ def _leave(shard: GroupShard, request: Request, now_ms: int) -> ConsumerGroupHea
         changes = Changes(shard, group, now_ms)
         away = {topic_id: dict.fromkeys(numbers, 0) for topic_id, numbers in member.current.assigned.items()}
         changes.set_current(member, member.current._replace(epoch=AWAY, assigned=away, revoking={}))
-        shard.timers.cancel((REVOCATION, group.group_id, member.member_id))
+        changes.revoked(member)
         changes.commit()
         return answer
     cause = member.cause(CauseKind.LEAVE, f"{member.name} left")
@@ -187,7 +191,7 @@ def _heartbeat(shard: GroupShard, request: Request, now_ms: int) -> ConsumerGrou
     check_size(shard, group, body.member_id)
     known = _sender(group, body, owned)
     if body.subscribed_topic_regex:
-        check_regex(body.subscribed_topic_regex)
+        check_regex(group, known, body.subscribed_topic_regex)
     # from here on nothing is refused
     if isinstance(old, ClassicGroup):
         leave_classic(shard, old, group, now_ms)
@@ -236,7 +240,7 @@ def advance(changes: Changes, member: Member, owned: Owned, *, changed: bool) ->
     """One step of a member towards its target, with the time that it has to give up what it must. ``changed``
     if it reads other topics than before.
     """
-    shard, group = changes.shard, changes.group
+    group = changes.group
     if not changed and is_settled(member.current, group.target_epoch):
         return
     target = group.targets.get(member.member_id, {})
@@ -248,9 +252,9 @@ def advance(changes: Changes, member: Member, owned: Owned, *, changed: bool) ->
         return
     changes.set_current(member, current)
     if current.state == _UNREVOKED:
-        start_revocation(shard, group, member, changes.now_ms)
+        changes.revoke(member)
     else:
-        shard.timers.cancel((REVOCATION, group.group_id, member.member_id))
+        changes.revoked(member)
 
 
 def _group_for(shard: GroupShard, body: Any, now_ms: int) -> tuple[Changes, Group | None]:
@@ -433,9 +437,9 @@ def _owned(body: Any) -> Owned:
 
 
 def _size(body: Any) -> int:
-    """Characters of a subscription."""
+    """Bytes of a subscription."""
     names, regex = body.subscribed_topic_names, body.subscribed_topic_regex
-    return sum(map(len, names or ())) + len(regex or "")
+    return sum(len(each.encode(errors="replace")) for each in (*(names or ()), *((regex,) * bool(regex))))
 
 
 def _is_full(body: Any) -> bool:

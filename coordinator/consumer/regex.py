@@ -6,16 +6,27 @@ google-re2, which is installed with ``kohort[regex]``; without it subscriptions 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
 from ...offsets_topic import GroupRecordType, ResolvedRegex
 from ...protocol import ErrorCode, KafkaError, RequestContext
 from ..engine.timers import TimerKey
-from ..events import Cause, CauseKind, quoted
+from ..events import Cause, CauseKind, JoinRefused, quoted
 from ..groups import GroupShard
 from .changes import Changes
-from .group import REGEX, ConsumerGroup, live
+from .group import REGEX, ConsumerGroup, Member, Resolution, live
+
+#: Regular expressions of one group, and the longest one. A record's key has room for 32,767 bytes.
+MOST_REGEXES: Final = 100
+MOST_REGEX_BYTES: Final = 10_000
+
+#: Most bytes of a record of the log: topics that an expression stands for.
+MOST_RECORD_BYTES: Final = 1_000_000
+
+#: Names that are matched in one step, of all expressions together: some ms.
+_MATCHES: Final = 3_000
 
 #: Time in ms between two resolutions of a group: a constant in Kafka too.
 RESOLUTION_PAUSE_MS: Final = 10_000
@@ -37,21 +48,32 @@ _REMEMBERED: Final = 128
 _MOST_BYTES: Final = 1 << 20
 
 
-def check_regex(regex: str) -> None:
-    """Raises KafkaError (INVALID_REGULAR_EXPRESSION) for one that cannot be read."""
-    why = _compiled(regex)[1]
-    if why:
-        raise KafkaError(
-            ErrorCode.INVALID_REGULAR_EXPRESSION,
-            f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {why}.",
+def check_regex(group: ConsumerGroup, known: Member | None, regex: str) -> None:
+    """Raises KafkaError (INVALID_REGULAR_EXPRESSION) for one that cannot be read, or has no room."""
+    old = "" if known is None else known.metadata.regex
+    patterns = len(group.patterns) - (group.patterns[old] == 1)
+    if len(regex.encode(errors="replace")) > MOST_REGEX_BYTES:
+        raise _invalid(f"a SubscribedTopicRegex of {len(regex)} characters is too long: name the topics.")
+    if regex not in group.patterns and patterns >= MOST_REGEXES:
+        raise _invalid(
+            f"The group has {MOST_REGEXES} regular expressions: let members subscribe to the same."
         )
+    if regex in group.too_broad:
+        raise _invalid(group.too_broad[regex])
+    why = compiled_regex(regex)[1]
+    if why:
+        raise _invalid(f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {why}.")
+
+
+def _invalid(text: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, text)
 
 
 def maybe_resolve(shard: GroupShard, group: ConsumerGroup, context: RequestContext, now_ms: int) -> None:
     """Resolve the expressions of a group beside the request, if one is new, topics have changed, or it is
     long ago; but not again a moment after the last time. They stand for topics that its sender may describe.
     """
-    if not group.patterns:
+    if not group.patterns or group.resolving is not None:
         return
     last_ms = group.resolved_ms
     if last_ms is None:
@@ -68,37 +90,70 @@ def maybe_resolve(shard: GroupShard, group: ConsumerGroup, context: RequestConte
 
 
 def on_regex_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
-    """Look up the topics of every expression of a group."""
+    """Look up some topics for every expression of a group; the rest a moment later, so that others have their
+    turn.
+    """
     group = live(shard, key[1])
     assert group is not None, "timers of a group stop when it goes"
-    changes, group.topics_resolved = Changes(shard, group, now_ms), group.topics.version()
-    group.resolved_ms = now_ms
-    names = sorted(group.topics.names())
-    changed = []
-    for regex in sorted(group.patterns):
-        expression = _compiled(regex)[0]
-        # one from the log of a broker that could read it may be unreadable here
-        topics = tuple(
-            name
-            for name in names
-            if expression is not None
-            and expression.fullmatch(name)
-            and group.topics.shows(group.resolver, name)
+    task = group.resolving
+    if task is None:
+        group.topics_resolved, group.resolved_ms = group.topics.version(), now_ms
+        task = group.resolving = Resolution(
+            sorted(group.topics.names()), {regex: [] for regex in sorted(group.patterns)}
         )
-        known = group.regexes.get(regex)
-        if known is None or known.topics != topics:
-            changes.put(GroupRecordType.REGEX, regex, ResolvedRegex(topics, 0, now_ms))
-            if topics != (() if known is None else known.topics):
-                changed.append(regex)
+    end = task.at + max(1, _MATCHES // max(1, len(task.found)))
+    for regex, topics in task.found.items():
+        expression = compiled_regex(regex)[0]
+        # one from the log of a broker that could read it may be unreadable here
+        if expression is not None:
+            matching = filter(expression.fullmatch, task.names[task.at : end])
+            topics += [name for name in matching if group.topics.shows(group.resolver, name)]
+    task.at = end
+    if end < len(task.names) and group.patterns:
+        shard.timers.start(key, now_ms + 1)
+    else:
+        group.resolving = None
+        _resolved(Changes(shard, group, now_ms), task.found)
+
+
+def _resolved(changes: Changes, found: Mapping[str, list[str]]) -> None:
+    group, size, changed = changes.group, 0, ""
+    for regex, names in found.items():
+        topics, known = tuple(names), group.regexes.get(regex)
+        bytes_ = sum(len(name) + 3 for name in names)
+        group.too_broad.pop(regex, None)
+        if regex not in group.patterns or (known is not None and known.topics == topics):
+            continue
+        if bytes_ > MOST_RECORD_BYTES:
+            topics = _too_broad(changes, regex, len(names))
+        if size and size + bytes_ > MOST_RECORD_BYTES:
+            # what is written at once has to fit a batch
+            changes.commit()
+            changes, size = Changes(changes.shard, group, changes.now_ms), 0
+        size += bytes_
+        changes.put(GroupRecordType.REGEX, regex, ResolvedRegex(topics, 0, changes.now_ms))
+        if topics != (() if known is None else known.topics):
+            changed = changed or regex
     if changed:
-        text = f"{quoted(changed[0])} stands for other topics"
-        changes.bump(Cause(text, CauseKind.CHANGED_SUBSCRIPTION))
+        changes.bump(Cause(f"{quoted(changed)} stands for other topics", CauseKind.CHANGED_SUBSCRIPTION))
     changes.commit()
 
 
+def _too_broad(changes: Changes, regex: str, count: int) -> tuple[str, ...]:
+    """What an expression stands for then: nothing."""
+    group = changes.group
+    text = (
+        f"SubscribedTopicRegex `{quoted(regex)}` stands for {count} topics, for which a record has no room."
+    )
+    group.too_broad[regex] = text
+    error = ErrorCode.INVALID_REGULAR_EXPRESSION
+    changes.shard.tell(JoinRefused(group.group_id, generation=group.epoch, cause=text, error_code=error))
+    return ()
+
+
 @lru_cache(maxsize=_REMEMBERED)
-def _compiled(regex: str) -> tuple[Any, str]:
-    """The expression, or None and why it is none."""
+def compiled_regex(regex: str) -> tuple[Any, str]:
+    """An expression in the syntax of RE2, or None and why it is none."""
     try:
         import re2
     except ImportError:

@@ -217,8 +217,18 @@ def handle_commit(shard: GroupShard, request: Request, now_ms: int) -> None:
         shard.append(commit.group_id, tuple(records), None, answers)
     else:
         producer_id, epoch = commit.producer
+
+        def awake(_error: ErrorCode, _now_ms: int) -> None:
+            # the group lives from here on, also if the transaction is aborted
+            shard.state.find(commit.group_id)
+
         shard.append(
-            commit.group_id, tuple(records), None, answers, producer_id=producer_id, producer_epoch=epoch
+            commit.group_id,
+            tuple(records),
+            awake,
+            answers,
+            producer_id=producer_id,
+            producer_epoch=epoch,
         )
 
 
@@ -290,9 +300,7 @@ def _unacceptable(group: Group | None, commit: CommitRequest, version: int) -> E
 
 
 def _unacceptable_in_transaction(group: Group | None, commit: CommitRequest) -> ErrorCode:
-    """The producer's epoch fences zombies; a producer that says which member it works for is checked as one
-    (KIP-447).
-    """
+    """The producer's epoch fences zombies; the member that it names is checked as one (KIP-447)."""
     if commit.generation < 0 and not commit.member_id and commit.instance_id is None:
         return ErrorCode.NONE
     if group is None:

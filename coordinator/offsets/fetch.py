@@ -140,9 +140,7 @@ def _fetch_topics(
 def _with_ids(
     topics: Iterable[OffsetFetchResponseTopics], directory: TopicDirectory
 ) -> Iterator[OffsetFetchResponseTopics]:
-    """Topics that are told by id. A fetch of all topics finds names: of those, what was deleted meanwhile is
-    left out.
-    """
+    """Topics with their ids, without those that were deleted since a fetch of all topics found them."""
     for topic in topics:
         if topic.topic_id != NO_TOPIC_ID or not topic.name:
             yield topic

@@ -33,5 +33,6 @@ class TenantAssignor(Assignor):
 
 
 def serves(member: Member, topic: str) -> bool:
-    tenant = topic.partition(".")[0].encode()
-    return tenant in (member.subscription.user_data or b"").split(b"+")
+    # where the coordinator assigns there is no user data: the client id says it
+    told = member.client_id or "" if member.user_data is None else member.user_data.decode(errors="replace")
+    return topic.partition(".")[0] in told.split("+")

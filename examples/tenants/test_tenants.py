@@ -21,3 +21,13 @@ def test_a_tenants_topics_stay_with_those_that_serve_it() -> None:
     answer = TenantAssignor().assign(TOPICS, members)
     topics = {name: {partition.topic for partition in given} for name, given in answer.items()}
     assert topics == {"m1": {"acme.orders"}, "m2": {"acme.orders", "zeta.orders"}, "m3": {"common"}}
+
+
+def test_in_the_coordinator_client_ids_name_the_tenants() -> None:
+    members = {
+        name: Member(name, Subscription(tuple(TOPICS)), known_client_id=tenants)
+        for name, tenants in {"m1": "acme", "m2": "acme+zeta", "m3": "billing"}.items()
+    }
+    answer = TenantAssignor().assign(TOPICS, members)
+    topics = {name: {partition.topic for partition in given} for name, given in answer.items()}
+    assert topics == {"m1": {"acme.orders"}, "m2": {"acme.orders", "zeta.orders"}, "m3": {"common"}}

@@ -28,9 +28,7 @@ class TransactionState:
         self.kept: list[AbortedTransaction] = []
 
     def is_aborted(self, producer_id: int, last_offset: int) -> bool:
-        """Return whether the transactional data batch that ends at ``last_offset`` belongs to an aborted
-        one.
-        """
+        """Return whether the transactional batch that ends at ``last_offset`` was aborted."""
         self._begin_up_to(last_offset)
         transaction = self._aborting.get(producer_id)
         if transaction is not None and last_offset < transaction.last_offset:

@@ -8,6 +8,7 @@ import time
 
 from . import SimulationFailed, simulate, trace
 from .services import simulate_service, trace_service
+from .transactions import simulate_transactions, trace_transactions
 
 
 def main() -> int:
@@ -24,13 +25,16 @@ def main() -> int:
         "--go-on", action="store_true", help="count failures instead of stopping at the first"
     )
     parser.add_argument("--services", action="store_true", help="schedules of whole services")
+    parser.add_argument("--transactions", action="store_true", help="schedules of transactions")
     given = parser.parse_args()
-    if given.services and given.crashes:
-        parser.error("--crashes are of the coordinator's schedules: leave --services out")
+    if given.crashes and (given.services or given.transactions):
+        parser.error("--crashes are of the coordinator's schedules: leave --services and --transactions out")
     left_out = [name for name in given.without.split(",") if name]
     if given.seed is not None:
         if given.services:
             lines, violation = trace_service(given.seed, left_out=left_out)
+        elif given.transactions:
+            lines, violation = trace_transactions(given.seed, left_out=left_out)
         else:
             lines, violation = trace(given.seed, left_out=left_out, crashes=given.crashes)
         print("\n".join(lines))
@@ -41,6 +45,8 @@ def main() -> int:
         seeds = range(given.first, given.first + given.seeds)
         if given.services:
             report = simulate_service(seeds, left_out=left_out, go_on=given.go_on)
+        elif given.transactions:
+            report = simulate_transactions(seeds, left_out=left_out, go_on=given.go_on)
         else:
             report = simulate(seeds, left_out=left_out, crashes=given.crashes, go_on=given.go_on)
     except SimulationFailed as failure:

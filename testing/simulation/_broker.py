@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 from collections.abc import Coroutine, Iterator, Sequence
 from typing import Any, Final
 from uuid import UUID, uuid5
@@ -15,8 +14,8 @@ from ...coordinator.group_coordinator import FAN_OUT
 from ...log import Cleaning, CorruptLogError, LogConfig, PartitionLog
 from ...offsets_topic import OffsetsStore
 from ...protocol import KafkaError
-from ..faults import FaultyFileSystem
 from ._checks import Checks
+from ._disk import FailingDisk
 from ._heap import Loop
 from ._network import Call
 from ._plan import Incident, Plan
@@ -24,7 +23,6 @@ from ._schedule import Schedule
 
 _FOLDER: Final = "/data/__consumer_offsets-0"
 _TOPIC_ID: Final = uuid5(UUID(int=0), "__consumer_offsets")
-_PAGE_BYTES: Final = 512
 _HOUR_MS: Final = 3_600_000
 
 
@@ -55,15 +53,14 @@ class _Store(OffsetsStore):
         return base_offset
 
 
-class Broker:
+class Broker(FailingDisk):
     """One broker through all its runs."""
 
     def __init__(self, schedule: Schedule[Plan], checks: Checks) -> None:
         plan = schedule.plan
         self.reachable = False
-        self._schedule = schedule
+        super().__init__(schedule)
         self._checks = checks
-        self._fs = FaultyFileSystem(page_bytes=_PAGE_BYTES)
         self._fs.make_dirs("/data")
         self._fs.sync_dir("/")
         self._checkpoint = 0
@@ -224,19 +221,7 @@ class Broker:
         self._forget()
         vars(self).clear()
 
-    def heal(self) -> None:
-        """Nothing fails any more."""
-        self._fs.heal()
-        self._fs.capacity_bytes = None
-
     # --- what goes wrong ----------------------------------------------------------------------------------
-
-    def meet(self, incident: Incident) -> bool:
-        """Carry out an incident; False for one that is not about the coordinator."""
-        method = getattr(self, f"_meet_{incident.kind.replace('-', '_')}", None)
-        if method is not None:
-            method(incident)
-        return method is not None
 
     def _meet_kill(self, _incident: Incident) -> None:
         self._crash()
@@ -247,24 +232,6 @@ class Broker:
     def _meet_clock_jump(self, incident: Incident) -> None:
         # the wall clock is found elsewhere at the next start
         self._next_clock_off_ms = self._schedule.clock_off_ms + int((2 * incident.draw - 1) * _HOUR_MS)
-
-    def _meet_torn_write(self, incident: Incident) -> None:
-        # of the log's file: the next write, or the sync that follows it
-        self._fs.crash_at(1 + int(incident.draw * 20) % 2, byte=int(incident.draw * 300), path=".log")
-
-    def _meet_fsync_error(self, _incident: Incident) -> None:
-        self._fs.fail_at(1, errno.EIO, kinds=("sync",))
-
-    def _meet_short_write(self, incident: Incident) -> None:
-        # one to an index leaves its batch there in whole
-        self._fs.fail_at(1, errno.EIO, kinds=("write",), path="index" if incident.draw < 0.6 else "")
-
-    def _meet_disk_full(self, incident: Incident) -> None:
-        self._fs.capacity_bytes = self._fs.used_bytes + int(incident.draw * 600)
-        fs, length_ms = self._fs, incident.length_ms
-        self._schedule.heap.at(
-            self._schedule.heap.now + length_ms, lambda: setattr(fs, "capacity_bytes", None)
-        )
 
     def _meet_checkpoint(self, _incident: Incident) -> None:
         if self._schedule.log is not None and not self._schedule.log.offline:
@@ -296,11 +263,6 @@ class Broker:
         self._checks.crashed(torn=torn)
         down_ms = (1, 5, 20) if schedule.plan.crashes else (1, 10, 300)
         schedule.heap.at(schedule.heap.now + schedule.rng.choice(down_ms), self.start)
-
-    def _what_is_left(self, *, power: bool) -> FaultyFileSystem:
-        if not power:
-            return self._fs.after_kill()
-        return self._fs.after_crash(self._schedule.rng.getrandbits(32), flips=self._schedule.plan.flips)
 
     def _cut_not_synced(self) -> bool:
         """Return whether bytes that a failed append wrote and cut off again may outlive a loss of power.

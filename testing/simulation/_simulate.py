@@ -17,7 +17,7 @@ from ._member import MakeApplication
 from ._plan import MakeAssignors, Plan, draw_plan
 from ._schedule import Stats
 from ._violation import Violation
-from ._world import MemberWorld, World
+from ._world import MemberWorld, Phases
 
 #: Lines of a failed schedule that are shown.
 _SHOWN_LINES = 60
@@ -130,12 +130,12 @@ class Run:
         """The plan of the seed, without what is left out."""
 
     @abstractmethod
-    def world(self, plan: Any, *, traced: bool) -> World[Any]:
+    def world(self, plan: Any, *, traced: bool) -> Phases[Any]:
         """A schedule that is about to run."""
 
     def schedule(
         self, left_out: Collection[str], *, traced: bool = False
-    ) -> tuple[World[Any], Violation | None]:
+    ) -> tuple[Phases[Any], Violation | None]:
         world = self.world(self.plan(left_out), traced=traced)
         for name, what in world.describe().items() if traced else ():
             world.say(f"{name}: {what}")

@@ -29,12 +29,20 @@ INVARIANTS: Final[dict[str, str]] = {
     "S16": "what a consumer holds is bounded by its settings",
     "S17": "nobody repeats requests without a pause, or goes round in a circle",
     "S18": "under exactly once every record takes effect once",
+    "T1": "no record of an aborted transaction is read under read_committed",
+    "T2": "no record is read before its transaction is committed, and of a transaction all or none",
+    "T3": "every record of a transaction whose commit was acknowledged is read once, in its order",
+    "T4": "committed offsets and output go together: each record of the input has its output once",
+    "T5": "a last stable offset never goes back, and none stays behind once all is well",
+    "T6": "a transactional id's records follow the table, and its epoch never goes back",
+    "T7": "no commit of a producer is acknowledged once a newer one of its id is known",
     "L1": "when the faults are over, all members are in one Stable generation within a rebalance timeout, a "
     "session timeout and two heartbeats",
     "L2": "then no request is left unanswered",
     "L3": "then all records are done and committed",
     "L4": "then no rebalance follows",
     "L5": "who closes a consumer, or ends, has left the group and leaves nothing running",
+    "L6": "when the faults are over, all transactions end, and all input is done",
     "A": "the assignor and the application under test do nothing wrong",
 }
 

@@ -14,6 +14,7 @@ from ...statemachine import GroupState, MemberState
 from ..faults import SimulatedCrash
 from ._broker import Broker
 from ._checks import Checks
+from ._disk import FailingDisk
 from ._member import Application, Consumers, Member
 from ._network import Call, Connection, Receiver
 from ._plan import ASIDE, Incident, Plan
@@ -54,21 +55,17 @@ class Tool:
         """It may have been carried out, or not."""
 
 
-class World(Schedule[P]):
-    """A schedule with its coordinator. ``happen`` carries out all other incidents; set it before ``run``."""
+class Phases(Schedule[P]):
+    """The two phases of a schedule. ``happen`` carries out all incidents that are not the broker's; set it
+    before ``run``.
+    """
 
     happen: Callable[[Incident], None]
 
-    def __init__(self, plan: P, checks: Callable[[World[P]], Checks], *, checked: bool, traced: bool) -> None:
-        super().__init__(plan, checked=checked, traced=traced)
-        self.checks = checks(self)
-        self.broker = Broker(self, self.checks)
-        self.tool = Tool(self, self.broker)
-
-    def look(self) -> None:
-        super().look()
-        self.checks.look()
-        self.broker.look()
+    @property
+    @abstractmethod
+    def machine(self) -> FailingDisk:
+        """The broker's side."""
 
     def run(self) -> None:
         """Run both phases. Raises Violation."""
@@ -89,7 +86,7 @@ class World(Schedule[P]):
     def _meet(self, incident: Incident) -> None:
         self.say(f"{incident.name}: {incident.kind}")
         self.stats.incidents += 1
-        if not self.broker.meet(incident):
+        if not self.machine.meet(incident):
             self.happen(incident)
 
     def _let_pass(self, end: int) -> None:
@@ -98,11 +95,38 @@ class World(Schedule[P]):
                 self.heap.run(end, self)
                 return
             except SimulatedCrash:
-                self.broker.crashed()
+                self.machine.crashed()
             except Violation:
                 raise
             except Exception as error:
                 self.fail("S0", f"{type(error).__name__}: {error}")
+
+    @abstractmethod
+    def close(self) -> None:
+        """Forget who took part."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """The plan in few words, for a trace."""
+
+
+class World(Phases[P]):
+    """A schedule with its coordinator."""
+
+    def __init__(self, plan: P, checks: Callable[[World[P]], Checks], *, checked: bool, traced: bool) -> None:
+        super().__init__(plan, checked=checked, traced=traced)
+        self.checks = checks(self)
+        self.broker = Broker(self, self.checks)
+        self.tool = Tool(self, self.broker)
+
+    @property
+    def machine(self) -> Broker:
+        return self.broker
+
+    def look(self) -> None:
+        super().look()
+        self.checks.look()
+        self.broker.look()
 
     def close(self) -> None:
         """Forget who took part, so that all of it is freed now: the garbage collector would need longer to

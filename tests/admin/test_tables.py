@@ -71,7 +71,9 @@ def test_none_is_a_dash_and_an_outcome_is_said() -> None:
 
 def test_results_become_objects_with_their_own_names() -> None:
     member = MemberDescription("id", None, "app", "/h", (TopicPartition("orders", 1),))
+    others = dict.fromkeys(("epoch", "target", "topics", "regex", "rack", "protocol"))
     assert plain(member) == {
+        **others,
         "member_id": "id",
         "instance_id": None,
         "client_id": "app",

@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 from kohort.protocol import ApiKey, decode_response, encode_request
-from tests.broker.wire import part
+from tests.broker.wire import commit_fields
 from tests.messages import request_of
 
 GROUP, TOPIC = "victim", "victim"
@@ -55,26 +55,8 @@ class Stream:
 
 
 def commit(group: str, offset: int, topic: str = TOPIC) -> Any:
-    """OffsetCommit v8 of a group without members."""
-    key = ApiKey.OFFSET_COMMIT
-    row = part(
-        key,
-        8,
-        "OffsetCommitRequestTopic",
-        "OffsetCommitRequestPartition",
-        partition_index=0,
-        committed_offset=offset,
-        committed_leader_epoch=-1,
-        committed_metadata="",
-    )
-    return request_of(key)(
-        version=8,
-        group_id=group,
-        generation_id_or_member_epoch=-1,
-        member_id="",
-        group_instance_id=None,
-        topics=[part(key, 8, "OffsetCommitRequestTopic", name=topic, partitions=[row])],
-    )
+    """OffsetCommit of a group without members."""
+    return request_of(ApiKey.OFFSET_COMMIT)(**commit_fields(group, topic, offset))
 
 
 def look(group: str) -> Any:

@@ -24,6 +24,7 @@ from tests.broker.apis.test_alter_configs import BROKER, SET, change
 from tests.broker.apis.test_describe_configs import ask as describe_configs
 from tests.broker.apis.test_init_producer_id import ask as new_producer
 from tests.broker.authorizer.other_requests import acl_filter
+from tests.broker.test_features import told, update
 from tests.broker.topic_requests import create_topics, delete_topics, grow
 from tests.broker.wire import Wire, create_topic, part
 
@@ -99,6 +100,7 @@ CHANGES: dict[str, Callable[[Wire], int]] = {
     "AlterUserScramCredentials": lambda wire: scram.alter(wire, scram.upsertion("ann"))["ann"],
     "InitProducerId": lambda wire: new_producer(wire).error_code,
     "CreateAcls": acl,
+    "UpdateFeatures": lambda wire: update(wire, ("group.version", 0, 2)).error_code,
 }
 
 #: Producers try again after no other.
@@ -121,6 +123,7 @@ def seen(wire: Wire) -> list[Any]:
         quotas.describe(wire, ("user", quotas.ANY, None)),
         scram.described(wire),
         [rule.resource_name for rule in rules.resources],
+        told(wire),
     ]
 
 

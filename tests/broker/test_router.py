@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import pytest
 
+from kohort.broker._features import Features
 from kohort.broker._node import Node
 from kohort.broker._router import Router
 from kohort.broker.apis import Request, ServedApi, served_apis
@@ -43,7 +44,12 @@ def frame(key: ApiKey, version: int, client_id: str = "me", **fields: Any) -> by
 def routed(handler: Any, *, authorizer: Authorizer | None = None) -> Router:
     node = cast(
         Node,
-        SimpleNamespace(authorizer=authorizer, metrics=BrokerMetrics(), quotas=ClientQuotas(QuotaTable())),
+        SimpleNamespace(
+            authorizer=authorizer,
+            metrics=BrokerMetrics(),
+            quotas=ClientQuotas(QuotaTable()),
+            features=Features(1, cast(Any, None)),
+        ),
     )
     known = served_apis()
     served: dict[int, ServedApi] = {
@@ -172,7 +178,10 @@ def taken(*frames: bytes) -> tuple[list[Any], Peer]:
     """The bodies that a router hands over of these requests of one connection, and its peer."""
     taking, peer = Taking(), Peer("10.0.0.9", ("broker", 9092))
     metrics, quotas = BrokerMetrics(), ClientQuotas(QuotaTable())
-    node = SimpleNamespace(authorizer=None, metrics=metrics, quotas=quotas, coordinator=taking)
+    features = Features(1, cast(Any, None))
+    node = SimpleNamespace(
+        authorizer=None, metrics=metrics, quotas=quotas, coordinator=taking, features=features
+    )
     router = Router(cast(Node, node), served_apis)
     for each in frames:
         assert router.take(each, peer, cast(Any, taking), deque())

@@ -307,6 +307,86 @@ def test_brokers_may_ask_whether_a_partition_is_in_the_transaction(wire: Wire, t
     assert errors == [NONE, ErrorCode.TRANSACTION_ABORTABLE]
 
 
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [(None, 2), ("", 2), ("{0}", 1), ("{0}|{1}", 2), (".*", 2), ("pay", 0), ("p.*", 2), ("(?i)P.*", 2)],
+)
+def test_ids_are_listed_by_a_pattern_of_the_whole_id(wire: Wire, pattern: str | None, found: int) -> None:
+    producers = [Producer(wire), Producer(wire)]
+    if pattern is not None:
+        pattern = pattern.format(*(each.name for each in producers))
+    answer = wire.call(
+        ApiKey.LIST_TRANSACTIONS,
+        2,
+        state_filters=[],
+        producer_id_filters=[each.id for each in producers],
+        transactional_id_pattern=pattern,
+    )
+    assert (answer.error_code, len(answer.transaction_states)) == (NONE, found)
+
+
+@pytest.mark.parametrize("pattern", ["[", "(?=a)", "*"])
+def test_a_pattern_that_is_none_is_refused(wire: Wire, pattern: str) -> None:
+    answer = wire.call(ApiKey.LIST_TRANSACTIONS, 2, transactional_id_pattern=pattern)
+    assert answer.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+
+
+def test_a_few_repeats_of_an_id_are_described_and_no_more(wire: Wire) -> None:
+    producer = Producer(wire)
+    answer = wire.call(ApiKey.DESCRIBE_TRANSACTIONS, 0, transactional_ids=[producer.name] * 20)
+    codes = [each.error_code for each in answer.transaction_states]
+    assert codes == [NONE] * 11 + [ErrorCode.INVALID_REQUEST] * 9
+
+
+def test_a_marker_that_is_sent_again_is_taken(wire: Wire, topic: str) -> None:
+    """It is refused only where it would end a transaction by the epoch that its records have (KIP-890)."""
+    producer = Producer(wire)
+    assert producer.produce(topic).error_code == NONE
+
+    def mark(epoch: int) -> int:
+        marker = {
+            "producer_id": producer.id,
+            "producer_epoch": epoch,
+            "transaction_result": False,
+            "topics": [(topic, [0])],
+            "coordinator_epoch": 0,
+            "transaction_version": 2,
+        }
+        (told,) = wire.call(ApiKey.WRITE_TXN_MARKERS, 2, markers=[marker]).markers
+        return int(told.topics[0].partitions[0].error_code)
+
+    assert mark(0) == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert [mark(1), mark(1), mark(0)] == [NONE, NONE, ErrorCode.INVALID_PRODUCER_EPOCH]
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_a_group_that_a_transaction_made_outlives_its_abort(wire: Wire, topic: str, *, ended: bool) -> None:
+    producer, group = Producer(wire), f"g-{uuid.uuid4().hex[:8]}"
+
+    def states() -> list[str]:
+        listed = wire.call(ApiKey.LIST_GROUPS, 4, states_filter=[]).groups
+        return [each.group_state for each in listed if each.group_id == group]
+
+    assert producer.commit_offset(group, topic, 3) == NONE
+    if ended:
+        assert producer.end(committed=False).error_code == NONE
+        producer.settle("CompleteAbort")
+    assert states() == ["Empty"]
+    assert wire.call(ApiKey.DELETE_GROUPS, 2, groups_names=[group]).results[0].error_code == NONE
+    assert states() == []
+    if not ended:
+        assert producer.end(committed=True).error_code == NONE
+        producer.settle("CompleteCommit")
+        assert states() == []
+
+
+def test_producers_of_what_does_not_exist_are_refused_in_words(wire: Wire) -> None:
+    answer = wire.call(ApiKey.DESCRIBE_PRODUCERS, 0, topics=[("no-such-topic", [0])])
+    (found,) = answer.topics[0].partitions
+    assert found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert found.error_message
+
+
 def test_batches_of_two_producers_in_a_request_are_refused(wire: Wire, topic: str) -> None:
     producer = Producer(wire)
     fields = produce_fields(topic, None, version=12)

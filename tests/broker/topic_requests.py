@@ -15,7 +15,7 @@ from kohort.cluster import (
     topic_path,
 )
 from kohort.protocol import ApiKey
-from tests.broker.wire import Wire, part
+from tests.broker.wire import Wire, creatable, part
 
 EARLIEST, LATEST = -2, -1
 
@@ -27,19 +27,7 @@ def delete_topics(wire: Wire, *names: str) -> list[int]:
 
 def create_topics(wire: Wire, names: list[str], partitions: int = 1) -> set[int]:
     """The error codes of the answer."""
-    topics = [
-        part(
-            ApiKey.CREATE_TOPICS,
-            7,
-            "CreatableTopic",
-            name=name,
-            num_partitions=partitions,
-            replication_factor=-1,
-            assignments=[],
-            configs=[],
-        )
-        for name in names
-    ]
+    topics = [creatable(name, partitions) for name in names]
     answer = wire.call(ApiKey.CREATE_TOPICS, 7, topics=topics, timeout_ms=5_000, validate_only=False)
     return {one.error_code for one in answer.topics}
 

@@ -14,6 +14,8 @@ from kohort.protocol import (
     decode_response,
     encode_request,
 )
+from kohort.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig
+from kohort.protocol.messages.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from tests.messages import request_of
 
 TIMEOUT_S = 10.0
@@ -98,30 +100,29 @@ def batch(values: int = 1, *, key: bytes | None = b"k", **fields: Any) -> bytes:
     return bytes(build_batch([(key, b"v%d" % number, ()) for number in range(values)], **fields))
 
 
+def commit_fields(group: str, topic: str, offset: int) -> dict[str, Any]:
+    """The fields of an OffsetCommit of partition 0, for a group without members."""
+    partition = OffsetCommitRequestPartition(0, committed_offset=offset, committed_metadata="")
+    topics = [OffsetCommitRequestTopic(topic, partitions=[partition])]
+    return {
+        "group_id": group,
+        "generation_id_or_member_epoch": -1,
+        "member_id": "",
+        "group_instance_id": None,
+        "topics": topics,
+    }
+
+
+def creatable(name: str, partitions: int = 1, **configs: str) -> Any:
+    """A topic of a CreateTopics request. Config names have underscores."""
+    rows = [CreatableTopicConfig(key.replace("_", "."), value) for key, value in configs.items()]
+    return CreatableTopic(name, partitions, -1, [], rows)
+
+
 def create_topic(wire: Wire, name: str, partitions: int = 1, **configs: str) -> Any:
     """Create a topic with CreateTopics v7; gives the result for it. Config names have underscores."""
-    rows = [
-        part(
-            ApiKey.CREATE_TOPICS,
-            7,
-            "CreatableTopic",
-            "CreatableTopicConfig",
-            name=key.replace("_", "."),
-            value=value,
-        )
-        for key, value in configs.items()
-    ]
-    topic = part(
-        ApiKey.CREATE_TOPICS,
-        7,
-        "CreatableTopic",
-        name=name,
-        num_partitions=partitions,
-        replication_factor=-1,
-        assignments=[],
-        configs=rows,
-    )
-    answer = wire.call(ApiKey.CREATE_TOPICS, 7, topics=[topic], timeout_ms=5_000, validate_only=False)
+    topics = [creatable(name, partitions, **configs)]
+    answer = wire.call(ApiKey.CREATE_TOPICS, 7, topics=topics, timeout_ms=5_000, validate_only=False)
     return answer.topics[0]
 
 

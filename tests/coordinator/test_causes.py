@@ -25,7 +25,14 @@ from kohort.coordinator import (
     RebalanceCompleted,
     RebalanceStarted,
 )
-from kohort.coordinator.events import MAX_QUOTED, AppendRefused, AssignorFailed, Refusal, quoted
+from kohort.coordinator.events import (
+    MAX_QUOTED,
+    AppendRefused,
+    AssignorFailed,
+    Refusal,
+    RevocationAsked,
+    quoted,
+)
 from kohort.protocol import ErrorCode
 from kohort.statemachine import GroupState
 from tests.coordinator import happenings as do
@@ -244,7 +251,7 @@ def test_every_kind_of_event_has_a_row() -> None:
         return set().union(*(kinds(kind) for kind in below)) if below else {base}
 
     # those of consumer groups alone have tests of their own
-    assert {kind for _, kind, _ in CAUSES} == kinds(GroupEvent) - {AssignorFailed}
+    assert {kind for _, kind, _ in CAUSES} == kinds(GroupEvent) - {AssignorFailed, RevocationAsked}
 
 
 def test_who_it_is_about_is_named() -> None:

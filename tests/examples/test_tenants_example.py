@@ -9,14 +9,18 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from kohort.assignors import available_assignors
 from kohort.consumer import AsyncGroupConsumer
 from kohort.consumer.events import RebalanceCompleted
+from tests.broker_process import BrokerProcess
 from tests.consumer.conftest import member, produce  # noqa: F401 - fixtures
 from tests.consumer.members import Maker, Worker, until
 
@@ -167,3 +171,49 @@ async def test_it_is_rolled_out_member_by_member(
     await until(lambda: set(every()) == set(range(sent)) and len(every()) >= 2 * sent)
     for worker in running:
         await worker.stop()
+
+
+@pytest.mark.clients
+def test_in_the_coordinator_members_get_the_topics_of_their_tenants(installed: Path, tmp_path: Path) -> None:
+    code = f"import sys; sys.path.insert(0, {str(installed)!r}); from kohort.cli import main; main()"
+    broker = BrokerProcess(
+        tmp_path,
+        data=tmp_path / "data",
+        program=("-c", code),
+        settings={
+            "group.consumer.assignors": "uniform,tenants",
+            "group.consumer.min.heartbeat.interval.ms": "100",
+            "group.consumer.heartbeat.interval.ms": "100",
+            "group.consumer.assignment.interval.ms": "0",
+        },
+    )
+    broker.start()
+    try:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        topics = ["acme.orders", "zeta.orders"]
+        for made in admin.create_topics([NewTopic(topic, 3, 1) for topic in topics]).values():
+            made.result()
+        members = {}
+        for tenant in ("acme", "zeta"):
+            members[tenant] = Consumer(
+                {
+                    "bootstrap.servers": broker.bootstrap,
+                    "group.id": "billing",
+                    "client.id": tenant,
+                    "group.protocol": "consumer",
+                    "group.remote.assignor": "tenants",
+                }
+            )
+            members[tenant].subscribe(topics)
+        wanted = {tenant: {(f"{tenant}.orders", number) for number in range(3)} for tenant in members}
+        end = time.monotonic() + 60
+        has: dict[str, set[tuple[str, int]]] = {}
+        while has != wanted:
+            assert time.monotonic() < end, (has, broker.log)
+            for consumer in members.values():
+                consumer.poll(0.1)
+            has = {name: {(p.topic, p.partition) for p in m.assignment()} for name, m in members.items()}
+        for consumer in members.values():
+            consumer.close()
+    finally:
+        broker.stop()

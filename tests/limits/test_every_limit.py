@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.scripts import functions_in
+
 TESTS = Path(__file__).resolve().parents[1]
 ROOT = TESTS.parent
 PAGE = ROOT / "docs" / "evidence.md"
@@ -26,11 +28,6 @@ def rows() -> list[list[tuple[str, str]]]:
     (section,) = _SECTION.findall(PAGE.read_text())
     lines = [line for line in section.splitlines() if line.startswith("| ")][2:]
     return [_TEST.findall(line) for line in lines]
-
-
-def functions_in(file: Path) -> set[str]:
-    nodes = ast.walk(ast.parse(file.read_text()))
-    return {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
 
 
 def test_every_limit_names_its_tests() -> None:

@@ -1,6 +1,6 @@
 """Records of consumer groups: golden bytes of Apache Kafka 4.3.1, and bytes that are not what they claim.
 
-Covers: offsets_topic/_reader.py.
+Covers: protocol/_reader.py.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def test_names_too_long_for_the_format_are_refused_at_writing() -> None:
     [
         ("0001 00000002 00", "version 1 is not known"),
         ("0000 00000002 01 00 09 1c8287508670dbe8 00", "does not end"),
-        ("0000 00000002 01 00 08 1c82875086", "end before byte"),
+        ("0000 00000002 01 00 08 1c82875086", "are left"),
     ],
 )
 def test_bytes_that_do_not_fit_are_refused_with_the_reason(value: str, says: str) -> None:

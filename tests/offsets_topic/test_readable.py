@@ -132,4 +132,4 @@ def test_each_kind_is_shown_with_its_fields(record: Record, kind: str, fields: d
 def test_what_is_no_record_is_shown_with_the_reason() -> None:
     assert readable(None, b"") == ("unreadable", {"why": "a record without key in the offsets topic"})
     kind, fields = readable(b"\x00\x02\x00\x01g", b"\x00\x09")
-    assert (kind, fields) == ("unreadable", {"why": "group: version 9 is not known here"})
+    assert (kind, fields) == ("unreadable", {"why": "a record of type 2: version 9 is not known here"})

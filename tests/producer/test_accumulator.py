@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kohort.client.transactions import ProducerId
 from kohort.client.waiting import Backoff
+from kohort.consumer.decode import ChunkReader
 from kohort.producer import DeliveryTimeoutError
 from kohort.producer.accumulator import BATCH_BYTES, HELD_BYTES, Accumulator, Batch, Queue, record_size
 from kohort.protocol import (
@@ -18,6 +19,7 @@ from kohort.protocol import (
     Codec,
     ErrorCode,
     KafkaError,
+    TimedRecord,
     TopicPartition,
     decompress,
     parse_batch_header,
@@ -26,6 +28,7 @@ from kohort.protocol import (
 
 PLACE = TopicPartition("orders", 0)
 NODE = 1
+LOST = ValueError("the line is dead")
 E = ErrorCode
 
 
@@ -162,6 +165,26 @@ def test_a_batch_on_the_wire_is_what_was_sent() -> None:
     assert bytes(decompress(Codec.LZ4, bytes(sealed[BATCH_OVERHEAD:]))).count(b"the same again") == 5
 
 
+@pytest.mark.parametrize("codec", list(Codec))
+def test_a_batch_has_the_records_as_they_were_sent(codec: Codec) -> None:
+    records: list[TimedRecord] = [
+        (b"k", b"v" * 300, [("a", b"1"), ("b", None)], 2_000),
+        (None, None, [], 1_000),
+        (b"", b"", [], 3_000_000),
+        (b"x" * 2_000, b"y" * 2_000, [("ä" * 1_000, b"z" * 1_000)], 2_000),
+    ]
+    waiting = accumulator(codec=codec)
+    waiting.add_all(waiting.queue(PLACE), records, sum(record_size(*record[:3]) for record in records), 0)
+    ((batch,),) = take(waiting)
+    sealed = batch.sealed(transactional=False)
+    header = parse_batch_header(sealed)
+    verify_batch(sealed, header)
+    assert (header.base_timestamp_ms, header.max_timestamp_ms) == (2_000, 3_000_000)
+    assert header.size <= batch.size
+    found = ChunkReader(PLACE, bytes(sealed), 0).read()
+    assert [(r.key, r.value, list(r.headers), r.timestamp_ms) for r in found] == records
+
+
 def test_each_record_learns_its_offset() -> None:
     waiting = accumulator()
     answers = [add(waiting, b"a"), add(waiting, b"b")]
@@ -177,8 +200,8 @@ def test_a_lost_batch_is_sent_again_with_its_number_after_a_pause_and_in_front()
     add(waiting, b"a" * 300)
     add(waiting, b"b" * 300)
     (one,), (other,) = take(waiting)
-    waiting.lost(one, 0)
-    waiting.lost(other, 0)
+    waiting.lost(one, LOST, 0)
+    waiting.lost(other, LOST, 0)
     assert take(waiting) == []
     ((again,),) = take(waiting, waiting.next_ms)
     assert (again, again.sequence) == (one, 1)
@@ -191,7 +214,7 @@ def test_a_batch_behind_a_lost_one_comes_back_out_of_order_and_goes_again() -> N
     add(waiting, b"a" * 300)
     add(waiting, b"b" * 300)
     (one,), (other,) = take(waiting)
-    waiting.lost(one, 0)
+    waiting.lost(one, LOST, 0)
     assert not waiting.refused(other, KafkaError(E.OUT_OF_ORDER_SEQUENCE_NUMBER), 0)
     ((again,),) = take(waiting, 1_000)
     assert again is one
@@ -205,9 +228,10 @@ def test_behind_a_gap_numbers_begin_anew_in_the_next_epoch() -> None:
     queue = known(waiting)
     gone = add(waiting, b"a" * 300)
     ((one,),) = take(waiting)
-    waiting.lost(one, 0)
+    waiting.lost(one, LOST, 0)
     take(waiting, 20_000)
     assert isinstance(gone.error, DeliveryTimeoutError)
+    assert str(gone.error).endswith("the last of 1 tries: the line is dead")
     add(waiting, b"b", 20_000)
     ((other,),) = take(waiting, 20_000)
     waiting.refused(other, KafkaError(E.OUT_OF_ORDER_SEQUENCE_NUMBER), 20_000)
@@ -370,7 +394,7 @@ def test_whatever_is_lost_records_are_written_once_and_in_order(data: st.DataObj
         if fate == "refused":
             waiting.refused(batch, KafkaError(E.NOT_ENOUGH_REPLICAS), now_ms)
         elif fate == "request lost":
-            waiting.lost(batch, now_ms)
+            waiting.lost(batch, LOST, now_ms)
         elif fate == "may not":
             waiting.refused(batch, KafkaError(E.TOPIC_AUTHORIZATION_FAILED), now_ms)
         else:
@@ -378,12 +402,12 @@ def test_whatever_is_lost_records_are_written_once_and_in_order(data: st.DataObj
                 offset = broker.append(batch)
             except KafkaError as error:
                 if fate == "answer lost":
-                    waiting.lost(batch, now_ms)
+                    waiting.lost(batch, LOST, now_ms)
                 else:
                     waiting.refused(batch, error, now_ms)
                 return
             if fate == "answer lost":
-                waiting.lost(batch, now_ms)
+                waiting.lost(batch, LOST, now_ms)
             else:
                 waiting.succeeded(batch, offset)
 
@@ -422,6 +446,6 @@ def test_numbers_wrap(sequence: int) -> None:
     batches = [batch for (batch,) in take(waiting)]
     assert [batch.sequence for batch in batches] == [(sequence + more) % 2**31 for more in range(3)]
     for batch in reversed(batches):
-        waiting.lost(batch, 0)
+        waiting.lost(batch, LOST, 0)
     ((again,),) = take(waiting, 5_000)
     assert again is batches[0]

@@ -19,6 +19,8 @@ def test_murmur2_is_that_of_kafka_python(key: bytes) -> None:
 def test_keys_go_where_apache_kafka_puts_them() -> None:
     # from Apache Kafka's own tests of Utils.murmur2
     assert murmur2(b"21") == -973932308 & 0xFFFFFFFF
+    assert murmur2(b"foobar") == -790332482 & 0xFFFFFFFF
+    assert murmur2(b"abc") == 479470107
     assert murmur2(b"a-little-bit-long-string") == -985981536 & 0xFFFFFFFF
     assert partition_of_key(b"21", 12) == (-973932308 & 0x7FFFFFFF) % 12
 

@@ -11,13 +11,14 @@ import pkgutil
 import re
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FunctionType
 
-from kohort.testing import simulate, simulate_service
+from kohort.testing import simulate
+from kohort.testing.simulation import SimulationReport
 
 #: Seeds within which each bug has to be found.
 MOST_SEEDS = 500
@@ -34,8 +35,8 @@ class Bug:
     where: str
     old: str
     new: str
-    #: In what schedules of services go through.
-    services: bool = False
+    #: Runs the schedules that go through it.
+    simulate: Callable[..., SimulationReport] = simulate
 
     @contextmanager
     def planted(self) -> Iterator[None]:
@@ -70,8 +71,7 @@ def found_by(bug: Bug, seeds: range = range(MOST_SEEDS), *, checked: bool = True
     """The first seed that finds a bug, and the invariant that it breaks."""
     with bug.planted():
         for seed in seeds:
-            run = simulate_service if bug.services else simulate
-            failed = run([seed], checked=checked, go_on=True).failed
+            failed = bug.simulate([seed], checked=checked, go_on=True).failed
             if failed:
                 return seed, failed[seed]
     return None
@@ -301,7 +301,7 @@ def table(found: dict[Bug, tuple[int, str]]) -> str:
 def rows(name: str = "") -> dict[str, tuple[str, int]]:
     """What the page says: what is planted to (the invariant that it breaks, how many seeds it takes).
 
-    ``name`` is "" for the coordinator's bugs, " in services" for the others.
+    ``name`` is "" for the coordinator's bugs, else " in services" or " in transactions".
     """
     (text,) = _table_of(name).findall(PAGE.read_text())
     return {row["what"]: (row["name"], int(row["seeds"])) for row in _ROW.finditer(text)}

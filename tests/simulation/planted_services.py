@@ -8,9 +8,10 @@ from __future__ import annotations
 import sys
 from functools import partial
 
+from kohort.testing import simulate_service
 from tests.simulation.planted import Bug, look_for
 
-_Bug = partial(Bug, services=True)
+_Bug = partial(Bug, simulate=simulate_service)
 
 SERVICE_BUGS = (
     _Bug(

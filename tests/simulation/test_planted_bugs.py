@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from kohort.testing import simulate, simulate_service
 from tests.simulation.planted import BUGS, MOST_SEEDS, Bug, found_by, rows
 from tests.simulation.planted_services import SERVICE_BUGS
+from tests.simulation.planted_transactions import TRANSACTION_BUGS
 
-TABLES = {"": BUGS, " in services": SERVICE_BUGS}
+TABLES = {"": BUGS, " in services": SERVICE_BUGS, " in transactions": TRANSACTION_BUGS}
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -20,13 +20,16 @@ def test_the_page_lists_every_bug(name: str) -> None:
 
 
 @pytest.mark.slow(2)
-@pytest.mark.parametrize("bug", [*BUGS, *SERVICE_BUGS], ids=lambda bug: bug.what.replace(" ", "-"))
-def test_a_planted_bug_is_found_by_an_invariant_and_by_nothing_else(bug: Bug) -> None:
-    _, seeds = rows(" in services" if bug.services else "")[bug.what]
+@pytest.mark.parametrize(
+    ("name", "bug"),
+    [pytest.param(name, bug, id=bug.what.replace(" ", "-")) for name, bugs in TABLES.items() for bug in bugs],
+)
+def test_a_planted_bug_is_found_by_an_invariant_and_by_nothing_else(name: str, bug: Bug) -> None:
+    _, seeds = rows(name)[bug.what]
     # whatever changes in the code may change the schedule of a seed: then others have to find it
     found = found_by(bug, range(seeds - 1, seeds)) or found_by(bug)
     assert found is not None
     one = range(found[0], found[0] + 1)
     assert found_by(bug, one, checked=False) is None
     # the bug is gone with its block
-    assert (simulate_service if bug.services else simulate)(one).failed == {}
+    assert bug.simulate(one).failed == {}

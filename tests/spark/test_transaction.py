@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException
 from confluent_kafka import TopicPartition as Place
 
+from kohort.client.transactions import ProducerId, Transaction
 from kohort.protocol import TopicPartition
 from kohort.spark import OptionsError, UnknownTopicError, _sink
 from kohort.spark._sink import TopicWriter, Written
@@ -18,7 +19,6 @@ from kohort.spark._transaction import (
     Ledger,
     LedgerError,
     NoTransactionsError,
-    Transaction,
     TransactionLostError,
     end,
 )
@@ -242,7 +242,7 @@ def test_an_entry_of_somebody_else_holds_and_prepares_nothing(
 def test_more_tasks_than_an_entry_takes_are_an_error(side: Side, new_topic: NewTopic, group: Named) -> None:
     out, name = new_topic("out", partitions=1), group("ledger")
     ledger = Ledger(side.client, name, TopicPartition(out, 0))
-    few = [Transaction(f"{name}-{n}", 10_000 + n, 1) for n in range(100)]
+    few = [Transaction(f"{name}-{n}", ProducerId(10_000 + n, 1)) for n in range(100)]
     ledger.prepare(Entry(6), SEVEN, few)
     assert ledger.read() == Entry(6, SEVEN, tuple(few))
     with pytest.raises(LedgerError, match="write with fewer tasks"):

@@ -18,7 +18,7 @@ import confluent_kafka
 import kafka
 
 from kohort.protocol import ApiKey, ErrorCode
-from tests.broker.wire import Wire, part
+from tests.broker.wire import Wire, commit_fields
 from tests.torture.clients import MEMBERS, READERS, Client
 from tests.torture.history import Commit, History, Seen, Sent, value_of
 
@@ -230,27 +230,8 @@ class SimpleCommitter(Worker):
                 self._group.acknowledged.append(Commit(self.history.tick(), 0, self._offset))
 
     def _commit(self, wire: Wire, offset: int) -> int:
-        key = ApiKey.OFFSET_COMMIT
-        row = part(
-            key,
-            8,
-            "OffsetCommitRequestTopic",
-            "OffsetCommitRequestPartition",
-            partition_index=0,
-            committed_offset=offset,
-            committed_leader_epoch=-1,
-            committed_metadata="",
-        )
-        topics = [part(key, 8, "OffsetCommitRequestTopic", name=self._topic, partitions=[row])]
-        answer = wire.call(
-            key,
-            8,
-            group_id=SIMPLE_GROUP,
-            generation_id_or_member_epoch=-1,
-            member_id="",
-            group_instance_id=None,
-            topics=topics,
-        )
+        fields = commit_fields(SIMPLE_GROUP, self._topic, offset)
+        answer = wire.call(ApiKey.OFFSET_COMMIT, 8, **fields)
         return int(answer.topics[0].partitions[0].error_code)
 
 

@@ -31,6 +31,7 @@ class Bottle:
         self.log: list[tuple[bytes, bytes | None]] = []
         self.markers: list[Transaction] = []
         self.failing: ErrorCode | None = None
+        self.told: list[Any] = []
         self._answers: dict[int, Any] = {}
         self._next_id = 100
         self.shard = self._new()
@@ -111,6 +112,8 @@ class Bottle:
                     self.markers.append(effect.transaction)
                 elif isinstance(effect, Append):
                     self._write(effect)
+                else:
+                    self.told.append(effect)
             effects = self.shard.take_effects()
 
     def _write(self, append: Append) -> None:

@@ -9,12 +9,14 @@ from collections.abc import Callable
 
 import pytest
 
-from kohort.protocol import ErrorCode
-from kohort.transactions import Identity
+from kohort.coordinator.engine.effects import Append, Request
+from kohort.protocol import ApiKey, ErrorCode, RequestContext, TopicPartition, build_batch
+from kohort.statemachine import TransactionState
+from kohort.transactions import Add, Identity, Transaction, moves
 from kohort.transactions.moves import LAST_EPOCH
-from kohort.transactions.records import TransactionDeleted, decode
+from kohort.transactions.records import TransactionDeleted, decode, encode
 from kohort.transactions.shards import verify
-from tests.transactions.driver import ID, ONE, TWO, Bottle
+from tests.transactions.driver import ID, ONE, START_MS, TWO, Bottle
 
 NONE = ErrorCode.NONE
 FENCED = ErrorCode.PRODUCER_FENCED
@@ -320,6 +322,93 @@ def test_the_last_epoch_ends_with_another_producer_id() -> None:
     assert bottle.end(committed=False, producer_id=100, epoch=LAST_EPOCH).error == INVALID_STATE
     assert bottle.add(ONE) == NONE
     assert bottle.known.previous_producer_id == 101
+
+
+# --- limits -------------------------------------------------------------------------------------------------
+
+
+def test_more_partitions_than_a_transaction_may_have_are_refused_and_none_is_added() -> None:
+    bottle = Bottle(kohort_transaction_max_partitions=2)
+    bottle.initialize()
+    assert bottle.add(ONE) == NONE
+    assert bottle.add(TWO, TopicPartition("orders", 2)) == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert bottle.known.partitions == (ONE,)
+    assert bottle.add(TWO) == NONE
+    assert bottle.add(ONE, TWO) == NONE
+    assert "kohort.transaction.max.partitions is 2" in bottle.told[0].cause
+    assert bottle.end(committed=True).error == NONE
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+@pytest.mark.parametrize("name", ["t", "topic-of-a-longer-name", "x" * 249])
+def test_a_transaction_that_may_be_filled_can_be_ended_however_it_ends(name: str, version: int) -> None:
+    bottle = Bottle(kohort_transaction_max_partitions=1_000_000)
+    limit = 20_000
+    bottle.shard.state.max_bytes = lambda: limit
+    bottle.initialize()
+    added, number, step = 0, 0, 2_000
+    while step:
+        places = [TopicPartition(f"{name[:-6]}{n:06}"[-249:], n) for n in range(number, number + step)]
+        if bottle.add(*places, version=version) == NONE:
+            added, number = added + step, number + step
+        else:
+            step //= 2
+    open_ = bottle.known
+    ends = [
+        moves.fenced(open_, version, bottle.now),
+        *(
+            moves.ended(open_, client, bottle.now, committed=committed, next_producer_id=2**62)
+            for client in (0, 2)
+            for committed in (True, False)
+        ),
+    ]
+    sizes = [
+        len(build_batch([encode(end, flexible=flexible)], timestamp_ms=bottle.now))
+        for end in ends
+        for flexible in (True, False)
+    ]
+    assert 0.5 * limit < max(sizes) <= limit
+
+
+def test_very_many_that_time_out_are_aborted_a_few_at_a_time() -> None:
+    bottle = Bottle()
+    state = bottle.shard.state
+    open_ = TransactionState.ONGOING
+    for number in range(500):
+        name = f"pay-{number}"
+        state.store([Transaction(name, number, 0, 60_000, open_, (ONE,), START_MS, START_MS)])
+    bottle.shard.activate(bottle.now)
+    bottle.advance(69_999)
+    most, aborted = 0, 0
+    while aborted < 500:
+        assert bottle.shard.next_deadline() is not None
+        bottle.now = bottle.shard.next_deadline() or 0
+        bottle.advance(0)
+        most, aborted = max(most, len(bottle.markers) - aborted), len(bottle.markers)
+        assert bottle.now < START_MS + 80_000
+    assert most <= 10
+
+
+def test_a_transaction_that_begins_while_the_abort_timer_fires_has_a_timer_of_its_own() -> None:
+    bottle = ongoing()
+    bottle.end(committed=True)
+    bottle.write_markers()
+
+    bottle.now += 9_999
+    shard, name = bottle.shard, bottle.known
+    request = Request(
+        ApiKey.ADD_PARTITIONS_TO_TXN,
+        0,
+        Add(name.transactional_id, name.producer_id, name.producer_epoch, [TWO], 2),
+        RequestContext(),
+        object(),
+    )
+    shard.handle(request, bottle.now)
+    (append,) = [effect for effect in shard.take_effects() if isinstance(effect, Append)]
+    shard.advance(bottle.now + 1)
+    shard.appended(append.ticket, 5, bottle.now + 1)
+    bottle.advance(80_000)
+    assert bottle.state == "PrepareAbort"
 
 
 # --- time ---------------------------------------------------------------------------------------------------

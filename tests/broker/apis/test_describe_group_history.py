@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from kohort.broker._features import Features
 from kohort.broker._node import Node
 from kohort.broker._router import Router
 from kohort.broker.apis import served_apis
@@ -134,7 +135,10 @@ def test_it_is_a_feature_and_no_api_number_that_clients_see(wire: Wire) -> None:
 
 async def test_who_may_not_describe_the_group_is_told_nothing() -> None:
     node = SimpleNamespace(
-        authorizer=Authorizer(), metrics=BrokerMetrics(), quotas=ClientQuotas(QuotaTable())
+        authorizer=Authorizer(),
+        metrics=BrokerMetrics(),
+        quotas=ClientQuotas(QuotaTable()),
+        features=Features(1, cast(Any, None)),
     )
     router = Router(cast(Node, node), served_apis)
     body = request_of(KEY)(version=0, group_id="g", limit=-1, after=-1)

@@ -333,6 +333,8 @@ CASES: tuple[Case, ...] = (
     Case(ApiKey.WRITE_TXN_MARKERS, 1, txn.write_marker, (_c(_OP.ALTER),), "by who may alter", txn.ready),
     Case(ApiKey.DESCRIBE_PRODUCERS, 0, txn.describe_producers, (_t(_R),)),
     Case(ApiKey.DESCRIBE_TRANSACTIONS, 0, txn.describe, (_x(_D),), before=txn.ready),
+    *(Case(ApiKey.LIST_TRANSACTIONS, version, txn.listed, (_x(_D),), before=txn.ready) for version in (0, 2)),
+    *(Case(ApiKey.UPDATE_FEATURES, version, txn.no_features, (_c(_OP.ALTER),)) for version in (0, 1, 2)),
     Case(ApiKey.OFFSET_FOR_LEADER_EPOCH, 4, topic.leader_epoch(), (_t(_D),), "by topic"),
     Case(ApiKey.OFFSET_FOR_LEADER_EPOCH, 4, topic.leader_epoch(), (_c(_OP.CLUSTER_ACTION),), "by cluster"),
     Case(ApiKey.DESCRIBE_ACLS, 3, lambda _world: other.acl_filter(), (_c(_D),)),

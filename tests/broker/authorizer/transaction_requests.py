@@ -69,5 +69,13 @@ def describe(world: World) -> dict[str, Any]:
     return {"transactional_ids": [world["x/hidden"], world["x/seen"]]}
 
 
+def listed(_world: World) -> dict[str, Any]:
+    return {"state_filters": [], "producer_id_filters": []}
+
+
+def no_features(_world: World) -> dict[str, Any]:
+    return {"feature_updates": []}
+
+
 def _producer(world: World) -> dict[str, Any]:
     return {"transactional_id": world["x/seen"], "producer_id": _ID, "producer_epoch": 0}

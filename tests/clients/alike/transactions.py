@@ -15,9 +15,10 @@ Fields = dict[str, Any]
 
 #: The newest timestamp of what is produced: whatever is later was written by a broker.
 NOW_MS: Final = 1_700_000_000_000
-#: Told in words of its own, or one broker's own affair.
-LEFT_OUT: Final = {"throttle_time_ms", "error_message", "node_endpoints", "log_append_time_ms", "session_id"}
-#: Rows come in any order; by these they are sorted.
+#: One broker's own affair.
+LEFT_OUT: Final = {"throttle_time_ms", "node_endpoints", "session_id"}
+#: Rows whose order says something; others come in any, and are sorted by the fields of ``ORDER``.
+IN_ORDER: Final = {"aborted_transactions", "record_errors", "unknown_state_filters"}
 ORDER: Final = ("name", "topic", "partition_index", "index", "transactional_id", "producer_id", "group_id")
 
 
@@ -70,6 +71,8 @@ class Side:
             return {key: self._told(key, each) for key, each in fields.items() if key not in LEFT_OUT}
         if isinstance(value, (list, tuple)):
             rows = [self._told("", each) for each in value]
+            if name in IN_ORDER:
+                return rows
             return sorted(rows, key=_order) if rows and isinstance(rows[0], dict) else sorted(rows)
         if name == "producer_id":
             return self.ids.setdefault(value, f"producer {len(self.ids)}")
@@ -93,6 +96,20 @@ class Side:
                 header.transactional,
                 key,
             )
+
+
+def alike(ours: Any, theirs: Any) -> bool:
+    """Return whether two answers are. Where they have a text about an error we have one, in words of our own;
+    we may have more.
+    """
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        return ours.keys() == theirs.keys() and all(
+            bool(ours[key]) >= bool(theirs[key]) if key == "error_message" else alike(ours[key], theirs[key])
+            for key in ours
+        )
+    if isinstance(ours, list) and isinstance(theirs, list):
+        return len(ours) == len(theirs) and all(map(alike, ours, theirs))
+    return bool(ours == theirs)
 
 
 def _order(row: dict[str, Any]) -> list[str]:
@@ -282,7 +299,14 @@ def list_transactions(asking: Asking) -> Fields:
     states = asking.random.choice([[], ["Ongoing"], ["Empty", "CompleteCommit", "CompleteAbort"], ["empty"]])
     ids = [each.id for each in asking.side.producers if each.id >= 0] or [987_654]
     fields: Fields = {"state_filters": states, "producer_id_filters": ids}
-    return fields | ({"duration_filter": asking.random.choice([-1, 10_000_000])} if asking.version else {})
+    if asking.version:
+        fields["duration_filter"] = asking.random.choice([-1, 0, 10_000_000])
+    if asking.version >= 2:
+        name = asking.producer.name
+        patterns = [None, "", ".*", name, name[1:], f"{name[:-1]}[0-9]", f"^{name}$", "(?i:ALIKE).*"]
+        bad = ["[", "(", "*a", "a{2,1}", "(?<x", "\\", "(?=a)", "[z-a]", "\\q"]
+        fields["transactional_id_pattern"] = asking.random.choice([*patterns, *patterns, *bad])
+    return fields
 
 
 def write_markers(asking: Asking) -> Fields:
@@ -299,6 +323,11 @@ def write_markers(asking: Asking) -> Fields:
     return {"markers": [marker]}
 
 
+def delete_offsets(asking: Asking) -> Fields:
+    topic, number = asking.place()
+    return {"group_id": asking.side.group, "topics": [(topic, [number])]}
+
+
 #: By API: weight, first and last version, fields.
 REQUESTS: Final[dict[ApiKey, tuple[int, int, int, Callable[[Asking], Fields]]]] = {
     ApiKey.INIT_PRODUCER_ID: (8, 0, 5, initialize),
@@ -312,8 +341,11 @@ REQUESTS: Final[dict[ApiKey, tuple[int, int, int, Callable[[Asking], Fields]]]] 
     ApiKey.LIST_OFFSETS: (4, 7, 7, list_offsets),
     ApiKey.DESCRIBE_PRODUCERS: (4, 0, 0, describe_producers),
     ApiKey.DESCRIBE_TRANSACTIONS: (4, 0, 0, describe_transactions),
-    ApiKey.LIST_TRANSACTIONS: (3, 0, 1, list_transactions),
+    ApiKey.LIST_TRANSACTIONS: (3, 0, 2, list_transactions),
     ApiKey.WRITE_TXN_MARKERS: (1, 1, 2, write_markers),
+    ApiKey.DESCRIBE_GROUPS: (3, 5, 6, lambda asking: {"groups": [asking.side.group]}),
+    ApiKey.DELETE_GROUPS: (1, 2, 2, lambda asking: {"groups_names": [asking.side.group]}),
+    ApiKey.OFFSET_DELETE: (2, 0, 0, delete_offsets),
 }
 
 

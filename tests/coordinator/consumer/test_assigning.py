@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import pytest
 
 from kohort.assignors import Assignor, GroupAssignment, Member, TopicInfo
-from kohort.assignors.server import MOST_PARTITIONS
+from kohort.assignors.server import MOST_RECORD_BYTES
 from kohort.coordinator.admin import GroupRequest
 from kohort.coordinator.consumer import assigning
 from kohort.coordinator.events import AssignorFailed
@@ -183,10 +183,10 @@ def test_after_a_failure_another_assignor_is_asked_at_once(monkeypatch: pytest.M
 
 
 def test_a_target_of_more_partitions_than_a_member_can_have_is_refused_once() -> None:
-    w = World({"t": MOST_PARTITIONS + 1})
+    w = World({"t": MOST_RECORD_BYTES // 8 + 1})
     w.join("m")
     w.compute()
-    assert "100000 are the most of one member: start more members" in errors(w)[0]
+    assert "would have 125001 partitions of 1 topics, for which a record has no room" in errors(w)[0]
     w.join("n")
     w.compute()
     assert len(errors(w)) == 1

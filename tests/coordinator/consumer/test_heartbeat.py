@@ -190,7 +190,7 @@ def test_a_subscription_too_large_is_refused() -> None:
     answer = world.beat("m", 2, subscribed_topic_names=["t", "fives"])
     assert (answer.error_code, answer.error_message) == (
         ErrorCode.INVALID_REQUEST,
-        "A subscription of 6 characters is too large: 5 are taken.",
+        "A subscription of 6 bytes is too large: 5 are taken.",
     )
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from kohort.coordinator.consumer import regex
 from kohort.coordinator.consumer.regex import RESOLUTION_PAUSE_MS
+from kohort.coordinator.events import JoinRefused
 from kohort.protocol import ErrorCode, RequestContext
 from tests.coordinator.consumer.group_world import World
 
@@ -106,9 +107,9 @@ def test_without_re2_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch)
         return really_import(name, *arguments, **named)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    regex._compiled.cache_clear()
+    regex.compiled_regex.cache_clear()
     answer = World().join("m", subscribed_topic_regex="t.*")
-    regex._compiled.cache_clear()
+    regex.compiled_regex.cache_clear()
     assert answer.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
     assert "install google-re2 (kohort[regex])" in answer.error_message
 
@@ -116,7 +117,7 @@ def test_without_re2_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch)
 def test_one_whose_topics_stay_is_looked_up_again_after_its_interval_and_not_with_every_heartbeat(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(regex, "_compiled", lambda text: (re.compile(text), ""))
+    monkeypatch.setattr(regex, "compiled_regex", lambda text: (re.compile(text), ""))
     world = World({"orders": 1}, group_consumer_regex_refresh_interval_ms=60_000)
     lookups: list[int] = []
 
@@ -133,7 +134,7 @@ def test_one_whose_topics_stay_is_looked_up_again_after_its_interval_and_not_wit
 
 
 def test_it_stands_for_topics_that_the_sender_may_describe(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(regex, "_compiled", lambda text: (re.compile(text), ""))
+    monkeypatch.setattr(regex, "compiled_regex", lambda text: (re.compile(text), ""))
     world = World({"seen": 1, "secret": 1})
     asked: list[str] = []
 
@@ -147,3 +148,94 @@ def test_it_stands_for_topics_that_the_sender_may_describe(monkeypatch: pytest.M
     world.live("m")
     assert world.has("m") == {"seen": (0,)}
     assert asked == ["client"] * 2
+
+
+def test_many_topics_are_looked_up_step_by_step(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(regex, "_MATCHES", 1)
+    world.join("m", subscribed_topic_regex="orders-.*")
+    for step_ms in (0, 1):
+        world.advance(step_ms)
+        assert not world.group().regexes
+        assert not world.beat("m", 1).error_code
+    world.advance(1)
+    assert world.group().regexes["orders-.*"].topics == ("orders-1", "orders-2")
+    world.advance(INTERVAL_MS)
+    world.live("m")
+    assert world.group().state_name == "Stable"
+
+
+def test_a_member_that_leaves_meanwhile_leaves_nothing_behind(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(regex, "_MATCHES", 1)
+    world.join("m", subscribed_topic_regex="orders-.*")
+    world.advance(1)
+    world.beat("m", -1)
+    world.advance(INTERVAL_MS)
+    assert (world.group().resolving, world.group().regexes) == (None, {})
+    epoch = world.group().epoch
+    world.join("n", subscribed_topic_regex="other")
+    world.advance(RESOLUTION_PAUSE_MS + 1)
+    world.live("n")
+    world.advance(INTERVAL_MS)
+    world.live("n")
+    assert world.has("n") == {"other": (0, 1, 2)}
+    assert world.group().epoch > epoch
+
+
+def test_a_group_has_so_many_expressions_and_no_more(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(regex, "MOST_REGEXES", 2)
+    for name in "ab":
+        assert world.join(name, subscribed_topic_regex=f"orders-{name}").error_code == 0
+    refused = world.join("c", subscribed_topic_regex="orders-c")
+    assert refused.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert refused.error_message == "The group has 2 regular expressions: let members subscribe to the same."
+    assert list(world.group().members) == ["a", "b"]
+    # one that is there may be used by more, and replaced
+    assert world.join("c", subscribed_topic_regex="orders-a").error_code == 0
+    assert world.beat("b", 1, subscribed_topic_regex="orders-c").error_code == 0
+
+
+def test_one_that_is_too_long_is_refused_and_one_that_is_not_is_written(world: World) -> None:
+    refused = world.join("m", subscribed_topic_regex="x" * (regex.MOST_REGEX_BYTES + 1))
+    assert refused.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert refused.error_message.endswith("is too long: name the topics.")
+    assert not world.shard.state.knows("g")
+    assert world.join("m", subscribed_topic_regex="x" * regex.MOST_REGEX_BYTES).error_code == 0
+    world.restart()
+
+
+def test_one_that_stands_for_more_than_a_record_holds_gives_nothing_and_is_refused_from_then_on(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(regex, "MOST_RECORD_BYTES", 20)
+    assert world.join("m", "other", subscribed_topic_regex="orders-.*").error_code == 0
+    world.advance(INTERVAL_MS)
+    words = "SubscribedTopicRegex `orders-.*` stands for 2 topics, for which a record has no room."
+    assert [event.cause for event in world.events if isinstance(event, JoinRefused)] == [words]
+    refused = world.join("n", subscribed_topic_regex="orders-.*")
+    assert (refused.error_code, refused.error_message) == (ErrorCode.INVALID_REGULAR_EXPRESSION, words)
+    assert world.beat("m", 1).error_code == 0
+    # where the topics are fewer it is good again
+    world.change_topics(**{"orders-2": None})
+    world.advance(RESOLUTION_PAUSE_MS + 1)
+    world.live("m")
+    world.advance(INTERVAL_MS)
+    assert world.join("n", subscribed_topic_regex="orders-.*").error_code == 0
+    world.live("m")
+    assert "orders-1" in {**world.has("m"), **world.has("n")}
+
+
+def test_what_many_expressions_stand_for_is_written_in_parts_that_fit(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(regex, "MOST_RECORD_BYTES", 30)
+    for name, pattern in {"a": "orders-.*", "b": "orders-[12]", "c": "o.*-.*"}.items():
+        world.join(name, subscribed_topic_regex=pattern)
+    world.held = []
+    world.advance(RESOLUTION_PAUSE_MS + 1)
+    world.beat("a", world.group().members["a"].current.epoch)
+    world.advance(2)
+    sizes = [sum(record.type == 16 for record in append.records) for append in world.held]
+    assert max(sizes) == 1
+    assert sum(sizes) >= 2

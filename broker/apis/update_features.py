@@ -1,0 +1,43 @@
+"""UpdateFeatures (57), v0-2: levels of features are raised and lowered, all that are named or none (KIP-584).
+
+From v2 on no feature has a result of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...protocol import ApiKey, KafkaError
+from ...protocol.messages.update_features import UpdatableFeatureResult
+from .._node import Node
+from ..authorizer import Operation, ResourceType, right
+from ._api import Request, ServedApi
+from ._errors import at_top
+from ._guards import whole
+
+_NO_RESULTS_FROM = 2
+
+
+async def handle(node: Node, request: Request) -> Any:
+    body, features = request.body, node.features
+    try:
+        levels = features.updated(
+            (each.feature, each.max_version_level, each.upgrade_type) for each in body.feature_updates
+        )
+    except KafkaError as error:
+        return request.answer(error_code=error.code, error_message=error.message)
+    if not body.validate_only:
+        await features.set(levels)
+    names = [each.feature for each in body.feature_updates] if request.version < _NO_RESULTS_FROM else []
+    return request.answer(
+        error_message=None, results=[UpdatableFeatureResult(name, 0, "NONE") for name in names]
+    )
+
+
+API = ServedApi(
+    key=ApiKey.UPDATE_FEATURES,
+    versions=(0, 2),
+    handler=handle,
+    guard=whole(right(Operation.ALTER, ResourceType.CLUSTER, "the cluster")),
+    errors=at_top(lambda _body, _version, _code: {"error_message": None}),
+)

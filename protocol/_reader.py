@@ -1,0 +1,158 @@
+"""Fields of bytes that are no API's message, read one after another: subscriptions, assignments, records."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from itertools import repeat
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from ._errors import MalformedMessageError
+from .messages._wire import long_varint
+
+_INT16 = struct.Struct(">h")
+_INT32 = struct.Struct(">i")
+_INT64 = struct.Struct(">q")
+#: Makes a TopicPartition as calling its class does, but without the Python in that.
+_TUPLE = tuple.__new__
+_MIN_TOPIC_PARTITIONS = 6
+_NO_TAGS: Final[Mapping[int, Callable[[], Any]]] = {}
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a topic; sorts by topic, then number."""
+
+    topic: str
+    partition: int
+
+
+class WireReader:
+    """Reads one field after another; lengths are checked against the bytes left before they are believed.
+
+    With ``flexible`` lengths are varints, and structs end with tagged fields (KIP-482). Everything raises
+    MalformedMessageError for bytes that do not fit.
+    """
+
+    __slots__ = ("_data", "_position", "flexible")
+
+    def __init__(self, data: bytes) -> None:
+        self._data = bytes(data)  # a memoryview has no decode(); bytes are not copied
+        self._position = 0
+        self.flexible = False
+
+    @property
+    def remaining(self) -> int:
+        """Bytes not read yet."""
+        return len(self._data) - self._position
+
+    def int8(self) -> int:
+        return int.from_bytes(self._take(1), "big", signed=True)
+
+    def int16(self) -> int:
+        value: int = _INT16.unpack(self._take(2))[0]
+        return value
+
+    def int32(self) -> int:
+        value: int = _INT32.unpack(self._take(4))[0]
+        return value
+
+    def int64(self) -> int:
+        value: int = _INT64.unpack(self._take(8))[0]
+        return value
+
+    def uvarint(self) -> int:
+        try:
+            value, self._position = long_varint(self._data, self._position)
+        except IndexError:
+            raise MalformedMessageError(f"a varint is cut short at byte {self._position}") from None
+        return value
+
+    def uuid(self) -> UUID:
+        return UUID(bytes=self._take(16))
+
+    def string(self) -> str:
+        value = self.nullable_string()
+        if value is None:
+            raise MalformedMessageError(f"null string before byte {self._position}")
+        return value
+
+    def nullable_string(self) -> str | None:
+        size = self.uvarint() - 1 if self.flexible else self.int16()
+        if size < 0:
+            return None
+        start = self._position
+        try:
+            return self._take(size).decode()
+        except UnicodeDecodeError as error:
+            raise MalformedMessageError(f"string at byte {start} is not UTF-8") from error
+
+    def nullable_bytes(self) -> bytes | None:
+        size = self.uvarint() - 1 if self.flexible else self.int32()
+        return None if size < 0 else self._take(size)
+
+    def rest(self) -> bytes:
+        """All that is left."""
+        return self._take(self.remaining)
+
+    def array_size(self, item_size: int, *, nullable: bool = False) -> int:
+        """Items of an array that follows, each at least ``item_size`` bytes; null counts as empty."""
+        count = self.uvarint() - 1 if self.flexible else self.int32()
+        if count * item_size > self.remaining or (count < 0 and not nullable):
+            raise MalformedMessageError(
+                f"array of {count} items before byte {self._position}, but {self.remaining} bytes are left"
+            )
+        return max(count, 0)
+
+    def int32s(self, *, nullable: bool = False) -> tuple[int, ...]:
+        count = self.array_size(_INT32.size, nullable=nullable)
+        return struct.unpack(f">{count}i", self._take(count * _INT32.size))
+
+    def tags(self, known: Mapping[int, Callable[[], Any]] = _NO_TAGS) -> dict[int, Any]:
+        """The tagged fields of a flexible struct that are ``known``; others are stepped over."""
+        found: dict[int, Any] = {}
+        for _ in range(self.uvarint() if self.flexible else 0):
+            tag, size = self.uvarint(), self.uvarint()
+            end = self._position + size
+            if tag not in known:
+                self._take(size)
+                continue
+            found[tag] = known[tag]()
+            if self._position != end:
+                raise MalformedMessageError(f"field {tag} does not end at byte {end}")
+        return found
+
+    def topic_partitions(self) -> list[TopicPartition]:
+        """An array of (topic, array of int32), flattened; not of flexible bytes."""
+        found: list[TopicPartition] = []
+        data, int16, int32 = self._data, _INT16.unpack_from, _INT32.unpack_from
+        for _ in range(self.array_size(_MIN_TOPIC_PARTITIONS, nullable=True)):
+            start = self._position + _INT16.size
+            try:
+                end = start + int16(data, self._position)[0]
+                one = end >= start and int32(data, end)[0] == 1
+                if one:  # of most topics most members of a large group have one partition
+                    pair = data[start:end].decode(), int32(data, end + _INT32.size)[0]
+            except (struct.error, UnicodeDecodeError):
+                one = False  # is read again, and found fault with
+            if one:
+                found.append(_TUPLE(TopicPartition, pair))
+                self._position = end + 2 * _INT32.size
+            else:
+                found += self._one_topic()
+        return found
+
+    def _one_topic(self) -> Iterator[TopicPartition]:
+        topic = self.string()
+        return map(
+            _TUPLE, repeat(TopicPartition), zip(repeat(topic), self.int32s(nullable=True), strict=False)
+        )
+
+    def _take(self, size: int) -> bytes:
+        start, end = self._position, self._position + size
+        if not start <= end <= len(self._data):
+            raise MalformedMessageError(
+                f"{size} bytes wanted at byte {start}, but only {self.remaining} are left"
+            )
+        self._position = end
+        return self._data[start:end]

@@ -1,0 +1,6 @@
+"""Transactions through every fault: the broker as it ships, producers, readers of committed records."""
+
+from ._plan import faults_table
+from ._simulate import simulate_transactions, trace_transactions
+
+__all__ = ["faults_table", "simulate_transactions", "trace_transactions"]

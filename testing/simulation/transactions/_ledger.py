@@ -1,0 +1,105 @@
+"""What producers did and readers saw, compared: T1 to T4 and T7."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import Enum
+
+from .._schedule import Schedule
+from ._plan import TransactionPlan
+
+
+class Outcome(Enum):
+    """What the producer of a transaction knows of its end."""
+
+    OPEN = "it was never ended"
+    COMMITTING = "nobody answered its commit"
+    COMMITTED = "it was committed"
+    ABORTED = "it was aborted"
+
+
+@dataclass(slots=True, eq=False)
+class Transaction:
+    """One transaction: input from ``start`` to ``end``, and its output by partition, in order."""
+
+    number: int
+    who: str
+    source: int
+    start: int
+    end: int
+    output: dict[int, list[bytes]] = field(default_factory=dict)
+    outcome: Outcome = Outcome.OPEN
+
+    def __repr__(self) -> str:
+        return f"transaction {self.number} of {self.who} ({self.outcome.value})"
+
+
+class Ledger:
+    """All transactions of a schedule; ``ends`` is how many records each input partition has."""
+
+    def __init__(self, schedule: Schedule[TransactionPlan]) -> None:
+        self.ends = [0] * schedule.plan.topics["input"]
+        self.transactions: list[Transaction] = []
+        #: What each output partition's reader was given, in order.
+        self.read: list[list[bytes]] = [[] for _ in range(schedule.plan.topics["output"])]
+        #: The newest identity that was answered, by transactional id.
+        self.newest: dict[str, tuple[int, int]] = {}
+        self._schedule = schedule
+
+    def begin(self, who: str, source: int, start: int, end: int) -> Transaction:
+        made = Transaction(len(self.transactions), who, source, start, end)
+        self.transactions.append(made)
+        return made
+
+    def write(self, transaction: Transaction, partition: int, offset: int) -> bytes:
+        """A value to write for a record of the input."""
+        value = b"%d %d %d" % (transaction.number, transaction.source, offset)
+        transaction.output.setdefault(partition, []).append(value)
+        return value
+
+    def identified(self, transactional_id: str, identity: tuple[int, int]) -> None:
+        """A producer was answered who it is."""
+        self.newest[transactional_id] = max(identity, self.newest.get(transactional_id, identity))
+
+    def committed(self, transaction: Transaction, who: tuple[int, int], newest: tuple[int, int]) -> None:
+        """A commit was acknowledged; ``newest`` was known of its id when it was asked for."""
+        transaction.outcome = Outcome.COMMITTED
+        self._schedule.stats.commits += 1
+        if who < newest:
+            self._schedule.found("T7", f"{transaction} as {who}, though {newest} was known")
+
+    def seen(self, partition: int, value: bytes) -> None:
+        """A reader of committed records was given one."""
+        transaction = self.transactions[int(value.split()[0])]
+        if transaction.outcome is Outcome.ABORTED:
+            self._schedule.found("T1", f"{value!r} is read, of {transaction}")
+        elif transaction.outcome is Outcome.OPEN:
+            self._schedule.found("T2", f"{value!r} is read, of {transaction}")
+        self.read[partition].append(value)
+        self._schedule.stats.records += 1
+
+    def compare(self, committed: list[int]) -> None:
+        """Everything that was read, with what was promised; ``committed`` are the group's offsets."""
+        by_number: dict[int, dict[int, list[bytes]]] = {}
+        for partition, values in enumerate(self.read):
+            for value in values:
+                number = int(value.split()[0])
+                by_number.setdefault(number, {}).setdefault(partition, []).append(value)
+        for transaction in self.transactions:
+            found = by_number.get(transaction.number, {})
+            whole = found == transaction.output
+            if transaction.outcome is Outcome.COMMITTED and not whole:
+                self._schedule.fail("T3", f"of {transaction} is read {found}, not {transaction.output}")
+            if found and not whole:
+                self._schedule.fail("T2", f"of {transaction} is read {found}, not all {transaction.output}")
+            if found and transaction.outcome in (Outcome.ABORTED, Outcome.OPEN):
+                self._schedule.fail("T1", f"of {transaction} is read {found}")
+        counts = Counter(tuple(value.split()[1:]) for values in self.read for value in values)
+        for source, end in enumerate(self.ends):
+            if committed[source] != end:
+                self._schedule.fail("T4", f"of input {source} {committed[source]} is committed, not {end}")
+            for offset in range(end):
+                count = counts[b"%d" % source, b"%d" % offset]
+                if count != 1:
+                    self._schedule.fail("T4", f"record {offset} of input {source} has {count} outputs")
