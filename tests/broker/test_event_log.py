@@ -125,8 +125,20 @@ def test_lines_wait_until_there_is_time_and_keep_their_order(caplog: pytest.LogC
         "ShardLoaded: partition 1",
         "ShardLoaded: partition 2",
     ]
-    log(ShardLoaded("", 3, 2, 0, 1, 4))
-    assert len(soon) == 1
+    for partition in range(30):
+        log(ShardLoaded("", partition, 2, 0, 1, 4))
+    soon.pop()()
+    assert (len(caplog.messages), len(soon)) == (27, 1)
+    log.close()
+    soon.pop()()
+    assert (len(caplog.messages), len(soon)) == (32, 0)
+
+
+def test_a_line_has_the_time_of_its_event(caplog: pytest.LogCaptureFixture) -> None:
+    event = fence()
+    event.timestamp_ms = 1_700_000_000_123
+    EventLog()(event)
+    assert caplog.records[0].created == 1_700_000_000.123
 
 
 def test_an_equal_refusal_is_repeated_once_a_minute_with_its_count(caplog: pytest.LogCaptureFixture) -> None:
