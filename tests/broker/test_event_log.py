@@ -74,6 +74,7 @@ def test_an_event_is_a_sentence_and_its_fields(caplog: pytest.LogCaptureFixture)
             "duration_ms": 5,
             "join_ms": 3,
             "sync_ms": 2,
+            "slowest_ms": 0,
             "partitions_moved": 1,
             "partitions_total": 1,
             "sequence": 8,
