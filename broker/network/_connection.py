@@ -143,7 +143,8 @@ class Connection(asyncio.Protocol):
         waiting = self._waiting
         if waiting.ended:
             return
-        before = self.held_bytes
+        reader = self._reader
+        before = waiting.held_bytes + reader.buffered
         now = self.last_active = self._server.now()
         at_once = not (self._busy or waiting.frames)
         self._collecting = True
@@ -155,7 +156,7 @@ class Connection(asyncio.Protocol):
             self.unmetered = True
         taken = 0
         try:
-            for frame in self._reader.feed(data):
+            for frame in reader.feed(data):
                 self.frame_since = None
                 if at_once and self._take(frame):
                     taken += 1
@@ -178,7 +179,7 @@ class Connection(asyncio.Protocol):
         self.outbox.flush()
         if metered:
             self._end_lap()
-        held = self.held_bytes
+        held = waiting.held_bytes + reader.buffered
         if held == before == 0 and self.reading and not waiting.frames:
             self.small_only = True
             return
@@ -295,10 +296,11 @@ class Connection(asyncio.Protocol):
             return False
         calls = self._calls
         if not calls:
-            self._ahead_bytes = 0
+            self._ahead_bytes = len(frame)
         elif calls[0].parks or len(calls) >= MAX_AHEAD or self._ahead_bytes >= MAX_WAITING_BYTES:
             return False
-        self._ahead_bytes += len(frame)
+        else:
+            self._ahead_bytes += len(frame)
         return self._takes and self._server.router.take(frame, self.peer, self, calls)
 
     async def _serve(self) -> None:
