@@ -200,7 +200,7 @@ class ShardRunner(Generic[S]):
         if loader.records:
             count, took_ms = self.shard.topic.count(self.shard.state), now_ms - started_ms
             self._tell(ShardLoaded("", self.partition, loader.records, loader.skipped, count, took_ms))
-        self.carry_out()
+        self._carry_out()
         for step in self._then:
             self._durably(step)
         self._then.clear()
@@ -214,14 +214,14 @@ class ShardRunner(Generic[S]):
 
     def step(self, request: Request) -> None:
         self.shard.handle(request, self.clock_ms())
-        self.carry_out()
+        self._carry_out()
 
     def steer(self, step: Callable[[Shard[S], int], T]) -> T:
         """Run a step of the shard that is no request."""
         try:
             return step(self.shard, self.clock_ms())
         finally:
-            self.carry_out()
+            self._carry_out()
 
     def wake(self) -> None:
         """Do what is due now, alarm or not."""
@@ -240,7 +240,7 @@ class ShardRunner(Generic[S]):
 
     def _durably(self, step: Callable[[Shard[S], int], None]) -> None:
         step(self.shard, self.clock_ms())
-        self.carry_out()
+        self._carry_out()
         if self._pending:
             self._flush()
             # a disk that fails takes the log offline, and what is in it is read anew
@@ -257,11 +257,11 @@ class ShardRunner(Generic[S]):
         self.shard.unload(self.clock_ms())
         # what the last write let go on is refused by now: whoever has the partition next must not find it
         self._pending.clear()
-        self.carry_out()
+        self._carry_out()
         self.loading = False
         self._loaded.set()
 
-    def carry_out(self) -> None:
+    def _carry_out(self) -> None:
         shard = self.shard
         for effect in shard.take_effects():
             if type(effect) is Reply:
@@ -300,7 +300,7 @@ class ShardRunner(Generic[S]):
         try:
             self.shard.advance(self.clock_ms())
         finally:
-            self.carry_out()
+            self._carry_out()
 
     def _flush(self) -> None:
         self._flush_due = False
@@ -309,14 +309,14 @@ class ShardRunner(Generic[S]):
             return
         if not self._mixed:
             self._write(appends)
-            self.carry_out()
+            self._carry_out()
             return
         self._mixed = False
         # one batch has one producer, and a marker is alone
         for (_, _, marker), run in groupby(appends, _PRODUCER):
             for together in [run] if marker is None else ([each] for each in run):
                 self._write_left(together)
-        self.carry_out()
+        self._carry_out()
 
     def _write_left(self, appends: Iterable[Append]) -> None:
         """Write those of them that did not fail with one before them."""

@@ -118,8 +118,7 @@ class ShardRuntime(Generic[S]):
         key = self._key_of(request.body)
         runner = self._by_key.get(key) or self._runner_of(key)
         if runner is not None and self.started and not runner.loading:
-            runner.shard.handle(request, self._clock_ms())
-            runner.carry_out()
+            runner.step(request)
         else:
             error = self._topic.unready_error(request.api_key, self._unready(runner))
             request.handle.set(self._topic.refusal(request, error))
