@@ -27,10 +27,7 @@ from .watchdogs import LoopWatch, PollWatch
 
 
 class Parts:
-    """The parts of one consumer, not connected; consumers share none.
-
-    Raises ConfigError for assignors that cannot be used.
-    """
+    """The parts of one consumer, not connected. Raises ConfigError for assignors that cannot be used."""
 
     def __init__(
         self,

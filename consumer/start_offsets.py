@@ -22,10 +22,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The objects that fetcher and start offsets share.
-
-    ``polled`` is called when a waiting poll may have something to raise.
-    """
+    """Parts shared by fetcher and start offsets. ``polled``: a waiting poll may have something to raise."""
 
     cluster: Cluster
     positions: Positions

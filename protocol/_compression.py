@@ -1,7 +1,4 @@
-"""Compression and decompression of record batches, every codec.
-
-The latter within limits: a few bytes must not become a full memory.
-"""
+"""Compression of record batches, every codec, and decompression within limits of memory."""
 
 from __future__ import annotations
 

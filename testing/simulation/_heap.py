@@ -1,7 +1,4 @@
-"""Virtual time: one heap of (time, seeded tie-break, action).
-
-And what of an event loop the coordinator uses, on that heap.
-"""
+"""Virtual time: one heap of (time, seeded tie-break, action), and the coordinator's event loop on it."""
 
 from __future__ import annotations
 
@@ -43,9 +40,7 @@ class Heap:
         heappush(self._heap, (time, self._tie(), action, args))
 
     def run(self, end: int, watch: Watch) -> None:
-        """Let happen what is due by ``end``, and have each looked at that touched what is watched; then the
-        time is ``end``.
-        """
+        """Let happen what is due by ``end``, and call ``look`` after what touched; then it is ``end``."""
         heap = self._heap
         while heap and heap[0][0] <= end:
             self.now, _, action, args = heappop(heap)
