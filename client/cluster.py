@@ -10,8 +10,16 @@ import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Self, TypeVar
+from uuid import UUID
 
-from ..protocol import MAX_FRAME_BYTES, ApiKey, ErrorCode, KafkaError, TopicPartition
+from ..protocol import (
+    MAX_FRAME_BYTES,
+    ApiKey,
+    ErrorCode,
+    KafkaError,
+    TopicPartition,
+    UnsupportedVersionError,
+)
 from ..protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from . import fetch, offsets, requests
 from .connection import Connection
@@ -136,16 +144,48 @@ class Cluster:
         names = None if topics is None else sorted(set(topics))
         return await self.retrying(lambda: self._refresh(names, create=create))
 
+    async def metadata_by_id(self, ids: Iterable[UUID]) -> ClusterMetadata:
+        """As ``metadata``, of the topics with these ids; those that have none are left out."""
+        rows = [MetadataRequestTopic(topic_id, None) for topic_id in ids]
+        return await self.retrying(lambda: self._ask_metadata(rows, frozenset(), create=False))
+
     async def _refresh(self, topics: Sequence[str] | None, *, create: bool = False) -> ClusterMetadata:
         rows = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
+        return await self._ask_metadata(rows, None if topics is None else frozenset(topics), create=create)
+
+    async def _ask_metadata(
+        self, rows: list[MetadataRequestTopic] | None, names: frozenset[str] | None, *, create: bool
+    ) -> ClusterMetadata:
         body = MetadataRequest(topics=rows, allow_auto_topic_creation=create)
         response = await self.request(None, ApiKey.METADATA, body)
         if response.error_code:
             raise KafkaError(response.error_code, "the broker refused Metadata")
         if not response.brokers:
             raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "the cluster has no live broker yet")
-        self._state = self._state.updated(response, None if topics is None else frozenset(topics))
+        self._state = self._state.updated(response, names)
         return self._state
+
+    async def consumer_group_version(self) -> int:
+        """The version of ConsumerGroupHeartbeat that the brokers offer; -1 if they have no such groups."""
+
+        async def attempt() -> int:
+            failure: BrokerConnectionError | None = None
+            for address in self._candidates():
+                try:
+                    connection = await self._connection(address, Channel.CONTROL)
+                except BrokerConnectionError as error:
+                    failure = error
+                    continue
+                if connection.features.get("group.version", 0) < 1:
+                    return -1
+                return connection.version_for(ApiKey.CONSUMER_GROUP_HEARTBEAT)
+            assert failure is not None, "there is a bootstrap address"
+            raise failure
+
+        try:
+            return await self.retrying(attempt)
+        except UnsupportedVersionError:
+            return -1
 
     # requests
 

@@ -124,7 +124,8 @@ class ClusterMetadata:
         errors = {} if asked is None else {k: v for k, v in self.errors.items() if k not in asked}
         for row in response.topics:
             if row.error_code:
-                errors[row.name] = row.error_code
+                if row.name is not None:  # else it was asked for by an id that nothing has
+                    errors[row.name] = row.error_code
             else:
                 topics[row.name] = _topic(row, self.topics.get(row.name))
         return ClusterMetadata(

@@ -76,12 +76,14 @@ async def committed(
     *,
     require_stable: bool = True,
     errors: Errors | None = None,
+    member: tuple[str | None, int] = (None, -1),
 ) -> dict[TopicPartition, CommittedOffset]:
     """The group's committed offsets, of these partitions or all; partitions without one are left out.
 
-    With ``errors``, the error of a partition goes there instead of being raised.
+    With ``errors``, the error of a partition goes there instead of being raised. ``member``: id and epoch of
+    a consumer group's member that asks, which has to be one at that epoch.
     """
-    body = _offset_fetch(group, None if partitions is None else set(partitions), require_stable)
+    body = _offset_fetch(group, None if partitions is None else set(partitions), require_stable, *member)
 
     async def attempt() -> dict[TopicPartition, CommittedOffset]:
         found, refused = await _committed_once(cluster, group, body)
@@ -116,13 +118,19 @@ async def _committed_once(
     return found, dict(refused)
 
 
-def _offset_fetch(group: str, partitions: set[TopicPartition] | None, require_stable: bool) -> Any:
+def _offset_fetch(
+    group: str,
+    partitions: set[TopicPartition] | None,
+    require_stable: bool,
+    member_id: str | None,
+    member_epoch: int,
+) -> Any:
     old = new = None
     if partitions is not None:
         numbers = numbers_by_topic(sorted(partitions))
         old = [OffsetFetchRequestTopic(name=t, partition_indexes=n) for t, n in numbers.items()]
         new = [OffsetFetchRequestTopics(name=t, partition_indexes=n) for t, n in numbers.items()]
-    groups = [OffsetFetchRequestGroup(group_id=group, member_id=None, member_epoch=-1, topics=new)]
+    groups = [OffsetFetchRequestGroup(group, member_id, member_epoch, topics=new)]
     return OffsetFetchRequest(group_id=group, topics=old, groups=groups, require_stable=require_stable)
 
 

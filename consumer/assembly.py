@@ -10,20 +10,27 @@ from ..client.cluster import Cluster
 from ..client.errors import ConfigError
 from ..client.pool import SURROUNDINGS
 from ..client.waiting import Backoff, Signal
-from ..protocol import KohortError
+from ..protocol import ErrorCode, KohortError
 from .committer import Committer
 from .config import ConsumerConfig
+from .consumer_membership import ConsumerMembership
 from .delivery import Delivery
 from .driver import Driver
+from .errors import FatalGroupError
 from .events import Event, LoopBlocked
 from .fetcher import Fetcher
+from .group_errors import fatal_text
 from .handover import Callbacks, Handover
+from .member import GroupMember
 from .membership import Membership
 from .positions import Positions
 from .selection import ManualAssignment
 from .start_offsets import Reading
 from .tracker import Tracker
 from .watchdogs import LoopWatch, PollWatch
+
+#: The version of ConsumerGroupHeartbeat with regular expressions.
+_PATTERNS_VERSION = 1
 
 
 class Parts:
@@ -43,8 +50,13 @@ class Parts:
         backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, rng=rng)
         settled = Signal()
         self.cluster = make_cluster(config)
-        kind = ManualAssignment if manual else Membership
-        self.membership = kind(config, _assignors(config.assignor), rng)
+        self._config, self._rng = config, rng
+        self.membership: GroupMember
+        if config.protocol == "consumer" and not manual:
+            self.membership = ConsumerMembership(config, rng)
+        else:
+            kind = ManualAssignment if manual else Membership
+            self.membership = kind(config, _assignors(config.assignor), rng)
         self.positions = Positions(config.auto_offset_reset)
         self.tracker = Tracker(commits=config.commits)
         self.delivery = Delivery(
@@ -72,7 +84,15 @@ class Parts:
             failed=failed,
             polled=wake,
         )
-        reading = Reading(self.cluster, self.positions, self.delivery, backoff, report, polled=wake)
+        reading = Reading(
+            self.cluster,
+            self.positions,
+            self.delivery,
+            backoff,
+            report,
+            polled=wake,
+            member=lambda: self.membership.identity,
+        )
         self.fetcher = Fetcher(reading, config)
         self.committer = Committer(
             config,
@@ -97,6 +117,23 @@ class Parts:
             revocation_done=self.driver.revocation_done,
             report=report,
         )
+
+    async def choose_protocol(self) -> None:
+        """Once connected: the membership that the settings ask for and the brokers offer.
+
+        Raises FatalGroupError if they do not offer the only one that is asked for.
+        """
+        config = self._config
+        wanted = config.protocol == "consumer" or (config.protocol == "auto" and not config.needs_classic)
+        if not wanted or isinstance(self.membership, ManualAssignment):
+            return
+        version = await self.cluster.consumer_group_version()
+        if version >= 0:
+            patterns = version >= _PATTERNS_VERSION
+            self.membership = ConsumerMembership(config, self._rng, takes_patterns=patterns)
+            self.driver.membership = self.committer.membership = self.membership
+        elif config.protocol == "consumer":
+            raise FatalGroupError(fatal_text(ErrorCode.UNSUPPORTED_VERSION, config.group, None))
 
 
 def make_cluster(config: ConsumerConfig) -> Cluster:

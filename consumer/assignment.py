@@ -37,15 +37,15 @@ from ..protocol import (
 )
 from .events import AssignmentRefused, AssignorFailed, Event
 
-#: Begins the user data of all assignments while partitions wait for their owners to revoke them (KIP-429):
+#: Begins the note behind all assignments while partitions wait for their owners to revoke them (KIP-429):
 #: another rebalance follows as soon as they have, and members that know of it send heartbeats more often.
-#: Other clients ignore it.
+#: Other clients pass over it.
 ANOTHER_ROUND = b"another round follows"
 #: Begins that of all other assignments under COOPERATIVE: this leader understands members that announce their
 #: leave.
 LISTENING = b"leaving members are heard"
-#: Follows either: the size of the group. There is no such note under EAGER, where members of other clients
-#: (sarama) hand user data on to the next leader's assignor.
+#: Follows either: the size of the group. There is no such note under EAGER, where clients (sarama) may refuse
+#: what they do not know.
 _SIZE = re.compile(rb", (\d{1,9}) members\Z")
 
 #: Suffix of the user data of a member that is about to leave, after a byte: 1 if there is other user data.
@@ -118,9 +118,9 @@ def note_of(text: bytes, members: int) -> bytes:
     return b"%b, %d members" % (text, members)
 
 
-def size_in(note: bytes | None) -> int | None:
+def size_in(note: bytes) -> int | None:
     """The size of the group by its leader's note; None where none says it."""
-    found = _SIZE.search(note or b"")
+    found = _SIZE.search(note)
     return None if found is None else int(found[1])
 
 
@@ -151,13 +151,13 @@ def assign(
             raise WrongAssignmentError(assignor.name, problems)
         if led.leaving:
             given = _withheld(given, led)
-    note = None
+    note = b""
     if protocol is RebalanceProtocol.COOPERATIVE:
         wanted = {topic for member in staying.values() for topic in member.topics}
         there = sum(topics[topic].partition_count for topic in wanted if topic in topics)
         text = ANOTHER_ROUND if sum(map(len, given.values())) < there else LISTENING
         note = note_of(text, len(led.members))
-    return {member: encode_assignment(given.get(member, ()), note) for member in led.members}
+    return {member: encode_assignment(given.get(member, ()), note=note) for member in led.members}
 
 
 def _withheld(

@@ -25,7 +25,7 @@ from .config import ConsumerConfig
 from .errors import CommitFailedError
 from .events import CommitFailed, CommitSucceeded, Event
 from .group_errors import Reaction, reaction
-from .membership import Membership
+from .member import GroupMember
 from .partition_session import PartitionSession
 from .tracker import Tracker
 
@@ -114,7 +114,7 @@ class Committer:
 
     config: ConsumerConfig
     cluster: Cluster
-    membership: Membership
+    membership: GroupMember
     tracker: Tracker
     _: KW_ONLY
     backoff: Backoff

@@ -16,6 +16,8 @@ from ..settings import CONSUMER, MAX_INT, Row, Scope, read_settings
 
 #: Java's spelling of "there is no reset: tell me".
 _RESET_ALIASES = {"none": "fail"}
+#: Assignors that every broker with consumer groups has.
+_SERVER_ASSIGNORS = ("uniform", "range")
 #: Added to the rebalance timeout.
 _REBALANCE_SLACK_MS = 5_000
 OffsetReset = Annotated[
@@ -47,22 +49,37 @@ class ConsumerConfig(ClientSettings):
     group_instance_id: Annotated[
         str | None, Row("makes the member static: no rebalance when it restarts", shortest=1, longest=32_767)
     ] = None
+    protocol: Annotated[
+        Literal["classic", "consumer", "auto"],
+        Row(
+            "who assigns: a member of the group, or the coordinator (KIP-848); auto: the coordinator, if it "
+            "can and no other setting needs the classic protocol",
+            kafka="group.protocol",
+            also=("group_protocol",),
+        ),
+    ] = "classic"
     assignor: Annotated[
         Any,
         Row(
-            "assignor, or several in the order of preference",
+            "assignor, or several in the order of preference; with protocol 'consumer' the name of one of "
+            "the broker's, by default its first",
             kafka="partition.assignment.strategy",
             allowed="a name, a class or an instance, or a list of these",
         ),
     ] = "cooperative-sticky"
     session_timeout_ms: Annotated[
-        int, positive("silence after which the group goes on without this member")
+        int,
+        positive(
+            "silence after which the group goes on without this member; with protocol 'consumer' the broker "
+            "has its own, and this one only ends delivery"
+        ),
     ] = 45_000
     heartbeat_interval_ms: Annotated[
         int,
         positive(
             "time between heartbeats, less than session_timeout_ms; unless it is set, the size of the group "
-            "decides: 3 ms for each member, from 200 ms to the default"
+            "decides: 3 ms for each member, from 200 ms to the default (with protocol 'consumer': to the "
+            "broker's interval)"
         ),
     ] = 3_000
     max_poll_interval_ms: Annotated[int, positive("longest time between two polls")] = 300_000
@@ -137,7 +154,27 @@ class ConsumerConfig(ClientSettings):
                 f"fetch_max_wait_ms ({self.fetch_max_wait_ms}) must be less than request_timeout_ms "
                 f"({self.request_timeout_ms}), or a fetch with nothing to give would be taken for lost"
             )
+        if self.protocol == "consumer" and not (self.assignor_is_default or isinstance(self.assignor, str)):
+            raise ValueError(
+                "protocol='consumer' lets the broker assign: give the name of one of its assignors, or none"
+            )
         return self
+
+    @property
+    def assignor_is_default(self) -> bool:
+        """Return whether no assignor was asked for."""
+        return "assignor" not in self.model_fields_set
+
+    @property
+    def server_assignor(self) -> str | None:
+        """The broker's assignor that was asked for."""
+        return None if self.assignor_is_default else self.assignor
+
+    @property
+    def needs_classic(self) -> bool:
+        """Return whether something was asked for that only the classic protocol has."""
+        own = "session_timeout_ms" in self.model_fields_set
+        return own or not (self.assignor_is_default or self.assignor in _SERVER_ASSIGNORS)
 
     @property
     def rebalance_ms(self) -> int:

@@ -164,6 +164,7 @@ class AsyncGroupConsumer:
         loading = asyncio.create_task(off_the_loop(prepare))
         try:
             await parts.cluster.connect()
+            await parts.choose_protocol()
             await loading
             if self._closed:
                 raise ConsumerClosedError("this consumer was closed before it had started")

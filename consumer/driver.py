@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Coroutine
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
+from uuid import UUID
 
 from ..assignors import TopicInfo
 from ..client.cluster import Cluster
@@ -15,11 +16,30 @@ from ..client.metadata import ClusterMetadata
 from ..client.waiting import Backoff, Signal, now_ms
 from ..protocol import ErrorCode, KafkaError, KohortError
 from .config import ConsumerConfig
+from .consumer_membership import ConsumerMembership
 from .delivery import Delivery
-from .effects import Assign, Effect, Fail, ForgetCoordinator, NeedTopics, Report, Revoke, Send, SessionAtRisk
-from .events import BrokerUnavailable, Event, PatternMatched, PollIntervalExceeded, TopicMissing
+from .effects import (
+    Assign,
+    Effect,
+    Fail,
+    ForgetCoordinator,
+    NeedTopics,
+    Report,
+    ResolvePattern,
+    Revoke,
+    Send,
+    SessionAtRisk,
+)
+from .events import (
+    BrokerUnavailable,
+    Event,
+    PatternMatched,
+    PatternRefused,
+    PollIntervalExceeded,
+    TopicMissing,
+)
 from .handover import Handover
-from .membership import Membership
+from .member import GroupMember
 from .selection import ManualAssignment, Selection
 from .watchdogs import PollWatch
 from .weights import tell_weights
@@ -39,7 +59,7 @@ class Driver:
 
     config: ConsumerConfig
     cluster: Cluster
-    membership: Membership
+    membership: GroupMember
     delivery: Delivery
     watch: PollWatch
     _: KW_ONLY
@@ -56,6 +76,9 @@ class Driver:
     _selection: Selection = field(default_factory=Selection)
     _wanted: frozenset[str] = frozenset()
     _led_group: frozenset[str] = frozenset()
+    _needed: frozenset[UUID] = frozenset()
+    #: Whether this client finds the topics that match the pattern.
+    _matches: bool = False
     _missing: frozenset[str] = frozenset()
     _unknown: frozenset[str] = frozenset()
     _look_again: Signal = field(default_factory=Signal)
@@ -68,13 +91,22 @@ class Driver:
     def select(self, selection: Selection) -> None:
         """Subscribe to these topics or to those that match; or read these partitions."""
         self._selection = selection
-        membership = self.membership
+        membership, self._matches = self.membership, False
         if isinstance(membership, ManualAssignment):
             self._wanted = frozenset(partition.topic for partition in selection.partitions)
             membership.assign(selection.partitions)
         elif selection.pattern is None:
             self._wanted = selection.topics
             membership.subscribe(self._wanted, now_ms())
+        elif (
+            isinstance(membership, ConsumerMembership)
+            and membership.takes_patterns
+            and (regex := selection.regex) is not None
+        ):
+            self._wanted = frozenset()
+            membership.subscribe_pattern(regex, now_ms())
+        else:
+            self._matches = True
         self.carry_out()
         self._ask_topics()
 
@@ -167,8 +199,12 @@ class Driver:
                 self._start(self._send(effect), f"kohort {effect.api_key.name}")
             case ForgetCoordinator():
                 self.cluster.forget_coordinator(self.config.group)
-            case NeedTopics(names):
-                self._led_group = names
+            case NeedTopics(names, ids):
+                self._led_group, self._needed = names, ids
+                self._ask_topics()
+            case ResolvePattern(reason):
+                self.report(PatternRefused(self._selection.regex or "", reason))
+                self._matches = True
                 self._ask_topics()
             case Assign():
                 self.handover.assign(effect)
@@ -210,8 +246,12 @@ class Driver:
         while True:
             self._look_now = False
             try:
-                wanted = None if self._selection.pattern is not None else self._wanted | self._led_group
+                wanted = None if self._matches else self._wanted | self._led_group
                 known = await self.cluster.metadata(wanted, create=self.config.allow_auto_create_topics)
+                ids = {topic.topic_id: name for name, topic in known.topics.items() if topic.topic_id}
+                if self._needed - ids.keys():
+                    known = await self.cluster.metadata_by_id(self._needed - ids.keys())
+                    ids = {topic.topic_id: name for name, topic in known.topics.items() if topic.topic_id}
             except ConsumerClosedError:
                 return
             except KohortError as error:
@@ -223,7 +263,7 @@ class Driver:
             if self._look_now:
                 # asked for while this response was on its way: it may lack what is needed now
                 continue
-            if self._selection.pattern is not None:
+            if self._matches:
                 self._match(known)
             self._tell_missing(known)
             if not self._prepared and self._wanted & known.topics.keys():
@@ -234,7 +274,9 @@ class Driver:
                 self.membership.measuring, self.cluster, self.config.group, self._led_group, self.report
             )
             gone, doubted = self._gone(known)
-            self.membership.topics(self._infos(known), now_ms(), gone)
+            # a member that needs more asks again, with its next heartbeat
+            self._needed = frozenset()
+            self.membership.topics(self._infos(known), now_ms(), gone, ids)
             self.carry_out()
             if not self._look_now:
                 soon = self._missing or doubted

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, dataclass_transform
+from uuid import UUID
 
 from ..client.pool import Channel
 from ..protocol import ApiKey, TopicPartition
@@ -32,9 +33,18 @@ class ForgetCoordinator(Effect):
 
 
 class NeedTopics(Effect):
-    """This member is the leader: get fresh metadata of these topics, then call ``topics``."""
+    """This member is the leader, or has been assigned partitions of topics that it knows by ``ids`` only: get
+    fresh metadata of these topics, then call ``topics``.
+    """
 
     names: frozenset[str]
+    ids: frozenset[UUID] = frozenset()
+
+
+class ResolvePattern(Effect):
+    """The coordinator does not take the regular expression: find the topics that match, and subscribe."""
+
+    reason: str
 
 
 class Assign(Effect):

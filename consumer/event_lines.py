@@ -105,6 +105,8 @@ def line_of(event: Event) -> Line:
             )
         case events.BrokerUnavailable(doing, error):
             return WARNING, f"{doing} failed and is tried again: {told(error)}"
+        case events.PatternRefused(pattern, reason):
+            return INFO, f"the broker does not take {pattern!r}, so this consumer matches topics: {reason}"
         case events.TopicMissing(topic, error):
             return WARNING, (
                 f"topic {topic} cannot be read, and is looked for again: {told(error)}. Create it, or give "

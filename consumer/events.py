@@ -195,6 +195,13 @@ class PatternMatched(Event):
     topics: tuple[str, ...]
 
 
+class PatternRefused(Event):
+    """The broker does not take the pattern; this consumer finds the topics that match it."""
+
+    pattern: str
+    reason: str
+
+
 class TopicMissing(Event):
     """A subscribed topic does not exist, or may not be read; it is looked for again."""
 

@@ -37,6 +37,8 @@ _COMMON = {
     _E.REQUEST_TIMED_OUT: Reaction.FIND_COORDINATOR,
     _E.REBALANCE_IN_PROGRESS: Reaction.REJOIN,
     _E.ILLEGAL_GENERATION: Reaction.NEW_GENERATION,
+    _E.FENCED_MEMBER_EPOCH: Reaction.NEW_GENERATION,
+    _E.STALE_MEMBER_EPOCH: Reaction.RETRY,
     _E.UNKNOWN_MEMBER_ID: Reaction.NEW_MEMBER,
     _E.FENCED_INSTANCE_ID: Reaction.FATAL,
 }
@@ -44,6 +46,13 @@ _OWN: dict[ApiKey, dict[ErrorCode, Reaction]] = {
     # a group that is still settling answers this; a refusal for good has another code
     ApiKey.JOIN_GROUP: {_E.REBALANCE_IN_PROGRESS: Reaction.RETRY},
     ApiKey.HEARTBEAT: {_E.GROUP_AUTHORIZATION_FAILED: Reaction.RETRY},
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: {
+        # the last of this protocol has left it, and it is a classic group
+        _E.GROUP_ID_NOT_FOUND: Reaction.NEW_MEMBER,
+        _E.TOPIC_AUTHORIZATION_FAILED: Reaction.RETRY,
+        _E.UNRELEASED_INSTANCE_ID: Reaction.RETRY,
+        _E.INVALID_REGULAR_EXPRESSION: Reaction.RETRY,
+    },
 }
 
 
@@ -73,6 +82,14 @@ _FATAL = {
     "members",
     _E.GROUP_AUTHORIZATION_FAILED: "the broker does not allow this client to read in group {group!r}: give "
     "its principal the operations Read and Describe on the group",
+    _E.UNRELEASED_INSTANCE_ID: "another consumer has the group_instance_id {instance_id!r} in group "
+    "{group!r}: give every running consumer an instance id of its own",
+    _E.UNSUPPORTED_ASSIGNOR: "the broker does not have the assignor: name one of its own "
+    "(group.consumer.assignors), or none for its default",
+    _E.GROUP_ID_NOT_FOUND: "group {group!r} cannot take a member with protocol='consumer': use 'classic', or "
+    "make the group one that can be upgraded",
+    _E.UNSUPPORTED_VERSION: "the brokers do not offer the protocol of protocol='consumer': use 'classic', or "
+    "'auto' for what they offer",
     _E.INVALID_GROUP_ID: "the broker refuses the group id {group!r}",
 }
 

@@ -1,11 +1,15 @@
-"""The group requests as a member sends them. Fields: KIP-62, KIP-345, KIP-559, KIP-800."""
+"""The group requests as a member sends them. Fields: KIP-62, KIP-345, KIP-559, KIP-800, KIP-848."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from uuid import UUID
 
 from ..client.pool import Channel
 from ..protocol import ApiKey
+from ..protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from ..protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
 from ..protocol.messages.heartbeat import HeartbeatRequest
 from ..protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from ..protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
@@ -15,6 +19,8 @@ from .effects import Send
 
 #: Protocol type of consumers.
 CONSUMER = "consumer"
+#: Epochs of a consumer group's member that joins, that leaves, and that leaves and keeps its seat.
+JOIN, LEAVE, LEAVE_STATIC = 0, -1, -2
 #: Brokers keep this much of a reason.
 _MAX_REASON = 255
 
@@ -62,3 +68,50 @@ def leave_group(config: ConsumerConfig, member_id: str, reason: str) -> Send:
     """A LeaveGroup request, on the heartbeats' connection: it may have to overtake a waiting JoinGroup."""
     body = LeaveGroupRequest(config.group, member_id, [MemberIdentity(member_id, None, reason[:_MAX_REASON])])
     return Send(ApiKey.LEAVE_GROUP, body, Channel.HEARTBEAT, config.request_timeout_ms)
+
+
+def consumer_heartbeat(
+    config: ConsumerConfig,
+    member_id: str,
+    epoch: int,
+    *,
+    whole: bool,
+    topics: Sequence[str] | None,
+    regex: str | None,
+    owned: Iterable[tuple[UUID, int]] | None,
+) -> Send:
+    """A ConsumerGroupHeartbeat request. Fields that are None stay as the coordinator knows them.
+
+    ``whole``: with what never changes. An empty ``regex`` is none.
+    """
+    numbers: dict[UUID, list[int]] = defaultdict(list)
+    for topic_id, number in sorted(owned or ()):
+        numbers[topic_id].append(number)
+    body = ConsumerGroupHeartbeatRequest(
+        config.group,
+        member_id,
+        epoch,
+        config.group_instance_id,
+        (config.client_rack or None) if whole else None,
+        config.rebalance_ms if whole else -1,
+        topics,
+        regex,
+        config.server_assignor if whole else None,
+        None if owned is None else [TopicPartitions(topic_id, rows) for topic_id, rows in numbers.items()],
+    )
+    timeout_ms = min(config.request_timeout_ms, config.session_timeout_ms)
+    return Send(ApiKey.CONSUMER_GROUP_HEARTBEAT, body, Channel.HEARTBEAT, timeout_ms)
+
+
+def leave_consumer_group(config: ConsumerConfig, member_id: str) -> Send:
+    """The heartbeat with which a member leaves; a static one keeps its seat."""
+    instance_id = config.group_instance_id
+    epoch = LEAVE if instance_id is None else LEAVE_STATIC
+    body = ConsumerGroupHeartbeatRequest(config.group, member_id, epoch, instance_id)
+    return Send(ApiKey.CONSUMER_GROUP_HEARTBEAT, body, Channel.HEARTBEAT, config.request_timeout_ms)
+
+
+def describe_consumer_group(config: ConsumerConfig) -> Send:
+    """A ConsumerGroupDescribe request."""
+    body = ConsumerGroupDescribeRequest([config.group])
+    return Send(ApiKey.CONSUMER_GROUP_DESCRIBE, body, Channel.HEARTBEAT, config.request_timeout_ms)

@@ -81,6 +81,10 @@ class Heartbeats:
         self._pause_ms = min(FIRST_PAUSE_MS, self.interval_ms)
         self._next = now + self._pause_ms
 
+    def at_once(self, now: float) -> None:
+        """There is something to tell: the next heartbeat is due when the pending one is answered."""
+        self._next = now
+
     def retry(self, now: float) -> None:
         """A heartbeat failed: send the next one after a growing back-off."""
         self._next = now + self.backoff.delay_ms(self._failures)

@@ -1,14 +1,8 @@
-"""A consumer's membership in its group: join, sync, heartbeat, leave. No I/O and no clock.
-
-Requests go out as :class:`~.effects.Send`; responses and the time come in. All times are milliseconds of one
-monotonic clock. After each call, take the effects; call ``advance`` when ``next_deadline`` has come.
+"""A consumer's membership in a classic group: join, sync, heartbeat, leave. No I/O and no clock.
 
 A rebalance, as this object drives it: revoke what the rebalance protocol demands before joining (see
 :class:`~.effects.Revoke`), JoinGroup, the assignment if this member is the leader, SyncGroup, then assign
 what is new and revoke what moves to other members, for which COOPERATIVE has a second rebalance (KIP-429).
-
-Nothing is owned without a generation. When the group has gone on without this member, everything it owned is
-revoked as lost, in whatever state that news arrives.
 """
 
 from __future__ import annotations
@@ -16,27 +10,19 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+from uuid import UUID
 
 from ..assignors import Assignor, MeasuringAssignor, RebalanceProtocol, TopicInfo
-from ..client.waiting import Backoff
 from ..protocol import ApiKey, ErrorCode, KafkaError, MalformedMessageError, TopicPartition, decode_assignment
-from ..statemachine import MemberState, MemberTrigger, fire_member
+from ..statemachine import MEMBER, MemberState, MemberTrigger
 from . import group_messages
 from .assignment import ANOTHER_ROUND, LISTENING, LedGroup, MemberAssignors, size_in
 from .config import ConsumerConfig
-from .effects import Assign, Effect, Fail, ForgetCoordinator, NeedTopics, Report, Revoke, Send
-from .errors import FatalGroupError
-from .events import (
-    AssignmentRefused,
-    BrokerUnavailable,
-    Event,
-    RebalanceCompleted,
-    RebalanceRetried,
-    RebalanceStarted,
-    StateChanged,
-)
-from .group_errors import NO_COORDINATOR_FOR_US, Reaction, fatal_text, reaction
-from .heartbeat import Heartbeats, interval_ms
+from .effects import Assign, ForgetCoordinator, NeedTopics, Send
+from .events import AssignmentRefused, RebalanceCompleted, RebalanceRetried, RebalanceStarted
+from .group_errors import Reaction, reaction
+from .heartbeat import interval_ms
+from .member import MOVES, GroupMember
 
 #: Members that learn of a rebalance at the same moment spread their JoinGroups over this time.
 REJOIN_SPREAD_MS = 20.0
@@ -47,55 +33,34 @@ NEXT_ROUND_MS = 10.0
 GIVE_UP_AFTER_MS = 30.0
 #: A leader whose topic metadata is not older than this assigns at once.
 FRESH_TOPICS_MS = 5_000
-#: Reason of revocations for a partition's new owner.
-MOVES = "moves to another member"
 
 
-class Membership:
+class Membership(GroupMember):
     """Call ``subscribe`` to begin. ``assignors`` come in the order of preference, with different names."""
 
+    life = MEMBER
+
     def __init__(self, config: ConsumerConfig, assignors: Sequence[Assignor], rng: random.Random) -> None:
-        self.state = MemberState.UNJOINED
-        self.generation = -1
-        self.member_id = ""
-        self.is_leader = False
-        self.owned: frozenset[TopicPartition] = frozenset()
+        super().__init__(config, rng)
         #: Name of the assignor the group agreed on; empty before the first generation.
         self.protocol = ""
-        self._config = config
         self._assignors = MemberAssignors(assignors, self._report)
-        self._rng = rng
-        self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, rng=rng)
-        self._heartbeats = Heartbeats(
-            config.heartbeat_interval_ms, config.session_timeout_ms, self._backoff, self._emit
-        )
-        self._effects: list[Effect] = []
-        self._subscription: tuple[str, ...] = ()
         self._owned_generation = -1
-        #: Whether this member stays away until ``resume``.
-        self.paused = False
         # the rebalance: why and when to join, and how far it is
         self._rejoin_reason: str | None = None
         self._join_reason = ""
         self._rejoin_at = 0.0
-        self._attempts = 0
         self._round_began: float | None = None
         self._prepared = False
-        self._revocations = 0
         self._request: Send | None = None
-        self._first_refused: float | None = None
         #: Whether the leader announced another rebalance with the last assignment.
         self.another_round_follows = False
         #: When to ask for that rebalance, if no other member has.
         self._round_overdue_at: float | None = None
         #: Owned, and to be revoked before the next rebalance.
         self._moving: frozenset[TopicPartition] = frozenset()
-        #: Why this member is about to leave, once it announces that; whether its last JoinGroup did so; when
-        #: it may leave, and whether it may, because the others know.
-        self._leaving: str | None = None
+        #: Whether the last JoinGroup announced that this member leaves.
         self._said_so = False
-        self._leave_at: float | None = None
-        self._may_leave = False
         #: Whether the leader of this generation understands such announcements.
         self._heard_by_leader = False
         # as leader: the members, and the topics of their assignment
@@ -105,16 +70,7 @@ class Membership:
         self._topics: dict[str, TopicInfo] = {}
         self._topics_at = 0.0
 
-    def __repr__(self) -> str:
-        who = self.member_id or "no member id yet"
-        return f"Membership({self._config.group}, {self.state.value}, {who}, generation {self.generation})"
-
     # what the driver asks
-
-    def take_effects(self) -> list[Effect]:
-        """The effects to carry out now, in order; each is returned once."""
-        effects, self._effects = self._effects, []
-        return effects
 
     @property
     def rebalance_protocol(self) -> RebalanceProtocol:
@@ -128,11 +84,6 @@ class Membership:
             self.state is MemberState.COMPLETING and self._led_group is not None and self._request is None
         )
         return self._assignors.measuring(self.protocol) if waiting else None
-
-    @property
-    def subscription(self) -> frozenset[str]:
-        """The topics that this member subscribes to."""
-        return frozenset(self._subscription)
 
     def next_deadline(self) -> float | None:
         """The latest time to call ``advance``; None while only a response can change anything."""
@@ -168,13 +119,7 @@ class Membership:
     # leaving
 
     def pause(self, reason: str) -> None:
-        """Leave, and stay away until ``resume``. Owned partitions are lost.
-
-        A static member only forgets its generation: it stays in the group until its session ends (KIP-345).
-        """
-        self.paused = True
-        self._depart(reason)
-        self._lose(reason)
+        super().pause(reason)
         self._rejoin_reason = None
 
     def announce_leave(self, reason: str, now: float) -> bool:
@@ -197,23 +142,13 @@ class Membership:
         self._rejoin_at = now
         return True
 
-    @property
-    def may_leave(self) -> bool:
-        """Return whether it is of no use to wait any longer before ``leave``."""
-        return self._leaving is None or self._may_leave or self.generation < 0
-
     def leave(self, reason: str) -> None:
-        """Leave for good, owning nothing; a static member stays in the group until its session ends."""
-        self.paused = True
-        self._depart(reason)
+        super().leave(reason)
         self._rejoin_reason = None
-        self.owned = frozenset()
-        self._forget_generation(reason)
 
     # what happens
 
     def answered(self, request: Send, response: Any, now: float) -> None:
-        """A Send was answered. Ignored if the request is no longer the pending one."""
         if request is self._heartbeats.under_way:
             self._heartbeats.under_way = None
             self._heartbeat_answered(response.error_code, now)
@@ -225,33 +160,30 @@ class Membership:
                 self._sync_answered(response, now)
 
     def failed(self, request: Send, error: Exception, now: float) -> None:
-        """A Send was not answered: the coordinator cannot be reached, or the connection broke."""
         if request is not self._heartbeats.under_way and request is not self._request:
             return
-        if isinstance(error, KafkaError) and error.code in NO_COORDINATOR_FOR_US:
-            self._fail(error.code)
+        if not self._unreachable(request, error):
             return
-        self._emit(ForgetCoordinator())
-        doing = request.api_key.name
-        self._report(BrokerUnavailable(doing, error))
         if request is self._request:
             self._request = None
-            self._retry(f"{doing} had no answer: {error}", now)
+            self._retry(f"{request.api_key.name} had no answer: {error}", now)
         else:
             self._heartbeats.under_way = None
             self._heartbeats.retry(now)
 
     def revocation_done(self, now: float) -> None:
-        """A Revoke has been carried out."""
         self._revocations -= 1
         assert self._revocations >= 0, "more revocations done than asked for"
         self.advance(now)
 
-    def topics(self, topics: Mapping[str, TopicInfo], now: float, gone: frozenset[str] = frozenset()) -> None:
-        """Topic metadata, after NeedTopics or at any time; as leader this member may ask for a rebalance.
-
-        ``gone`` are topics that certainly do not exist (any more).
-        """
+    def topics(
+        self,
+        topics: Mapping[str, TopicInfo],
+        now: float,
+        gone: frozenset[str] = frozenset(),
+        ids: Mapping[UUID, str] | None = None,  # noqa: ARG002 - leaders know topics by name
+    ) -> None:
+        """As leader this member may ask for a rebalance."""
         if self._led_group is None:
             return
         known = {name: topics[name] for name in self._led_group.topics if name in topics}
@@ -406,12 +338,6 @@ class Membership:
             return
         self._refused(ApiKey.JOIN_GROUP, code, now)
 
-    def _may_wait_for_seat(self, now: float) -> bool:
-        """Return whether to wait for a static member's old instance: at start-up, for one session timeout."""
-        if self._first_refused is None:
-            self._first_refused = now
-        return now < self._first_refused + self._config.session_timeout_ms
-
     # syncing
 
     def _send_sync(self, assignments: Mapping[str, bytes]) -> None:
@@ -439,7 +365,7 @@ class Membership:
             self._reject(f"assigned {outside[0]}, which is not subscribed to", now)
             return
         self._adopt(given, now)
-        note = share.user_data or b""
+        note = share.note
         announced = note.startswith(ANOTHER_ROUND)
         self._heard_by_leader = announced or note.startswith(LISTENING)
         if not self._config.heartbeat_is_set:
@@ -549,12 +475,6 @@ class Membership:
         self._lose(reason)
         self._retry(reason, now)
 
-    def _lose(self, reason: str) -> None:
-        """The group goes on without this member: what it owns or is about to revoke is lost."""
-        lost, self.owned = tuple(sorted(self.owned)), frozenset()
-        self._forget_generation(reason)
-        self._revoke(lost, lost=True, reason=reason)
-
     def _forget_generation(self, reason: str) -> None:
         self.generation = self._owned_generation = -1
         self.is_leader = False
@@ -567,36 +487,12 @@ class Membership:
         if self.state not in (MemberState.UNJOINED, MemberState.FAILED):
             self._fire(MemberTrigger.RESET, reason)
 
-    def _fail(self, code: ErrorCode) -> None:
-        self._refuse_for_good(fatal_text(code, self._config.group, self._config.group_instance_id), code)
-
-    def _refuse_for_good(self, text: str, code: ErrorCode | None = None) -> None:
-        self._lose(text)
-        self._fire(MemberTrigger.FAIL, text)
-        error = FatalGroupError(text)
-        error.__cause__ = None if code is None else KafkaError(code)
-        self._emit(Fail(error))
-
     # small things
 
     def _depart(self, reason: str) -> None:
         if self.member_id and self._config.group_instance_id is None:
             self._emit(group_messages.leave_group(self._config, self.member_id, reason))
             self.member_id = ""
-
-    def _revoke(self, partitions: tuple[TopicPartition, ...], *, lost: bool, reason: str) -> None:
-        self._revocations += 1
-        self._emit(Revoke(partitions, lost, reason))
-
-    def _fire(self, trigger: MemberTrigger, reason: str) -> None:
-        fire_member(self, trigger)
-        self._report(StateChanged(self.state, reason))
-
-    def _report(self, event: Event) -> None:
-        self._emit(Report(event))
-
-    def _emit(self, effect: Effect) -> None:
-        self._effects.append(effect)
 
     def _spread(self) -> float:
         # partitions wait for the announced rebalance

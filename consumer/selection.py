@@ -17,6 +17,8 @@ _HOW = {
     "pattern": "subscribes to a pattern",
     "partitions": "reads partitions that it was assigned by hand",
 }
+#: Topics that brokers keep for themselves.
+INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata")
 _CALLS = {"topics": "subscribe", "pattern": "subscribe_pattern", "partitions": "assign"}
 
 
@@ -69,6 +71,16 @@ class Selection:
                 f"use {_CALLS[self.kind]}, or make another consumer"
             )
         return replace(new)
+
+    @property
+    def regex(self) -> str | None:
+        """The pattern, if a broker finds the same topics by it: without flags, POSIX classes and internal
+        topics, which brokers count in. They use RE2J and refuse what they do not know of Python's syntax.
+        """
+        pattern = self.pattern
+        if pattern is None or pattern.flags != re.UNICODE or "[[" in pattern.pattern:
+            return None
+        return None if any(map(pattern.fullmatch, INTERNAL_TOPICS)) else pattern.pattern
 
     def matching(self, topics: Iterable[tuple[str, bool]]) -> frozenset[str]:
         """The topics, given as (name, internal), whose whole name matches the pattern; no internal ones."""

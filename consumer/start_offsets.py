@@ -22,7 +22,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Parts shared by fetcher and start offsets. ``polled``: a waiting poll may have something to raise."""
+    """The objects that fetcher and start offsets share.
+
+    ``polled`` is called when a waiting poll may have something to raise; ``member`` returns the member id and
+    epoch that ask for committed offsets.
+    """
 
     cluster: Cluster
     positions: Positions
@@ -30,7 +34,11 @@ class Reading:
     backoff: Backoff
     report: Callable[[Event], None]
     polled: Callable[[], None]
+    member: Callable[[], tuple[str | None, int]] = lambda: (None, -1)
 
+
+#: The member's epoch is another by now, or its partitions are lost: its heartbeats tell.
+_MEMBER_MOVED = (ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID)
 
 _POLICIES = {EARLIEST: "earliest", LATEST: "latest"}
 
@@ -75,7 +83,8 @@ class StartOffsets:
         if not self.group:
             return {}
         partitions = [p.partition for p in seeking]
-        return await self.reading.cluster.committed(self.group, partitions, errors=errors)
+        member = self.reading.member()
+        return await self.reading.cluster.committed(self.group, partitions, errors=errors, member=member)
 
     # resets
 
@@ -229,7 +238,7 @@ class StartOffsets:
             wrong = errors.get(position.partition)
             if wrong is None or self.reading.positions.get(position.partition) is not position:
                 continue
-            if isinstance(wrong, KafkaError) and not wrong.retriable:
+            if isinstance(wrong, KafkaError) and not (wrong.retriable or wrong.code in _MEMBER_MOVED):
                 self.refused(position, wrong)
                 continue
             self.delay(position)

@@ -91,6 +91,10 @@ class WireReader:
         size = self.uvarint() - 1 if self.flexible else self.int32()
         return None if size < 0 else self._take(size)
 
+    def rest(self) -> bytes:
+        """All that is left."""
+        return self._take(self.remaining)
+
     def array_size(self, item_size: int, *, nullable: bool = False) -> int:
         """Items of an array that follows, each at least ``item_size`` bytes; null counts as empty."""
         count = self.uvarint() - 1 if self.flexible else self.int32()

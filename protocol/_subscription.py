@@ -46,11 +46,16 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What the leader gave to one member, in the leader's order."""
+    """What the leader gave to one member, in the leader's order.
+
+    ``note`` are the bytes behind it: readers of other clients pass over them, and so does a coordinator that
+    turns the group into a consumer group (KIP-848), which it refuses where there is user data.
+    """
 
     partitions: tuple[TopicPartition, ...]
     user_data: bytes | None = None
     version: int = SUBSCRIPTION_VERSION
+    note: bytes = b""
 
 
 def encode_subscription(subscription: Subscription, version: int = SUBSCRIPTION_VERSION) -> bytes:
@@ -89,14 +94,17 @@ def decode_subscription(data: bytes) -> Subscription:
 
 
 def encode_assignment(
-    partitions: Iterable[TopicPartition], user_data: bytes | None = None, version: int = SUBSCRIPTION_VERSION
+    partitions: Iterable[TopicPartition],
+    user_data: bytes | None = None,
+    version: int = SUBSCRIPTION_VERSION,
+    note: bytes = b"",
 ) -> bytes:
     """Bytes of an assignment; partitions stay in order within a topic, topics in that of their first."""
     _require_known(version)
     out = bytearray(_INT16.pack(version))
     out += encode_topic_partitions(partitions)
     write_bytes(out, user_data)
-    return bytes(out)
+    return bytes(out + note)
 
 
 def decode_assignment(data: bytes) -> Assignment:
@@ -108,7 +116,7 @@ def decode_assignment(data: bytes) -> Assignment:
     reader = WireReader(data)
     version = _read_version(reader)
     partitions = tuple(reader.topic_partitions())
-    return Assignment(partitions, reader.nullable_bytes(), version)
+    return Assignment(partitions, reader.nullable_bytes(), version, reader.rest())
 
 
 def subscribed_topics(data: bytes) -> frozenset[str] | None:

@@ -1,4 +1,4 @@
-"""The life cycles as data: groups and transactional ids in the broker, the classic member in the client."""
+"""The life cycles as data: groups and transactional ids in the broker, members in the client."""
 
 from ._consumer_group import (
     ASSIGNMENT_MOVES,
@@ -13,7 +13,14 @@ from ._consumer_group import (
 )
 from ._group import GROUP, GROUP_DURABLE_STATES, GROUP_TRANSITIONS, GroupState, GroupTrigger
 from ._machine import IllegalTransitionError, LifeCycle, Transition
-from ._member import MEMBER, MEMBER_TRANSITIONS, MemberState, MemberTrigger
+from ._member import (
+    CONSUMER_MEMBER,
+    CONSUMER_MEMBER_TRANSITIONS,
+    MEMBER,
+    MEMBER_TRANSITIONS,
+    MemberState,
+    MemberTrigger,
+)
 from ._transaction import (
     TRANSACTION,
     TRANSACTION_DURABLE_STATES,
@@ -24,13 +31,17 @@ from ._transaction import (
 
 fire, legal_triggers, group_diagram = GROUP.fire, GROUP.legal, GROUP.diagram
 transaction_diagram = TRANSACTION.diagram
-fire_member, legal_member_triggers, member_diagram = MEMBER.fire, MEMBER.legal, MEMBER.diagram
+member_diagram = MEMBER.diagram
+consumer_member_diagram = CONSUMER_MEMBER.diagram
 
 __all__ = [
     "ASSIGNMENT_MOVES",
     "CONSUMER_GROUP_MOVES",
+    "CONSUMER_MEMBER",
+    "CONSUMER_MEMBER_TRANSITIONS",
     "GROUP_DURABLE_STATES",
     "GROUP_TRANSITIONS",
+    "MEMBER",
     "MEMBER_TRANSITIONS",
     "TRANSACTION",
     "TRANSACTION_DURABLE_STATES",
@@ -51,10 +62,9 @@ __all__ = [
     "assignment_diagram",
     "consumer_group_diagram",
     "consumer_group_state",
+    "consumer_member_diagram",
     "fire",
-    "fire_member",
     "group_diagram",
-    "legal_member_triggers",
     "legal_triggers",
     "member_diagram",
     "transaction_diagram",

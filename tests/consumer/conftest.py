@@ -22,8 +22,22 @@ QUICK: dict[str, Any] = {
 }
 
 
+#: For files whose tests say how groups behave, whoever assigns.
+both_protocols = pytest.mark.parametrize("protocol", ["classic", "consumer"])
+
 #: For a member that is to die: short enough for a test to see its session end.
 SHORT_SESSION_MS = 2_000
+
+
+@pytest.fixture
+def protocol() -> str:
+    """The protocol of consumers that are made with ``QUICK``; ``both_protocols`` gives either."""
+    return "classic"
+
+
+@pytest.fixture(autouse=True)
+def _spoken(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(QUICK, "protocol", protocol)
 
 
 @pytest.fixture

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
+from uuid import UUID
 
 from kohort.assignors import (
     Assignor,
@@ -21,6 +22,7 @@ from kohort.consumer.effects import (
 from kohort.consumer.events import (
     Event,
 )
+from kohort.consumer.member import GroupMember
 from kohort.consumer.membership import Membership
 from kohort.protocol import (
     ApiKey,
@@ -41,17 +43,15 @@ ORDERS = {"orders": TopicInfo(3)}
 SETTINGS = config(session_timeout_ms=10_000, heartbeat_interval_ms=1_000, rebalance_timeout_ms=60_000)
 
 
-class Talk:
-    """A membership, and the coordinator as the test plays it."""
+M = TypeVar("M", bound=GroupMember)
 
-    def __init__(
-        self,
-        *assignors: Assignor,
-        settings: ConsumerConfig = SETTINGS,
-        topics: Iterable[str] = ("orders",),
-    ) -> None:
+
+class AnyTalk(Generic[M]):
+    """A membership of either protocol, and the coordinator as the test plays it."""
+
+    def __init__(self, membership: M, topics: Iterable[str]) -> None:
         self.now = 0.0
-        self.membership = Membership(settings, assignors or (CooperativeStickyAssignor(),), random.Random(1))
+        self.membership = membership
         self.effects: list[Effect] = []
         self.events: list[Event] = []
         self.membership.subscribe(topics, self.now)
@@ -103,9 +103,22 @@ class Talk:
         self.membership.revocation_done(self.now)
         self.take()
 
-    def topics(self, topics: Mapping[str, TopicInfo]) -> None:
-        self.membership.topics(topics, self.now)
+    def topics(self, topics: Mapping[str, TopicInfo], ids: Mapping[UUID, str] | None = None) -> None:
+        self.membership.topics(topics, self.now, ids=ids)
         self.take()
+
+
+class Talk(AnyTalk[Membership]):
+    """A membership in a classic group."""
+
+    def __init__(
+        self,
+        *assignors: Assignor,
+        settings: ConsumerConfig = SETTINGS,
+        topics: Iterable[str] = ("orders",),
+    ) -> None:
+        offered = assignors or (CooperativeStickyAssignor(),)
+        super().__init__(Membership(settings, offered, random.Random(1)), topics)
 
     def joined(
         self, send: Send, *, generation: int = 1, me: str = "m1", leader: str = "m1", **more: Any

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mappin
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any, cast
+from uuid import UUID
 
 import pytest
 
@@ -71,7 +72,9 @@ class _Membership:
     def subscribe(self, topics: Iterable[str], _now: float) -> None:
         self.subscribed.append(frozenset(topics))
 
-    def topics(self, topics: Mapping[str, TopicInfo], _now: float, gone: frozenset[str]) -> None:
+    def topics(
+        self, topics: Mapping[str, TopicInfo], _now: float, gone: frozenset[str], _ids: Mapping[UUID, str]
+    ) -> None:
         self.told.append((topics, gone))
 
     def answered(self, request: Send, response: object, _now: float) -> None:

@@ -8,11 +8,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
+from typing import cast
 
 import pytest
 
 from kohort.consumer import AsyncGroupConsumer, GroupConsumer
 from kohort.consumer.events import PartitionsRevoked, RebalanceCompleted, RebalanceStarted
+from kohort.consumer.membership import Membership
 from tests.clients.drivers import Choice
 from tests.clients.java_members import JavaMembers
 from tests.consumer.conftest import QUICK
@@ -116,7 +118,7 @@ async def test_who_closes_a_second_time_leaves_at_once(
     # it hears of nothing any more
     parts.membership._heartbeats._next = math.inf
     closing = asyncio.create_task(leaves.consumer.close(timeout_ms=100 * NOTICE_MS))
-    await until(lambda: leaves.consumer.parts.membership._said_so)
+    await until(lambda: cast(Membership, leaves.consumer.parts.membership)._said_so)
     await leaves.consumer.close()
     await asyncio.wait_for(closing, NOTICE_MS / 1000)
     assert rounds_and_releases(leaves.consumer) == [PartitionsRevoked]
@@ -190,7 +192,7 @@ async def test_members_leave_groups_with_other_clients_in_them(
                 await until(lambda: bool(ours[0].seen))
                 theirs.start()
             await until(lambda: bool(foreign) and all(len(o.consumer.assignment()) == 2 for o in ours))
-            members = [each.consumer.parts.membership for each in ours]
+            members = [cast(Membership, each.consumer.parts.membership) for each in ours]
             told = [each._heard_by_leader or each.is_leader for each in members]
             assert told == [first == "kohort"] * 2
             leaves = ours.pop()

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from kohort.consumer import AsyncGroupConsumer
-from tests.consumer.conftest import QUICK
+from tests.consumer.conftest import QUICK, both_protocols
 from tests.consumer.members import crash, until
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, both_protocols]
 
 RECORDS = 4_000
 HANDLERS = 32

@@ -12,10 +12,10 @@ from kohort.consumer import AsyncGroupConsumer, Cluster
 from kohort.consumer.events import PartitionsLost
 from kohort.protocol import TopicPartition
 from tests.broker_process import BrokerProcess
-from tests.consumer.conftest import QUICK
+from tests.consumer.conftest import QUICK, both_protocols
 from tests.consumer.members import Worker, until
 
-pytestmark = pytest.mark.slow(3)
+pytestmark = [pytest.mark.slow(3), both_protocols]
 
 
 def _produce(bootstrap: str, topic: str, numbers: Iterable[int]) -> None:

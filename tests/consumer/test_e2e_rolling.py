@@ -16,10 +16,10 @@ import pytest
 from kohort.consumer import AsyncGroupConsumer
 from kohort.consumer.events import PartitionsLost, PartitionsRevoked, RebalanceCompleted
 from kohort.protocol import TopicPartition
-from tests.consumer.conftest import QUICK
+from tests.consumer.conftest import QUICK, both_protocols
 from tests.consumer.members import until
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, both_protocols]
 
 MEMBERS = 5
 PARTITIONS = 10

@@ -33,11 +33,11 @@ from tests.consumer.talk import P0, P1, P2, Talk, subscription_in
 _TOPICS = {"orders": TopicInfo(3)}
 
 
-def member(*partitions: TopicPartition, note: bytes | None = LISTENING, talk: Talk | None = None) -> Talk:
+def member(*partitions: TopicPartition, note: bytes = LISTENING, talk: Talk | None = None) -> Talk:
     """A follower in generation 1 whose leader says this with its share."""
     talk = talk or Talk()
     talk.joined(talk.sent(ApiKey.JOIN_GROUP), leader="other")
-    talk.answer(talk.sent(ApiKey.SYNC_GROUP), assignment=encode_assignment(partitions, note))
+    talk.answer(talk.sent(ApiKey.SYNC_GROUP), assignment=encode_assignment(partitions, note=note))
     talk.next(Assign)
     return talk
 
@@ -56,14 +56,11 @@ def leader_of(**members: Subscription) -> LedGroup:
     return LedGroup.of(rows)
 
 
-def shares_of(led: LedGroup) -> dict[str, tuple[tuple[TopicPartition, ...], bytes | None]]:
+def shares_of(led: LedGroup) -> dict[str, tuple[tuple[TopicPartition, ...], bytes]]:
     given = assign(CooperativeStickyAssignor(), RebalanceProtocol.COOPERATIVE, led, _TOPICS)
     shares = {name: decode_assignment(data) for name, data in given.items()}
     size = b", %d members" % len(led.members)
-    return {
-        name: (share.partitions, (share.user_data or b"").removesuffix(size))
-        for name, share in shares.items()
-    }
+    return {name: (share.partitions, share.note.removesuffix(size)) for name, share in shares.items()}
 
 
 def test_the_group_is_told_by_a_join_that_claims_what_is_still_read() -> None:
@@ -79,7 +76,7 @@ def test_it_reads_on_until_the_others_have_joined_the_round_without_it() -> None
     talk = member(P0, P1)
     announce(talk)
     talk.joined(talk.sent(ApiKey.JOIN_GROUP), generation=2, leader="other")
-    talk.answer(talk.sent(ApiKey.SYNC_GROUP), assignment=encode_assignment((), ANOTHER_ROUND))
+    talk.answer(talk.sent(ApiKey.SYNC_GROUP), assignment=encode_assignment((), note=ANOTHER_ROUND))
     assert talk.next(Assign) == Assign(2, (), (P0, P1))
     assert talk.membership.owned == {P0, P1}
     talk.advance(GIVE_UP_AFTER_MS - 0.5)
@@ -93,7 +90,7 @@ def test_it_takes_part_in_no_further_round_and_its_heartbeats_go_on() -> None:
     talk = member(P0)
     announce(talk)
     talk.joined(talk.sent(ApiKey.JOIN_GROUP), generation=2, leader="other")
-    talk.answer(talk.sent(ApiKey.SYNC_GROUP), assignment=encode_assignment((), ANOTHER_ROUND))
+    talk.answer(talk.sent(ApiKey.SYNC_GROUP), assignment=encode_assignment((), note=ANOTHER_ROUND))
     talk.next(Assign)
     for _ in range(3):
         talk.advance(1_000)
@@ -116,7 +113,7 @@ def test_what_another_waits_for_is_given_up_before_the_group_is_told() -> None:
     talk = member(P0, P1)
     talk.told_to_rejoin()
     talk.joined(talk.sent(ApiKey.JOIN_GROUP), generation=2, leader="other")
-    talk.answer(talk.sent(ApiKey.SYNC_GROUP), assignment=encode_assignment([P0], ANOTHER_ROUND))
+    talk.answer(talk.sent(ApiKey.SYNC_GROUP), assignment=encode_assignment([P0], note=ANOTHER_ROUND))
     talk.next(Assign)
     assert announce(talk)
     assert talk.next(Revoke).partitions == (P1,)
@@ -148,7 +145,7 @@ def test_an_announcement_that_gets_no_answer_is_made_again() -> None:
     ("why", "talk"),
     [
         ("it has nothing", lambda: member()),
-        ("the leader cannot know", lambda: member(P0, note=None)),
+        ("the leader cannot know", lambda: member(P0, note=b"")),
         (
             "it is static",
             lambda: member(P0, talk=Talk(settings=config(group_instance_id="a"))),

@@ -135,7 +135,7 @@ def test_heartbeats_come_as_often_as_the_size_of_the_group_allows(
     talk = Talk(settings=config())
     talk.joined(talk.sent(ApiKey.JOIN_GROUP), leader="other")
     note = LISTENING if members is None else note_of(LISTENING, members)
-    talk.answer(talk.sent(ApiKey.SYNC_GROUP), assignment=encode_assignment([P0], note))
+    talk.answer(talk.sent(ApiKey.SYNC_GROUP), assignment=encode_assignment([P0], note=note))
     talk.next(Assign)
     for _ in range(2):
         talk.advance(interval_ms - 0.5)
@@ -148,7 +148,7 @@ def test_an_interval_that_is_set_is_kept_whatever_the_size_of_the_group() -> Non
     talk = Talk(settings=config(heartbeat_interval_ms=3_000))
     talk.joined(talk.sent(ApiKey.JOIN_GROUP), leader="other")
     note = note_of(LISTENING, 2)
-    talk.answer(talk.sent(ApiKey.SYNC_GROUP), assignment=encode_assignment([P0], note))
+    talk.answer(talk.sent(ApiKey.SYNC_GROUP), assignment=encode_assignment([P0], note=note))
     talk.next(Assign)
     talk.advance(2_999)
     assert talk.quiet()
@@ -169,7 +169,7 @@ def test_heartbeats_go_on_while_partitions_are_given_up() -> None:
 def announced(talk: Talk, *partitions: TopicPartition, generation: int = 2) -> None:
     """A round after which the leader has announced another."""
     talk.joined(talk.sent(ApiKey.JOIN_GROUP), generation=generation, leader="other")
-    talk.answer(talk.sent(ApiKey.SYNC_GROUP), assignment=encode_assignment(partitions, ANOTHER_ROUND))
+    talk.answer(talk.sent(ApiKey.SYNC_GROUP), assignment=encode_assignment(partitions, note=ANOTHER_ROUND))
     talk.next(Assign)
 
 
@@ -304,15 +304,15 @@ def test_a_leader_tells_all_members_when_partitions_wait_to_be_given_up() -> Non
         }
     )
     topics = {"orders": TopicInfo(2)}
-    for protocol, note in ((RebalanceProtocol.COOPERATIVE, ANOTHER_ROUND), (RebalanceProtocol.EAGER, None)):
+    for protocol, note in ((RebalanceProtocol.COOPERATIVE, ANOTHER_ROUND), (RebalanceProtocol.EAGER, b"")):
         assignor = CooperativeStickyAssignor() if note else RangeAssignor()
         shares = assign(assignor, protocol, led, topics)
         said = note and note_of(note, 2)
-        assert [decode_assignment(share).user_data for share in shares.values()] == [said, said]
+        assert [decode_assignment(share).note for share in shares.values()] == [said, said]
     led.members["a"] = Member("a", Subscription(("orders",), owned=(P0,), generation=1))
     shares = assign(CooperativeStickyAssignor(), RebalanceProtocol.COOPERATIVE, led, topics)
     said = note_of(LISTENING, 2)
-    assert [decode_assignment(share).user_data for share in shares.values()] == [said, said]
+    assert [decode_assignment(share).note for share in shares.values()] == [said, said]
 
 
 def test_partitions_of_topics_no_longer_wanted_are_given_up_before_joining() -> None:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kohort.statemachine import group_diagram, member_diagram
+from kohort.statemachine import consumer_member_diagram, group_diagram, member_diagram
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "statemachine.md"
 
 
-def test_the_page_shows_both_life_cycles_as_they_are() -> None:
+def test_the_page_shows_the_life_cycles_as_they_are() -> None:
     page = PAGE.read_text()
-    for made in (group_diagram, member_diagram):
+    for made in (group_diagram, member_diagram, consumer_member_diagram):
         assert f"\n{made().strip()}\n" in page
