@@ -228,7 +228,12 @@ class Topics:
 
     async def carry_out(self, plans: Sequence[TopicPlan]) -> None:
         """Create what was planned. Raises KafkaError KAFKA_STORAGE_ERROR; nothing is created then."""
-        made = {plan.name: TopicRecord(plan.id, plan.partitions, plan.configs) for plan in plans}
+        made = {
+            plan.name: TopicRecord(
+                plan.id, plan.partitions, {**self._first_configs(plan.name), **plan.configs}
+            )
+            for plan in plans
+        }
         await self._change(self._creations(made))
         # taken at once, seen in slices: nobody waits until all of them have their logs
         self._folded.update((folded(name), name) for name in made)

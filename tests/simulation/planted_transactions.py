@@ -34,7 +34,7 @@ TRANSACTION_BUGS = (
     ),
     _Bug(
         "the end of a transaction is carried out once, written or not",
-        "transactions.coordinator:TransactionCoordinator._end",
+        "transactions.coordinator:TransactionCoordinator._write_markers",
         "if not await self._is_written(each, marker)]",
         "if await self._is_written(each, marker) is None]",
     ),
@@ -47,7 +47,7 @@ TRANSACTION_BUGS = (
     ),
     _Bug(
         "an abort is told to partitions as a commit",
-        "transactions.coordinator:TransactionCoordinator._end",
+        "transactions.coordinator:TransactionCoordinator._write_markers",
         "committed = decided.state is TransactionState.PREPARE_COMMIT",
         "committed = True",
     ),
@@ -72,8 +72,8 @@ TRANSACTION_BUGS = (
     _Bug(
         "an abort for the timeout does not raise the epoch",
         "transactions.moves:fenced",
-        "return ended(fencing, EPOCH_BUMP_VERSION, now_ms, committed=False)",
-        "return ended(fencing, 0, now_ms, committed=False)",
+        "after = ended(fencing, version, now_ms, committed=False)",
+        "after = ended(fencing, 0, now_ms, committed=False)",
     ),
     _Bug(
         "whoever is not the newest producer may end the transaction",
@@ -90,7 +90,7 @@ TRANSACTION_BUGS = (
     _Bug(
         "a batch of a transaction that is not open is taken",
         "transactions.shards:verify",
-        "return ErrorCode.NONE if partition in now.partitions else ErrorCode.TRANSACTION_ABORTABLE",
+        "return ErrorCode.NONE if partition in added else ErrorCode.TRANSACTION_ABORTABLE",
         "return ErrorCode.NONE",
     ),
     _Bug(
