@@ -62,7 +62,7 @@ class Router:
 
     @property
     def writes(self) -> Writes:
-        """What is told when a read of a socket begins and ends."""
+        """The object to be told when a read of a socket begins and ends."""
         return self._node.coordinator.writes
 
     def api_of(self, frame: bytes) -> ServedApi | None:
