@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any, Final
 
 from kohort.assignors import RangeAssignor
-from kohort.protocol import ApiKey, decode_response, encode_request
+from kohort.protocol import ApiKey, ErrorCode, decode_response, encode_request
 from kohort.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     TopicPartitions,
@@ -30,6 +30,7 @@ from kohort.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 
+from . import _wire as wire
 from ._brokers import APACHE_KAFKA, Contender, given, kohort
 from ._connection import Connection, WrongAnswerError, must, new_group, prepare
 from ._load import checked_stream, percentile, pump
@@ -40,7 +41,8 @@ CROWD_CONNECTIONS: Final = 50
 VERSION: Final = 1
 SMALL, SMALL_PARTITIONS = b"kohort-benchmark", 10
 MIDDLE, MIDDLE_PARTITIONS = b"kohort-benchmark-1000", 1_000
-LARGE, LARGE_PARTITIONS, LARGE_MEMBERS = b"kohort-benchmark-20000", 20_000, 500
+#: Each with half of 20,000 partitions: a topic has 10,000 at most.
+LARGE, LARGE_PARTITIONS, LARGE_MEMBERS = (b"kohort-benchmark-a", b"kohort-benchmark-b"), 10_000, 500
 CHANGES: Final = 5
 GROUP_RESOURCE: Final = 32
 MODULE: Final = "benchmarks.consumer_groups"
@@ -56,8 +58,11 @@ class Spread(RangeAssignor):
 class Group:
     """Members of one group, who give up what they are told to give up."""
 
-    def __init__(self, bootstrap: str, topic: bytes, partitions: int, assignor: str | None = None) -> None:
-        self.topic, self.partitions, self.assignor = topic.decode(), partitions, assignor
+    def __init__(
+        self, bootstrap: str, topics: Sequence[bytes], partitions: int, assignor: str | None = None
+    ) -> None:
+        self.topics, self.partitions = [topic.decode() for topic in topics], partitions
+        self.assignor = assignor
         self.name, self.epoch = new_group("next").decode(), 1
         self.connections = [Connection(bootstrap) for _ in range(CROWD_CONNECTIONS)]
         self.of: dict[str, Connection] = {}
@@ -76,7 +81,7 @@ class Group:
             self.name,
             member,
             rebalance_timeout_ms=600_000,
-            subscribed_topic_names=[self.topic],
+            subscribed_topic_names=self.topics,
             server_assignor=self.assignor,
             topic_partitions=[],
         )
@@ -137,9 +142,9 @@ def _told(key: int, answer: bytes) -> Any:
 
 
 def _settled(
-    bootstrap: str, members: int, topic: bytes, partitions: int, assignor: str | None = None
+    bootstrap: str, members: int, topics: Sequence[bytes], partitions: int, assignor: str | None = None
 ) -> Group:
-    group = Group(bootstrap, topic, partitions, assignor)
+    group = Group(bootstrap, topics, partitions, assignor)
     for number in range(members):
         group.join(f"m{number:05d}")
         if number % 100 == 99:
@@ -162,7 +167,7 @@ def _heartbeats_of(group: Group, connection: Connection) -> Any:
 
 def heartbeats(bootstrap: str, _effort: float) -> float:
     """Answers a second: groups of one settled member each."""
-    groups = [_settled(bootstrap, 1, SMALL, SMALL_PARTITIONS) for _ in range(CONNECTIONS)]
+    groups = [_settled(bootstrap, 1, [SMALL], SMALL_PARTITIONS) for _ in range(CONNECTIONS)]
     streams = [_heartbeats_of(group, Connection(bootstrap)) for group in groups]
     rate = pump(streams, DEPTH, 2 * _effort)
     for group, stream in zip(groups, streams, strict=True):
@@ -174,7 +179,7 @@ def heartbeats(bootstrap: str, _effort: float) -> float:
 
 def one_joins(members: int, bootstrap: str, _effort: float) -> float:
     """Milliseconds until all are at their target: the median of some joins."""
-    group = _settled(bootstrap, members, MIDDLE, MIDDLE_PARTITIONS)
+    group = _settled(bootstrap, members, [MIDDLE], MIDDLE_PARTITIONS)
     times = []
     for number in range(CHANGES):
         begin = time.perf_counter()
@@ -191,7 +196,7 @@ def one_joins(members: int, bootstrap: str, _effort: float) -> float:
 
 def large(bootstrap: str, _effort: float) -> float:
     """Longest heartbeat in ms of a small group while one more joins a large one under the plug-in."""
-    group = _settled(bootstrap, 1, SMALL, SMALL_PARTITIONS)
+    group = _settled(bootstrap, 1, [SMALL], SMALL_PARTITIONS)
     stream = _heartbeats_of(group, Connection(bootstrap))
     command = [sys.executable, "-m", MODULE, "--drive", bootstrap]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as driver:
@@ -218,7 +223,7 @@ def large(bootstrap: str, _effort: float) -> float:
 
 def drive(bootstrap: str) -> None:
     """The members of the large group, in a process of their own."""
-    group = _settled(bootstrap, LARGE_MEMBERS, LARGE, LARGE_PARTITIONS, PLUG_IN)
+    group = _settled(bootstrap, LARGE_MEMBERS, LARGE, len(LARGE) * LARGE_PARTITIONS, PLUG_IN)
     print("settled", flush=True)
     sys.stdin.readline()
     group.join("new")
@@ -235,6 +240,12 @@ ROWS: Final[dict[str, tuple[Callable[[str, float], float], str, float]]] = {
 }
 
 
+def _create(bootstrap: str, topic: bytes, partitions: int) -> None:
+    with Connection(bootstrap) as connection:
+        answer = connection.ask(wire.create_topic(topic, partitions))
+        must("CreateTopics", wire.created_error(answer), ErrorCode.TOPIC_ALREADY_EXISTS)
+
+
 def say(text: str) -> None:
     print(text, flush=True)
 
@@ -246,9 +257,9 @@ def measure(contenders: Sequence[Contender], names: Sequence[str], rounds: int, 
         for name, bootstrap in running.items():
             prepare(bootstrap, SMALL, SMALL_PARTITIONS)
             if any(row.startswith("join") for row in names):
-                prepare(bootstrap, MIDDLE, MIDDLE_PARTITIONS)
-            if "large" in names and name == "kohort":
-                prepare(bootstrap, LARGE, LARGE_PARTITIONS)
+                _create(bootstrap, MIDDLE, MIDDLE_PARTITIONS)
+            for topic in LARGE if "large" in names and name == "kohort" else ():
+                _create(bootstrap, topic, LARGE_PARTITIONS)
         for row in names:
             run, title, goal = ROWS[row]
             alone = row == "large"
