@@ -209,7 +209,7 @@ class Queue:
 
 @dataclass(slots=True, eq=False)
 class Accumulator:
-    """All partitions of one producer. Times are milliseconds of one clock that does not go back.
+    """All partitions of one producer. Times are milliseconds of one clock, ``now_ms``, that does not go back.
 
     ``future`` makes what callers wait for. ``producer`` is None until the broker has given a producer id, and
     again when a partition's epochs have run out; nothing numbered is sent until it is set. ``failed`` is
@@ -218,6 +218,7 @@ class Accumulator:
 
     future: Callable[[], Any]
     _: KW_ONLY
+    now_ms: Callable[[], float]
     batch_size: int
     linger_ms: float
     max_request_size: int
@@ -258,7 +259,7 @@ class Accumulator:
 
     # records in
 
-    def add(self, queue: Queue, record: TimedRecord, size: int, now_ms: float) -> tuple[Any, bool, bool]:
+    def add(self, queue: Queue, record: TimedRecord, size: int) -> tuple[Any, bool, bool]:
         """Append a record of ``size`` bytes at most; its future, and whether a batch began and one is
         full."""
         waiting = queue.waiting
@@ -267,7 +268,7 @@ class Accumulator:
         if began:
             if batch is not None:
                 batch.full = True
-            batch = self._begin(queue, now_ms)
+            batch = self._begin(queue)
         assert batch is not None, "there is one by now"
         future = self.future()
         batch.records.append(record)
@@ -278,19 +279,19 @@ class Accumulator:
             batch.full = True
         return future, began, began or batch.full
 
-    def add_all(self, queue: Queue, records: list[TimedRecord], size: int, now_ms: float) -> Any:
+    def add_all(self, queue: Queue, records: list[TimedRecord], size: int) -> Any:
         """Append a batch that is full; its future is that of the first record."""
         if queue.waiting:
             queue.waiting[-1].full = True
-        batch = self._begin(queue, now_ms)
+        batch = self._begin(queue)
         batch.records, batch.size, batch.full = records, BATCH_BYTES + size, True
         future = self.future()
         batch.futures.append(future)
         self.used += size + HELD_BYTES * len(records)
         return future
 
-    def _begin(self, queue: Queue, now_ms: float) -> Batch:
-        batch = Batch(queue, now_ms, self.future())
+    def _begin(self, queue: Queue) -> Batch:
+        batch = Batch(queue, self.now_ms(), self.future())
         self.used += batch.size
         queue.waiting.append(batch)
         self._unsent[queue] = None
