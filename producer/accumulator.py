@@ -236,6 +236,8 @@ class Accumulator:
     from_zero: bool = False
     #: Bytes of records whose outcome is not known.
     used: int = 0
+    #: Bytes of records that came since the last ``take``.
+    fresh: int = 0
     #: While there are callers that wait for everything, or for room, batches do not wait for more records.
     hurry: int = 0
     #: When to call ``take`` again although nothing has happened; and, of the last call, the topics without a
@@ -260,8 +262,11 @@ class Accumulator:
     # records in
 
     def add(self, queue: Queue, record: TimedRecord, size: int) -> tuple[Any, bool, bool]:
-        """Append a record of ``size`` bytes at most; its future, and whether a batch began and one is
-        full."""
+        """Append a record of ``size`` bytes at most.
+
+        Returns its future, whether a batch began, and whether a batch's worth of bytes has come since the
+        last ``take``.
+        """
         waiting = queue.waiting
         batch = waiting[-1] if waiting else None
         began = batch is None or batch.full or batch.size + size > self.batch_size
@@ -275,9 +280,10 @@ class Accumulator:
         batch.futures.append(future)
         batch.size += size
         self.used += size + HELD_BYTES
+        self.fresh += size
         if batch.size >= self.batch_size:
             batch.full = True
-        return future, began, began or batch.full
+        return future, began, self.fresh >= self.batch_size
 
     def add_all(self, queue: Queue, records: list[TimedRecord], size: int) -> Any:
         """Append a batch that is full; its future is that of the first record."""
@@ -304,6 +310,7 @@ class Accumulator:
     ) -> list[tuple[int, list[Batch]]]:
         """Requests to send now: node and batches, one of each partition. ``busy`` counts those under way."""
         self.next_ms, self.leaderless, self.to_pack = math.inf, set(), []
+        self.fresh = 0
         by_node: dict[int, list[Queue]] = {}
         due: set[int] = set()
         for queue in list(self._unsent):

@@ -281,7 +281,12 @@ class Producer:
         if partition is not None:
             return queues[partition] if 0 <= partition < len(queues) else None
         if key is None:
-            return queues[known.sticky.partition(size, known.led)]
+            sticky = known.sticky
+            before = sticky.current
+            number = sticky.partition(size, known.led)
+            if number != before and before >= 0 and (left := queues[before].waiting):
+                left[-1].full = True  # nothing more comes for now
+            return queues[number]
         return queues[partition_of_key(key, len(queues))]
 
     async def _learn(self, topic: str, partition: int | None) -> None:
