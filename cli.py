@@ -67,6 +67,11 @@ _COMMANDS: Final = {
         "Look at the Spark job of a group. Works on any broker of Kafka's protocol.",
         ("admin.spark_commands", "add_arguments", "run"),
     ),
+    "transactions": (
+        "open transactions, what they hold back, and the end of those that hang: on any broker",
+        "Look at transactions, and end those that hang. Works on any broker of Kafka's protocol.",
+        ("admin.transaction_commands", "add_arguments", "run"),
+    ),
     "top": (
         "a live look at a broker: rates, groups, the busiest clients and topics",
         "Look at the metrics of a broker that was started with --metrics-port.",

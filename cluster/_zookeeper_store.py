@@ -361,6 +361,9 @@ class ZooKeeperStore:
             found[path] = None
             self._parents.pop(path, None)
             self._pieces.pop(path, None)
+            # it has no watch: whoever reads the names above and finds it there has to read it again
+            above, _, name = path.rpartition("/")
+            self._parents.get(above or "/", set()).discard(name)
             return
         self._pieces[path] = pieces
         try:
@@ -415,6 +418,9 @@ class ZooKeeperStore:
     def _take_event(self, path: str, below: bool, connection: int) -> None:
         if connection == self._connections:
             self._changed[path, below] = None
+            if path in self._parents:
+                # both watches of a node go with it
+                self._changed[path, True] = None
             self._reading = True
             self._wake.set()
 

@@ -34,7 +34,7 @@ TRANSACTION_BUGS = (
     ),
     _Bug(
         "the end of a transaction is carried out once, written or not",
-        "transactions.coordinator:TransactionCoordinator._write_markers",
+        "transactions.coordinator:TransactionCoordinator._end",
         "if not await self._is_written(each, marker)]",
         "if await self._is_written(each, marker) is None]",
     ),
@@ -47,7 +47,7 @@ TRANSACTION_BUGS = (
     ),
     _Bug(
         "an abort is told to partitions as a commit",
-        "transactions.coordinator:TransactionCoordinator._write_markers",
+        "transactions.coordinator:TransactionCoordinator._end",
         "committed = decided.state is TransactionState.PREPARE_COMMIT",
         "committed = True",
     ),
@@ -73,7 +73,7 @@ TRANSACTION_BUGS = (
         "an abort for the timeout does not raise the epoch",
         "transactions.moves:fenced",
         "after = ended(fencing, version, now_ms, committed=False)",
-        "after = ended(fencing, 0, now_ms, committed=False)",
+        "return ended(fencing, 0, now_ms, committed=False)",
     ),
     _Bug(
         "whoever is not the newest producer may end the transaction",
@@ -144,7 +144,7 @@ TRANSACTION_BUGS = (
     _Bug(
         "readers of offsets do not wait for open transactions",
         "coordinator.durable:Durable.is_pending",
-        "partition in self.pending[producer_id][group_id]",
+        "partition in entries",
         "False",
     ),
     _Bug(
