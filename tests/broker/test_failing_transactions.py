@@ -1,5 +1,5 @@
-"""A disk that is full or broken under transactions: the same step is carried out once it is well again, nothing
-is lost, and no reader is held up for good.
+"""A disk that is full or broken under transactions: the same step is carried out once it is well again,
+nothing is lost, and no reader is held up for good.
 """
 
 from __future__ import annotations
