@@ -1,7 +1,4 @@
-"""The ``kohort`` command.
-
-Only the standard library is imported until a command runs: ``kohort broker`` must serve within 0.3 s.
-"""
+"""The ``kohort`` command: imports little until a command runs, as ``kohort broker`` must serve in 0.3 s."""
 
 from __future__ import annotations
 

@@ -341,9 +341,7 @@ class Topics:
         return found
 
     def _first_configs(self, name: str) -> dict[str, Any]:
-        """The first configs of a topic that came without any: those of the coordinators are compacted,
-        not deleted by age.
-        """
+        """The first configs of a topic that came without any: coordinators' topics are compacted."""
         sizes = {
             OFFSETS_TOPIC: self._settings.offsets_topic_segment_bytes,
             TRANSACTIONS_TOPIC: self._settings.transaction_state_log_segment_bytes,

@@ -53,7 +53,7 @@ _SECRET: Final = ("/config/users", "/kafka-acl")
 
 @dataclass(frozen=True, slots=True)
 class ZooKeeperSettings:
-    """How to reach an ensemble.
+    """Address and credentials of an ensemble.
 
     ``connect`` is ``HOST:PORT[,HOST:PORT...][/chroot]``. ``digest``, ``user:password``, authenticates with
     ZooKeeper's scheme of that name; entries then are the user's to change and, but for access rules and
@@ -484,7 +484,7 @@ def _encoded(changes: Sequence[Change]) -> tuple[list[bytes], dict[str, bytes]]:
 
 
 def _pieces(data: bytes) -> list[str]:
-    """Where the pieces of an entry's value are; none if the value is in its data."""
+    """Paths of the pieces of an entry's value; none if the value is in its data."""
     if not data.startswith(_IN_PIECES):
         return []
     name, count = data.removeprefix(_IN_PIECES).decode().split()

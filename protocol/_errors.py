@@ -122,7 +122,7 @@ class ErrorCode(IntEnum):
 
     @property
     def retriable(self) -> bool:
-        """Whether the same request may succeed later without a change (Kafka's RetriableException)."""
+        """Return whether the same request may succeed later, unchanged (Kafka's RetriableException)."""
         return self in _RETRIABLE
 
 

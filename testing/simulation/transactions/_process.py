@@ -25,9 +25,9 @@ from ....protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from .._loop import ProcessLoop
 from .._network import Call, Connection, Receiver
 from .._schedule import Schedule
-from ..services._loop import ProcessLoop
 from ._ledger import Ledger, Outcome, Transaction
 from ._plan import GROUP, INPUT, OUTPUT, ProducerPlan, TransactionPlan
 
