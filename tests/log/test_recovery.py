@@ -288,7 +288,7 @@ def test_what_a_cut_took_is_forgotten_by_producers_and_epochs(tmp_path: Path) ->
 
 
 def test_a_snapshot_behind_what_has_to_be_read_goes(tmp_path: Path) -> None:
-    """Pages reach a disk in any order: the last batch of a segment may be gone, and the next segment there."""
+    """Pages reach a disk in any order: a segment may have lost its last batch, and the next one none."""
     first, lost = batch(1), batch(1, producer_id=1, sequence=0, transactional=True)
     config = LogConfig(segment_bytes=len(first) + len(lost))
     log = open_log(tmp_path, config)
