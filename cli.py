@@ -1,7 +1,4 @@
-"""The ``kohort`` command.
-
-Only the standard library is imported until a command runs: ``kohort broker`` must serve within 0.3 s.
-"""
+"""The ``kohort`` command: imports little until a command runs, as ``kohort broker`` must serve in 0.3 s."""
 
 from __future__ import annotations
 
@@ -66,6 +63,11 @@ _COMMANDS: Final = {
         "batches and lag of a group's Spark job; a checkpoint's offsets for a group",
         "Look at the Spark job of a group. Works on any broker of Kafka's protocol.",
         ("admin.spark_commands", "add_arguments", "run"),
+    ),
+    "transactions": (
+        "open transactions, what they hold back, and the end of those that hang: on any broker",
+        "Look at transactions, and end those that hang. Works on any broker of Kafka's protocol.",
+        ("admin.transaction_commands", "add_arguments", "run"),
     ),
     "top": (
         "a live look at a broker: rates, groups, the busiest clients and topics",

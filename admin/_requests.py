@@ -241,7 +241,7 @@ def _of_topics(assignment: Any) -> tuple[TopicPartition, ...]:
 
 
 def _hold_ups(members: Sequence[MemberDescription]) -> Iterator[HoldUp]:
-    """Who waits for whom: partitions of a member's target that another one still has."""
+    """Members that wait for others: partitions of a member's target that another one still has."""
     owners = {partition: member.member_id for member in members for partition in member.assignment or ()}
     for member in members:
         found: dict[str, list[TopicPartition]] = defaultdict(list)

@@ -29,7 +29,7 @@ _NUMBERS: Final = frozenset(
     {"PARTITION", "COMMITTED", "START", "END", "LAG", "CURRENT", "NEW", "GEN", "TOOK", "SEQ", "EPOCH"}
     | {"RECORDS", "BATCHES", "SEGMENTS", "BYTES"}
     | {"BEFORE", "AFTER", "WEIGHT BEFORE", "WEIGHT AFTER", "LEAST", "MOST", "MEAN", "SPREAD", "DEVIATION"}
-    | {"BATCH", "PLANNED END", "LOG END"}
+    | {"BATCH", "PLANNED END", "LOG END", "HELD BACK"}
     | {"LIGHTEST", "HEAVIEST", "MOVES", "PLACED", "ROUNDS", "TIME"}
 )
 
@@ -74,7 +74,7 @@ def described(found: GroupDescription) -> list[Any]:
         ("members", len(found.members) if found.members_known else None),
         ("total lag", found.total_lag),
     ]
-    parts: list[Any] = [_pairs([*head, *(("note", note) for note in found.notes)])]
+    parts: list[Any] = [pairs([*head, *(("note", note) for note in found.notes)])]
     if found.members:
         parts.append(_members(found))
     if found.hold_ups:
@@ -106,10 +106,10 @@ def described(found: GroupDescription) -> list[Any]:
 def members_now(found: GroupDescription) -> list[Any]:
     """The group as it is now, in short: below a timeline."""
     if not found.exists:
-        return [_pairs([("now", "the group does not exist")])]
+        return [pairs([("now", "the group does not exist")])]
     members = _many(len(found.members), "member") if found.members_known else "members unknown"
     lag = "unknown" if found.total_lag is None else found.total_lag
-    line = _pairs([("now", f"{found.state}, {members}, lag {lag}")])
+    line = pairs([("now", f"{found.state}, {members}, lag {lag}")])
     return [line, _members(found)] if found.members else [line]
 
 
@@ -142,7 +142,7 @@ def _members(found: GroupDescription) -> Table:
     )
 
 
-def _pairs(rows: Iterable[tuple[str, object]]) -> Table:
+def pairs(rows: Iterable[tuple[str, object]]) -> Table:
     made = table(["", ""], rows)
     made.show_header = False
     return made

@@ -16,7 +16,7 @@ from weakref import WeakSet
 from ..log import Cleaning, CleanReport, PartitionLog
 from ..protocol import KohortError
 from ._local_logs import LocalLogs
-from ._names import OFFSETS_TOPIC
+from ._names import COORDINATORS
 from ._settings import BrokerSettings
 
 log = logging.getLogger("kohort.broker")
@@ -50,25 +50,25 @@ class LogCleaner:
         self._uncleanable: WeakSet[PartitionLog] = WeakSet()
 
     def start(self) -> None:
-        """Begin, with what the last run left of ``__consumer_offsets``."""
+        """Begin, with what the last run left of the coordinators' topics."""
         if self._settings.log_cleaner_enable:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """End what is under way, then compact ``__consumer_offsets`` for a short time."""
+        """End what is under way, then compact the coordinators' topics for a short time."""
         if self._task is None:
             return
         self._stop_at = 0.0
         self._wake.set()
         await self._task
         self._stop_at = time.monotonic() + STOP_BUDGET_S
-        self._roll_offsets()
-        while time.monotonic() < self._stop_at and await self._clean_next(only=OFFSETS_TOPIC):
+        self._roll_coordinators()
+        while time.monotonic() < self._stop_at and await self._clean_next(only=COORDINATORS):
             pass
         self._thread.shutdown()
 
     async def _run(self) -> None:
-        self._roll_offsets()
+        self._roll_coordinators()
         while self._stop_at is None:
             if not await self._clean_next():
                 try:
@@ -76,14 +76,14 @@ class LogCleaner:
                 except TimeoutError:
                     continue
 
-    def _roll_offsets(self) -> None:
-        for candidate in self._logs(OFFSETS_TOPIC):
+    def _roll_coordinators(self) -> None:
+        for candidate in self._logs(COORDINATORS):
             try:
                 candidate.roll_for_cleaning(self._now_ms(), ROLL_BYTES)
             except KohortError as error:
                 self._give_up(candidate, error)
 
-    async def _clean_next(self, only: str | None = None) -> bool:
+    async def _clean_next(self, only: frozenset[str] | None = None) -> bool:
         """Compact the dirtiest log that is due; False if none is."""
         dirtiest, most = None, 0.0
         for candidate in self._logs(only):
@@ -96,12 +96,12 @@ class LogCleaner:
                 dirtiest, most = candidate, cleanable.ratio
         return dirtiest is not None and await self._clean(dirtiest)
 
-    def _logs(self, only: str | None) -> Iterator[PartitionLog]:
+    def _logs(self, only: frozenset[str] | None) -> Iterator[PartitionLog]:
         for partition in self._local.partitions():
             found = partition.log
             if found is None or found.offline or partition.damage is not None or found in self._uncleanable:
                 continue
-            if found.config.compacts and only in (None, found.topic):
+            if found.config.compacts and (only is None or found.topic in only):
                 yield found
 
     async def _clean(self, target: PartitionLog) -> bool:

@@ -7,6 +7,7 @@ keys and values. Floods are thinned out, and the next line says by how much.
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Any, Final
 
@@ -23,6 +24,10 @@ MAX_REFUSALS: Final = 50
 #: How long an equal refusal of the same member is not repeated, in ms.
 REPEAT_MS: Final = 60_000
 
+#: How long a line may wait for others, in seconds, and most lines that are written in one turn of the loop.
+WAIT_S: Final = 0.005
+_AT_ONCE: Final = 25
+
 # moves of larger groups are not worked out for a line: it takes a millisecond for a hundred members
 _MAX_COUNTED = 200
 _MAX_REMEMBERED = 1_000
@@ -31,10 +36,19 @@ _LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": loggi
 
 
 class EventLog:
-    """Writes events to the log, then hands them to ``on_note``."""
+    """Writes events to the log, and hands them to ``on_note``. ``later`` calls a function in a while: lines
+    are written then, some at a time, for they cost more than most of what they tell of. ``close`` writes the
+    rest.
+    """
 
-    def __init__(self, on_note: Callable[[CoordinatorEvent], None] | None = None) -> None:
+    def __init__(
+        self,
+        on_note: Callable[[CoordinatorEvent], None] | None = None,
+        later: Callable[[Callable[[], None]], object] = lambda write: write(),
+    ) -> None:
         self._on_note = on_note
+        self._later = later
+        self._waiting: deque[tuple[int, CoordinatorEvent]] = deque()
         self._log = logging.getLogger(EVENTS_LOGGER)
         self._second = 0
         self._lines = 0
@@ -45,9 +59,21 @@ class EventLog:
     def __call__(self, event: CoordinatorEvent) -> None:
         level = _LEVELS[event.level]
         if self._log.isEnabledFor(level):
-            self._write(level, event)
+            self._waiting.append((level, event))
+            if len(self._waiting) == 1:
+                self._later(self._write_some)
         if self._on_note is not None:
             self._on_note(event)
+
+    def close(self) -> None:
+        while self._waiting:
+            self._write(*self._waiting.popleft())
+
+    def _write_some(self) -> None:
+        for _ in range(min(len(self._waiting), _AT_ONCE)):
+            self._write(*self._waiting.popleft())
+        if self._waiting:
+            self._later(self._write_some)
 
     def _write(self, level: int, event: CoordinatorEvent) -> None:
         second = event.timestamp_ms // _SECOND_MS
@@ -70,7 +96,19 @@ class EventLog:
         what = (
             event.cause if isinstance(event, GroupEvent) else ", ".join(f"{k} {v}" for k, v in found.items())
         )
-        self._log.log(level, "%s%s: %s", kind, where, what, extra={"event_fields": {"event": kind, **found}})
+        record = self._log.makeRecord(
+            EVENTS_LOGGER,
+            level,
+            __file__,
+            0,
+            "%s%s: %s",
+            (kind, where, what),
+            None,
+            extra={"event_fields": {"event": kind, **found}},
+        )
+        if event.timestamp_ms:
+            record.created = event.timestamp_ms / _SECOND_MS
+        self._log.handle(record)
 
     def _repeated(self, event: Refusal) -> int | None:
         """Return how many equal refusals were left out since the last line; None: leave this one out, too."""

@@ -22,9 +22,7 @@ _UPGRADE, _DOWNGRADES = 1, (2, 3)
 
 @dataclass(slots=True)
 class Features:
-    """``levels`` has the level of each feature; ``epoch`` rises with every change of them. ``on_change`` is
-    called after one.
-    """
+    """``levels`` by feature; ``epoch`` rises with every change, and ``on_change`` is called after one."""
 
     node_id: int
     file: Document

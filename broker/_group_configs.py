@@ -31,7 +31,7 @@ class GroupConfigs:
         self.of_group = self.file.load(_parsed) or {}
 
     def of(self, group_id: str) -> Mapping[str, int]:
-        """What was set for a group."""
+        """The configs that were set for a group."""
         return self.of_group.get(group_id, {})
 
     def default(self, name: str) -> int:

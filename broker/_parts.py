@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping
 from copy import copy
+from functools import partial
 from pathlib import Path
 
 from ..cluster import FolderStore, ProducerIds
@@ -14,7 +16,7 @@ from ..log import OPEN_FILES, OS_FILES, DataFolder, FileSystem
 from ..offsets_topic import OffsetsStore
 from ..transactions import TransactionCoordinator
 from ._background import Background
-from ._event_log import EventLog
+from ._event_log import WAIT_S, EventLog
 from ._features import TRANSACTION_VERSION, Features
 from ._group_configs import GroupConfigs
 from ._live_settings import LiveSettings
@@ -88,6 +90,8 @@ class Parts:
             {partition.index: partition for partition in offsets.partitions},
             load_bytes=settings.offsets_load_buffer_size,
         )
+        later = partial(asyncio.get_running_loop().call_later, WAIT_S)
+        self._event_logs = EventLog(metrics.groups.see, later), EventLog(later=later)
         self.coordinator = GroupCoordinator(
             settings=settings,
             store=store,
@@ -101,7 +105,7 @@ class Parts:
             ),
             group_configs=group_configs.of,
             clock_ms=clock_ms,
-            on_event=EventLog(metrics.groups.see),
+            on_event=self._event_logs[0],
             fsync=settings.kohort_offsets_ack_flush,
         )
         quotas = ClientQuotas(
@@ -119,7 +123,7 @@ class Parts:
             max_bytes=lambda: largest_record(topics.logs),
             epoch_of=lambda index: topics.logs.partition(TRANSACTIONS_TOPIC, index).leader_epoch,
             clock_ms=clock_ms or steady_clock_ms(),
-            on_event=EventLog(),
+            on_event=self._event_logs[1],
             fsync=settings.kohort_offsets_ack_flush,
         )
         self.node = Node(
@@ -192,6 +196,8 @@ class Parts:
         await self.transactions.stop()
         await self.coordinator.stop()
         await self._background.stop()
+        for log in self._event_logs:
+            log.close()
         clean = False
         try:
             self.node.logs.close()

@@ -30,7 +30,7 @@ class Caller(Protocol):
 
 
 class Route(NamedTuple):
-    """Where requests of one API and version go, and how they are read, counted and answered."""
+    """The way of requests of one API and version: how they are read, counted and answered."""
 
     codec: MessageCodec
     meter: ApiMeter

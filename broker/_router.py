@@ -62,7 +62,7 @@ class Router:
 
     @property
     def writes(self) -> Writes:
-        """What is told when a read of a socket begins and ends."""
+        """The object to be told when a read of a socket begins and ends."""
         return self._node.coordinator.writes
 
     def api_of(self, frame: bytes) -> ServedApi | None:
@@ -95,19 +95,20 @@ class Router:
         begun_s = clock() if timed else 0.0
         known_commit = None
         node, header = self._node, peer.header
+        key = codec.key
         try:
+            (correlation_id,) = _CORRELATION_ID(frame, 4)
             if header is None or header[0] is not codec.flexible or not frame.startswith(header[1], 8):
                 header = peer.read_header(frame, flexible=codec.flexible)
             _, _, at, context = header
-            (correlation_id,) = _CORRELATION_ID(frame, 4)
-            if codec.key is _HEARTBEAT:
+            if key is _HEARTBEAT:
                 # a member's are the same bytes, as long as its generation is
                 known, rest, body = peer.heartbeat
                 if known is not codec or frame[at:] != rest:
                     body = codec.request(frame, at)
                     if len(frame) <= _SMALL_FRAME:
                         peer.heartbeat = codec, frame[at:], body
-            elif codec.key is _COMMIT:
+            elif key is _COMMIT:
                 data = frame[at:]
                 known_commit = peer.commits.known
                 if known_commit is not None and (
@@ -131,12 +132,12 @@ class Router:
             readable = peer.readable
             # written out: a call costs more than the look, and this is asked for every heartbeat
             if (
-                codec.key is _COMMIT
-                or codec.key is _MEMBERSHIP
+                key is _COMMIT
+                or key is _MEMBERSHIP
                 or readable is None
                 or readable[0] is not gate.authorizer.remembered
                 or not readable[1].get(body.group_id)
-            ) and not gate.is_open(codec.key, body, peer, context, node.topics):
+            ) and not gate.is_open(key, body, peer, context, node.topics):
                 return False
         meter.count += 1
         call: PendingResponse
@@ -151,13 +152,13 @@ class Router:
             call = PendingResponse(connection, route, correlation_id)
         calls.append(call)
         try:
-            node.coordinator.submit(codec.key, codec.version, body, context, call)
+            node.coordinator.submit(key, codec.version, body, context, call)
         except Exception:
             log.exception("%s v%d failed: answered UNKNOWN_SERVER_ERROR", codec.api.name, codec.version)
             if call.response is None:
                 request = Request(api, codec.version, body, context, peer.endpoint)
                 call.set(request.error_answer(ErrorCode.UNKNOWN_SERVER_ERROR))
-        if timed and isinstance(call, TimedResponse):
+        if timed and type(call) is TimedResponse:
             call.submitted()
         return True
 

@@ -49,11 +49,6 @@ class BrokerSettings(SecuritySettings):
     delete_topic_enable: Annotated[bool, Row("DeleteTopics is obeyed")] = True
     num_partitions: Annotated[int, Row("partitions of a topic created without a number", 1, 100_000)] = 1
     default_replication_factor: Annotated[int, Row("replicas of a new topic; there is one broker", 1, 1)] = 1
-    offsets_topic_num_partitions: Annotated[
-        int, Row("partitions of __consumer_offsets, fixed when it is created", 1, 10_000)
-    ] = 50
-    offsets_topic_replication_factor: Annotated[int, Row("replicas; there is one broker", 1, 1)] = 1
-    offsets_topic_compression_codec: Annotated[int, Row("__consumer_offsets is not compressed", 0, 0)] = 0
 
     message_max_bytes: Annotated[int, Live("largest record batch, compressed", 0, MAX_INT)] = 1_048_588
     fetch_max_bytes: Annotated[int, Row("most record bytes in one Fetch answer", 1024, MAX_INT)] = 57_671_680

@@ -228,7 +228,12 @@ class Topics:
 
     async def carry_out(self, plans: Sequence[TopicPlan]) -> None:
         """Create what was planned. Raises KafkaError KAFKA_STORAGE_ERROR; nothing is created then."""
-        made = {plan.name: TopicRecord(plan.id, plan.partitions, plan.configs) for plan in plans}
+        made = {
+            plan.name: TopicRecord(
+                plan.id, plan.partitions, {**self._first_configs(plan.name), **plan.configs}
+            )
+            for plan in plans
+        }
         await self._change(self._creations(made))
         # taken at once, seen in slices: nobody waits until all of them have their logs
         self._folded.update((folded(name), name) for name in made)
@@ -336,9 +341,7 @@ class Topics:
         return found
 
     def _first_configs(self, name: str) -> dict[str, Any]:
-        """The first configs of a topic that came without any: those of the coordinators are compacted,
-        not deleted by age.
-        """
+        """The first configs of a topic that came without any: coordinators' topics are compacted."""
         sizes = {
             OFFSETS_TOPIC: self._settings.offsets_topic_segment_bytes,
             TRANSACTIONS_TOPIC: self._settings.transaction_state_log_segment_bytes,

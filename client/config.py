@@ -30,6 +30,28 @@ def positive(doc: str) -> Row:
     return Row(doc, 1, MAX_INT)
 
 
+def check_security(settings: Any) -> None:
+    """Check that TLS and SASL settings fit together. Raises ValueError."""
+    tls = settings.ssl_cafile or settings.ssl_certfile or settings.ssl_keyfile
+    if tls and "SSL" not in settings.security_protocol:
+        raise ValueError("the ssl settings need security_protocol='SSL' or 'SASL_SSL'")
+    if settings.ssl_keyfile and not settings.ssl_certfile:
+        raise ValueError("ssl_keyfile needs ssl_certfile, the certificate that the key is for")
+    given = [name for name in _SASL_SETTINGS if getattr(settings, name, None) is not None]
+    mechanism = settings.sasl_mechanism
+    if not settings.security_protocol.startswith("SASL"):
+        if given:
+            raise ValueError(f"{given[0]} needs security_protocol='SASL_PLAINTEXT' or 'SASL_SSL'")
+    elif mechanism is None:
+        raise ValueError(f"security_protocol={settings.security_protocol!r} needs a sasl_mechanism")
+    elif mechanism == OAUTH:
+        provider = settings.sasl_oauth_token_provider
+        if not callable(provider) and not callable(getattr(provider, "token", None)):
+            raise ValueError("sasl_mechanism='OAUTHBEARER' needs sasl_oauth_token_provider, a function")
+    elif settings.sasl_plain_username is None or settings.sasl_plain_password is None:
+        raise ValueError(f"sasl_mechanism={mechanism!r} needs sasl_plain_username and sasl_plain_password")
+
+
 class ClientSettings(SettingsModel):
     """Rows that a consumer's settings and a producer's begin with. Times are milliseconds."""
 
@@ -92,32 +114,8 @@ class ClientSettings(SettingsModel):
             first, most = getattr(self, f"{name}_ms"), getattr(self, f"{name}_max_ms")
             if first > most:
                 raise ValueError(f"{name}_ms ({first}) must not be more than {name}_max_ms ({most})")
-        self._check_tls()
-        self._check_sasl()
+        check_security(self)
         return self
-
-    def _check_tls(self) -> None:
-        if "SSL" not in self.security_protocol and (self.ssl_cafile or self.ssl_certfile or self.ssl_keyfile):
-            raise ValueError("the ssl settings need security_protocol='SSL' or 'SASL_SSL'")
-        if self.ssl_keyfile and not self.ssl_certfile:
-            raise ValueError("ssl_keyfile needs ssl_certfile, the certificate that the key is for")
-
-    def _check_sasl(self) -> None:
-        given = [name for name in _SASL_SETTINGS if getattr(self, name) is not None]
-        if not self.security_protocol.startswith("SASL"):
-            if given:
-                raise ValueError(f"{given[0]} needs security_protocol='SASL_PLAINTEXT' or 'SASL_SSL'")
-            return
-        if self.sasl_mechanism is None:
-            raise ValueError(f"security_protocol={self.security_protocol!r} needs a sasl_mechanism")
-        if self.sasl_mechanism == OAUTH:
-            provider = self.sasl_oauth_token_provider
-            if not callable(provider) and not callable(getattr(provider, "token", None)):
-                raise ValueError("sasl_mechanism='OAUTHBEARER' needs sasl_oauth_token_provider, a function")
-        elif self.sasl_plain_username is None or self.sasl_plain_password is None:
-            raise ValueError(
-                f"sasl_mechanism={self.sasl_mechanism!r} needs sasl_plain_username and sasl_plain_password"
-            )
 
     def ssl_context(self) -> ssl.SSLContext | None:
         """TLS context; None for plain text. Raises ConfigError for files that cannot be read."""

@@ -121,10 +121,7 @@ class Connection(asyncio.BufferedProtocol):
         return version
 
     async def request(self, body: Any, *, timeout_ms: float, max_version: int | None = None) -> Any:
-        """Send a request; the response's body, whose records are a part of what was received.
-
-        Error codes in it are not looked at.
-        """
+        """Send a request; the response's body, a view of what was received. Error codes are not read."""
         key = body.API_KEY
         return await self._send(body, self.version_for(key, max_version), timeout_ms)
 

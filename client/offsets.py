@@ -234,10 +234,7 @@ async def list_offsets(
 async def epoch_ends(
     cluster: Requests, epochs: Mapping[TopicPartition, int], *, errors: Errors | None = None
 ) -> dict[TopicPartition, EpochEnd]:
-    """End offsets of leader epochs (KIP-320); one before the position shows that the log was truncated.
-
-    ``errors`` as for ``list_offsets``.
-    """
+    """End offsets of leader epochs (KIP-320); ``errors`` as for ``list_offsets``."""
 
     async def ask(node: int, part: Mapping[TopicPartition, int]) -> Any:
         topics = defaultdict(list)

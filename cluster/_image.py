@@ -27,7 +27,7 @@ _SHARDS: Final = 256
 
 
 class PartitionState(NamedTuple):
-    """Where a partition is: node ids of the leader, the in-sync replicas and all replicas. ``offline`` are
+    """State of a partition: node ids of the leader, the in-sync replicas and all replicas. ``offline`` are
     the replicas that cannot be used.
 
     A reassignment is under way while ``adding`` or ``removing`` name replicas (KIP-455). ``partition_epoch``

@@ -42,7 +42,8 @@ class ClusterView:
     """The image of the cluster, for one broker of it.
 
     Watches note what has changed; the next look at ``image`` makes another one of it. ``changed`` is called
-    when there is something new to look at: once, until somebody looks.
+    when there is something new to look at: once, until somebody looks. It is called among the watches of a
+    step: look afterwards, not in it.
     """
 
     def __init__(self, store: MetadataStore, changed: Callable[[], None] = lambda: None) -> None:
@@ -135,10 +136,7 @@ class ClusterView:
     def _refresh(self) -> None:
         self._stale = False
         image = self._image
-        if not image.cluster_id:
-            entry = self._store.get(CLUSTER_ID)
-            image = ClusterImage("" if entry is None else str(entry.value["id"]), NO_LEADER, {})
-        controller = self._store.get(CONTROLLER)
+        controller, cluster_id = self._store.get(CONTROLLER), self._store.get(CLUSTER_ID)
         brokers = image.brokers
         if self._stale_brokers:
             self._stale_brokers = False
@@ -153,12 +151,14 @@ class ClusterView:
             }
         self._stale_topics = set()
         topics, deleted = self._topics(stale, brokers)
-        self._image = image.changed(
+        now = image.changed(
             topics,
             deleted=deleted,
             brokers=brokers,
             controller_id=NO_LEADER if controller is None else int(controller.value["brokerid"]),
         )
+        now.cluster_id = "" if cluster_id is None else str(cluster_id.value["id"])
+        self._image = now
 
     def _brokers(self) -> dict[int, BrokerRegistration]:
         found = {}

@@ -53,7 +53,7 @@ _SECRET: Final = ("/config/users", "/kafka-acl")
 
 @dataclass(frozen=True, slots=True)
 class ZooKeeperSettings:
-    """How to reach an ensemble.
+    """Address and credentials of an ensemble.
 
     ``connect`` is ``HOST:PORT[,HOST:PORT...][/chroot]``. ``digest``, ``user:password``, authenticates with
     ZooKeeper's scheme of that name; entries then are the user's to change and, but for access rules and
@@ -361,6 +361,9 @@ class ZooKeeperStore:
             found[path] = None
             self._parents.pop(path, None)
             self._pieces.pop(path, None)
+            # it has no watch: whoever reads the names above and finds it there has to read it again
+            above, _, name = path.rpartition("/")
+            self._parents.get(above or "/", set()).discard(name)
             return
         self._pieces[path] = pieces
         try:
@@ -415,6 +418,9 @@ class ZooKeeperStore:
     def _take_event(self, path: str, below: bool, connection: int) -> None:
         if connection == self._connections:
             self._changed[path, below] = None
+            if path in self._parents:
+                # both watches of a node go with it
+                self._changed[path, True] = None
             self._reading = True
             self._wake.set()
 
@@ -478,7 +484,7 @@ def _encoded(changes: Sequence[Change]) -> tuple[list[bytes], dict[str, bytes]]:
 
 
 def _pieces(data: bytes) -> list[str]:
-    """Where the pieces of an entry's value are; none if the value is in its data."""
+    """Paths of the pieces of an entry's value; none if the value is in its data."""
     if not data.startswith(_IN_PIECES):
         return []
     name, count = data.removeprefix(_IN_PIECES).decode().split()

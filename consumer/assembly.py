@@ -34,10 +34,7 @@ _PATTERNS_VERSION = 1
 
 
 class Parts:
-    """The parts of one consumer, not connected; consumers share none.
-
-    Raises ConfigError for assignors that cannot be used.
-    """
+    """The parts of one consumer, not connected. Raises ConfigError for assignors that cannot be used."""
 
     def __init__(
         self,

@@ -380,9 +380,7 @@ class AsyncGroupConsumer:
             parts.handover.record_done()
 
     def done_all(self, records: Iterable[Record]) -> None:
-        """``done`` for each. Raises StaleRecordError for those that are to be delivered elsewhere, once the
-        others are marked.
-        """
+        """``done`` for each. Raises StaleRecordError for others' records, once the rest is marked."""
         parts = self._parts or self._running(closing=True)
         records = records if isinstance(records, list) else list(records)
         taken = parts.delivery.last_taken

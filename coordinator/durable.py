@@ -63,9 +63,7 @@ _KEYS: Final = 10_000
 
 
 class OffsetsBatch(LoadedBatch, Protocol):
-    """A batch of the offsets topic; ``pieces`` are its records with the plain commits undecoded, and raise
-    CorruptBatchError.
-    """
+    """A batch of the offsets topic; ``pieces`` leave plain commits encoded, and raise CorruptBatchError."""
 
     def pieces(
         self, known: MutableMapping[bytes, TopicPartition], /

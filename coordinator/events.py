@@ -218,9 +218,7 @@ class MemberReplaced(GroupEvent):
 
 @dataclass(slots=True, kw_only=True)
 class RevocationAsked(GroupEvent):
-    """A member of a consumer group is to give up ``partitions`` partitions; until it has, who is to have them
-    waits.
-    """
+    """A member of a consumer group is to give up ``partitions`` partitions, for which others wait."""
 
     name = "RevocationAsked"
     level = "debug"

@@ -68,7 +68,7 @@ class CommittedPartition(Protocol):
 
 
 class ConsumerGroupConfig(NamedTuple):
-    """What may be set for a consumer group of its own; in ms."""
+    """Configs that may be set for a single consumer group; in ms."""
 
     session_timeout_ms: int
     heartbeat_interval_ms: int

@@ -1,9 +1,9 @@
 """Settings of the coordinator: Kafka's names with underscores for dots, and Kafka's defaults.
 
-Three defaults differ. ``group_max_size`` and ``group_consumer_max_size``: Apache Kafka has no limit, here a
+Four defaults differ. ``group_max_size`` and ``group_consumer_max_size``: Apache Kafka has no limit, here a
 group stays within what one rebalance can serve; ``group_coordinator_threads``: all shards share one event
-loop. Those that begin with ``kohort_`` are no settings of Kafka's. The rows are read by whoever takes
-settings from outside; nothing checks them here.
+loop; ``offsets_topic_replication_factor``: there is one broker. Those that begin with ``kohort_`` are no
+settings of Kafka's. The rows are read by whoever takes settings from outside; nothing checks them here.
 """
 
 from dataclasses import dataclass
@@ -50,17 +50,13 @@ class GroupSettings:
         int, Row("time between two looks for offsets to expire", 1)
     ] = 600_000
     offsets_topic_num_partitions: Annotated[
-        int, Row("partitions of __consumer_offsets, fixed when it is created", 1, MAX_INT)
+        int, Row("partitions of __consumer_offsets, fixed when it is created", 1, 10_000)
     ] = 50
-    offsets_topic_replication_factor: Annotated[
-        int, Row("replicas of __consumer_offsets; there is one broker", 1, 32_767)
-    ] = 3
+    offsets_topic_replication_factor: Annotated[int, Row("replicas; there is one broker", 1, 1)] = 1
+    offsets_topic_compression_codec: Annotated[int, Row("__consumer_offsets is not compressed", 0, 0)] = 0
     offsets_topic_segment_bytes: Annotated[
         int, Row("size at which __consumer_offsets begins a new segment", 1, MAX_INT)
     ] = 104_857_600
-    offsets_topic_compression_codec: Annotated[
-        int, Row("__consumer_offsets is written uncompressed", 0, 4)
-    ] = 0
     offsets_commit_timeout_ms: Annotated[
         int, Row("kept for tools: with no replica to wait for, a write is answered when done", 1, MAX_INT)
     ] = 5_000

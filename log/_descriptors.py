@@ -46,9 +46,7 @@ class Descriptor:
 
 
 class Holder(Protocol):
-    """A file that may have a descriptor: it is given to it and taken from it. ``used`` is set with each use
-    of one that it has.
-    """
+    """A file to which a descriptor is given, and taken from again. ``used`` is set with each use."""
 
     used: bool
     descriptor: Descriptor | None
@@ -115,9 +113,7 @@ class OpenFiles:
         self._holders.pop(gone, None)
 
     def _close_idle(self) -> None:
-        """Close the file that was not used for longest; one that was used since it was last looked at stays
-        for another round.
-        """
+        """Close the file that was unused for longest, passing over those used since the last look."""
         while self._holders:
             key, _ = self._holders.popitem(last=False)
             holder = key()

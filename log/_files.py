@@ -129,9 +129,7 @@ class FileSystem(Protocol):
 
 
 class OsFile:
-    """A file of the operating system, opened at its first use, and again after it had to give its descriptor
-    to another one.
-    """
+    """A file of the operating system, opened when it is used and has no descriptor."""
 
     __slots__ = ("__weakref__", "descriptor", "path", "used")
 

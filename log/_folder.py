@@ -210,10 +210,7 @@ class DataFolder:
         self._write_checkpoints()
 
     def write_log_starts(self, logs: Iterable[PartitionLog]) -> None:
-        """Write the log starts of ``logs`` alone: what DeleteRecords has moved is durable then.
-
-        Raises KafkaError KAFKA_STORAGE_ERROR.
-        """
+        """Make what DeleteRecords has moved durable. Raises KafkaError KAFKA_STORAGE_ERROR."""
         for log in logs:
             self._log_starts[TopicPartition(log.topic, log.partition)] = log.log_start_offset
         with storage_errors(self.path):

@@ -93,9 +93,7 @@ class OffsetIndex(EntryFile):
         return self._absolute(self.count - 1)
 
     def entry_for(self, offset: int) -> tuple[int, int] | None:
-        """Offset and position of the last entry at or before ``offset``: its batch is at most an interval
-        before the one that holds it.
-        """
+        """Offset and position of the last entry at or before ``offset``, at most an interval away."""
         relative = offset - self._base
         return self._absolute(bisect_right(range(self.count), relative, key=lambda i: self.entry(i)[0]) - 1)
 

@@ -59,9 +59,7 @@ def find_newest(segments: Segments) -> Steps[tuple[int, int] | None]:
 
 
 def _batch_from(segments: Segments, due: int, timestamp_ms: int) -> tuple[Segment, int, BatchHeader] | None:
-    """The first batch that ends at or behind ``due`` and may have such a record, or the last of the
-    STEP_BATCHES that were looked at.
-    """
+    """The first batch at or behind ``due`` that may have such a record, or the last of STEP_BATCHES."""
     looked = 0
     for segment in segments.since(due):
         if segment.max_timestamp[0] < timestamp_ms:

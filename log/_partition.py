@@ -319,9 +319,7 @@ class PartitionLog:
     # -- append ----------------------------------------------------------------------------------------------
 
     def check(self, records: bytes | bytearray, *, now_ms: int) -> Steps[CheckedBatch]:
-        """Steps to what ``append`` asks for a client's batch, which may hold millions of records. Raises
-        KafkaError with the wire code.
-        """
+        """Steps to what ``append`` takes as ``checked``. Raises KafkaError with the wire code."""
         self._require_online()
         return check_batch(records, self.config, now_ms=now_ms)
 
@@ -487,9 +485,7 @@ class PartitionLog:
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
-        """Turn an OSError into KafkaError KAFKA_STORAGE_ERROR; the log is offline after one that left files
-        in an unknown state.
-        """
+        """Turn an OSError into KAFKA_STORAGE_ERROR; one that left files unknown takes the log offline."""
         try:
             yield
         except OSError as error:

@@ -207,9 +207,7 @@ class Opening:
         return number
 
     def _verify(self, number: int, next_offset: int) -> bool:
-        """Check a segment and make its indexes; True if it is the last one now: its tail was cut, or nothing
-        is in those behind it.
-        """
+        """Check a segment and make its indexes; True if it is the last now, with nothing whole behind."""
         segment = self.segments[number]
         behind = next((s for s in self.segments[number + 1 :] if s.size), None)
         bound = None if behind is None else behind.base_offset

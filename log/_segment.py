@@ -18,9 +18,7 @@ T = TypeVar("T")
 
 
 class DamagedRange(NamedTuple):
-    """Bytes of a segment that are no batch, up to the next whole one or the segment's end, and the offsets
-    that are missing for it.
-    """
+    """Bytes up to the next whole batch, or the segment's end, that are none; and the offsets missing."""
 
     position: int
     resume: int
@@ -128,9 +126,7 @@ class Segment:
 
     @property
     def first_timestamp_ms(self) -> int:
-        """Newest timestamp of the first batch, from which a segment's age counts; NO_TIMESTAMP if there is
-        none, or it is damaged.
-        """
+        """Newest timestamp of the first batch, where a segment's age begins; NO_TIMESTAMP if none is."""
         if self._first_timestamp_ms is None:
             try:
                 first = next(self.headers(), None)
@@ -151,9 +147,7 @@ class Segment:
     # -- reading ---------------------------------------------------------------------------------------------
 
     def steps(self, position: int = 0, end: int | None = None) -> Iterator[Step]:
-        """Walk batches from the one at ``position`` on, without their records. Raises CorruptLogError for
-        damage that is not known.
-        """
+        """Walk batches from the one at ``position`` on, without records. Raises CorruptLogError."""
         return self._around_damage(self._steps, position, self.size if end is None else end)
 
     def _steps(self, position: int, end: int) -> Iterator[Step]:

@@ -119,9 +119,7 @@ class Segments:
         return Run(records, end_offset, segment.file.path, first.position, found_range)
 
     def learn(self, error: CorruptLogError, log_end: int) -> bool:
-        """Take damage in that a walk has met, so that the next one steps over it; False if there is nothing
-        new to know. Raises OSError.
-        """
+        """Take in damage that a walk has met; False if it was known. Raises OSError."""
         number = next((n for n, one in enumerate(self.all) if one.file.path == error.path), None)
         if number is None:
             return False

@@ -193,10 +193,7 @@ class RecordWalk:
         self.oldest, self.newest = _LONG, -_LONG
 
     def advance(self, most: int) -> bool:
-        """Walk on over so many records or some more; whether all were met, and nothing is behind them.
-
-        Raises UnreadableRecordError.
-        """
+        """Walk over ``most`` records or a few more; whether that was all. Raises UnreadableRecordError."""
         if self.left < 0:
             raise _invalid(f"the header counts {self.left} records")
         end = max(self.left - most, 0)

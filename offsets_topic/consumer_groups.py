@@ -47,7 +47,7 @@ class GroupEpoch(NamedTuple):
 
 
 class ClassicMetadata(NamedTuple):
-    """What a member that speaks the classic protocol has said: session timeout, and protocols by name."""
+    """Session timeout and protocols, by name, of a member that speaks the classic protocol."""
 
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]
@@ -75,13 +75,13 @@ class TargetEpoch(NamedTuple):
 
 
 class TargetAssignment(NamedTuple):
-    """What a member is to have."""
+    """Partitions that a member is to have."""
 
     partitions: Partitions
 
 
 class CurrentAssignment(NamedTuple):
-    """What a member has; ``state`` is a number of Kafka's, ``revoking`` are partitions to be given up."""
+    """Partitions that a member has; ``state`` is a number of Kafka's, ``revoking`` are to be given up."""
 
     epoch: int
     previous_epoch: int

@@ -1,7 +1,7 @@
 """Producers: records to topics, once and in order, in transactions, on asyncio or blocking."""
 
 from ..client.transactions import GroupMetadata
-from .accumulator import RecordMetadata
+from .accumulator import ProducerRecord, RecordMetadata
 from .errors import (
     ApplicationRecoverableError,
     BufferFullError,
@@ -26,6 +26,7 @@ __all__ = [
     "ProducerClosedError",
     "ProducerError",
     "ProducerFencedError",
+    "ProducerRecord",
     "RecordMetadata",
     "RecordTooLargeError",
     "TransactionAbortableError",

@@ -63,6 +63,17 @@ _TOO_LARGE = frozenset((_E.MESSAGE_TOO_LARGE, _E.RECORD_LIST_TOO_LARGE))
 _new: Final = tuple.__new__
 
 
+class ProducerRecord(NamedTuple):
+    """A record to be written, with the arguments of ``Producer.send``."""
+
+    topic: str
+    value: bytes | None = None
+    key: bytes | None = None
+    partition: int | None = None
+    timestamp_ms: int | None = None
+    headers: Headers = ()
+
+
 class RecordMetadata(NamedTuple):
     """Where a record was written. ``offset`` is -1 where the broker did not say."""
 

@@ -34,6 +34,7 @@ from .errors import (
     ApplicationRecoverableError,
     ProducerFencedError,
     TransactionAbortableError,
+    TransactionAbortedError,
     TransactionStateError,
 )
 
@@ -70,7 +71,8 @@ class Transactions:
     """The transactions of one producer, one after the other.
 
     ``restart`` is called with the producer's id and epoch whenever they change, and whether brokers take 0
-    alone as the first sequence number; ``wake`` when partitions may be sent to that could not be before.
+    alone as the first sequence number; ``wake`` when partitions may be sent to that could not be before;
+    ``drop`` when nothing more is to be sent.
     """
 
     def __init__(
@@ -81,6 +83,7 @@ class Transactions:
         *,
         restart: Callable[[ProducerId, bool], None],
         wake: Callable[[], None],
+        drop: Callable[[Exception], None],
     ) -> None:
         self.stage = Stage.STARTING
         #: The reason of FAILED or FATAL.
@@ -90,6 +93,7 @@ class Transactions:
         self._timeout_ms = timeout_ms
         self._restart = restart
         self._wake = wake
+        self._drop = drop
         self._producer = NO_PRODUCER
         #: Whether the open transaction is one of KIP-890.
         self.implicit = False
@@ -222,6 +226,9 @@ class Transactions:
             self._fatal(error)
         else:
             self.stage, self.error = Stage.FAILED, error
+        dropped = TransactionAbortedError(f"its transaction failed before it was sent: {error}")
+        # the caller may be at the records that go
+        asyncio.get_running_loop().call_soon(self._drop, dropped)
 
     def _fatal(self, error: KafkaError) -> Exception:
         """The error that this producer ends with."""

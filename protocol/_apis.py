@@ -31,11 +31,11 @@ class Api:
 
     @property
     def private(self) -> bool:
-        """Whether it is kohort's own: ask only who offers its feature."""
+        """Return whether it is kohort's own: ask only brokers that offer its feature."""
         return self.key >= FIRST_PRIVATE_KEY
 
     def flexible(self, version: int) -> bool:
-        """Whether this version has compact strings and tagged fields."""
+        """Return whether this version has compact strings and tagged fields."""
         return self.flexible_from is not None and version >= self.flexible_from
 
     def require(self, version: int) -> None:

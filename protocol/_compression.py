@@ -1,7 +1,4 @@
-"""Compression and decompression of record batches, every codec.
-
-The latter within limits: a few bytes must not become a full memory.
-"""
+"""Compression of record batches, every codec, and decompression within limits of memory."""
 
 from __future__ import annotations
 
@@ -157,7 +154,7 @@ def _decompress(codec: int, payload: Bytes, limit: int) -> Bytes:
 
 
 def _lz4_frame_end(payload: Bytes) -> int:
-    """Where the first frame ends: Java clients read no further. The end of all where it is not found."""
+    """End of the first frame: Java clients read no further. The end of all if it is not found."""
     size = len(payload)
     flags = payload[4] if size > _LZ4_HEADER_BYTES else 0
     at = _LZ4_HEADER_BYTES + (8 if flags & _LZ4_HAS_SIZE else 0)
@@ -190,7 +187,7 @@ def _gunzip(payload: Bytes, limit: int) -> bytes:
 
 
 def _inflated_before(payload: Bytes, limit: int) -> bytes:
-    """What comes out of a damaged member in front of the damage."""
+    """The output of a damaged member up to the damage."""
     inflate = zlib.decompressobj(wbits=31)
     out = bytearray()
     with suppress(zlib.error):

@@ -1,4 +1,4 @@
-"""Who asks: what is known of a request besides its bytes."""
+"""The sender of a request: what is known of it besides its bytes."""
 
 from __future__ import annotations
 

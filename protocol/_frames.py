@@ -107,7 +107,7 @@ class FrameReceiver:
         return f"FrameReceiver({self._held or self._filled} bytes waiting)"
 
     def buffer(self) -> memoryview:
-        """Where the next bytes go, one at least. Valid until ``received`` is told of them."""
+        """Room for the next bytes, one at least. Valid until ``received`` is told of them."""
         if self._long is None:
             return memoryview(self._scratch)[self._held :]
         if self._filled == len(self._long):
@@ -118,7 +118,7 @@ class FrameReceiver:
         return memoryview(self._long)[self._filled : self._size]
 
     def received(self, count: int) -> Iterator[bytes | memoryview]:
-        """So many bytes are there; each frame that is complete now, without its length.
+        """Take in so many bytes; each frame that is complete now, without its length.
 
         A long one is a view of where it was written, which nobody writes to while there are views of it.
         """

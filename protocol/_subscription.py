@@ -1,4 +1,4 @@
-"""What members of a consumer group tell each other through the coordinator (protocol type "consumer").
+"""Subscriptions and assignments of consumer groups (protocol type "consumer"), passed on by coordinators.
 
 Layouts (KIP-341, KIP-429, KIP-792, KIP-881), all behind an int16 version and none of them flexible:
 
@@ -31,7 +31,7 @@ _MIN_STRING = 2
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a member brings to a rebalance. ``generation`` is that of ``owned``, -1 for none.
+    """A member's part in a rebalance. ``generation`` is that of ``owned``, -1 for none.
 
     ``version`` is the one on the wire when decoded; encoding takes its own argument.
     """
@@ -46,7 +46,7 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What the leader gave to one member, in the leader's order.
+    """Partitions that the leader gave to one member, in the leader's order.
 
     ``note`` are the bytes behind it: readers of other clients pass over them, and so does a coordinator that
     turns the group into a consumer group (KIP-848), which it refuses where there is user data.

@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import model_validator
 
+from ..client.config import check_security
 from ..settings import SPARK_LOOP, Row, Scope
 from ..settings.model import SettingsModel
 from ._client import ConnectionOptions, OptionsError, Security
@@ -98,20 +99,7 @@ class SecurityOptions(SettingsModel):
 
     @model_validator(mode="after")
     def _secured(self) -> Self:
-        tls = self.ssl_cafile or self.ssl_certfile or self.ssl_keyfile
-        if tls and "SSL" not in self.security_protocol:
-            raise ValueError("the ssl options need security_protocol SSL or SASL_SSL")
-        if self.ssl_keyfile and not self.ssl_certfile:
-            raise ValueError("ssl_keyfile needs ssl_certfile, the certificate that the key is for")
-        named = self.sasl_plain_username is not None and self.sasl_plain_password is not None
-        if self.security_protocol.startswith("SASL"):
-            if self.sasl_mechanism is None or not named:
-                raise ValueError(
-                    f"security_protocol {self.security_protocol} needs sasl_mechanism, sasl_plain_username "
-                    "and sasl_plain_password"
-                )
-        elif self.sasl_mechanism or self.sasl_plain_username or self.sasl_plain_password:
-            raise ValueError("the sasl options need security_protocol SASL_PLAINTEXT or SASL_SSL")
+        check_security(self)
         return self
 
     @property

@@ -96,10 +96,7 @@ class CheckpointError(KohortError):
 
 
 def read_checkpoint(folder: str | Path) -> tuple[int, Offsets]:
-    """Number and ends of the last batch that the query has done; a batch under way does not count.
-
-    Raises CheckpointError.
-    """
+    """Number and ends of the last batch that the query has finished. Raises CheckpointError."""
     folder = Path(folder)
     done = _numbers(folder / "commits") & _numbers(folder / "offsets")
     if not done:

@@ -1,4 +1,6 @@
-"""The life cycles as data: groups and transactional ids in the broker, members in the client."""
+"""The life cycles as data: groups, transactional ids, partitions and replicas in the broker, members in the
+client.
+"""
 
 from ._consumer_group import (
     ASSIGNMENT_MOVES,
@@ -21,6 +23,18 @@ from ._member import (
     MemberState,
     MemberTrigger,
 )
+from ._partition import (
+    PARTITION,
+    PARTITION_TRANSITIONS,
+    REPLICA,
+    REPLICA_TRANSITIONS,
+    PartitionLife,
+    PartitionTrigger,
+    ReplicaLife,
+    ReplicaTrigger,
+    partition_state,
+    replica_state,
+)
 from ._transaction import (
     TRANSACTION,
     TRANSACTION_DURABLE_STATES,
@@ -31,6 +45,7 @@ from ._transaction import (
 
 fire, legal_triggers, group_diagram = GROUP.fire, GROUP.legal, GROUP.diagram
 transaction_diagram = TRANSACTION.diagram
+partition_diagram, replica_diagram = PARTITION.diagram, REPLICA.diagram
 member_diagram = MEMBER.diagram
 consumer_member_diagram = CONSUMER_MEMBER.diagram
 
@@ -43,6 +58,10 @@ __all__ = [
     "GROUP_TRANSITIONS",
     "MEMBER",
     "MEMBER_TRANSITIONS",
+    "PARTITION",
+    "PARTITION_TRANSITIONS",
+    "REPLICA",
+    "REPLICA_TRANSITIONS",
     "TRANSACTION",
     "TRANSACTION_DURABLE_STATES",
     "TRANSACTION_TRANSITIONS",
@@ -56,6 +75,10 @@ __all__ = [
     "LifeCycle",
     "MemberState",
     "MemberTrigger",
+    "PartitionLife",
+    "PartitionTrigger",
+    "ReplicaLife",
+    "ReplicaTrigger",
     "TransactionState",
     "TransactionTrigger",
     "Transition",
@@ -67,5 +90,9 @@ __all__ = [
     "group_diagram",
     "legal_triggers",
     "member_diagram",
+    "partition_diagram",
+    "partition_state",
+    "replica_diagram",
+    "replica_state",
     "transaction_diagram",
 ]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import _sticky, _table, assignors
+from benchmarks import _sticky, _table, assignors, transactions
 from benchmarks import _wire as wire
 from benchmarks._clients import enqueue
 from benchmarks._connection import Connection, WrongAnswerError, must
@@ -314,3 +314,19 @@ def test_the_loops_benchmark_measures_each_arrangement() -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=250, check=True)
     for name in ("one loop", "two, in threads", "two, in processes"):
         assert f"| {name} |" in done.stdout
+
+
+@pytest.mark.slow(10)
+def test_each_row_of_transactions_measures_what_its_lines_show() -> None:
+    options = ["--rounds", "1", "--seconds", "0.2", "--records", "300", "--json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.transactions", *options],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    figures = json.loads(done.stdout)["figures"]["kohort"]
+    for row in transactions.ROWS:
+        (only,) = figures[row.name]
+        assert all(only[metric.key] > 0 for metric in row.metrics)

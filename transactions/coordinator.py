@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from ..coordinator import CoordinatorEvent
@@ -50,6 +52,15 @@ class TransactionMarker(NamedTuple):
     coordinator_epoch: int
 
 
+class _Ending(NamedTuple):
+    """A transaction whose end is decided, and the partitions that are to get its marker."""
+
+    runner: ShardRunner[Transactions]
+    decided: Transaction
+    partitions: Sequence[TopicPartition]
+    pause_s: float
+
+
 class TransactionCoordinator:
     """All transactional ids of one broker, for one event loop.
 
@@ -87,7 +98,8 @@ class TransactionCoordinator:
         self._fsync = fsync
         self._shards: ShardRuntime[Transactions] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._turns = asyncio.Semaphore(_SIDE_BY_SIDE)
+        self._endings: deque[_Ending] = deque()
+        self._stopped = False
 
     def __repr__(self) -> str:
         return f"<TransactionCoordinator: {self._shards or 'not started'!r}>"
@@ -118,6 +130,7 @@ class TransactionCoordinator:
 
     async def stop(self) -> None:
         """Write what is still to be written; markers that are not written are by the next start."""
+        self._stopped = True
         if self._tasks:
             for task in self._tasks:
                 task.cancel()
@@ -198,25 +211,31 @@ class TransactionCoordinator:
 
     def _carry_out(self, runner: ShardRunner[Transactions], command: Command) -> None:
         assert isinstance(command, WriteMarkers), "the only command of this coordinator"
-        task = asyncio.get_running_loop().create_task(self._end(runner, command.transaction))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        decided = command.transaction
+        self._begin(_Ending(runner, decided, decided.partitions, _RETRY_S))
 
-    async def _end(self, runner: ShardRunner[Transactions], decided: Transaction) -> None:
-        """Write the markers of a transaction whose end is decided, however long that takes."""
-        committed = decided.state is TransactionState.PREPARE_COMMIT
-        epoch = self._epoch_of(runner.partition)
-        marker = TransactionMarker(decided.producer_id, decided.producer_epoch, committed, epoch)
-        left: Sequence[TopicPartition] = decided.partitions
-        pause_s = _RETRY_S
-        while True:
-            async with self._turns:
-                left = [each for each in left if not await self._is_written(each, marker)]
-            if not left:
-                break
-            await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, _MOST_RETRY_S)
-        runner.steer(lambda shard, now_ms: markers_written(shard, decided, now_ms))
+    def _begin(self, ending: _Ending) -> None:
+        """Write the markers of a transaction whose end is decided, beside those of some others."""
+        if self._stopped:
+            return
+        self._endings.append(ending)
+        if len(self._tasks) < _SIDE_BY_SIDE:
+            task = asyncio.get_running_loop().create_task(self._write_markers())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _write_markers(self) -> None:
+        while self._endings:
+            runner, decided, partitions, pause_s = self._endings.popleft()
+            committed = decided.state is TransactionState.PREPARE_COMMIT
+            epoch = self._epoch_of(runner.partition)
+            marker = TransactionMarker(decided.producer_id, decided.producer_epoch, committed, epoch)
+            left = [each for each in partitions if not await self._is_written(each, marker)]
+            if left:
+                again = _Ending(runner, decided, left, min(2 * pause_s, _MOST_RETRY_S))
+                asyncio.get_running_loop().call_later(pause_s, self._begin, again)
+            else:
+                runner.steer(partial(markers_written, prepared=decided))
 
     async def _is_written(self, partition: TopicPartition, marker: TransactionMarker) -> bool:
         # there may be thousands of partitions: others have their turn in between

@@ -43,7 +43,7 @@ MAX_BYTES: Final = 1_048_588
 # ids looked at in one go, and those of them that are written; the pass goes on a millisecond later. All
 # shards may be at it at once
 _SLICE: Final = 1_000
-_WRITTEN_SLICE: Final = 10
+_WRITTEN_SLICE: Final = 4
 
 
 class Identity(NamedTuple):
@@ -318,7 +318,7 @@ def _end_error_with_bump(now: Transaction, end: End) -> ErrorCode | None:
     return ErrorCode.INVALID_TXN_STATE if end.committed else None
 
 
-def markers_written(shard: TransactionShard, prepared: Transaction, now_ms: int) -> None:
+def markers_written(shard: TransactionShard, now_ms: int, *, prepared: Transaction) -> None:
     """Every marker of a transaction that was decided is written."""
     if shard.state.by_id.get(prepared.transactional_id) is prepared:
         _append(shard, moves.completed(prepared, now_ms))
@@ -414,7 +414,7 @@ def _pass(
 def _on_complete_timer(shard: TransactionShard, key: TimerKey, now_ms: int) -> None:
     now = shard.state.by_id.get(key[1])
     if now is not None and now.state in _PREPARED:
-        markers_written(shard, now, now_ms)
+        markers_written(shard, now_ms, prepared=now)
 
 
 def _on_forget_timer(shard: TransactionShard, key: TimerKey, now_ms: int) -> None:

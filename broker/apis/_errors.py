@@ -1,6 +1,4 @@
-"""Error answers in the shape of their API: the error stands at the top where the answer has a place for it,
-otherwise in each element.
-"""
+"""Error answers in the shape of their API: the error stands at the top, or else in each element."""
 
 from __future__ import annotations
 

@@ -39,9 +39,7 @@ def find_topic(node: Node, name: str, topic_id: UUID | None = None, *, by_id: bo
 def find_partition(
     node: Node, name: str, topic_id: UUID | None, index: int, *, by_id: bool = False
 ) -> Partition:
-    """A partition that is served here. Raises KafkaError: as find_topic, and NOT_LEADER_OR_FOLLOWER or
-    KAFKA_STORAGE_ERROR.
-    """
+    """A partition served here. Raises as find_topic, NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR."""
     topic = find_topic(node, name, topic_id, by_id=by_id)
     if not 0 <= index < len(topic.partitions):
         raise KafkaError(

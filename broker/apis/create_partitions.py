@@ -8,7 +8,7 @@ from typing import Any
 
 from ...cluster import TopicImage
 from ...protocol import ApiKey, ErrorCode, KafkaError
-from .._names import OFFSETS_TOPIC
+from .._names import COORDINATORS
 from .._node import Node
 from .._stopwatch import clock
 from ..authorizer import Operation, ResourceType, right
@@ -56,11 +56,12 @@ def _checked(node: Node, item: Any) -> TopicImage:
             ErrorCode.INVALID_PARTITIONS,
             f"topic {topic.name} has {len(topic.partitions)} partitions already: {item.count} is not more",
         )
-    if topic.name == OFFSETS_TOPIC:
+    if topic.name in COORDINATORS:
         # Apache Kafka lets it grow, and after its next start finds no group where it looks for it
         raise KafkaError(
             ErrorCode.INVALID_PARTITIONS,
-            f"the number of partitions of {topic.name} says where each group is: it stays as it was made",
+            f"the number of partitions of {topic.name} says where each group or transactional id is: it "
+            "stays as it was made",
         )
     if item.assignments is not None:
         if len(item.assignments) != more:

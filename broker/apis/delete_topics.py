@@ -10,7 +10,7 @@ from uuid import UUID
 
 from ...cluster import TopicImage
 from ...protocol import ApiKey, ErrorCode, KafkaError
-from .._names import OFFSETS_TOPIC
+from .._names import COORDINATORS
 from .._node import Node
 from .._stopwatch import clock
 from .._topics import NO_TOPIC_ID
@@ -59,10 +59,11 @@ def _find(node: Node, name: str | None, topic_id: UUID) -> TopicImage:
     topic = find_topic(node, name or "", topic_id, by_id=name is None)
     if not node.settings.delete_topic_enable:
         raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, "delete.topic.enable is false")
-    if topic.name == OFFSETS_TOPIC:
-        # Apache Kafka deletes it, and makes it again without what groups have committed
+    if topic.name in COORDINATORS:
+        # Apache Kafka deletes it, and makes it again without what groups have committed and producers begun
         raise KafkaError(
-            ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic.name} is kept by the broker alone: delete the groups"
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            f"{topic.name} is kept by the broker alone: delete groups, and let transactional ids expire",
         )
     return topic
 

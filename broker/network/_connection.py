@@ -71,7 +71,8 @@ class Connection(asyncio.Protocol):
         self._waiting = RequestQueue()
         self._calls: deque[PendingResponse] = deque()
         self._ahead_bytes = 0
-        self._collecting = False
+        # requests of one read are being taken, or written
+        self._collecting = self._writing = False
         self._writes: Writes
         self._busy = False
         self._wakeup: asyncio.Future[None] | None = None
@@ -142,7 +143,8 @@ class Connection(asyncio.Protocol):
         waiting = self._waiting
         if waiting.ended:
             return
-        before = self.held_bytes
+        reader = self._reader
+        before = waiting.held_bytes + reader.buffered
         now = self.last_active = self._server.now()
         at_once = not (self._busy or waiting.frames)
         self._collecting = True
@@ -154,7 +156,7 @@ class Connection(asyncio.Protocol):
             self.unmetered = True
         taken = 0
         try:
-            for frame in self._reader.feed(data):
+            for frame in reader.feed(data):
                 self.frame_since = None
                 if at_once and self._take(frame):
                     taken += 1
@@ -167,13 +169,17 @@ class Connection(asyncio.Protocol):
         except ProtocolError as error:
             waiting.end(error)
         finally:
+            self._collecting, self._writing = False, True
+            if not self._calls:
+                # what is written now is nothing that these answers wait for
+                self.outbox.flush()
             writes.end_read()
+            self._writing = False
         self.peer.traffic.requests += taken
-        self._collecting = False
         self.outbox.flush()
         if metered:
             self._end_lap()
-        held = self.held_bytes
+        held = waiting.held_bytes + reader.buffered
         if held == before == 0 and self.reading and not waiting.frames:
             self.small_only = True
             return
@@ -211,7 +217,8 @@ class Connection(asyncio.Protocol):
         while calls and (response := calls[0].response) is not None:
             calls.popleft()
             self.outbox.unsent += response
-        if not self._collecting:
+        # of those that one write answers the last lets them go, before others are told of them
+        if not (self._collecting or (calls and self._writing)):
             self.last_active = self._server.now()
             self.outbox.send(more=bool(self._waiting.frames or calls))
             if not calls:
@@ -289,10 +296,11 @@ class Connection(asyncio.Protocol):
             return False
         calls = self._calls
         if not calls:
-            self._ahead_bytes = 0
+            self._ahead_bytes = len(frame)
         elif calls[0].parks or len(calls) >= MAX_AHEAD or self._ahead_bytes >= MAX_WAITING_BYTES:
             return False
-        self._ahead_bytes += len(frame)
+        else:
+            self._ahead_bytes += len(frame)
         return self._takes and self._server.router.take(frame, self.peer, self, calls)
 
     async def _serve(self) -> None:

@@ -32,7 +32,7 @@ class Address(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """Where clients connect. ``advertised`` is what they are told, if not where they connected.
+    """A listener. ``advertised`` is the address told to clients, if it is not the one they connected to.
 
     ``protected``: its connections are not held up by ``max.connections``; ``control``: nor by bytes of
     requests that wait, and they do not count.

@@ -3,6 +3,7 @@
 from ._deadletter import DeadLetterError
 from ._dependencies import SignatureError
 from ._handlers import HandlerCancelledError, HandlerFailedError, InvalidRecordError
+from ._kafka_output import KafkaOutput, OutputError
 from ._retry import Retry
 from ._service import ConsumerService
 from ._sinks import DbApiSink, Sink, SqlAlchemySink
@@ -14,6 +15,8 @@ __all__ = [
     "HandlerCancelledError",
     "HandlerFailedError",
     "InvalidRecordError",
+    "KafkaOutput",
+    "OutputError",
     "Retry",
     "SignatureError",
     "Sink",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...client.cluster import Cluster
 from ...client.errors import BrokerConnectionError
-from ...producer import Producer, ProducerError
+from ...producer import Producer, ProducerError, ProducerRecord
 from ...protocol import KafkaError
 from ...settings import MAX_INT, MAX_LONG
 from ..assembly import make_cluster
@@ -44,11 +44,10 @@ class DeadLetters:
 
     async def send(self, topic: str, record: Record, error: BaseException, attempts: int) -> None:
         """Returns when all replicas in sync have the record. Raises DeadLetterError after SEND_TIMEOUT_MS."""
-        headers = [*record.headers, *error_headers(record, error, attempts, self._group)]
         try:
             producer = self._producer or await self._start()
             partition = record.partition % await producer.partitions_for(topic)
-            await producer.send_and_wait(topic, record.value, record.key, partition, headers=headers)
+            await producer.send_and_wait(*letter(topic, partition, record, error, attempts, self._group))
         except (KafkaError, BrokerConnectionError, ProducerError) as failure:
             where = f"{record.topic}-{record.partition} at offset {record.offset}"
             raise DeadLetterError(
@@ -83,6 +82,14 @@ class DeadLetters:
         if self._producer is not None and self._cluster is not None:
             await self._producer.close(timeout_ms=0)  # nobody waits for a letter any more
             await self._cluster.close()
+
+
+def letter(
+    topic: str, partition: int, record: Record, error: BaseException, attempts: int, group: str
+) -> ProducerRecord:
+    """The dead letter of a record."""
+    headers = [*record.headers, *error_headers(record, error, attempts, group)]
+    return ProducerRecord(topic, record.value, record.key, partition, headers=headers)
 
 
 def error_headers(

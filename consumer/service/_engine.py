@@ -18,6 +18,7 @@ from ..events import Event
 from ._deadletter import DeadLetters
 from ._exactly_once import StoredOffsets
 from ._handlers import Handler, HandlerFailedError
+from ._kafka_output import KafkaTransactions
 from ._log import RateLimitedLog
 from ._metrics import GroupCounters, Snapshot
 from ._probes import Progress
@@ -26,6 +27,7 @@ from ._running import RunningHandler
 if TYPE_CHECKING:
     from ..record import Record
     from ._exactly_once import Once
+    from ._kafka_output import KafkaOutput
     from ._tracing import Tracing
 
 #: Records, and bytes of them, taken from the consumer at a time at most.
@@ -33,6 +35,8 @@ POLL_RECORDS = 2_000
 POLL_BYTES = 8_388_608
 #: How long a poll waits: a stop is noticed within this time.
 POLL_TIMEOUT_MS = 100
+#: How long the commit of records that were finished in time may take, at least.
+SETTLE_S = 2.0
 #: How long the last commit and LeaveGroup may take after the drain.
 CLOSE_TIMEOUT_MS = 8_000
 #: Times after which a start without an answer of any broker is logged, first and again.
@@ -56,8 +60,12 @@ class Engine:
         backlog_max_bytes: int,
         progress: Progress,
         once: Once | None = None,
+        output: KafkaOutput | None = None,
         tracing: bool = False,
     ) -> None:
+        if output is not None:
+            # offsets are committed in transactions, and of other transactions only what was committed is read
+            config = {"isolation_level": "read_committed", **config, "enable_auto_commit": False}
         self._consumed: dict[str, int] = dict.fromkeys((t for h in handlers for t in h.topics), 0)
         self._consumer = AsyncGroupConsumer(
             *self._consumed,
@@ -82,11 +90,12 @@ class Engine:
         self._repeated = RateLimitedLog()
         self._dead_letters = DeadLetters(lambda: self._consumer.config, group)
         self._stored = None if once is None else StoredOffsets(once, self._consumer, self._fail)
+        self._output = None if output is None else KafkaTransactions(output, self._consumer, self._fail)
         self._running = [
             RunningHandler(
                 handler,
-                done=self._done,
-                send=self._dead_letters.send,
+                done=self._done if self._output is None else lambda _: None,
+                send=self._dead_letters.send if self._output is None else self._output.dead_letter,
                 on_failure=self._fail,
                 pause=self._pause,
                 resume=self._resume,
@@ -98,6 +107,7 @@ class Engine:
         spans = self._tracing() if tracing else None
         for handler in handlers:
             handler.tracing, handler.once = spans, once
+            handler.output = None if self._output is None else self._output.add
 
     @property
     def ending(self) -> bool:
@@ -114,7 +124,13 @@ class Engine:
         """Connect and join. Cancelled, it leaves nothing behind."""
         telling = asyncio.create_task(self._tell_unreachable())
         try:
+            if self._output is not None:
+                await self._output.start()
             await self._consumer.start()
+        except BaseException:
+            if self._output is not None:
+                await self._output.close()
+            raise
         finally:
             telling.cancel()
         self.started = True
@@ -148,11 +164,13 @@ class Engine:
 
     async def _end(self) -> None:
         try:
-            await asyncio.gather(*(each.release(None, self._drain_timeout_ms) for each in self._running))
+            await self._release(None, self._drain_timeout_ms)
         finally:
             try:
                 await self._consumer.close(timeout_ms=CLOSE_TIMEOUT_MS)
             finally:
+                if self._output is not None:
+                    await self._output.close()
                 await asyncio.gather(*(each.close() for each in self._running))
                 await self._dead_letters.close()
                 if self._stored is not None:
@@ -167,6 +185,10 @@ class Engine:
                 # handlers go on until the others are ready to take over
                 announcing = asyncio.create_task(consumer.announce_leave())
                 await asyncio.sleep(0)
+                continue
+            if self._output is not None and self._output.full:
+                await self._output.room(POLL_TIMEOUT_MS)
+                self._observe(loop.time(), idle=False)
                 continue
             records = await consumer.getmany(
                 max_records=POLL_RECORDS, timeout_ms=POLL_TIMEOUT_MS, max_bytes=most_bytes
@@ -220,10 +242,16 @@ class Engine:
         # they may have another owner: finishing would only make more records be handled twice
         await self._release(partitions, 0)
 
-    async def _release(self, partitions: Iterable[TopicPartition], timeout_ms: float) -> None:
-        taken = list(partitions)
-        self._released.update(taken)
+    async def _release(self, partitions: Iterable[TopicPartition] | None, timeout_ms: float) -> None:
+        """Finish partitions (None: all) within the time, and commit what is finished of them."""
+        taken = None if partitions is None else list(partitions)
+        self._released.update(taken or ())
+        until = asyncio.get_running_loop().time() + timeout_ms / 1000
         await asyncio.gather(*(each.release(taken, timeout_ms) for each in self._running))
+        if self._output is not None and timeout_ms:
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(max(until, asyncio.get_running_loop().time() + SETTLE_S)):
+                    await self._output.settle(taken)
 
     async def _assigned(self, partitions: Iterable[TopicPartition]) -> None:
         if self._stored is not None:

@@ -6,11 +6,12 @@ import asyncio
 import functools
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from ...producer import ProducerRecord
 from ..errors import ConsumerError, short
 from ..record import Record
 from ._dependencies import SignatureError, Wanted
@@ -101,6 +102,8 @@ class Handler:
     #: Set for the time of a run.
     tracing: Tracing | None = None
     once: Once | None = None
+    #: Takes what calls for these records have given out.
+    output: Callable[[list[Record], list[ProducerRecord]], None] | None = None
     log: RateLimitedLog = field(default_factory=RateLimitedLog)
     #: The parameter that gets the transaction's connection.
     connection: str = ""
@@ -126,10 +129,12 @@ class Handler:
         """
         try:
             if self.tracing is None:
-                await self._called(records, threads)
+                result = await self._called(records, threads)
             else:
                 with self.tracing.span(self.name, records, attempt):
-                    await self._called(records, threads)
+                    result = await self._called(records, threads)
+            if self.output is not None:
+                self.output(records, _as_given(self.name, result))
         except Exception as error:
             return await self._after_failure(records, attempt, error, threads, send)
         except BaseException as error:
@@ -142,17 +147,18 @@ class Handler:
         if self.is_async:
             if self.takes_batches and self.validate is not None:
                 return self._with_models(records)
-            called: Awaitable[Any] = self.function(*self._arguments(records), **self.values)
-            return called
+            called = self.function(*self._arguments(records), **self.values)
+            return _collected(called) if inspect.isasyncgen(called) else called
         assert threads is not None, "plain functions have threads"
         if self.once is not None:
             return threads.call(functools.partial(self.once.run, records, self._in_transaction))
         return threads.call(functools.partial(self._in_thread, records))
 
-    async def _with_models(self, records: list[Record]) -> None:
-        await self.function(await self._validated_in_turns(records), records, **self.values)
+    async def _with_models(self, records: list[Record]) -> Any:
+        called = self.function(await self._validated_in_turns(records), records, **self.values)
+        return await (_collected(called) if inspect.isasyncgen(called) else called)
 
-    def _in_thread(self, records: list[Record], **connection: Any) -> None:
+    def _in_thread(self, records: list[Record], **connection: Any) -> Any:
         result = self.function(*self._arguments(records), **self.values, **connection)
         if inspect.iscoroutine(result):
             result.close()
@@ -160,6 +166,7 @@ class Handler:
                 f"handler {self.name} is a plain function that returned a coroutine, which nobody awaits: "
                 "make it 'async def'"
             )
+        return list(result) if inspect.isgenerator(result) else result
 
     def _in_transaction(self, records: list[Record], connection: Any) -> None:
         self._in_thread(records, **{self.connection: connection})
@@ -266,3 +273,24 @@ def _place(records: list[Record]) -> str:
     first, last = records[0], records[-1]
     offsets = f"at offset {first.offset}" + (f" to {last.offset}" if last is not first else "")
     return f"{first.topic}-{first.partition} {offsets}"
+
+
+def _as_given(name: str, result: object) -> list[ProducerRecord]:
+    """The records that a handler has returned: None, one, or several. Raises TypeError."""
+    if result is None:
+        return []
+    if isinstance(result, ProducerRecord):
+        return [result]
+    found: list[Any] = list(result) if isinstance(result, list | tuple | Iterator) else [result]
+    for each in found:
+        if not isinstance(each, ProducerRecord):
+            raise TypeError(
+                f"handler {name} gave out {type(each).__name__}: with exactly_once(KafkaOutput()) it returns "
+                "or yields ProducerRecord(topic, value, key), several, or None"
+            )
+    return found
+
+
+async def _collected(result: AsyncIterator[object]) -> list[object]:
+    """What an async generator yields."""
+    return [each async for each in result]

@@ -19,14 +19,23 @@ MAX_CONCURRENCY = 10_000  # each running handler is a task or a thread
 MAX_BATCH = 1_000_000  # all of it is in memory, and done or failed as one
 
 
-def make_handler(function: HandlerFunction, topics: tuple[str, ...], **options: Any) -> Handler:
-    """A handler with these options, checked. Raises ConfigError, SignatureError included."""
+def make_handler(
+    function: HandlerFunction, topics: tuple[str, ...], *, may_yield: bool = False, **options: Any
+) -> Handler:
+    """A handler with these options, checked; ``may_yield`` where there is a place for what it gives out.
+
+    Raises ConfigError, SignatureError included.
+    """
     handler = Handler(function, topics, **options)
     name, lanes = handler.name, handler.lanes
     if not callable(function):
         raise ConfigError(f"handler {name}: it cannot be called; @service.handler goes over a function")
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise SignatureError(f"handler {name} is a generator: nothing of it would run; leave out the 'yield'")
+    yields_async = inspect.isasyncgenfunction(function)
+    if not may_yield and (yields_async or inspect.isgeneratorfunction(function)):
+        raise SignatureError(
+            f"handler {name} is a generator: nothing of it would run; leave out the 'yield', or call "
+            "service.exactly_once(KafkaOutput()) before it"
+        )
     _check_topics(name, topics, handler.dead_letter)
     _check_numbers(name, handler.concurrency, handler.batch)
     if lanes not in get_args(Lanes):
@@ -38,7 +47,9 @@ def make_handler(function: HandlerFunction, topics: tuple[str, ...], **options: 
     handler.validate = None if handler.model is None else _validator(handler.model)
     handler.wants = _check_signature(name, function, 1 if handler.model is None else 2)
     call = type(function).__call__
-    handler.is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
+    handler.is_async = (
+        yields_async or inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
+    )
     return handler
 
 

@@ -24,6 +24,7 @@ from ._dependencies import (
 from ._engine import Engine
 from ._exactly_once import Once
 from ._handlers import Counters, Handler, HandlerFunction, Lanes
+from ._kafka_output import KafkaOutput
 from ._probes import Probes, Progress
 from ._registration import bind_connection, make_handler
 from ._retry import Retry
@@ -63,6 +64,7 @@ class ConsumerService:
         self._lifespans: list[Lifespan] = []
         self._provided: dict[type, Any] = {}
         self._once: Once | None = None
+        self._output: KafkaOutput | None = None
         self._engine: Engine | None = None
         #: What comes before records; ended by a stop.
         self._starting: asyncio.Timeout | None = None
@@ -129,7 +131,7 @@ class ConsumerService:
 
     def _register(self, topics: tuple[str, ...], **options: Any) -> Callable[[F], F]:
         def register(function: F) -> F:
-            handler = make_handler(function, topics, **options)
+            handler = make_handler(function, topics, may_yield=self._output is not None, **options)
             for other in self._handlers:
                 if shared := set(other.topics) & set(topics):
                     raise ConfigError(
@@ -163,18 +165,28 @@ class ConsumerService:
         self._lifespans.append(make_lifespan(function))
         return function
 
-    def exactly_once(self, sink: Sink) -> None:
-        """Keep the offsets in ``sink``, in the transaction of the results.
+    def exactly_once(self, sink: Sink | KafkaOutput) -> None:
+        """Keep the offsets with the results, in one transaction.
 
-        Each call of a handler then is one transaction: its connection goes to the parameter of the sink's
-        connection type, and is committed together with the offset when the handler returns. At an assignment
-        reading goes on where the sink says. Handlers must be plain functions with lanes="partition".
+        With a database, a Sink: each call of a handler is one transaction. Its connection goes to the
+        parameter of the sink's connection type, and is committed together with the offset when the handler
+        returns. At an assignment reading goes on where the sink says. Handlers must be plain functions with
+        lanes="partition".
+
+        With topics, a KafkaOutput: handlers return or yield ProducerRecords, which are written and their
+        records' offsets committed in one transaction, many calls together. Every kind of handler may do so;
+        call this before those that yield are registered.
         """
-        if not isinstance(sink, Sink):
-            raise ConfigError(f"exactly_once: {sink!r} is no sink: give a DbApiSink or an SqlAlchemySink")
-        if self._once is not None:
+        if not isinstance(sink, Sink | KafkaOutput):
+            raise ConfigError(
+                f"exactly_once: {sink!r} is no sink: give a DbApiSink, an SqlAlchemySink or a KafkaOutput"
+            )
+        if self._once is not None or self._output is not None:
             raise ConfigError("exactly_once: there is a sink already, and a record has one transaction")
-        self._once = Once(sink, self.group)
+        if isinstance(sink, KafkaOutput):
+            self._output = sink
+        else:
+            self._once = Once(sink, self.group)
 
     def reconfigure(self, **config: Any) -> None:
         """Change settings of the consumer before the service runs. Raises ConfigError."""
@@ -239,6 +251,7 @@ class ConsumerService:
             backlog_max_bytes=self._own.backlog_max_bytes,
             progress=progress,
             once=self._once,
+            output=self._output,
             tracing=self._own.tracing,
         )
         if self._stop_reason is not None:

@@ -361,9 +361,7 @@ def _index(order: list[str], name: str) -> int:
 
 
 def wake(group_id: str, record: GroupStored | None) -> ClassicGroup:
-    """A group as it comes out of the log: Stable with members, Empty without. One of which there are only
-    offsets has no record.
-    """
+    """A group out of the log: Stable with members, Empty without, or with nothing but offsets."""
     if record is None:
         return ClassicGroup(group_id)
     group = ClassicGroup(

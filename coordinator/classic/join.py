@@ -84,7 +84,7 @@ def _created(shard: GroupShard, group_id: str, error: ErrorCode, _now_ms: int) -
 
 
 def unacceptable(shard: GroupShard, request: Request) -> tuple[ErrorCode, str]:
-    """What is wrong with a JoinGroup whatever the group is, and why in words."""
+    """The error of a JoinGroup that no group can take, and the reason in words."""
     body, settings = request.body, shard.state.settings
     if not body.group_id:
         return ErrorCode.INVALID_GROUP_ID, "the group id is empty"

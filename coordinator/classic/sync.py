@@ -78,9 +78,7 @@ def _unacceptable(group: ClassicGroup | None, request: Request) -> ErrorCode:
 
 
 def _store(shard: GroupShard, group: ClassicGroup, assignments: Iterable[Any]) -> None:
-    """Make the leader's assignment durable. While one is being written a second is not: what is in the log
-    is what the members get.
-    """
+    """Write the leader's assignment, unless one is being written: members get what is in the log."""
     given = {entry.member_id: bytes(entry.assignment or b"") for entry in assignments}
     empty = EMPTY_ASSIGNMENT if group.protocol_type == CONSUMER else b""
     chosen = {member_id: given.get(member_id) or empty for member_id in group.members}

@@ -47,6 +47,7 @@ from .heartbeat import (
     remove,
     replace_member,
 )
+from .migration import downgrade, turns_back
 from .reconciliation import Owned
 
 #: From this version on a dynamic member joins in two steps.
@@ -168,6 +169,7 @@ def _join(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int
     # from here on nothing is refused
     changes = Changes(shard, group, now_ms)
     member_id = body.member_id or chosen_id(shard)
+    takes_over = known is not None and not known.is_classic
     if known is not None and known.member_id != member_id:
         replace_member(changes, known, member_id, epoch=known.current.epoch)
         known = group.members[member_id]
@@ -201,6 +203,9 @@ def _join(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int
         member_id=member_id,
     )
     changes.commit()
+    if takes_over and turns_back(shard, group, []):
+        # it was the last consumer: all go on as they are, in a classic group
+        downgrade(shard, group, [], None, now_ms)
     shard.reply_when_written(group.group_id, request, answer)
 
 

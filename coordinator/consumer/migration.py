@@ -110,9 +110,9 @@ def turns_back(shard: GroupShard, group: ConsumerGroup, leaving: list[Member]) -
 
 
 def downgrade(
-    shard: GroupShard, group: ConsumerGroup, leaving: list[Member], cause: Cause, now_ms: int
+    shard: GroupShard, group: ConsumerGroup, leaving: list[Member], cause: Cause | None, now_ms: int
 ) -> None:
-    """The members that stay are a classic group from here on."""
+    """The members that stay are a classic group from here on. It rebalances where there is a cause."""
     group_id = group.group_id
     forget(shard, group_id)
     stay = [member for member in group.members.values() if member not in leaving]
@@ -135,7 +135,8 @@ def downgrade(
     write(shard, group_id, (*_tombstones(group), stored))
     for each in classic.members.values():
         restart_classic_session(shard, classic, each, now_ms)
-    prepare(shard, classic, cause, now_ms)
+    if cause is not None:
+        prepare(shard, classic, cause, now_ms)
 
 
 def _stored(group: ConsumerGroup, member: Member, protocol: str) -> StoredMember:

@@ -129,9 +129,7 @@ class EventStream:
 
 
 class Listeners:
-    """Hands each event to every subscription, and last to ``on_event``, so that the mistakes of that one are
-    only its own.
-    """
+    """Hands each event to every subscription, and last to ``on_event``, whose errors harm no other."""
 
     def __init__(self, on_event: Callable[[CoordinatorEvent], None] | None) -> None:
         self._on_event = on_event

@@ -40,9 +40,7 @@ class FetchTopic(NamedTuple):
 
 @dataclass(slots=True)
 class FetchRequest:
-    """An OffsetFetch of one group as the core takes it. ``topics`` is None for all; ``error`` is not 0 when
-    the group is not looked up.
-    """
+    """An OffsetFetch of one group; ``topics`` None: all. With an ``error`` the group is not looked up."""
 
     group_id: str
     topics: list[FetchTopic] | None

@@ -1,4 +1,4 @@
-"""What a compaction reads first: the newest offset of each key, and which transactions were aborted."""
+"""The first pass of a compaction: the newest offset of each key, and aborted transactions."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from ...offsets_topic import OffsetsStore
 from ...protocol import KafkaError
 from ._checks import Checks
 from ._disk import FailingDisk
-from ._heap import Loop
+from ._loop import ProcessLoop
 from ._network import Call
 from ._plan import Incident, Plan
 from ._schedule import Schedule
@@ -66,7 +66,9 @@ class Broker(FailingDisk):
         self._checkpoint = 0
         self._clean = False
         self._next_clock_off_ms = schedule.clock_off_ms
-        self._loop = Loop(schedule.heap)
+        self._loop = self._new_loop()
+        #: What went wrong where nobody waited for it.
+        self._errors: list[BaseException] = []
         self._coordinator: GroupCoordinator | None = None
         self._settings = _Settings(
             group_min_session_timeout_ms=1,
@@ -111,8 +113,8 @@ class Broker(FailingDisk):
 
     def look(self) -> None:
         """Look for what the machine's owner would notice; called after each event."""
-        if self._loop.errors:
-            raise self._loop.errors.pop()
+        if self._errors:
+            raise self._errors.pop()
         if self._schedule.log is not None and self._schedule.log.offline and self.reachable:
             self._schedule.say("the log is offline: the coordinator is stopped")
             self._crash()
@@ -126,6 +128,16 @@ class Broker(FailingDisk):
         return shard.state.durable
 
     # --- life ---------------------------------------------------------------------------------------------
+
+    def _new_loop(self) -> ProcessLoop:
+        return ProcessLoop(self._schedule.heap, failed=self._failed, delay_ms=lambda _: 0)  # type: ignore[abstract]
+
+    def _failed(self, context: dict[str, Any]) -> None:
+        """Let the errors of callbacks out to whoever runs the heap; a disk may have stopped everything."""
+        error: BaseException = context.get("exception") or RuntimeError(context["message"])
+        if "handle" in context:
+            raise error
+        self._errors.append(error)
 
     def start(self) -> None:
         """Open the log, take requests, and read the log back a little later."""
@@ -153,8 +165,8 @@ class Broker(FailingDisk):
             schedule.heap.at(schedule.heap.now + 200, self.start)
             return
         self._clean = False
-        loop = self._loop = Loop(schedule.heap)
-        loop.enter()
+        loop = self._loop = self._new_loop()
+        asyncio._set_running_loop(loop)
         store = _Store({0: log})
         store.checks, store.log = self._checks, log
         self._coordinator = GroupCoordinator(
@@ -279,7 +291,7 @@ class Broker(FailingDisk):
 
     def _go_down(self) -> None:
         self.reachable = False
-        self._loop.alive = False
+        self._loop.kill()
         self._checks.gone()
         self._forget()
         self._coordinator = self._cleaning = None

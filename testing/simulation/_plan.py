@@ -178,9 +178,7 @@ def faults_table(faults: Mapping[str, tuple[str, float]] = NETWORK | INCIDENTS) 
 
 
 def draw_plan(seed: int, make_assignors: MakeAssignors | None = None, crashes: int = 0) -> Plan:
-    """The plan of a seed; ``make_assignors`` takes the place of those that are drawn, and the coordinator
-    crashes so many times more.
-    """
+    """The plan of a seed, with ``make_assignors`` for those drawn, and so many more crashes."""
     rng = Random(seed)
     session_ms = rng.choice((900, 1_200, 1_800))
     faults_ms = rng.choice((3, 4, 4, 6, 10)) * session_ms // 4 + crashes * _CRASH_EVERY_MS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -73,6 +74,7 @@ def test_an_event_is_a_sentence_and_its_fields(caplog: pytest.LogCaptureFixture)
             "duration_ms": 5,
             "join_ms": 3,
             "sync_ms": 2,
+            "slowest_ms": 0,
             "partitions_moved": 1,
             "partitions_total": 1,
             "sequence": 8,
@@ -110,6 +112,34 @@ def test_the_callback_is_told_whatever_the_log_takes(caplog: pytest.LogCaptureFi
     EventLog(told.append)(event)
     assert told == [event]
     assert caplog.records == []
+
+
+def test_lines_wait_until_there_is_time_and_keep_their_order(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, EVENTS_LOGGER)
+    soon: list[Callable[[], None]] = []
+    log = EventLog(later=soon.append)
+    for partition in (1, 2):
+        log(ShardLoaded("", partition, 2, 0, 1, 4))
+    assert (caplog.messages, len(soon)) == ([], 1)
+    soon.pop()()
+    assert [message[:24] for message in caplog.messages] == [
+        "ShardLoaded: partition 1",
+        "ShardLoaded: partition 2",
+    ]
+    for partition in range(30):
+        log(ShardLoaded("", partition, 2, 0, 1, 4))
+    soon.pop()()
+    assert (len(caplog.messages), len(soon)) == (27, 1)
+    log.close()
+    soon.pop()()
+    assert (len(caplog.messages), len(soon)) == (32, 0)
+
+
+def test_a_line_has_the_time_of_its_event(caplog: pytest.LogCaptureFixture) -> None:
+    event = fence()
+    event.timestamp_ms = 1_700_000_000_123
+    EventLog()(event)
+    assert caplog.records[0].created == 1_700_000_000.123
 
 
 def test_an_equal_refusal_is_repeated_once_a_minute_with_its_count(caplog: pytest.LogCaptureFixture) -> None:

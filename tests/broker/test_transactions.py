@@ -18,6 +18,9 @@ import pytest
 
 from kohort.log import decode_records
 from kohort.protocol import ApiKey, ErrorCode, iter_batches
+from kohort.testing import running_broker
+from tests.broker.apis.test_describe_configs import ask as describe_configs
+from tests.broker.topic_requests import delete_topics, grow
 from tests.broker.wire import Wire, batch, create_topic, fetch, offset_at, produce_fields
 from tests.broker_process import BrokerProcess
 
@@ -378,6 +381,21 @@ def test_a_group_that_a_transaction_made_outlives_its_abort(wire: Wire, topic: s
         assert producer.end(committed=True).error_code == NONE
         producer.settle("CompleteCommit")
         assert states() == []
+
+
+def test_the_coordinators_topic_stays_as_it_was_made(wire: Wire) -> None:
+    Producer(wire)
+    assert delete_topics(wire, "__transaction_state") == [ErrorCode.INVALID_TOPIC_EXCEPTION]
+    assert grow(wire, "__transaction_state", 60).error_code == ErrorCode.INVALID_PARTITIONS
+
+
+def test_the_coordinators_topic_is_compacted_whoever_makes_it() -> None:
+    with running_broker() as broker, Wire(broker.bootstrap) as wire:
+        assert create_topic(wire, "__transaction_state", 2).error_code == NONE
+        told = describe_configs(wire, 2, "__transaction_state", ["cleanup.policy"])
+        assert told.configs[0].value == "compact"
+        producer = Producer(wire)
+        assert producer.describe().transaction_state == "Empty"
 
 
 def test_producers_of_what_does_not_exist_are_refused_in_words(wire: Wire) -> None:

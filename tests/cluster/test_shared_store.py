@@ -135,6 +135,20 @@ async def test_entries_are_numbered_and_told_in_the_order_of_their_creation(
         assert numbers == sorted(set(numbers))
 
 
+async def test_entries_that_come_and_go_quickly_are_followed(stores: list[MetadataStore]) -> None:
+    writer, *readers = stores
+    names = [topic_path(name) for name in ("a", "b", "c")]
+    await writer.commit(*(Create(name, 0) for name in names))
+    for number in range(1, 150):
+        name = names[number % 3]
+        await writer.commit(Delete(name))
+        await writer.commit(Create(name, number))
+    for reader in readers:
+        for name in names:
+            await sees(reader, name, writer.get(name) or Entry(None))
+        assert list(reader.children(TOPICS)) == list(writer.children(TOPICS))
+
+
 async def test_who_comes_later_reads_what_is_there(home: Home, stores: list[MetadataStore]) -> None:
     for name in ("b", "a"):
         await stores[0].commit(Create(topic_path(name), name))

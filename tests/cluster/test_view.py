@@ -106,6 +106,17 @@ async def test_an_image_follows_each_change_and_tells_it_once(store: MemoryStore
     assert (view.image.topic("orders"), view.image.topic_by_id(A), view.image.brokers) == (None, None, {})
 
 
+async def test_an_image_without_a_cluster_id_keeps_what_it_has() -> None:
+    store = MemoryHome().open()
+    view = ClusterView(store)
+    await broker(store, 1)
+    assert list(view.image.brokers) == [1]
+    await store.commit(creation("orders", A, (1,)))
+    assert (list(view.image.brokers), view.image.cluster_id) == ([1], "")
+    await store.commit(Create(CLUSTER_ID, {"version": "1", "id": "c"}), creation("clicks", B, (1,)))
+    assert (len(view.image.topics()), view.image.cluster_id) == (2, "c")
+
+
 async def test_a_topic_that_was_made_anew_is_another(store: MemoryStore) -> None:
     view = ClusterView(store)
     await store.commit(creation("orders", A, (1,)))

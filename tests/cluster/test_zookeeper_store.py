@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trustme
@@ -156,6 +157,48 @@ async def test_nodes_of_others_are_read_or_passed_over(zookeeper: ZooKeeper) -> 
     assert list(store.children("/brokers/topics")) == []
     await store.commit(Create("/brokers/topics/orders", 1))
     assert store.get("/brokers/topics/orders") == Entry(1)
+    store.close()
+    client.stop()
+
+
+async def test_an_entry_that_is_made_again_between_two_reads_is_read(
+    zookeeper: ZooKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect = zookeeper.connect()
+    store = await open_zookeeper(ZooKeeperSettings(connect))
+    await store.commit(Create("/topics/b", 0))
+    client = await asyncio.to_thread(foreign, connect)
+    read_children = store._read_children
+
+    async def made_again_before(*arguments: Any) -> None:
+        # by now the entry was read, and was not there
+        await asyncio.sleep(0.2)
+        if not client.exists("/topics/b"):
+            client.create("/topics/b", b"1")
+        await read_children(*arguments)
+
+    monkeypatch.setattr(store, "_read_children", made_again_before)
+    client.delete("/topics/b")
+    await until(lambda: store.get("/topics/b") == Entry(1))
+    store.close()
+    client.stop()
+
+
+async def test_a_parent_that_is_removed_and_made_again_is_followed(zookeeper: ZooKeeper) -> None:
+    connect = zookeeper.connect()
+    store = await open_zookeeper(ZooKeeperSettings(connect))
+    await store.commit(Create("/parent/child", 0))
+    client = await asyncio.to_thread(foreign, connect)
+    for number in range(1, 50):
+        change = client.transaction()
+        change.delete("/parent/child")
+        change.delete("/parent")
+        change.create("/parent", b"")
+        change.create("/parent/child", str(number).encode())
+        change.commit()
+    await until(lambda: store.get("/parent/child") == Entry(49))
+    client.create("/parent/other", b"1")
+    await until(lambda: store.get("/parent/other") == Entry(1))
     store.close()
     client.stop()
 

@@ -72,6 +72,7 @@ def test_names_and_defaults_are_kafkas() -> None:
     assert kafkas.keys() == DEFAULTS.keys()
     differing = {name: value for name, value in kafkas.items() if value != DEFAULTS[name]}
     assert differing == {
+        "offsets.topic.replication.factor": 1,
         "group.max.size": 5_000,
         "group.consumer.max.size": 5_000,
         "group.coordinator.threads": 1,

@@ -176,9 +176,9 @@ SERVICE_BUGS = (
     ),
     _Bug(
         "a dead letter is not written",
-        "consumer.service._deadletter:_explained",
-        "await sending",
-        "sending.close()",
+        "consumer.service._deadletter:DeadLetters.send",
+        "await producer.send_and_wait(",
+        "(lambda *_: None)(",
     ),
     _Bug(
         "who leaves does not tell the group",

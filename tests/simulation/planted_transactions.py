@@ -72,7 +72,7 @@ TRANSACTION_BUGS = (
     _Bug(
         "an abort for the timeout does not raise the epoch",
         "transactions.moves:fenced",
-        "return ended(fencing, EPOCH_BUMP_VERSION, now_ms, committed=False)",
+        "after = ended(fencing, version, now_ms, committed=False)",
         "return ended(fencing, 0, now_ms, committed=False)",
     ),
     _Bug(
@@ -90,7 +90,7 @@ TRANSACTION_BUGS = (
     _Bug(
         "a batch of a transaction that is not open is taken",
         "transactions.shards:verify",
-        "return ErrorCode.NONE if partition in now.partitions else ErrorCode.TRANSACTION_ABORTABLE",
+        "return ErrorCode.NONE if partition in added else ErrorCode.TRANSACTION_ABORTABLE",
         "return ErrorCode.NONE",
     ),
     _Bug(
@@ -144,7 +144,7 @@ TRANSACTION_BUGS = (
     _Bug(
         "readers of offsets do not wait for open transactions",
         "coordinator.durable:Durable.is_pending",
-        "partition in self.pending[producer_id][group_id]",
+        "partition in entries",
         "False",
     ),
     _Bug(

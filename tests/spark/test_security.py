@@ -77,9 +77,9 @@ def test_nothing_is_the_default() -> None:
     [
         (
             {"sasl_plain_password": SECRET},
-            "the sasl options need security_protocol SASL_PLAINTEXT or SASL_SSL",
+            "needs security_protocol='SASL_PLAINTEXT' or 'SASL_SSL'",
         ),
-        ({**LOGIN, "sasl_mechanism": None}, "SASL_SSL needs sasl_mechanism, sasl_plain_username"),
+        ({**LOGIN, "sasl_mechanism": None}, "'SASL_SSL' needs a sasl_mechanism"),
         (
             {**LOGIN, "sasl_mechanism": "OAUTHBEARER"},
             "sasl_mechanism='OAUTHBEARER' is not allowed: it must be one of PLAIN",
@@ -88,7 +88,7 @@ def test_nothing_is_the_default() -> None:
             {**LOGIN, "sasl_plain_password": [SECRET]},
             r"sasl_plain_password=\(hidden\) is not allowed: it must be text",
         ),
-        ({"ssl_cafile": "/ca.pem"}, "the ssl options need security_protocol SSL"),
+        ({"ssl_cafile": "/ca.pem"}, "the ssl settings need security_protocol"),
         ({"security_protocol": "SSL", "ssl_keyfile": "/key.pem"}, "ssl_keyfile needs ssl_certfile"),
         ({**LOGIN, "ssl_cafile": "/no-such-file.pem"}, "ssl_cafile: .*No such file"),
         ({**LOGIN, "max_offsets": 0}, "max_offsets=0"),

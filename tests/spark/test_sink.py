@@ -56,7 +56,7 @@ def test_security_goes_into_the_connection_and_secrets_into_no_text() -> None:
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"kafka.sasl.mechanism": "PLAIN"}, "the sasl options need security_protocol"),
+        ({"kafka.sasl.mechanism": "PLAIN"}, "sasl_mechanism needs security_protocol"),
         ({"acks": "1"}, "acks is no option of the sink: docs/spark.md lists them all"),
         ({"kafka.compression.type": "brotli"}, "no codec: use none, gzip"),
         ({"batchKey": "3-f00d"}, "batchKey needs ledgerGroup"),

@@ -29,14 +29,23 @@ SHORTEST_S, LONGEST_S = 0.1, 1.2
 class Numbers:
     """Sends 0, 1, 2 ... to one partition from a thread of its own and never gives one up.
 
-    ``acknowledged`` counts those that are known to be stored.
+    ``acknowledged`` counts those that are known to be stored. ``hear`` lets the client tell of them.
     """
 
-    def __init__(self, send: Callable[[bytes], None], finish: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        send: Callable[[bytes], None],
+        finish: Callable[[], None],
+        *,
+        hear: Callable[[], object] = lambda: None,
+        pause_s: float = 0.0005,
+    ) -> None:
         self.sent = 0
         self.acknowledged = 0
         self._send = send
         self._finish = finish
+        self._hear = hear
+        self._pause_s = pause_s
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -47,7 +56,8 @@ class Numbers:
         self.acknowledged += 1
 
     def _run(self) -> None:
-        while not self._stop.wait(0.0005):
+        while not self._stop.wait(self._pause_s):
+            self._hear()
             # what is on its way is bounded, as in a client that means to live for long
             if self.sent - self.acknowledged < 2_000:
                 self._send(b"%d" % self.sent)
@@ -60,7 +70,9 @@ class Numbers:
         self._finish()
 
 
-def confluent_numbers(bootstrap: str, topic: str, partition: int, codec: str) -> Numbers:
+def confluent_numbers(
+    bootstrap: str, topic: str, partition: int, codec: str, *, pause_s: float = 0.0005
+) -> Numbers:
     producer = confluent_kafka.Producer(
         {
             "bootstrap.servers": bootstrap,
@@ -77,12 +89,11 @@ def confluent_numbers(bootstrap: str, topic: str, partition: int, codec: str) ->
 
     def send(value: bytes) -> None:
         producer.produce(topic, value, partition=partition, on_delivery=delivered)
-        producer.poll(0)
 
     def finish() -> None:
         assert producer.flush(60) == 0
 
-    numbers = Numbers(send, finish)
+    numbers = Numbers(send, finish, hear=lambda: producer.poll(0), pause_s=pause_s)
     return numbers
 
 

@@ -58,7 +58,7 @@ class Bottle:
         """Let everything that was decided be carried out."""
         while self.markers:
             decided = self.markers.pop(0)
-            markers_written(self.shard, decided, self.now)
+            markers_written(self.shard, self.now, prepared=decided)
             self._carry_out()
 
     def initialize(self, producer_id: int = -1, epoch: int = -1, *, timeout_ms: int = 60_000) -> Identity:

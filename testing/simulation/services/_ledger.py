@@ -139,7 +139,7 @@ class Ledger:
     def produce(
         self, partition: TopicPartition, log: Log, count: int, *, hangs: bool = False, big: bool = False
     ) -> None:
-        """So many records more, with what they ask for drawn; ``big`` ones are long, and compressed."""
+        """Add records, with what they ask for drawn; ``big`` ones are long, and compressed."""
         schedule = self._schedule
         rng, work = schedule.rng, schedule.plan.work
         rows, live = [], self._live.setdefault(partition, {})

@@ -85,7 +85,7 @@ _BY_NAME: Final[dict[int, int]] = {**VERSIONS, ApiKey.FETCH: 12, ApiKey.OFFSET_C
 
 @dataclass(slots=True)
 class Work:
-    """How records are handled: shares of records that are slow or fail, and times in ms."""
+    """Handling of records: shares of those that are slow or fail, and times in ms."""
 
     slow: float = 0.0
     slow_ms: int = 0

@@ -20,11 +20,11 @@ from ....client.metadata import Address
 from ....client.pool import SURROUNDINGS, Surroundings
 from ....consumer import AsyncGroupConsumer, ConsumerError, Record
 from ....protocol import KohortError, RequestContext, UnsupportedVersionError, api_for
+from .._loop import Caught, ProcessLoop
 from .._network import Call, Connection
 from .._schedule import Schedule
 from .._violation import Violation
 from ._ledger import Entry, Ledger
-from ._loop import Caught, ProcessLoop
 from ._nodes import Cluster, Node
 from ._plan import ProcessPlan, ServicePlan
 

@@ -209,7 +209,7 @@ class App:
         task.add_done_callback(lambda done: self._works.pop(done, None))
 
     def _tell_others(self, records: list[Record]) -> None:
-        """That these are done, which they are not: others were never given them."""
+        """Say that these are done, which they are not: others were never given them."""
         for other in self._process.world.processes.values():
             consumer = other.consumer
             if other is not self._process and consumer is not None:

@@ -22,10 +22,10 @@ from ....cluster._tree import Tree
 from ....log import CorruptLogError, DataFolderError, Result, Steps
 from ....protocol import ErrorCode, KafkaError, KohortError
 from .._disk import FailingDisk
+from .._loop import ProcessLoop
 from .._network import Call
 from .._plan import Incident
 from .._schedule import Schedule
-from ..services._loop import ProcessLoop
 from ._plan import TransactionPlan
 
 _DATA: Final = Path("/data")

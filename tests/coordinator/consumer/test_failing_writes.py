@@ -229,3 +229,21 @@ def test_the_group_is_what_is_in_the_log(hundred: int) -> None:
         except Exception as error:
             error.add_note(f"seed {seed}")
             raise
+
+
+def test_a_group_whose_last_leave_could_not_be_written_is_not_deleted() -> None:
+    world = World()
+    world.join("m")
+    world.held = []
+    assert world.beat("m", -1) is None
+    deleting = Answers()
+    request = Request(ApiKey.DELETE_GROUPS, 2, GroupRequest("g"), RequestContext("client", "/host"), deleting)
+    world.shard.handle(request, world.now_ms)
+    world._carry_out()
+    assert not deleting
+    world.failing = True
+    world.release()
+    world.failing = False
+    assert [answer.error_code for answer in deleting] == [ErrorCode.NON_EMPTY_GROUP]
+    assert list(world.group().members) == ["m"]
+    assert world.beat("m", 2).error_code == 0

@@ -106,6 +106,34 @@ def test_when_the_last_consumer_leaves_it_is_a_classic_group_again() -> None:
     assert isinstance(world.shard.state.find("g"), ClassicGroup)
 
 
+@pytest.mark.parametrize("policy", ["bidirectional", "downgrade", "upgrade"])
+def test_a_classic_member_that_takes_the_place_of_the_last_consumer_turns_the_group_back(
+    policy: str,
+) -> None:
+    world = World({"t": 6}, group_initial_rebalance_delay_ms=0, group_consumer_migration_policy=policy)
+    world.join("m", instance_id="i")
+    world.advance(INTERVAL_MS)
+    classic = Classic(world)
+    classic.join()
+    classic.sync()
+    for _ in range(2):
+        world.live("m")
+        classic.live()
+    other = Classic(world, instance="i")
+    assert other.join().error_code == 0
+    found = world.shard.state.find("g")
+    assert isinstance(found, ClassicGroup) == (policy != "upgrade")
+    assert found.member_count == 2
+    # nobody stops reading
+    assert (classic.beat(), other.beat()) == (0, 0)
+    assert other.sync().error_code == 0
+    assert sorted([*classic.owned, *other.owned]) == [("t", number) for number in range(6)]
+    world.restart()
+    assert isinstance(world.shard.state.find("g"), ClassicGroup) == (policy != "upgrade")
+    world.advance(SESSION_MS * 5)
+    assert world.shard.state.find("g").is_empty
+
+
 def test_the_same_when_its_session_is_over() -> None:
     world, classic = mixed()
     for _ in range(9):

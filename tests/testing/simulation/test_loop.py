@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kohort.testing.simulation._heap import Heap
-from kohort.testing.simulation.services._loop import MOST_STEPS, Caught, ProcessLoop
+from kohort.testing.simulation._loop import MOST_STEPS, Caught, ProcessLoop
 
 
 class Machine:

@@ -13,7 +13,7 @@ from contextvars import Context
 from math import ceil
 from typing import Any, Final
 
-from .._heap import Heap
+from ._heap import Heap
 
 #: Steps without time going on after which a process counts as caught in a circle.
 MOST_STEPS: Final = 20_000

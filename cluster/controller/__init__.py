@@ -1,0 +1,46 @@
+"""The controller: one broker that decides for the cluster. Its decisions are pure functions.
+
+Only a broker of a cluster imports this.
+"""
+
+from ._controller import Controller
+from .decisions import (
+    Decision,
+    IsrChange,
+    NewPartitions,
+    NewTopic,
+    Rules,
+    add_partitions,
+    alter_isr,
+    balance_leaders,
+    create_topics,
+    delete_topics,
+    elect_leaders,
+    leaders_to_move,
+    reassign,
+    reassignments,
+    tidied,
+)
+from .partitions import settled
+from .placement import place
+
+__all__ = [
+    "Controller",
+    "Decision",
+    "IsrChange",
+    "NewPartitions",
+    "NewTopic",
+    "Rules",
+    "add_partitions",
+    "alter_isr",
+    "balance_leaders",
+    "create_topics",
+    "delete_topics",
+    "elect_leaders",
+    "leaders_to_move",
+    "place",
+    "reassign",
+    "reassignments",
+    "settled",
+    "tidied",
+]

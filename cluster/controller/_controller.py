@@ -1,0 +1,256 @@
+"""The controller of a cluster: one broker at a time, which decides for all.
+
+It is the broker that created ``/controller`` under its session, in one step with raising the controller's
+epoch. Each write of it is conditional on that epoch: who was replaced cannot write. It takes one event after
+the other, decides on the image as it is then, and writes; brokers learn of it by their images.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from ...protocol import ErrorCode, KafkaError
+from ...statemachine import PartitionLife
+from .._image import ClusterImage, TopicImage
+from .._layout import CONTROLLER, CONTROLLER_EPOCH, stored_controller
+from .._store import Change, Check, ConflictError, Create, MetadataStore, Put, SessionState
+from .._view import ClusterView
+from .decisions import Decision, Rules, tidied
+from .partitions import moved, moved_replicas
+from .writes import steps
+
+log = logging.getLogger("kohort.cluster")
+
+A = TypeVar("A")
+
+#: Until a write that failed is tried again.
+_AGAIN_SECONDS = 0.1
+
+
+class Controller:
+    """A broker's part in controlling its cluster: it stands for election, and decides while it is elected.
+
+    ``view`` is the broker's own image; whoever made it calls ``wake`` when it has changed. ``rules`` gives
+    the settings that are in force, ``now_ms`` the wall clock.
+    """
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        view: ClusterView,
+        node_id: int,
+        now_ms: Callable[[], int],
+        rules: Callable[[], Rules] = Rules,
+    ) -> None:
+        self._store = store
+        self._view = view
+        self._node_id = node_id
+        self._now_ms = now_ms
+        self._rules = rules
+        self._wake = asyncio.Event()
+        self._asked: list[tuple[Callable[[ClusterImage, Rules], Decision[Any]], asyncio.Future[Any]]] = []
+        # the value of our entry, and the version of the epoch that was raised with it; None: not elected
+        self._value: dict[str, Any] = {}
+        self._epoch_version: int | None = None
+        # the image of which every partition is as it should be
+        self._tidied: ClusterImage | None = None
+        self._runner: asyncio.Task[None] | None = None
+
+    def __repr__(self) -> str:
+        return f"Controller({self._node_id}, {'active' if self.is_active else 'not active'})"
+
+    @property
+    def is_active(self) -> bool:
+        return self._epoch_version is not None
+
+    def start(self) -> None:
+        """Stand for election from now on."""
+        self._store.on_session(self._session_changed)
+        self._watch_controller(CONTROLLER)
+        self._runner = asyncio.get_running_loop().create_task(self._run())
+
+    def close(self) -> None:
+        """Decide nothing more; who asked is told."""
+        if self._runner is not None:
+            self._runner.cancel()
+        self._resign("the broker stops")
+
+    def wake(self) -> None:
+        """Look at the image, which has changed."""
+        self._wake.set()
+
+    async def ask(self, decide: Callable[[ClusterImage, Rules], Decision[A]]) -> A:
+        """Decide something, write it, and return the answer once it is durable.
+
+        Raises KafkaError NOT_CONTROLLER where another broker is controller, or where this one could not
+        write: then nothing, a part or all of it may be written; and what ``decide`` raises.
+        """
+        if not self.is_active:
+            raise _not_controller("another broker is controller")
+        answered: asyncio.Future[A] = asyncio.get_running_loop().create_future()
+        self._asked.append((decide, answered))
+        self._wake.set()
+        return await answered
+
+    # -- election --------------------------------------------------------------------------------------------
+
+    def _watch_controller(self, path: str) -> None:
+        self._store.watch(path, self._watch_controller)
+        self._wake.set()
+
+    def _session_changed(self, state: SessionState) -> None:
+        if state is SessionState.LOST:
+            self._resign("its session is over")
+        self._wake.set()
+
+    def _resign(self, why: str) -> None:
+        if self._epoch_version is not None:
+            log.warning("broker %d is not controller any more: %s", self._node_id, why)
+        # an entry of ours that is read even now is an old one
+        self._epoch_version, self._value = None, {}
+        self._tidied = None
+        self._give_up_asked(why)
+
+    async def _stand(self) -> None:
+        """Become controller, if there is none."""
+        controller, epoch = self._store.get(CONTROLLER), self._store.get(CONTROLLER_EPOCH)
+        if controller is None:
+            self._value = stored_controller(self._node_id, self._now_ms())
+            raised = (
+                Create(CONTROLLER_EPOCH, 1)
+                if epoch is None
+                else Put(CONTROLLER_EPOCH, int(epoch.value) + 1, epoch.version)
+            )
+            await self._store.commit(Create(CONTROLLER, self._value, ephemeral=True), raised)
+        # also where an earlier try was made, and its answer was lost
+        controller, epoch = self._store.get(CONTROLLER), self._store.get(CONTROLLER_EPOCH)
+        if controller is not None and controller.value == self._value and epoch is not None:
+            self._epoch_version = epoch.version
+            log.info("broker %d is controller, epoch %s", self._node_id, epoch.value)
+
+    # -- decisions -------------------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            if self._store.session is not SessionState.CONNECTED:
+                continue
+            try:
+                if not self.is_active:
+                    await self._stand()
+                if self.is_active:
+                    await self._work()
+            except ConflictError as error:
+                if not self.is_active or error.change.path == CONTROLLER_EPOCH:
+                    self._resign(f"another broker is ({error})")
+                else:
+                    log.warning("the controller could not write: %s", error)
+                    await asyncio.sleep(_AGAIN_SECONDS)
+                # what is read now is newer
+                self._wake.set()
+            except OSError as error:
+                log.warning("broker %d cannot write to the metadata store: %s", self._node_id, error)
+                self._give_up_asked("the metadata store is out of reach")
+                await asyncio.sleep(_AGAIN_SECONDS)
+                self._wake.set()
+            except Exception:
+                log.exception("the controller failed")
+                await asyncio.sleep(_AGAIN_SECONDS)
+                self._wake.set()
+
+    def _give_up_asked(self, why: str) -> None:
+        asked, self._asked = self._asked, []
+        for _, answered in asked:
+            if not answered.done():
+                answered.set_exception(_not_controller(why))
+
+    async def _work(self) -> None:
+        """Take what was asked, and let partitions follow the image, until both are done."""
+        while self.is_active:
+            image = self._view.image
+            if image is not self._tidied:
+                decision = tidied(image, self._untidied(image), self._rules())
+                await self._carry_out(image, decision)
+                if not decision.topics:
+                    self._tidied = image
+            elif self._asked:
+                decide, answered = self._asked[0]
+                await self._answer(image, decide, answered)
+                self._asked = [each for each in self._asked if each[1] is not answered]
+            else:
+                return
+
+    async def _answer(
+        self,
+        image: ClusterImage,
+        decide: Callable[[ClusterImage, Rules], Decision[Any]],
+        answered: asyncio.Future[Any],
+    ) -> None:
+        try:
+            decision = decide(image, self._rules())
+            await self._carry_out(image, decision)
+        except OSError:
+            raise
+        except Exception as error:
+            if isinstance(error, ConflictError) and error.change.path == CONTROLLER_EPOCH:
+                raise
+            failed = error
+            if not isinstance(error, KafkaError):
+                log.exception("the controller failed to decide, or to write, what was asked")
+                failed = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the controller failed: {error}")
+            if not answered.done():
+                answered.set_exception(failed)
+        else:
+            if not answered.done():
+                answered.set_result(decision.answer)
+
+    def _untidied(self, image: ClusterImage) -> Iterable[TopicImage]:
+        """Topics that are not as they were when everything was as it should be."""
+        before = self._tidied
+        if before is None or before.brokers != image.brokers:
+            return image.topics()
+        return [topic for topic in image.topics() if before.topic(topic.name) is not topic]
+
+    async def _carry_out(self, image: ClusterImage, decision: Decision[Any]) -> None:
+        if not (decision.topics or decision.deleted):
+            return
+        for step in steps(image, self._view.entries(), decision):
+            await self._write(step)
+        _tell(self._tidied or image, image, decision)
+
+    async def _write(self, step: list[Change]) -> None:
+        assert self._epoch_version is not None, "only the controller decides"
+        await self._store.commit(Check(CONTROLLER_EPOCH, self._epoch_version), *step)
+
+
+def _not_controller(why: str) -> KafkaError:
+    return KafkaError(ErrorCode.NOT_CONTROLLER, f"this broker is not the controller: {why}")
+
+
+def _tell(before: ClusterImage, image: ClusterImage, decision: Decision[Any]) -> None:
+    """Log what has become of partitions: those without a leader and unclean elections one by one."""
+    elected = replicas = 0
+    for topic in decision.topics:
+        there = image.topic(topic.name)
+        known = there.partitions if there else ()
+        for number, (was, now) in enumerate(zip(known, topic.partitions, strict=False)):
+            life = moved(was, now)
+            elected += life is PartitionLife.ONLINE
+            replicas += sum(1 for _ in moved_replicas(was, now, before.brokers, image.brokers))
+            if life is PartitionLife.OFFLINE:
+                log.error(
+                    "%s-%d is offline: of its in-sync replicas %s none is there", topic.name, number, now.isr
+                )
+            elif now.recovering and now.leader != was.leader:
+                log.error(
+                    "%s-%d: unclean election of broker %d: records that were acknowledged may be lost",
+                    topic.name,
+                    number,
+                    now.leader,
+                )
+    if elected or replicas:
+        log.info("leaders elected for %d partitions; %d replicas have come or gone", elected, replicas)

@@ -1,0 +1,455 @@
+"""What the controller decides: an image of the cluster and an event in, topics as they are to be out.
+
+Pure functions: no I/O, no clock, nothing random. A decision names the topics that are to be written and those
+that are to be deleted, and has the answer for who asked. Every partition goes through ``settled``, so each
+decision leaves the partitions that it touches as they should be by the brokers that are there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, NamedTuple, TypeVar
+from uuid import UUID
+
+from ...protocol import ErrorCode, KafkaError, TopicPartition
+from .._image import NO_LEADER, UNKNOWN_EPOCH, ClusterImage, PartitionState, TopicImage
+from .partitions import settled
+from .placement import leaders_of, place
+
+A = TypeVar("A")
+K = TypeVar("K")
+
+#: Answers by what was asked for: None where it was done.
+Refusals = dict[K, KafkaError | None]
+
+
+class Rules(NamedTuple):
+    """Settings that decisions go by, with Apache Kafka's defaults."""
+
+    unclean_leader_election: bool = False
+    leader_imbalance_percent: int = 10
+
+
+class Decision(NamedTuple, Generic[A]):
+    """Topics as they are to be, those to be deleted, and the answer to who asked."""
+
+    answer: A
+    topics: Sequence[TopicImage] = ()
+    deleted: Sequence[TopicImage] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic to be created; ``assignments`` are the replicas of each partition where they were chosen."""
+
+    name: str
+    id: UUID
+    partitions: int = 1
+    replication_factor: int = 1
+    assignments: Sequence[Sequence[int]] | None = None
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class NewPartitions:
+    """Let a topic have ``count`` partitions; ``assignments`` are the replicas of the new ones."""
+
+    name: str
+    count: int
+    assignments: Sequence[Sequence[int]] | None = None
+
+
+class IsrChange(NamedTuple):
+    """The in-sync replicas that a leader asks for, with the epochs of their brokers (-1: not told)."""
+
+    topic_id: UUID
+    partition: int
+    leader_epoch: int
+    partition_epoch: int
+    isr: Sequence[tuple[int, int]]
+    recovering: bool = False
+
+
+# -- brokers -------------------------------------------------------------------------------------------------
+
+
+def tidied(image: ClusterImage, topics: Iterable[TopicImage], rules: Rules) -> Decision[None]:
+    """Let partitions follow who is there: leaders are elected, in-sync replicas that are away leave,
+    reassignments end.
+    """
+    return Decision(None, _settled(image, {topic.name: {} for topic in topics}, rules))
+
+
+def unclean_is_allowed(topic: TopicImage, rules: Rules) -> bool:
+    set_for_it = topic.configs.get("unclean.leader.election.enable")
+    return rules.unclean_leader_election if set_for_it is None else str(set_for_it).lower() == "true"
+
+
+def _settled(
+    image: ClusterImage, wanted: Mapping[str, Mapping[int, PartitionState]], rules: Rules
+) -> list[TopicImage]:
+    """These topics with partitions as they are wanted, the others as they are; those that change."""
+    changed = []
+    for name, states in wanted.items():
+        topic = image.topic(name)
+        assert topic is not None, "only topics of the image are changed"
+        unclean = unclean_is_allowed(topic, rules)
+        after = [
+            settled(before, states.get(number, before), image.brokers, unclean=unclean)
+            for number, before in enumerate(topic.partitions)
+        ]
+        if tuple(after) != topic.partitions:
+            changed.append(topic.having(partitions=after))
+    return changed
+
+
+# -- topics --------------------------------------------------------------------------------------------------
+
+
+def create_topics(image: ClusterImage, wanted: Sequence[NewTopic]) -> Decision[Refusals[str]]:
+    """Create topics. INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT,
+    TOPIC_ALREADY_EXISTS.
+    """
+    answer: Refusals[str] = {}
+    made: list[TopicImage] = []
+    led = leaders_of(image.topics())
+    for each in wanted:
+        try:
+            if image.topic(each.name) is not None or each.name in answer:
+                raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {each.name} is there already")
+            states = _new_states(image, each.partitions, each.replication_factor, each.assignments, (), led)
+        except KafkaError as error:
+            answer.setdefault(each.name, error)
+            continue
+        answer[each.name] = None
+        led.update(state.replicas[0] for state in states)
+        made.append(TopicImage(each.name, each.id, each.configs, states))
+    return Decision(answer, made)
+
+
+def add_partitions(image: ClusterImage, wanted: Sequence[NewPartitions]) -> Decision[Refusals[str]]:
+    """Let topics have more partitions. Errors are those of ``create_topics``, and UNKNOWN_TOPIC_OR_PARTITION,
+    REASSIGNMENT_IN_PROGRESS.
+    """
+    answer: Refusals[str] = {}
+    grown: list[TopicImage] = []
+    led = leaders_of(image.topics())
+    for each in wanted:
+        topic = image.topic(each.name)
+        try:
+            if topic is None:
+                raise _unknown(each.name)
+            if any(state.adding or state.removing for state in topic.partitions):
+                raise KafkaError(
+                    ErrorCode.REASSIGNMENT_IN_PROGRESS,
+                    f"{each.name} is being reassigned: add partitions when that has ended",
+                )
+            there = [state.replicas for state in topic.partitions]
+            count = each.count - len(there)
+            if count <= 0:
+                raise KafkaError(
+                    ErrorCode.INVALID_PARTITIONS,
+                    f"{each.name} has {len(there)} partitions: it can have more, not {each.count}",
+                )
+            states = _new_states(image, count, len(there[0]), each.assignments, there, led)
+        except KafkaError as error:
+            answer.setdefault(each.name, error)
+            continue
+        answer[each.name] = None
+        led.update(state.replicas[0] for state in states)
+        grown.append(topic.having(partitions=[*topic.partitions, *states]))
+    return Decision(answer, grown)
+
+
+def delete_topics(image: ClusterImage, names: Iterable[str]) -> Decision[Refusals[str]]:
+    """Delete topics. UNKNOWN_TOPIC_OR_PARTITION."""
+    found = {name: image.topic(name) for name in names}
+    answer: Refusals[str] = {name: _unknown(name) if topic is None else None for name, topic in found.items()}
+    return Decision(answer, (), [topic for topic in found.values() if topic is not None])
+
+
+def _new_states(
+    image: ClusterImage,
+    count: int,
+    replication_factor: int,
+    assignments: Sequence[Sequence[int]] | None,
+    before: Sequence[Sequence[int]],
+    led: Mapping[int, int],
+) -> list[PartitionState]:
+    """States of ``count`` new partitions. Raises KafkaError."""
+    if assignments is not None:
+        count = count if before else len(assignments)
+    if count < 1:
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"a topic cannot have {count} partitions")
+    may_lead = {node_id: each for node_id, each in image.brokers.items() if not each.shutting_down}
+    if assignments is None:
+        placed = place(may_lead, count, replication_factor, before=before, led=led)
+    else:
+        placed = [_checked(image, replicas) for replicas in assignments]
+        sizes = {len(replicas) for replicas in (*before, *placed)}
+        if len(placed) != count or len(sizes) != 1:
+            raise _bad_assignment(
+                f"{len(placed)} new partitions have {sorted(sizes)} replicas: name {count}, with equally many"
+            )
+    states = []
+    for replicas in placed:
+        new = PartitionState(NO_LEADER, UNKNOWN_EPOCH, (), replicas)
+        state = settled(new, new, image.brokers)
+        if state.leader == NO_LEADER:
+            raise _bad_assignment(f"of the brokers {list(replicas)} none is there, or all are about to stop")
+        states.append(state)
+    return states
+
+
+def _checked(image: ClusterImage, replicas: Sequence[int]) -> tuple[int, ...]:
+    if not replicas:
+        raise _bad_assignment("a partition needs a replica")
+    if len(set(replicas)) != len(replicas):
+        raise _bad_assignment(f"the replicas {list(replicas)} name a broker twice")
+    unknown = [each for each in replicas if each not in image.brokers]
+    if unknown:
+        raise _bad_assignment(f"the replicas {list(replicas)} name brokers that are not there: {unknown}")
+    return tuple(replicas)
+
+
+def _bad_assignment(text: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
+
+
+def _unknown(name: str, partition: int | None = None) -> KafkaError:
+    what = f"topic {name!r}" if partition is None else f"partition {name}-{partition}"
+    return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no {what}")
+
+
+# -- leaders -------------------------------------------------------------------------------------------------
+
+
+def elect_leaders(
+    image: ClusterImage, partitions: Iterable[TopicPartition] | None, rules: Rules, *, unclean: bool
+) -> Decision[Refusals[TopicPartition]]:
+    """Elect the preferred leaders, or with ``unclean`` any leader for partitions that have none (KIP-183,
+    KIP-460). Of all partitions (None) the answer has those that needed it.
+
+    ELECTION_NOT_NEEDED, PREFERRED_LEADER_NOT_AVAILABLE, ELIGIBLE_LEADERS_NOT_AVAILABLE,
+    UNKNOWN_TOPIC_OR_PARTITION.
+    """
+    every = partitions is None
+    if partitions is None:
+        partitions = (
+            TopicPartition(topic.name, number)
+            for topic in image.topics()
+            for number in range(len(topic.partitions))
+        )
+    answer: Refusals[TopicPartition] = {}
+    changed: dict[str, TopicImage] = {}
+    for key in partitions:
+        topic = changed.get(key.topic) or image.topic(key.topic)
+        if topic is None or not 0 <= key.partition < len(topic.partitions):
+            answer[key] = _unknown(*key)
+            continue
+        before = topic.partitions[key.partition]
+        needed = before.leader == NO_LEADER if unclean else before.leader != before.replicas[0]
+        if not needed:
+            if not every:
+                answer[key] = KafkaError(
+                    ErrorCode.ELECTION_NOT_NEEDED, f"{_told(key)} is led as it should be"
+                )
+            continue
+        allowed = unclean or unclean_is_allowed(topic, rules)
+        after = settled(before, before, image.brokers, unclean=allowed, prefer_first=not unclean)
+        answer[key] = None
+        if unclean and after.leader == NO_LEADER:
+            answer[key] = KafkaError(
+                ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, f"no replica of {_told(key)} is there"
+            )
+        elif not unclean and after.leader != after.replicas[0]:
+            answer[key] = KafkaError(
+                ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+                f"broker {before.replicas[0]} is away, or not in sync with {_told(key)}",
+            )
+        if after != before:
+            states = list(topic.partitions)
+            states[key.partition] = after
+            changed[key.topic] = topic.having(partitions=states)
+    return Decision(answer, list(changed.values()))
+
+
+def balance_leaders(image: ClusterImage, rules: Rules) -> Decision[Refusals[TopicPartition]]:
+    """Elect the preferred leaders of brokers of whose partitions more than so many percent are led by others
+    (``leader.imbalance.per.broker.percentage``).
+    """
+    preferred = leaders_of(image.topics())
+    elsewhere: dict[int, list[TopicPartition]] = {}
+    for topic in image.topics():
+        for number, state in enumerate(topic.partitions):
+            first = state.replicas[0]
+            if state.leader != first and first in state.isr and not (state.adding or state.removing):
+                elsewhere.setdefault(first, []).append(TopicPartition(topic.name, number))
+    wanted = [
+        key
+        for broker, keys in elsewhere.items()
+        if broker in image.brokers and len(keys) * 100 > preferred[broker] * rules.leader_imbalance_percent
+        for key in keys
+    ]
+    return elect_leaders(image, wanted, rules, unclean=False)
+
+
+def _told(key: TopicPartition) -> str:
+    return f"{key.topic}-{key.partition}"
+
+
+# -- in-sync replicas ----------------------------------------------------------------------------------------
+
+
+def alter_isr(
+    image: ClusterImage, node_id: int, broker_epoch: int, changes: Sequence[IsrChange], rules: Rules
+) -> Decision[list[PartitionState | KafkaError]]:
+    """Change in-sync replicas, as leaders ask for it (AlterPartition, KIP-497). Answers with the state of
+    each partition, or with what was refused.
+
+    Raises KafkaError STALE_BROKER_EPOCH. Refusals: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION,
+    NOT_CONTROLLER for epochs that nobody here knows, FENCED_LEADER_EPOCH, INVALID_UPDATE_VERSION,
+    INVALID_REQUEST, INELIGIBLE_REPLICA, NEW_LEADER_ELECTED.
+    """
+    broker = image.brokers.get(node_id)
+    if broker is None or broker.epoch != broker_epoch:
+        raise KafkaError(
+            ErrorCode.STALE_BROKER_EPOCH, f"broker {node_id} is not registered with epoch {broker_epoch}"
+        )
+    answer: list[PartitionState | KafkaError] = []
+    changed: dict[str, TopicImage] = {}
+    for change in changes:
+        found = image.topic_by_id(change.topic_id)
+        topic = None if found is None else changed.get(found.name, found)
+        try:
+            if topic is None:
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with id {change.topic_id}")
+            if not 0 <= change.partition < len(topic.partitions):
+                raise _unknown(topic.name, change.partition)
+            before = topic.partitions[change.partition]
+            _check_isr(image, node_id, before, change)
+        except KafkaError as error:
+            answer.append(error)
+            continue
+        isr = tuple(each for each, _ in change.isr)
+        # the order is nobody's matter: what says the same changes nothing
+        wanted = before if set(isr) == set(before.isr) else before._replace(isr=isr)
+        wanted = wanted._replace(recovering=change.recovering)
+        after = settled(before, wanted, image.brokers, unclean=unclean_is_allowed(topic, rules))
+        if after != before:
+            states = list(topic.partitions)
+            states[change.partition] = after
+            changed[topic.name] = topic.having(partitions=states)
+        if after.leader == node_id and after.leader_epoch == before.leader_epoch:
+            answer.append(after)
+        else:
+            answer.append(
+                KafkaError(
+                    ErrorCode.NEW_LEADER_ELECTED, f"{topic.name}-{change.partition} has another leader"
+                )
+            )
+    return Decision(answer, list(changed.values()))
+
+
+def _check_isr(image: ClusterImage, node_id: int, now: PartitionState, change: IsrChange) -> None:
+    """Raise KafkaError for a change that cannot be made."""
+    asked = [each for each, _ in change.isr]
+    if change.leader_epoch > now.leader_epoch or change.partition_epoch > now.partition_epoch:
+        code, why = ErrorCode.NOT_CONTROLLER, "its epochs are newer than those known here"
+    elif change.leader_epoch < now.leader_epoch:
+        code, why = ErrorCode.FENCED_LEADER_EPOCH, f"the leader epoch is {now.leader_epoch} by now"
+    elif now.leader != node_id:
+        code, why = ErrorCode.INVALID_REQUEST, f"broker {now.leader} leads"
+    elif change.partition_epoch < now.partition_epoch:
+        code, why = ErrorCode.INVALID_UPDATE_VERSION, f"the partition epoch is {now.partition_epoch} by now"
+    elif len(set(asked)) != len(asked) or node_id not in asked or not set(asked) <= set(now.replicas):
+        code, why = ErrorCode.INVALID_REQUEST, "in-sync are the leader and other replicas, each named once"
+    elif change.recovering and (len(asked) > 1 or not now.recovering):
+        code, why = ErrorCode.INVALID_REQUEST, "a leader that recovers is alone in sync, and was before"
+    elif not all(_eligible(image, *each, is_new=each[0] not in now.isr) for each in change.isr):
+        code, why = ErrorCode.INELIGIBLE_REPLICA, "a broker is away, stops, or was registered anew since"
+    else:
+        return
+    raise KafkaError(code, f"the in-sync replicas cannot be {asked}: {why}")
+
+
+def _eligible(image: ClusterImage, node_id: int, epoch: int, *, is_new: bool) -> bool:
+    broker = image.brokers.get(node_id)
+    if broker is None:
+        return not is_new and epoch == -1
+    return epoch in (-1, broker.epoch) and not (is_new and broker.shutting_down)
+
+
+# -- reassignments -------------------------------------------------------------------------------------------
+
+
+def reassign(
+    image: ClusterImage, wanted: Mapping[TopicPartition, Sequence[int] | None], rules: Rules
+) -> Decision[Refusals[TopicPartition]]:
+    """Give partitions other replicas (KIP-455), or cancel that (None).
+
+    New replicas are added and have to get in sync before the old ones go. UNKNOWN_TOPIC_OR_PARTITION,
+    INVALID_REPLICA_ASSIGNMENT, NO_REASSIGNMENT_IN_PROGRESS.
+    """
+    answer: Refusals[TopicPartition] = {}
+    states: dict[str, dict[int, PartitionState]] = {}
+    for key, target in wanted.items():
+        topic = image.topic(key.topic)
+        try:
+            if topic is None or not 0 <= key.partition < len(topic.partitions):
+                raise _unknown(*key)
+            before = topic.partitions[key.partition]
+            after = _reverted(before) if target is None else _aimed(before, _checked(image, target))
+        except KafkaError as error:
+            answer[key] = error
+            continue
+        answer[key] = None
+        states.setdefault(key.topic, {})[key.partition] = after
+    return Decision(answer, _settled(image, states, rules))
+
+
+def _aimed(before: PartitionState, target: tuple[int, ...]) -> PartitionState:
+    """The target's replicas first, behind them those that are to go."""
+    settled_there = set(before.replicas) - set(before.adding)
+    removing = tuple(each for each in before.replicas if each not in target)
+    adding = tuple(each for each in target if each not in settled_there)
+    # what an earlier reassignment was adding and this one does not want goes at once, unless it is in sync
+    dropped = {each for each in removing if each in before.adding and each not in before.isr}
+    removing = tuple(each for each in removing if each not in dropped)
+    return before._replace(replicas=(*target, *removing), adding=adding, removing=removing)
+
+
+def _reverted(before: PartitionState) -> PartitionState:
+    if not (before.adding or before.removing):
+        raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "no reassignment is under way")
+    isr = tuple(each for each in before.isr if each not in before.adding)
+    if not isr:
+        raise _bad_assignment("only replicas that are being added are in sync: records would be lost")
+    replicas = tuple(each for each in before.replicas if each not in before.adding)
+    return before._replace(replicas=replicas, isr=isr, adding=(), removing=())
+
+
+def reassignments(image: ClusterImage) -> dict[TopicPartition, PartitionState]:
+    """The partitions that are being reassigned."""
+    return {
+        TopicPartition(topic.name, number): state
+        for topic in image.topics()
+        for number, state in enumerate(topic.partitions)
+        if state.adding or state.removing
+    }
+
+
+def leaders_to_move(image: ClusterImage, node_id: int) -> int:
+    """How many partitions a broker leads that another in-sync replica could lead: it may stop when none is
+    left (ControlledShutdown).
+    """
+    may_lead = {each for each, broker in image.brokers.items() if not broker.shutting_down}
+    led: Counter[bool] = Counter(
+        bool(may_lead & set(state.isr) - {node_id})
+        for topic in image.topics()
+        for state in topic.partitions
+        if state.leader == node_id
+    )
+    return led[True]

@@ -1,0 +1,82 @@
+"""Where the replicas of new partitions go: spread over brokers and racks, as Apache Kafka does (KIP-36)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from ...protocol import ErrorCode, KafkaError
+from .._image import BrokerRegistration, TopicImage
+
+
+def place(
+    brokers: Mapping[int, BrokerRegistration],
+    count: int,
+    replication_factor: int,
+    *,
+    before: Sequence[Sequence[int]] = (),
+    led: Mapping[int, int] | None = None,
+) -> list[tuple[int, ...]]:
+    """Replicas of ``count`` partitions more than ``before``, the preferred leader first.
+
+    Preferred leaders of the topic take turns, so brokers have equally many of them, give or take one; the
+    first is the broker that has the fewest by ``led``. The other replicas of a partition are in as many racks
+    as there are, and on the brokers that have the fewest of this topic. Raises KafkaError
+    INVALID_REPLICATION_FACTOR where there are fewer brokers than replicas.
+    """
+    if not 0 < replication_factor <= len(brokers):
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"a replication factor of {replication_factor} is not possible with {len(brokers)} brokers",
+        )
+    ring = _ring(brokers.values())
+    leaders = Counter(replicas[0] for replicas in before)
+    held = Counter(node_id for replicas in before for node_id in replicas)
+    led = led or {}
+    placed: list[tuple[int, ...]] = []
+    for number in range(len(before), len(before) + count):
+        turn = min(range(len(ring)), key=lambda n: (leaders[ring[n]], led.get(ring[n], 0), n))
+        leader = ring[turn]
+        # another distance in each round, so that the brokers of a leader's partitions are not always the same
+        distance = 1 + number // len(ring)
+        replicas = [leader]
+        racks = Counter([_rack(brokers[leader])])
+        while len(replicas) < replication_factor:
+            others = (n for n, node_id in enumerate(ring) if node_id not in replicas)
+            chosen = min(
+                others,
+                key=lambda n: (
+                    racks[_rack(brokers[ring[n]])],
+                    held[ring[n]],
+                    (n - turn - distance) % len(ring),
+                ),
+            )
+            replicas.append(ring[chosen])
+            racks[_rack(brokers[ring[chosen]])] += 1
+        leaders[leader] += 1
+        held.update(replicas)
+        placed.append(tuple(replicas))
+    return placed
+
+
+def leaders_of(topics: Iterable[TopicImage]) -> Counter[int]:
+    """How many partitions have each broker as their preferred leader."""
+    return Counter(state.replicas[0] for topic in topics for state in topic.partitions)
+
+
+def _rack(broker: BrokerRegistration) -> object:
+    # brokers without a rack are each in one of their own
+    return broker.node_id if broker.rack is None else broker.rack
+
+
+def _ring(brokers: Iterable[BrokerRegistration]) -> list[int]:
+    """The brokers in an order in which those of one rack are far from each other."""
+    places: Counter[object] = Counter()
+    order = []
+    for broker in sorted(brokers):
+        rack = _rack(broker)
+        order.append((places[rack], str(rack), broker.node_id))
+        places[rack] += 1
+    if any(broker.rack is not None for broker in brokers):
+        return [node_id for _, _, node_id in sorted(order)]
+    return [node_id for _, _, node_id in order]

@@ -1,0 +1,106 @@
+"""Steps of the metadata store that carry a decision out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from .._image import ClusterImage, PartitionState, TopicImage
+from .._layout import (
+    STATES_IN_ENTRY,
+    PartitionKey,
+    TopicAssignment,
+    states_path,
+    stored_configs,
+    stored_states,
+    topic_config_path,
+    topic_path,
+)
+from .._store import Change, Create, Delete, Put
+from .decisions import Decision
+
+#: Topics and entries of states that are written in one step, at most: a topic is never in two.
+MAX_TOPICS: Final = 200
+MAX_ENTRIES: Final = 10
+
+Entries = Mapping[int, Mapping[PartitionKey, PartitionState]]
+
+
+def steps(image: ClusterImage, entries: Entries, decision: Decision[Any]) -> Iterator[list[Change]]:
+    """What to write, a topic with all its states in one step. ``entries`` are the states as they are kept."""
+    kept = _States(entries)
+    changes: list[Change] = []
+    topics = 0
+    for topic in (*decision.deleted, *decision.topics):
+        is_gone = any(topic is each for each in decision.deleted)
+        before = image.topic(topic.name)
+        if is_gone:
+            changes.append(Delete(topic_path(topic.name)))
+            if topic.configs:
+                changes.append(Delete(topic_config_path(topic.name)))
+            for number in range(len(topic.partitions)):
+                kept.remove((topic.id, number))
+        else:
+            changes += _topic_changes(before, topic)
+            for number, state in enumerate(topic.partitions):
+                is_old = before is not None and number < len(before.partitions)
+                if not (is_old and before is not None and before.partitions[number] == state):
+                    kept.put((topic.id, number), state)
+        topics += 1
+        if topics >= MAX_TOPICS or len(kept.changed) >= MAX_ENTRIES:
+            yield changes + kept.take_changes()
+            changes, topics = [], 0
+    if changes or kept.changed:
+        yield changes + kept.take_changes()
+
+
+def _topic_changes(before: TopicImage | None, topic: TopicImage) -> list[Change]:
+    changes: list[Change] = []
+    assignment = TopicAssignment.of(topic.id, topic.partitions)
+    if before is None:
+        changes.append(Create(topic_path(topic.name), assignment.stored()))
+    elif assignment != TopicAssignment.of(before.id, before.partitions):
+        changes.append(Put(topic_path(topic.name), assignment.stored()))
+    configs_before = {} if before is None else before.configs
+    if topic.configs != configs_before:
+        path, value = topic_config_path(topic.name), stored_configs(topic.configs)
+        changes.append(Put(path, value) if configs_before else Create(path, value))
+    return changes
+
+
+class _States:
+    """The entries of states, as the changes of a decision leave them."""
+
+    def __init__(self, entries: Entries) -> None:
+        self._there = set(entries)
+        # new states go to the first entry that has room
+        self._entries = {number: dict(entries[number]) for number in sorted(entries)}
+        self._entry_of = {key: number for number, states in entries.items() for key in states}
+        self.changed: set[int] = set()
+
+    def put(self, key: PartitionKey, state: PartitionState) -> None:
+        number = self._entry_of.get(key)
+        if number is None:
+            number = next(
+                (each for each, states in self._entries.items() if len(states) < STATES_IN_ENTRY),
+                max(self._entries, default=-1) + 1,
+            )
+            self._entries.setdefault(number, {})
+            self._entry_of[key] = number
+        self._entries[number][key] = state
+        self.changed.add(number)
+
+    def remove(self, key: PartitionKey) -> None:
+        number = self._entry_of.pop(key, None)
+        if number is not None:
+            del self._entries[number][key]
+            self.changed.add(number)
+
+    def take_changes(self) -> list[Change]:
+        made: list[Change] = []
+        for number in sorted(self.changed):
+            path, value = states_path(number), stored_states(self._entries[number])
+            made.append(Put(path, value) if number in self._there else Create(path, value))
+            self._there.add(number)
+        self.changed = set()
+        return made

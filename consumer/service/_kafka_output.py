@@ -1,0 +1,302 @@
+"""Records that handlers give out, written in one transaction with the offsets of those they were made from.
+
+Calls of handlers that have ended wait here. A few times a second those that nothing in front of them holds up
+are taken: in a transaction their records are written and their partitions' offsets committed. It is open for
+no longer than that takes. One that is aborted is begun anew with the same records, as long as the partitions
+are still this member's: the group's coordinator refuses the offsets of a former generation (KIP-447), so that
+a member that was thought dead commits nothing, and one producer a process is enough.
+
+A partition's offset says that everything before it is done. Of a partition with several lanes, calls that
+ended out of order therefore wait for those in front of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ...client.errors import BrokerConnectionError, ConfigError
+from ...client.offsets import CommittedOffset
+from ...client.waiting import Signal
+from ...producer import GroupMetadata, Producer, ProducerRecord, TransactionAbortableError
+from ...protocol import ErrorCode, KafkaError, KohortError, TopicPartition
+from ..assembly import make_cluster
+from ..errors import ConsumerError, StaleRecordError, short
+from ._deadletter import letter
+from ._log import RateLimitedLog
+
+if TYPE_CHECKING:
+    from ..consumer import AsyncGroupConsumer
+    from ..record import Record
+
+log = logging.getLogger("kohort.consumer.service")
+
+#: How long a transaction of a process that died may keep readers waiting: as Kafka Streams.
+TRANSACTION_TIMEOUT_MS = 10_000
+#: Pause before a transaction is begun anew, or its end asked for again.
+AGAIN_S = 0.2
+#: While this many times ``max_records`` wait to be committed, no further records are polled.
+_FULL = 10
+
+_E = ErrorCode
+#: Causes of an abort after which the same records may be written in a new transaction.
+_PASSING = frozenset(
+    (
+        _E.ILLEGAL_GENERATION,
+        _E.UNKNOWN_MEMBER_ID,
+        _E.REBALANCE_IN_PROGRESS,
+        _E.STALE_MEMBER_EPOCH,
+        _E.FENCED_MEMBER_EPOCH,
+        _E.INVALID_TXN_STATE,
+        _E.TRANSACTION_ABORTABLE,
+        _E.INVALID_PRODUCER_EPOCH,
+        _E.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        _E.UNKNOWN_PRODUCER_ID,
+    )
+)
+
+
+class OutputError(ConsumerError):
+    """What handlers gave out cannot be written; nothing of it is committed, and the service stops."""
+
+
+class KafkaOutput:
+    """Topics as the place of results: what handlers return or yield is written exactly once.
+
+    A transaction begins when ``max_records`` records were given out, or ``interval_ms`` after the first of
+    them. ``transactional_id`` is by default a new one for each process. Other arguments are settings of
+    :class:`~kohort.producer.Producer`; those of connections are the service's. Raises ConfigError.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_records: int = 1_000,
+        interval_ms: int = 100,
+        transactional_id: str | None = None,
+        **settings: Any,
+    ) -> None:
+        from ...client.config import ClientSettings
+        from ...producer.config import producer_config
+
+        for name, value, least in (("max_records", max_records, 1), ("interval_ms", interval_ms, 0)):
+            if not isinstance(value, int) or isinstance(value, bool) or value < least:
+                raise ConfigError(
+                    f"KafkaOutput: {name}={value!r}, but it must be a whole number from {least}"
+                )
+        self.max_records = max_records
+        self.interval_ms = interval_ms
+        self.transactional_id = transactional_id
+        self.settings = {"transaction_timeout_ms": TRANSACTION_TIMEOUT_MS, **settings}
+        if connection := ClientSettings.model_fields.keys() & settings:
+            raise ConfigError(f"KafkaOutput: {min(connection)} is a setting of the service: give it there")
+        producer_config(bootstrap="unused", transactional_id=transactional_id or "unused", **self.settings)
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A handler's call that has ended: the records it was for, all of one partition, and what it gave out."""
+
+    partition: TopicPartition
+    session_id: int
+    last: int
+    given: Sequence[ProducerRecord]
+
+
+class KafkaTransactions:
+    """One run's use of a KafkaOutput, from ``start`` to ``close``; ``fail`` gets the error that ends it."""
+
+    def __init__(
+        self, output: KafkaOutput, consumer: AsyncGroupConsumer, fail: Callable[[Exception], None]
+    ) -> None:
+        self._output = output
+        self._consumer = consumer
+        self._fail = fail
+        self._cluster = make_cluster(consumer.config)
+        group = consumer.config.group
+        self._producer = Producer.on_cluster(
+            self._cluster,
+            transactional_id=output.transactional_id or f"{group}-{uuid.uuid4().hex}",
+            **output.settings,
+        )
+        self._ended: list[_Call] = []
+        self._waiting = 0
+        self._hurry = 0
+        self._wake = asyncio.Event()
+        self._committed = Signal()
+        self._committing = False
+        self._task: asyncio.Task[None] | None = None
+        self._repeated = RateLimitedLog()
+
+    async def start(self) -> None:
+        """Connect, and fence an earlier producer of the same transactional id."""
+        await self._producer.start()
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def close(self) -> None:
+        """End; what is not committed is handled again by whoever has its partitions next."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await self._producer.close(timeout_ms=self._output.settings["transaction_timeout_ms"])
+        await self._cluster.close()
+
+    # calls that have ended
+
+    def add(self, records: Sequence[Record], given: Sequence[ProducerRecord]) -> None:
+        """A call for these records, of one partition, has ended and given out ``given``."""
+        try:
+            for record in records:
+                self._consumer.done(record)
+        except StaleRecordError as error:
+            group = self._consumer.config.group
+            self._repeated.line("stale", logging.INFO, "group %s: %s", group, error)
+            return
+        first, last = records[0], records[-1]
+        self._ended.append(_Call(first.topic_partition, first.session_id, last.offset, given))
+        self._waiting += max(1, len(given))
+        self._wake.set()
+
+    async def dead_letter(self, topic: str, record: Record, error: BaseException, attempts: int) -> None:
+        """As DeadLetters.send, within the transaction of the record."""
+        try:
+            count = await self._producer.partitions_for(topic)
+        except KohortError as failure:
+            raise OutputError(f"dead-letter topic {topic!r} cannot be written to: {failure}") from failure
+        group = self._consumer.config.group
+        self.add([record], [letter(topic, record.partition % count, record, error, attempts, group)])
+
+    @property
+    def full(self) -> bool:
+        """Return whether so much waits that no further records should be handled."""
+        return self._waiting > _FULL * self._output.max_records
+
+    async def room(self, timeout_ms: float) -> None:
+        """Wait for less to be there."""
+        await self._committed.wait(timeout_ms)
+
+    async def settle(self, partitions: Iterable[TopicPartition] | None = None) -> None:
+        """Returns when all that can be committed of these partitions (None: all) is."""
+        wanted = None if partitions is None else set(partitions)
+        self._hurry += 1
+        self._wake.set()
+        try:
+            while self._task is not None and not self._task.done():
+                if not self._committing and not any(
+                    self._is_next(call) for call in self._ended if wanted is None or call.partition in wanted
+                ):
+                    break
+                await self._committed.wait()
+        finally:
+            self._hurry -= 1
+
+    # transactions
+
+    def _is_next(self, call: _Call) -> bool:
+        """Return whether everything up to this call's last record is done, in a session that goes on."""
+        session = self._consumer.parts.tracker.sessions.get(call.session_id)
+        return session is not None and call.last < session.first
+
+    def _take(self) -> tuple[list[_Call], dict[int, CommittedOffset]]:
+        """Calls for the next transaction, and the offset to commit of each of their sessions.
+
+        Everything before that offset is in this transaction or an earlier one. Calls of partitions that are
+        gone are dropped.
+        """
+        sessions = self._consumer.parts.tracker.sessions
+        taken: list[_Call] = []
+        left: list[_Call] = []
+        for call in self._ended:
+            if call.session_id in sessions:
+                (taken if self._is_next(call) else left).append(call)
+        self._ended = left
+        self._waiting = sum(max(1, len(call.given)) for call in left)
+        offsets: dict[int, CommittedOffset] = {}
+        for call in taken:
+            session = sessions[call.session_id]
+            offsets[call.session_id] = CommittedOffset(session.first, session.leader_epoch)
+        return taken, offsets
+
+    async def _run(self) -> None:
+        try:
+            while True:
+                await self._wake.wait()
+                if not self._hurry and self._waiting < self._output.max_records:
+                    await self._linger()
+                self._wake.clear()
+                self._committing = True
+                calls, offsets = self._take()
+                while calls:
+                    await self._commit(calls, offsets)
+                    calls, offsets = self._take()
+                self._committing = False
+                self._committed.fire()
+        except Exception as error:
+            self._fail(error)
+        finally:
+            self._committing = False
+            self._committed.fire()
+
+    async def _linger(self) -> None:
+        """Wait for more calls, until there are enough of them or somebody is in a hurry."""
+        until = asyncio.get_running_loop().time() + self._output.interval_ms / 1000
+        try:
+            async with asyncio.timeout_at(until):
+                while not self._hurry and self._waiting < self._output.max_records:
+                    self._wake.clear()
+                    await self._wake.wait()
+        except TimeoutError:
+            pass
+
+    async def _commit(self, calls: list[_Call], offsets: dict[int, CommittedOffset]) -> None:
+        """Write and commit, as often as it takes."""
+        sessions = self._consumer.parts.tracker.sessions
+        while True:
+            # in one step with the member: a later generation of it may not own these partitions
+            calls = [call for call in calls if call.session_id in sessions]
+            if not calls:
+                return
+            member = self._consumer.group_metadata()
+            if member.generation < 0 or not member.member_id:
+                await asyncio.sleep(AGAIN_S)  # it has lost them, or is about to get a generation
+                continue
+            try:
+                await self._attempt(calls, offsets, member)
+                return
+            except TransactionAbortableError as error:
+                cause = error.__cause__
+                if isinstance(cause, KafkaError) and not cause.retriable and cause.code not in _PASSING:
+                    raise OutputError(f"what handlers gave out cannot be written: {short(cause)}") from cause
+                text = "group %s: a transaction was aborted and is begun anew: %s"
+                self._repeated.line("aborted", logging.WARNING, text, member.group, error)
+                await self._until_told(self._producer.abort_transaction)
+                await asyncio.sleep(AGAIN_S)
+            except KohortError as error:
+                raise OutputError(f"what handlers gave out cannot be written: {short(error)}") from error
+
+    async def _attempt(
+        self, calls: list[_Call], offsets: dict[int, CommittedOffset], member: GroupMetadata
+    ) -> None:
+        producer = self._producer
+        producer.begin_transaction()
+        for call in calls:
+            for record in call.given:
+                await producer.send(*record)
+        done = {call.partition: offsets[call.session_id] for call in calls}
+        await producer.send_offsets(done, member)
+        await self._until_told(producer.commit_transaction)
+
+    async def _until_told(self, end: Callable[[], Any]) -> None:
+        """Ask for the end of the transaction until its outcome is known."""
+        while True:
+            try:
+                await end()
+                return
+            except (BrokerConnectionError, KafkaError) as error:
+                if isinstance(error, KafkaError) and not error.retriable:
+                    raise
+            await asyncio.sleep(AGAIN_S)

@@ -1,0 +1,313 @@
+"""The controller at work: elected, replaced, cut off; on a home in memory and on ZooKeeper.
+
+Covers: cluster/controller/_controller.py, cluster/controller/writes.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
+from typing import Any, TypeAlias
+from uuid import UUID
+
+import pytest
+import pytest_asyncio
+
+from kohort.cluster import (
+    BrokerRegistration,
+    ClusterView,
+    Create,
+    MemoryHome,
+    MetadataStore,
+    PartitionState,
+    Put,
+    Registration,
+    TopicAssignment,
+    topic_path,
+)
+from kohort.cluster._layout import CONTROLLER, CONTROLLER_EPOCH, PARTITION_STATES, states_path
+from kohort.cluster.controller import Controller, NewTopic, create_topics, delete_topics
+from kohort.cluster.controller.decisions import Decision, Rules
+from kohort.protocol import ErrorCode, KafkaError
+from tests.cluster.servers import ZooKeeper, until
+
+Home: TypeAlias = Callable[[], Awaitable[Any]]
+_clock = itertools.count(1)
+
+
+class Broker:
+    """What a broker of a cluster has of this: a session, an image, a registration, and its controller."""
+
+    def __init__(self, store: Any, node_id: int) -> None:
+        self.node_id = node_id
+        self.store: Any = store
+        self.view = ClusterView(store, lambda: self.controller.wake())
+        now_ms = partial(next, _clock)
+        self.registration = Registration(store, BrokerRegistration(node_id), now_ms)
+        self.controller = Controller(store, self.view, node_id, now_ms)
+
+    def states(self, topic: str) -> list[PartitionState]:
+        found = self.view.image.topic(topic)
+        return [] if found is None else list(found.partitions)
+
+    async def create(self, *topics: NewTopic) -> Any:
+        return await self.controller.ask(lambda image, _: create_topics(image, topics))
+
+    def close(self) -> None:
+        self.controller.close()
+        self.registration.close()
+        self.store.close()
+
+
+def active(broker: Broker) -> bool:
+    return broker.controller.is_active
+
+
+async def started(store: MetadataStore, node_id: int) -> Broker:
+    broker = Broker(store, node_id)
+    await broker.registration.register()
+    broker.controller.start()
+    return broker
+
+
+@pytest.fixture(params=["memory", "zookeeper", "ensemble"])
+def home(request: pytest.FixtureRequest) -> Home:
+    memory = MemoryHome()
+
+    async def in_memory() -> MetadataStore:
+        return memory.open()
+
+    if request.param == "memory":
+        return in_memory
+    servers: ZooKeeper = request.getfixturevalue(request.param)
+    return servers.home()
+
+
+async def three(home: Home) -> list[Broker]:
+    brokers = [await started(await home(), node_id) for node_id in (1, 2, 3)]
+    await until(lambda: active(brokers[0]))
+    await until(lambda: all(len(each.view.image.brokers) == 3 for each in brokers))
+    return brokers
+
+
+@pytest_asyncio.fixture
+async def brokers(home: Home) -> AsyncIterator[list[Broker]]:
+    running = await three(home)
+    yield running
+    for broker in running:
+        broker.close()
+
+
+@pytest_asyncio.fixture
+async def in_memory() -> AsyncIterator[list[Broker]]:
+    memory = MemoryHome()
+
+    async def home() -> MetadataStore:
+        return memory.open()
+
+    running = await three(home)
+    yield running
+    for broker in running:
+        broker.close()
+
+
+async def test_one_broker_is_controller_and_another_when_it_goes(brokers: list[Broker]) -> None:
+    first, second, third = brokers
+    assert [active(each) for each in brokers] == [True, False, False]
+    await until(lambda: all(each.view.image.controller_id == 1 for each in brokers))
+    first.close()
+    await until(lambda: active(second) or active(third))
+    assert not (active(second) and active(third))
+    await until(lambda: third.view.image.controller_id in (2, 3))
+    epoch = third.store.get(CONTROLLER_EPOCH)
+    assert (epoch.value, epoch.version) == (2, 1)
+
+
+async def test_every_broker_sees_what_the_controller_has_decided(brokers: list[Broker]) -> None:
+    first, second, third = brokers
+    wanted = NewTopic("orders", UUID(int=1), partitions=6, replication_factor=3)
+    assert await first.create(wanted) == {"orders": None}
+    for broker in brokers:
+        await until(lambda broker=broker: len(broker.states("orders")) == 6)  # type: ignore[misc]
+        assert [state.leader for state in broker.states("orders")] == [1, 2, 3, 1, 2, 3]
+    third.close()
+    await until(lambda: all(state.leader in (1, 2) for state in second.states("orders")))
+    assert all(set(state.isr) == {1, 2} for state in second.states("orders"))
+    with pytest.raises(KafkaError) as refused:
+        await second.create(wanted)
+    assert refused.value.code is ErrorCode.NOT_CONTROLLER
+
+
+async def test_partitions_of_the_controllers_broker_get_leaders_from_the_next(brokers: list[Broker]) -> None:
+    first, second, third = brokers
+    await first.create(NewTopic("orders", UUID(int=1), partitions=3, replication_factor=3))
+    await until(lambda: len(third.states("orders")) == 3)
+    first.close()
+    await until(lambda: all(state.leader in (2, 3) for state in third.states("orders")))
+    assert third.states("orders")[0].leader_epoch == 1
+    await until(lambda: second.states("orders") == third.states("orders"))
+
+
+async def test_a_topic_that_somebody_else_wrote_gets_leaders(brokers: list[Broker]) -> None:
+    _, second, third = brokers
+    assignment = TopicAssignment(UUID(int=9), ((2, 3), (3, 1)))
+    await third.store.commit(Create(topic_path("foreign"), assignment.stored()))
+    await until(lambda: [state.leader for state in second.states("foreign")] == [2, 3])
+
+
+async def test_what_is_asked_at_once_is_decided_one_after_the_other(brokers: list[Broker]) -> None:
+    topics = [NewTopic("orders", UUID(int=number), 2) for number in range(1, 6)]
+    answers = await asyncio.gather(*(brokers[0].create(topic) for topic in topics))
+    assert [answer["orders"] for answer in answers].count(None) == 1
+
+
+async def test_a_controller_that_was_replaced_writes_nothing(in_memory: list[Broker]) -> None:
+    first, second, third = in_memory
+    # it does not know yet that its session is over
+    first.store._home._leave(first.store, first.store._owned)
+    await until(lambda: active(second) or active(third))
+    assert active(first)
+    with pytest.raises(KafkaError, match=r"NOT_CONTROLLER.*another broker is") as refused:
+        await first.create(NewTopic("orders", UUID(int=1)))
+    assert refused.value.retriable
+    assert not active(first)
+    assert second.view.image.topics() == []
+    first.store._home._join(first.store)
+
+
+async def test_a_controller_whose_session_ends_stands_again(in_memory: list[Broker]) -> None:
+    first, second, third = in_memory
+    first.store.suspend()
+    assert active(first), "its entry is there"
+    first.store.resume()
+    assert (await first.create(NewTopic("orders", UUID(int=1))))["orders"] is None
+    first.store.suspend()
+    first.store.expire()
+    assert not active(first)
+    await until(lambda: active(second) or active(third))
+    first.store.renew()
+    for each in (second, third):
+        each.store.suspend()
+        each.store.expire()
+    await until(lambda: active(first))
+    assert first.store.get(CONTROLLER).value["brokerid"] == 1
+
+
+async def test_what_cannot_be_written_is_refused_and_work_goes_on_afterwards(
+    in_memory: list[Broker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, _ = in_memory
+
+    async def no_answer(*_: object) -> None:
+        raise ConnectionError("no answer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(first.store, "commit", no_answer)
+        with pytest.raises(KafkaError, match=r"NOT_CONTROLLER.*out of reach"):
+            await first.create(NewTopic("orders", UUID(int=1)))
+        second.close()
+    assert (await first.create(NewTopic("orders", UUID(int=1), 1, 2)))["orders"] is None
+    await until(lambda: first.states("orders")[0].isr in ((1, 3), (3, 1)))
+
+
+async def test_a_decision_that_fails_is_reported_and_the_next_one_is_made(
+    in_memory: list[Broker], caplog: pytest.LogCaptureFixture
+) -> None:
+    first = in_memory[0]
+
+    def wrong(*_: object) -> Decision[None]:
+        raise RuntimeError("a bug")
+
+    def refused(*_: object) -> Decision[None]:
+        raise KafkaError(ErrorCode.STALE_BROKER_EPOCH)
+
+    with pytest.raises(KafkaError, match="STALE_BROKER_EPOCH"):
+        await first.controller.ask(refused)
+    with pytest.raises(KafkaError, match=r"UNKNOWN_SERVER_ERROR.*the controller failed: a bug"):
+        await first.controller.ask(wrong)
+    assert "the controller failed" in caplog.text
+    assert active(first)
+    assert (await first.create(NewTopic("orders", UUID(int=1))))["orders"] is None
+
+
+async def test_an_entry_that_is_in_the_way_is_told_to_who_asked_and_to_nobody_else(
+    in_memory: list[Broker], caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second, _ = in_memory
+    await second.store.commit(Create(topic_path("junk"), "junk"))
+    with pytest.raises(KafkaError, match=r"create of /brokers/topics/junk cannot be done"):
+        await first.create(NewTopic("junk", UUID(int=1)))
+    assert (await first.create(NewTopic("orders", UUID(int=1))))["orders"] is None
+    assert "cannot be read and is passed over" in caplog.text
+
+
+async def test_rules_are_asked_for_each_time(in_memory: list[Broker]) -> None:
+    seen: list[Rules] = []
+
+    def look(_: object, rules: Rules) -> Decision[None]:
+        seen.append(rules)
+        return Decision(None)
+
+    first = in_memory[0]
+    first.controller._rules = lambda: Rules(unclean_leader_election=True)
+    await first.controller.ask(look)
+    assert seen == [Rules(unclean_leader_election=True)]
+
+
+async def test_states_are_kept_in_entries_of_500_and_a_topic_is_written_in_one_step(
+    in_memory: list[Broker],
+) -> None:
+    first, second, _ = in_memory
+    torn: list[int] = []
+
+    def look(path: str) -> None:
+        second.store.watch(path, look)
+        asyncio.get_running_loop().call_soon(look_now)
+
+    def look_now() -> None:
+        states = second.states("large")
+        if len(states) != 1_200 or any(state.leader == -1 for state in states):
+            torn.append(len(states))
+
+    second.store.watch(topic_path("large"), look)
+    await first.create(NewTopic("large", UUID(int=1), 1_200, 3), NewTopic("small", UUID(int=2), 10))
+    assert torn == []
+
+    def sizes() -> dict[int, int]:
+        return {number: len(states) for number, states in first.view.entries().items()}
+
+    assert sizes() == {0: 500, 1: 500, 2: 210}
+    await first.controller.ask(lambda image, _: delete_topics(image, ["large"]))
+    assert sum(sizes().values()) == 10
+    assert second.view.image.topic("large") is None
+    many = [NewTopic(f"t{number}", UUID(int=10 + number)) for number in range(450)]
+    assert set((await first.create(*many)).values()) == {None}
+    assert sizes() == {0: 450, 1: 0, 2: 10}
+    assert list(first.store.children(PARTITION_STATES)) == ["0", "1", "2"]
+
+
+async def test_an_unclean_election_and_offline_partitions_are_told(
+    in_memory: list[Broker], caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second, third = in_memory
+    await first.create(
+        NewTopic(
+            "risky", UUID(int=1), assignments=[[3, 2]], configs={"unclean.leader.election.enable": "true"}
+        ),
+        NewTopic("safe", UUID(int=2), assignments=[[3]]),
+    )
+    states = first.store.get(states_path(0))
+    for topic in states.value["topics"].values():
+        topic["0"]["isr"] = [3]
+    await first.store.commit(Put(states_path(0), states.value))
+    with caplog.at_level(logging.ERROR, "kohort.cluster"):
+        third.close()
+        await until(lambda: first.states("risky")[0].leader == 2 and first.states("safe")[0].leader == -1)
+    assert sorted(caplog.messages) == [
+        "risky-0: unclean election of broker 2: records that were acknowledged may be lost",
+        "safe-0 is offline: of its in-sync replicas (3,) none is there",
+    ]
+    assert second.states("risky")[0].recovering

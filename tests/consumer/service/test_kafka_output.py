@@ -1,0 +1,324 @@
+"""What handlers give out and the offsets of their records are written in one transaction."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kohort.client import Cluster
+from kohort.consumer import (
+    ConfigError,
+    ConsumerService,
+    HandlerFailedError,
+    KafkaOutput,
+    OutputError,
+    Record,
+    Retry,
+    SignatureError,
+)
+from kohort.producer import ProducerRecord
+from kohort.protocol import TopicPartition
+from tests.consumer.conftest import QUICK
+from tests.producer.reading import read, read_values
+
+PARTITIONS = 3
+Topics = Callable[..., str]
+Group = Callable[[str], str]
+Produce = Callable[..., None]
+
+
+@pytest.fixture
+def make(bootstrap: str, group: Group) -> Callable[..., ConsumerService]:
+    def service(**output: Any) -> ConsumerService:
+        made = ConsumerService(**{**QUICK, "bootstrap": bootstrap, "group": group("billing")})
+        made.exactly_once(KafkaOutput(**output))
+        return made
+
+    return service
+
+
+async def run_until(service: ConsumerService, reached: Callable[[], Any]) -> None:
+    """Serve until ``reached`` is true, or gives an awaitable of that."""
+    serving = asyncio.create_task(service.serve())
+    try:
+        async with asyncio.timeout(60):
+            while not serving.done():
+                found = reached()
+                if await found if asyncio.iscoroutine(found) else found:
+                    break
+                await asyncio.sleep(0.05)
+    finally:
+        service.stop()
+        await serving
+
+
+def plain(out: str) -> Callable[..., Any]:
+    def handle(record: Record) -> ProducerRecord:
+        return ProducerRecord(out, record.value, record.key)
+
+    return handle
+
+
+def plain_generator(out: str) -> Callable[..., Any]:
+    def handle(record: Record) -> Iterator[ProducerRecord]:
+        yield ProducerRecord(out, record.value, record.key)
+
+    return handle
+
+
+def coroutine(out: str) -> Callable[..., Any]:
+    async def handle(record: Record) -> list[ProducerRecord]:
+        await asyncio.sleep(0)
+        return [ProducerRecord(out, record.value, record.key)]
+
+    return handle
+
+
+def async_generator(out: str) -> Callable[..., Any]:
+    async def handle(record: Record) -> AsyncIterator[ProducerRecord]:
+        await asyncio.sleep(random.random() / 100)
+        yield ProducerRecord(out, record.value, record.key)
+
+    return handle
+
+
+def with_model(out: str) -> Callable[..., Any]:
+    async def handle(number: int, record: Record) -> AsyncIterator[ProducerRecord]:
+        yield ProducerRecord(out, b"%d" % number, record.key)
+
+    return handle
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("lanes", ["partition", "key", "none"])
+@pytest.mark.parametrize("kind", [plain, plain_generator, coroutine, async_generator, with_model])
+async def test_every_kind_of_handler_gives_out_records(
+    bootstrap: str,
+    new_topic: Topics,
+    produce: Produce,
+    make: Callable[..., ConsumerService],
+    kind: Callable[[str], Callable[..., Any]],
+    lanes: Any,
+) -> None:
+    orders, bills = new_topic("orders", partitions=PARTITIONS), new_topic("bills", partitions=1)
+    await asyncio.to_thread(produce, orders, range(60), partitions=PARTITIONS)
+    service = make(interval_ms=20)
+    service.handler(orders, lanes=lanes, model=int if kind is with_model else None)(kind(bills))
+    await run_until(service, lambda: service.finished == 60)
+    values = [int(value or b"") for value in await read_values(bootstrap, bills)]
+    assert sorted(values) == list(range(60))
+    if lanes == "partition":
+        assert [[v for v in values if v % PARTITIONS == p] for p in range(PARTITIONS)] == [
+            list(range(p, 60, PARTITIONS)) for p in range(PARTITIONS)
+        ]
+    async with Cluster(bootstrap) as cluster:
+        places = [TopicPartition(orders, number) for number in range(PARTITIONS)]
+        committed = await cluster.committed(service.group, places)
+    assert [committed[place].offset for place in places] == [20] * PARTITIONS
+
+
+@pytest.mark.kafka
+async def test_a_batch_handler_gives_out_records(
+    bootstrap: str, new_topic: Topics, produce: Produce, make: Callable[..., ConsumerService]
+) -> None:
+    orders, sums = new_topic("orders", partitions=1), new_topic("sums", partitions=1)
+    await asyncio.to_thread(produce, orders, range(100))
+    service = make(max_records=3)
+
+    @service.batch_handler(orders, max_records=10)
+    def add(records: list[Record]) -> list[ProducerRecord]:
+        return [ProducerRecord(sums, b"%d" % sum(int(record.value or b"") for record in records))]
+
+    await run_until(service, lambda: service.finished == 100)
+    assert sum(int(value or b"") for value in await read_values(bootstrap, sums)) == sum(range(100))
+
+
+@pytest.mark.kafka
+async def test_a_call_that_fails_writes_nothing_and_its_dead_letter_is_in_the_transaction(
+    bootstrap: str, new_topic: Topics, produce: Produce, make: Callable[..., ConsumerService]
+) -> None:
+    orders, bills, letters = (new_topic(name, partitions=1) for name in ("orders", "bills", "letters"))
+    await asyncio.to_thread(produce, orders, range(20))
+    service = make(interval_ms=10)
+    tries: Counter[bytes | None] = Counter()
+
+    @service.handler(orders, retry=Retry(attempts=3, backoff_ms=1), dead_letter=letters)
+    def bill(record: Record) -> Iterator[ProducerRecord]:
+        tries[record.value] += 1
+        yield ProducerRecord(bills, record.value)
+        if record.value == b"7" or tries[record.value] < 2:
+            raise ValueError(record.value)
+
+    await run_until(service, lambda: service.finished == 20)
+    assert await read_values(bootstrap, bills) == [b"%d" % n for n in range(20) if n != 7]
+    (found,) = await read(bootstrap, letters)
+    assert (found.value, dict(found.headers)["kohort.origin.offset"]) == (b"7", b"7")
+
+
+@pytest.mark.kafka
+async def test_what_ended_out_of_order_waits_for_what_is_in_front_of_it(
+    bootstrap: str, new_topic: Topics, produce: Produce, make: Callable[..., ConsumerService]
+) -> None:
+    orders, bills = new_topic("orders", partitions=1), new_topic("bills", partitions=1)
+    await asyncio.to_thread(produce, orders, range(10))
+    service = make(interval_ms=0)
+    free, others = asyncio.Event(), 0
+
+    @service.handler(orders, lanes="none")
+    async def bill(record: Record) -> ProducerRecord:
+        nonlocal others
+        if record.value == b"3":
+            await free.wait()
+        else:
+            others += 1
+        return ProducerRecord(bills, record.value)
+
+    async def is_seen() -> bool:
+        values = await read_values(bootstrap, bills)
+        assert free.is_set() or sorted(map(bytes, filter(None, values))) <= [b"0", b"1", b"2"]
+        if others == 9 and len(values) == 3:
+            free.set()
+        return len(values) == 10
+
+    await run_until(service, is_seen)
+    assert len(await read_values(bootstrap, bills)) == 10
+
+
+@pytest.mark.kafka
+async def test_what_cannot_be_written_stops_the_service_and_nothing_is_committed(
+    bootstrap: str, new_topic: Topics, produce: Produce, make: Callable[..., ConsumerService]
+) -> None:
+    orders, bills = new_topic("orders", partitions=1), new_topic("bills", 1, max_message_bytes="1000")
+    await asyncio.to_thread(produce, orders, range(3))
+    service = make()
+    service.handler(orders)(lambda record: ProducerRecord(bills, record.value * 5_000))
+    with pytest.raises(OutputError, match="MESSAGE_TOO_LARGE"):
+        await run_until(service, lambda: False)
+    assert await read_values(bootstrap, bills) == []
+    async with Cluster(bootstrap) as cluster:
+        assert await cluster.committed(service.group) == {}
+
+
+@pytest.mark.kafka
+async def test_what_is_no_record_is_the_handlers_error(
+    new_topic: Topics, produce: Produce, make: Callable[..., ConsumerService]
+) -> None:
+    orders = new_topic("orders", partitions=1)
+    await asyncio.to_thread(produce, orders, range(1))
+    service = make()
+    service.handler(orders)(lambda _: "a bill")
+    with pytest.raises(HandlerFailedError, match=r"gave out str: with exactly_once\(KafkaOutput"):
+        await run_until(service, lambda: False)
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"max_records": 0}, "max_records=0"),
+        ({"interval_ms": -1}, "interval_ms=-1"),
+        ({"bootstrap": "a:1"}, "bootstrap is a setting of the service"),
+        ({"sasl_mechanism": "PLAIN"}, "sasl_mechanism is a setting of the service"),
+        ({"compression": "brotli"}, "compression='brotli'"),
+        ({"acks": 1}, "transactional_id needs acks='all'"),
+    ],
+)
+def test_wrong_settings_are_told(settings: dict[str, Any], text: str) -> None:
+    with pytest.raises(ConfigError, match=text):
+        KafkaOutput(**settings)
+
+
+def test_a_generator_needs_a_place_for_what_it_gives_out() -> None:
+    service = ConsumerService(bootstrap="localhost:1", group="billing")
+    with pytest.raises(SignatureError, match=r"exactly_once\(KafkaOutput\(\)\) before it"):
+        service.handler("orders")(plain_generator("bills"))
+
+
+def test_there_is_one_sink() -> None:
+    service = ConsumerService(bootstrap="localhost:1", group="billing")
+    service.exactly_once(KafkaOutput())
+    with pytest.raises(ConfigError, match="there is a sink already"):
+        service.exactly_once(KafkaOutput())
+
+
+MEMBER = """
+import sys
+from kohort.consumer import ConsumerService, KafkaOutput
+from kohort.producer import ProducerRecord
+
+bootstrap, group, orders, bills, lanes = sys.argv[1:]
+service = ConsumerService(
+    bootstrap=bootstrap, group=group, auto_offset_reset="earliest", session_timeout_ms=1000,
+    heartbeat_interval_ms=200,
+)
+service.exactly_once(KafkaOutput(interval_ms=20, transaction_timeout_ms=3_000))
+
+@service.handler(orders, lanes=lanes)
+async def bill(record):
+    yield ProducerRecord(bills, record.value, record.key)
+    yield ProducerRecord(bills, b"again " + record.value, record.key)
+
+service.run()
+"""
+
+
+@pytest.mark.slow(20)
+@pytest.mark.kafka
+@pytest.mark.parametrize("lanes", ["partition", "key"])
+async def test_through_kills_and_hangs_each_record_is_in_the_output_exactly_once(
+    bootstrap: str, new_topic: Topics, group: Group, produce: Produce, tmp_path: Path, lanes: str
+) -> None:
+    records, kills = 1_200, 8
+    orders, bills, name = new_topic("orders", partitions=6), new_topic("bills"), group("billing")
+    chance = random.Random(5)
+    members: list[subprocess.Popen[bytes]] = []
+
+    def join() -> None:
+        command = [sys.executable, "-c", MEMBER, bootstrap, name, orders, bills, lanes]
+        with (tmp_path / f"{len(members)}-{time.monotonic_ns()}.log").open("wb") as log:
+            members.append(subprocess.Popen(command, stderr=log))
+
+    def work() -> None:
+        for _ in range(3):
+            join()
+        for round_ in range(kills):
+            numbers = range(round_ * records // kills, (round_ + 1) * records // kills)
+            produce(orders, numbers, partitions=6)
+            time.sleep(chance.uniform(0.3, 1.0))
+            victim = members.pop(chance.randrange(len(members)))
+            if round_ % 2:
+                victim.send_signal(signal.SIGSTOP)  # thought dead, comes back in the middle of its work
+                time.sleep(1.5)
+                victim.send_signal(signal.SIGCONT)
+                members.append(victim)
+            else:
+                victim.kill()
+                victim.wait()
+                join()
+
+    try:
+        await asyncio.to_thread(work)
+        found: list[bytes] = []
+        async with asyncio.timeout(120):
+            while len(found) < 2 * records:
+                await asyncio.sleep(0.2)
+                found = [bytes(value) for value in await read_values(bootstrap, bills) if value]
+        for member in members:
+            member.terminate()
+        # one that had only been started has no ear for the signal yet
+        assert {await asyncio.to_thread(member.wait, 30) for member in members} <= {0, -signal.SIGTERM}
+        found = [bytes(value) for value in await read_values(bootstrap, bills) if value]
+    finally:
+        for member in members:
+            member.kill()
+    wanted = [b"%d" % number for number in range(records)]
+    assert Counter(found) == Counter([*wanted, *(b"again " + value for value in wanted)])

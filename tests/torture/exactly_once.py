@@ -1,0 +1,59 @@
+"""``python exactly_once.py BOOTSTRAP SOURCE TARGET GROUP NAME``: consume, transform, produce in transactions.
+
+Any error ends the process; whoever runs it starts it again, under the same transactional id or another.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+import sys
+
+import confluent_kafka
+
+TRANSACTION_MS, SESSION_MS, HEARTBEAT_MS = 1_000, 2_000, 300
+MOST_RECORDS = 30
+WAIT_S = 5.0
+#: librdkafka now and then hangs in send_offsets_to_transaction when it has lost the broker: it sends nothing
+#: any more, whatever its timeout. The process is ended then.
+STUCK_S = 8
+
+
+def main() -> None:
+    bootstrap, source, target, group, name = sys.argv[1:]
+    common = {"bootstrap.servers": bootstrap, "reconnect.backoff.max.ms": 300, "log_level": 0}
+    consumer = confluent_kafka.Consumer(
+        {
+            **common,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            "session.timeout.ms": SESSION_MS,
+            "heartbeat.interval.ms": HEARTBEAT_MS,
+            "max.poll.interval.ms": 1_000 * STUCK_S,
+        }
+    )
+    producer = confluent_kafka.Producer(
+        {**common, "transactional.id": name, "transaction.timeout.ms": TRANSACTION_MS, "linger.ms": 0}
+    )
+    signal.alarm(STUCK_S)
+    consumer.subscribe([source])
+    producer.init_transactions(WAIT_S)
+    while True:
+        signal.alarm(STUCK_S)
+        messages = consumer.consume(random.randint(1, MOST_RECORDS), 0.2)
+        if not messages:
+            continue
+        producer.begin_transaction()
+        for message in messages:
+            if message.error() is not None:
+                raise confluent_kafka.KafkaException(message.error())
+            producer.produce(target, message.value(), partition=message.partition())
+        places = consumer.position(consumer.assignment())
+        producer.send_offsets_to_transaction(places, consumer.consumer_group_metadata(), WAIT_S)
+        producer.commit_transaction(WAIT_S)
+
+
+if __name__ == "__main__":
+    main()
