@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final
 from uuid import UUID
 
+from ....coordinator.consumer.group import ConsumerGroup
 from ....protocol import ApiKey
 from ....statemachine import MemberState
 from .._checks import Checks, stable_members
@@ -294,8 +295,9 @@ class ServiceWorld(World[ServicePlan], Home):
                 self._let_pass(self.heap.now + LOOK_MS)
             self._let_pass(self.heap.now + 50)
         group: Any = None if self.shard is None else self.shard.state.find(self.plan.group)
-        members = [] if group is None else group.members.values()
-        left = [m for m in members if getattr(m, "metadata", m).instance_id is None]
+        members = [] if group is None else list(group.members.values())
+        told = [m.metadata for m in members] if isinstance(group, ConsumerGroup) else members
+        left = [each for each in told if each.instance_id is None]
         if left:
             self.fail("L5", f"all processes have ended, and in {self.plan.group} are still {left}")
         if self.plan.kind == "once":
