@@ -14,10 +14,13 @@ from typing import Protocol
 from ..protocol import TopicPartition
 from ._group import UNCLAIMED, Group, TopicSlice, settle, topic_partitions
 from ._owned_partitions import OwnedPartitions
-from .base import GroupAssignment
+from .base import GroupAssignment, TopicInfo
 
 #: Partitions from which on numpy is faster, calls included.
 _NUMPY_FROM_PARTITIONS = 10_000
+
+#: Partitions from which on the garbage collector is paused while they are distributed.
+_MANY = 10_000
 
 
 class Ownership(Protocol):
@@ -140,11 +143,15 @@ def ownership_of(group: Group, claims: Sequence[OwnedPartitions]) -> Ownership:
 
 
 @contextmanager
-def collector_paused() -> Iterator[None]:
-    """Pause the garbage collector: very many partitions are made, and none of them is garbage.
+def collector_paused(topics: Mapping[str, TopicInfo]) -> Iterator[None]:
+    """Pause the garbage collector: where very many partitions are made, none of them is garbage.
 
-    Afterwards they count as old, so that the next collection does not look at all of them.
+    Afterwards they count as old, so that the next collection does not look at all of them. For few it is left
+    alone: to ask what is frozen takes ms in a process that froze much, as a broker does.
     """
+    if sum(topic.partition_count for topic in topics.values()) < _MANY:
+        yield
+        return
     running = gc.isenabled()
     gc.disable()
     try:

@@ -59,7 +59,7 @@ class _Balanced:
         read_claim: Callable[[Subscription], OwnedPartitions],
         withhold: bool,
     ) -> GroupAssignment:
-        with collector_paused():
+        with collector_paused(topics):
             group = Group.of(topics, members)
             claims = [read_claim(members[member_id].subscription) for member_id in group.member_ids]
             ownership = ownership_of(group, claims)

@@ -66,11 +66,16 @@ class Connection:
     def ask(self, request: bytes) -> bytes:
         """The whole answer frame, its length included."""
         self.socket.sendall(request)
+        answer = self.next_answer()
+        if answer[4:8] != request[wire.REQUEST_ID_AT : wire.REQUEST_ID_AT + 4]:
+            raise WrongAnswerError(f"an answer carries the correlation id {answer[4:8].hex()} of no request")
+        return answer
+
+    def next_answer(self) -> bytes:
+        """The answer that comes next, of a request that was sent before."""
         size = 4 + int.from_bytes(self._exactly(4), "big")
         answer = self._exactly(size)
         self._kept = self._kept[size:]
-        if answer[4:8] != request[wire.REQUEST_ID_AT : wire.REQUEST_ID_AT + 4]:
-            raise WrongAnswerError(f"an answer carries the correlation id {answer[4:8].hex()} of no request")
         return answer
 
     def _exactly(self, size: int) -> bytes:

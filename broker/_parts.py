@@ -26,7 +26,7 @@ from ._router import Router
 from ._settings import BrokerSettings, parse_principals
 from ._stopwatch import clock
 from ._topics import Topics
-from ._transactions import end_in, largest_record, start_transactions, take_producer_id
+from ._transactions import end_in, end_unknown, largest_record, start_transactions, take_producer_id
 from .apis import ServedApi, served_apis
 from .authorizer import Authorizer, Operation, ResourceType
 from .authorizer._keeping import AclsFile
@@ -156,6 +156,8 @@ class Parts:
         await self.coordinator.load_all()
         if self.node.topics.get(TRANSACTIONS_TOPIC) is not None:
             await start_transactions(self.node)
+        if not self.node.logs.clean:
+            await end_unknown(self.node)
         await self.node.topics.forget_deleted()
         self._background.start()
         self.node.metrics.start()

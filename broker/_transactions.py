@@ -115,6 +115,35 @@ async def start_transactions(node: Node) -> None:
     )
 
 
+async def end_unknown(node: Node) -> None:
+    """Abort what is open in partitions and in no transaction of the coordinator: its record was lost with the
+    machine's power, and nobody else would ever end it. For a start after a stop that was not clean.
+    """
+    found = node.transactions.transactions()
+    if node.transactions.unread or isinstance(found, ErrorCode):
+        log.warning("transactions whose records cannot be read may hang: end them by WriteTxnMarkers")
+        return
+    known = {(each.producer_id, place) for each in found for place in each.partitions}
+    for partition in node.logs.partitions():
+        place = TopicPartition(partition.topic.name, partition.index)
+        try:
+            producers = list(partition.producers())
+        except KafkaError as error:
+            log.warning("%s-%d cannot be opened, transactions may hang in it: %s", *place, error)
+            continue
+        for producer in producers:
+            if producer.transaction_start < 0 or (producer.producer_id, place) in known:
+                continue
+            log.warning(
+                "%s-%d: an open transaction of producer %d that no coordinator knows is aborted",
+                *place,
+                producer.producer_id,
+            )
+            epoch = max(producer.coordinator_epoch, 0)
+            await end_in(node, place, TransactionMarker(producer.producer_id, producer.epoch, False, epoch))
+        await asyncio.sleep(0)
+
+
 def largest_record(logs: LocalLogs) -> int:
     """Size in bytes of the largest batch that the coordinator's topic takes."""
     topic = logs.topic(TRANSACTIONS_TOPIC)

@@ -130,10 +130,8 @@ class AssignorProcesses:
     async def _carry_out(self, runner: ShardRunner[Groups], asked: ComputeTarget) -> None:
         process = self._processes.setdefault(asked.spec, _Process(asked.spec))
         try:
-            changed = await process.ask(asked, self._timeout_s)
+            for step in steps(asked, await process.ask(asked, self._timeout_s)):
+                runner.steer(step)
+                await asyncio.sleep(0)
         except Exception as error:  # whatever it is, the group waits for an answer
             runner.steer(failed(asked, str(error) if isinstance(error, KohortError) else repr(error)))
-            return
-        for step in steps(asked, changed):
-            runner.steer(step)
-            await asyncio.sleep(0)

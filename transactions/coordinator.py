@@ -96,6 +96,8 @@ class TransactionCoordinator:
         self._clock_ms = clock_ms
         self._on_event = on_event
         self._fsync = fsync
+        #: Some records could not be read: there may be transactions that are not known.
+        self.unread = False
         self._shards: ShardRuntime[Transactions] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._endings: deque[_Ending] = deque()
@@ -122,7 +124,7 @@ class TransactionCoordinator:
             on_command=self._carry_out,
         )
         shards.open()
-        await shards.load_all()
+        self.unread = bool(await shards.load_all())
         # in a data folder of another broker they may be ahead of ours
         await self._reserve_producer_ids(
             max((runner.shard.state.newest_producer_id for runner in shards), default=-1)

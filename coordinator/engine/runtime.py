@@ -145,7 +145,7 @@ class ShardRuntime(Generic[S]):
         runner = self._runners.get(partition)
         if runner is None or runner.loading or not self.started:
             return self._unready(runner)
-        return runner
+        return Unready.NOT_HERE if runner.shard.gone else runner
 
     def steer(self, key: str, step: Callable[[Shard[S], int], T]) -> T:
         """Run a step on the shard of a key and carry out what follows, as for a request."""

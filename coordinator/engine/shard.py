@@ -143,6 +143,8 @@ class Shard(Generic[S]):
         self.state = state
         self.timers = Timers()
         self.last_ticket = 0
+        #: It is unloaded, or could not be loaded: what ``state`` has is nothing to go by.
+        self.gone = False
         self._apis, self._applies = topic.apis, topic.applies
         self._effects: list[Effect] = []
         self._writes: dict[int, Append] = {}
@@ -270,7 +272,7 @@ class Shard(Generic[S]):
 
     def unload(self, now_ms: int) -> None:
         """The shard goes elsewhere, or the broker stops: everyone who waits is sent to look for it."""
-        self._apis = dict.fromkeys(self._apis, _GONE)
+        self.gone, self._apis = True, dict.fromkeys(self._apis, _GONE)
         for ticket in list(self._writes):
             self.append_failed(ticket, ErrorCode.NOT_LEADER_OR_FOLLOWER, now_ms)
         for kind in self.topic.kinds:

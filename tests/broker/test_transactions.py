@@ -427,6 +427,37 @@ def test_the_feature_is_told_to_clients_that_can_read_it(wire: Wire) -> None:
     assert answer.finalized_features_epoch >= 0
 
 
+@pytest.mark.parametrize("lost", [True, False])
+def test_what_no_coordinator_knows_of_after_a_crash_holds_no_reader_up(tmp_path: Path, *, lost: bool) -> None:
+    """The record of the transaction may be lost with the machine's power, and its records not."""
+    data = tmp_path / "data"
+    broker = BrokerProcess(tmp_path, data=data)
+    broker.start()
+    try:
+        with Wire(broker.bootstrap) as wire:
+            assert create_topic(wire, "orders", 1).error_code == NONE
+            producer = Producer(wire)
+            assert producer.produce("orders").error_code == NONE
+            assert producer.commit_offset("g", "orders", 3) == NONE
+        broker.kill()
+        if lost:
+            for file in data.glob("__transaction_state-*/*.log"):
+                file.write_bytes(b"")
+        broker.start()
+        with Wire(broker.bootstrap) as wire:
+            ends = [offset_at(wire, "orders", -1, isolation_level=level).offset for level in (1, 0)]
+            assert ends == ([2, 2] if lost else [0, 1])
+            assert values(wire, "orders", committed=True) == []
+            assert len(values(wire, "orders", committed=False)) == 1
+            answer = wire.call(
+                ApiKey.OFFSET_FETCH, 7, group_id="g", topics=[("orders", [0])], require_stable=True
+            )
+            error = answer.topics[0].partitions[0].error_code
+            assert error == (NONE if lost else ErrorCode.UNSTABLE_OFFSET_COMMIT)
+    finally:
+        broker.stop()
+
+
 @pytest.mark.parametrize("end", ["kill", "stop"])
 def test_a_restart_goes_on_with_what_was_open(tmp_path: Path, end: str) -> None:
     broker = BrokerProcess(tmp_path, data=tmp_path / "data")

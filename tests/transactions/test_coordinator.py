@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
-from kohort.protocol import ErrorCode, TopicPartition
+from kohort.protocol import ErrorCode, KafkaError, TopicPartition
 from kohort.transactions import (
     Add,
     End,
@@ -157,6 +159,42 @@ async def test_what_was_decided_is_carried_out_by_the_next_start() -> None:
     await settled(coordinator, "pay", "CompleteCommit")
     assert [partition for partition, _ in around.markers] == [ONE, TWO]
     assert around.reserved == [-1, 5]
+    await coordinator.stop()
+
+
+async def test_a_shard_that_cannot_be_read_is_nobodys() -> None:
+    """What a producer is told of an id that is only unreadable makes it give up."""
+
+    class Unreadable(MemoryLog):
+        def load(self, partition: int, /) -> Iterator[Any]:
+            return map(self._fail, [partition])
+
+        def _fail(self, partition: int) -> Any:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"a bad disk below partition {partition}")
+
+    coordinator = await Around(log=Unreadable()).start()
+    nowhere = ErrorCode.NOT_COORDINATOR
+    assert coordinator.unread
+    assert coordinator.verify("pay", 5, 0, ONE) == coordinator.describe("pay") == nowhere
+    assert await coordinator.initialize(Initialize("pay", 1_000)) == Identity(nowhere)
+    await coordinator.stop()
+
+
+async def test_what_waits_for_a_disk_keeps_no_other_from_its_end() -> None:
+    around = Around(closed={ONE})
+    coordinator = await around.start()
+    for number in range(120):
+        name = f"pay-{number}"
+        _, producer_id, epoch = await coordinator.initialize(Initialize(name, TIMEOUT_MS))
+        partitions = [ONE if number < 100 else TWO]
+        assert await coordinator.add(Add(name, producer_id, epoch, partitions, 2)) == ErrorCode.NONE
+        assert not (await coordinator.end(End(name, producer_id, epoch, True, 2))).error
+    for number in range(100, 120):
+        await settled(coordinator, f"pay-{number}", "CompleteCommit")
+    await settled(coordinator, "pay-0", "PrepareCommit")
+    around.closed.clear()
+    for number in range(100):
+        await settled(coordinator, f"pay-{number}", "CompleteCommit")
     await coordinator.stop()
 
 

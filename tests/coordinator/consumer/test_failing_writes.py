@@ -14,11 +14,13 @@ import pytest
 
 from kohort.coordinator.admin import GroupRequest
 from kohort.coordinator.classic.group import ClassicGroup
+from kohort.coordinator.consumer import assigning
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.engine.effects import Request
 from kohort.coordinator.offsets.commit import resolve_commit
 from kohort.protocol import ApiKey, ErrorCode, RequestContext
 from tests.coordinator.consumer.group_world import Answers, Classic, World
+from tests.coordinator.consumer.test_assigning import PLUG_IN
 from tests.messages import request_of
 
 #: More runs: set this to the number of hundreds.
@@ -33,8 +35,14 @@ class Run:
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         policy = self.random.choice(["bidirectional"] * 3 + ["upgrade", "downgrade", "disabled"])
+        # of some groups targets are computed beside the shard, and taken in step by step
+        assignors = self.random.choice(("uniform,range", f"{PLUG_IN},range"))
         self.world = World(
-            {"t": 5, "u": 3}, group_initial_rebalance_delay_ms=0, group_consumer_migration_policy=policy
+            {"t": 5, "u": 3},
+            group_initial_rebalance_delay_ms=0,
+            group_consumer_migration_policy=policy,
+            group_consumer_assignors=assignors,
+            group_consumer_assignment_interval_ms=self.random.choice((0, 1_000)),
         )
         self.world.held = []
         self.asked: list[tuple[Any, Answers]] = []
@@ -50,6 +58,7 @@ class Run:
             + ["classic sync"] * 2
             + ["classic beat", "classic leave"]
             + ["write"] * 7
+            + ["compute"] * 3
         )
         getattr(self, kind.replace(" ", "_"))()
 
@@ -107,6 +116,10 @@ class Run:
 
     def delete(self) -> None:
         self.send(ApiKey.DELETE_GROUPS, 2, GroupRequest("g"))
+
+    def compute(self) -> None:
+        if self.world.asked:
+            self.world.compute(self.random.choice((-1, -1, 0, 1, 2)))
 
     def commit(self) -> None:
         member = self.member()
@@ -206,15 +219,18 @@ def state_of(group: Any) -> Any:
 
 
 @pytest.mark.parametrize("hundred", range(HUNDREDS))
-def test_the_group_is_what_is_in_the_log(hundred: int) -> None:
+def test_the_group_is_what_is_in_the_log(hundred: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assigning, "_STEP", 2)
     for seed in range(100 * hundred, 100 * (hundred + 1)):
         run = Run(seed)
         try:
             for _ in range(STEPS):
                 run.draw()
+            while run.world.asked:
+                run.world.compute()
             # all is written: a consumer group is what a restart makes of it
-            run.world.release()
-            run.world.release()
+            for _ in range(3):
+                run.world.release()
             group = run.world.shard.state.groups.get("g")
             if isinstance(group, ConsumerGroup):
                 live = state_of(group)
