@@ -1,0 +1,277 @@
+"""The replicas of one partition, as its leader sees them: sans-IO.
+
+Followers fetch; their fetch offsets say what they have. What all in-sync replicas have is committed: the high
+watermark. Who is in sync is the controller's to write; the leader asks (AlterPartition, KIP-497). While that
+is under way nobody knows which of the two sets is in force, so records count as committed only when all of
+the *maximal* set have them: those of both.
+
+One ``Replication`` serves one leadership: another leader epoch is another object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from ..protocol import ErrorCode, KafkaError
+
+#: An offset that is not known.
+UNKNOWN: Final = -1
+
+#: Refusals of a wish after which the in-sync replicas are as they were. Behind all others only the
+#: controller's next state tells.
+_REFUSED_FOR_SURE: Final = (ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED)
+
+
+class IsrWish(NamedTuple):
+    """In-sync replicas that the leader asks for, with the broker epochs it knows them by (-1: itself)."""
+
+    leader_epoch: int
+    partition_epoch: int
+    isr: tuple[tuple[int, int], ...]
+
+
+@dataclass(slots=True, eq=False)
+class Follower:
+    """What the leader knows of a follower: its log's end, when it last had all that the leader had, and the
+    epoch of its broker. Times are in milliseconds.
+    """
+
+    log_end_offset: int = UNKNOWN
+    caught_up_ms: int = 0
+    broker_epoch: int = -1
+    # of the fetch before: when it was, and where the leader's log ended
+    fetched_ms: int = 0
+    leader_end_offset: int = UNKNOWN
+
+    def fetched(self, offset: int, now_ms: int, leader_end_offset: int, broker_epoch: int) -> None:
+        """Take in a fetch from an offset: the follower has everything below it."""
+        if offset >= leader_end_offset:
+            self.caught_up_ms = max(self.caught_up_ms, now_ms)
+        elif self.leader_end_offset != UNKNOWN and offset >= self.leader_end_offset:
+            # it has what there was at its fetch before
+            self.caught_up_ms = max(self.caught_up_ms, self.fetched_ms)
+        self.log_end_offset = offset
+        self.fetched_ms, self.leader_end_offset = now_ms, leader_end_offset
+        self.broker_epoch = broker_epoch
+
+
+class Replication:
+    """The replicas of a partition that ``node_id`` leads.
+
+    ``lag_time_max_ms`` is ``replica.lag.time.max.ms``, ``min_isr`` is ``min.insync.replicas``. ``eligible``
+    are the brokers that may be in sync, with their epochs: those that are there and do not stop. Methods that
+    can move the high watermark return whether they have.
+    """
+
+    def __init__(
+        self,
+        node_id: int,
+        *,
+        leader_epoch: int,
+        partition_epoch: int,
+        replicas: Sequence[int],
+        isr: Sequence[int],
+        recovering: bool = False,
+        log_end_offset: int,
+        high_watermark: int,
+        now_ms: int,
+        lag_time_max_ms: int,
+        min_isr: int = 1,
+        eligible: Mapping[int, int],
+    ) -> None:
+        self.node_id = node_id
+        self.leader_epoch = leader_epoch
+        self.partition_epoch = partition_epoch
+        self.isr = frozenset(isr)
+        self.log_end_offset = log_end_offset
+        self.high_watermark = min(high_watermark, log_end_offset)
+        #: Where this leadership began: a follower that has not reached it may lack what its leader had.
+        self.start_offset = log_end_offset
+        self._min_isr = min_isr
+        self._lag_time_max_ms = lag_time_max_ms
+        self._eligible = eligible
+        self._recovering = recovering
+        # the in-sync replicas that were asked for, and whether the question was handed out
+        self._wanted: frozenset[int] | None = None
+        self._is_asked = False
+        self._followers: dict[int, Follower] = {}
+        self._set_replicas(replicas, now_ms)
+        self._advance(now_ms)
+
+    def __repr__(self) -> str:
+        return (
+            f"Replication(epoch {self.leader_epoch}, {self.high_watermark}..{self.log_end_offset}, "
+            f"in sync {sorted(self.isr)}{', asked for others' if self._wanted else ''})"
+        )
+
+    # -- what goes in ----------------------------------------------------------------------------------------
+
+    def appended(self, log_end_offset: int, now_ms: int) -> bool:
+        """The leader's log has grown."""
+        self.log_end_offset = log_end_offset
+        return self._advance(now_ms)
+
+    def fetched(self, node_id: int, offset: int, now_ms: int, *, broker_epoch: int) -> bool:
+        """A follower has fetched from ``offset``. Raises KafkaError UNKNOWN_TOPIC_OR_PARTITION for a broker
+        that has no replica.
+        """
+        follower = self._followers.get(node_id)
+        if follower is None:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"broker {node_id} has no replica of this partition"
+            )
+        follower.fetched(offset, now_ms, self.log_end_offset, broker_epoch)
+        if node_id not in self.isr and self._wanted is None and self._may_join(node_id):
+            self._wanted = self.isr | {node_id}
+        return self._advance(now_ms)
+
+    def changed(
+        self,
+        *,
+        partition_epoch: int,
+        replicas: Sequence[int],
+        isr: Sequence[int],
+        recovering: bool,
+        now_ms: int,
+    ) -> bool:
+        """The controller's state of the partition, under this leader epoch; an older one than is known counts
+        for nothing.
+        """
+        if partition_epoch < self.partition_epoch:
+            return False
+        if partition_epoch > self.partition_epoch:
+            # it says what became of the wish, or makes it one about an older state
+            self._wanted, self._is_asked = None, False
+        self.partition_epoch = partition_epoch
+        self.isr = frozenset(isr)
+        self._recovering = recovering
+        self._set_replicas(replicas, now_ms)
+        return self._advance(now_ms)
+
+    def refused(self, wish: IsrWish, code: ErrorCode, now_ms: int) -> bool:
+        """The controller, or the way to it, has refused a wish. Unless it is certain that nothing was
+        changed, the wish stays, and is handed out again or settled by the controller's next state.
+        """
+        if wish.partition_epoch != self.partition_epoch or self._wanted is None:
+            return False
+        self._is_asked = False
+        if code in _REFUSED_FOR_SURE:
+            self._wanted = None
+        return self._advance(now_ms)
+
+    def brokers_changed(self, eligible: Mapping[int, int], now_ms: int) -> bool:
+        """Other brokers may be in sync."""
+        self._eligible = eligible
+        return self._advance(now_ms)
+
+    def reconfigured(self, min_isr: int, lag_time_max_ms: int, now_ms: int) -> bool:
+        """Other settings are in force."""
+        self._min_isr, self._lag_time_max_ms = min_isr, lag_time_max_ms
+        return self._advance(now_ms)
+
+    def advance(self, now_ms: int) -> None:
+        """Ask for in-sync replicas without those that have lagged for too long."""
+        if self._wanted is None:
+            lagging = {each for each in self.isr if not self._keeps_up(each, now_ms)}
+            if lagging:
+                self._wanted = self.isr - lagging
+
+    # -- what comes out --------------------------------------------------------------------------------------
+
+    @property
+    def maximal_isr(self) -> frozenset[int]:
+        """The replicas that are in sync, whatever the controller has made of the wish."""
+        return self.isr | (self._wanted or frozenset())
+
+    @property
+    def is_under_min_isr(self) -> bool:
+        """Return whether fewer replicas are in sync than ``min.insync.replicas`` asks for: then nothing is
+        committed.
+        """
+        return len(self.isr) < min(self._min_isr, 1 + len(self._followers))
+
+    def next_deadline_ms(self) -> int | None:
+        """When ``advance`` may have something to ask for; None: not before something else happens."""
+        times = [
+            follower.caught_up_ms + self._lag_time_max_ms + 1
+            for node_id, follower in self._followers.items()
+            if node_id in self.isr and follower.log_end_offset != self.log_end_offset
+        ]
+        return min(times, default=None) if self._wanted is None else None
+
+    def take_wish(self) -> IsrWish | None:
+        """The in-sync replicas to ask the controller for, once for each wish; ``changed`` or ``refused``
+        tells what became of it.
+        """
+        if self._wanted is None and self._recovering:
+            # what it has is what there is: it tells so, and others may be in sync with it
+            self._wanted = self.isr
+        if self._wanted is None or self._is_asked:
+            return None
+        self._is_asked = True
+        epochs = {node_id: follower.broker_epoch for node_id, follower in self._followers.items()}
+        isr = tuple((node_id, epochs.get(node_id, -1)) for node_id in sorted(self._wanted))
+        return IsrWish(self.leader_epoch, self.partition_epoch, isr)
+
+    def check_acks_all(self) -> None:
+        """Raise KafkaError NOT_ENOUGH_REPLICAS where nothing may be appended with acks=all."""
+        if self.is_under_min_isr:
+            raise KafkaError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"{len(self.isr)} replicas are in sync, min.insync.replicas is {self._min_isr}",
+            )
+
+    def acknowledged(self, end_offset: int) -> bool:
+        """Return whether records below ``end_offset`` may be acknowledged with acks=all. Raises KafkaError
+        NOT_ENOUGH_REPLICAS_AFTER_APPEND where they are committed, by too few replicas.
+        """
+        if self.high_watermark < end_offset:
+            return False
+        if len(self.maximal_isr) < min(self._min_isr, 1 + len(self._followers)):
+            raise KafkaError(
+                ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+                f"fewer replicas than {self._min_isr} are in sync since the records were appended",
+            )
+        return True
+
+    # -- inside ----------------------------------------------------------------------------------------------
+
+    def _set_replicas(self, replicas: Sequence[int], now_ms: int) -> None:
+        known = self._followers
+        self._followers = {}
+        for node_id in replicas:
+            if node_id != self.node_id:
+                # one in sync has until its lag is over to show that it is
+                caught_up_ms = now_ms if node_id in self.isr else 0
+                self._followers[node_id] = known.get(node_id) or Follower(caught_up_ms=caught_up_ms)
+
+    def _advance(self, now_ms: int) -> bool:
+        """Move the high watermark to what the replicas have that count."""
+        if self.is_under_min_isr:
+            return False
+        offset = self.log_end_offset
+        for node_id, follower in self._followers.items():
+            # one that is about to be in sync is waited for, so that it can come in
+            joins = self._is_eligible(node_id) and follower.log_end_offset != UNKNOWN
+            joins = joins and now_ms - follower.caught_up_ms <= self._lag_time_max_ms
+            if node_id in self.maximal_isr or joins:
+                offset = min(offset, follower.log_end_offset)
+        if offset <= self.high_watermark:
+            return False
+        self.high_watermark = offset
+        return True
+
+    def _keeps_up(self, node_id: int, now_ms: int) -> bool:
+        follower = self._followers.get(node_id)
+        if follower is None or follower.log_end_offset == self.log_end_offset:
+            return True
+        return now_ms - follower.caught_up_ms <= self._lag_time_max_ms
+
+    def _may_join(self, node_id: int) -> bool:
+        offset = self._followers[node_id].log_end_offset
+        return self._is_eligible(node_id) and offset >= self.high_watermark and offset >= self.start_offset
+
+    def _is_eligible(self, node_id: int) -> bool:
+        return self._eligible.get(node_id) == self._followers[node_id].broker_epoch

@@ -1,0 +1,62 @@
+"""Where the logs of a leader and a follower part, by leader epochs (KIP-101, KIP-279, KIP-595).
+
+Two logs that have the same last record of an epoch are the same up to there, since one leader alone wrote
+under that epoch. So both sides compare where epochs end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple, TypeAlias
+
+#: No epoch, no offset.
+UNDEFINED: Final = -1
+
+#: The newest epoch of a log that is not after another, and the offset behind its last record there;
+#: (UNDEFINED, UNDEFINED) if that is not known.
+EndOfEpoch: TypeAlias = Callable[[int], tuple[int, int]]
+
+
+class Truncation(NamedTuple):
+    """The offset at which a follower cuts its log. Unless it is ``complete``, the end of another epoch has to
+    be asked for. ``below_high_watermark``: records go that were committed, which an unclean election can do.
+    """
+
+    offset: int
+    complete: bool
+    below_high_watermark: bool
+
+
+def diverging_epoch(fetch_offset: int, last_epoch: int, end_of_epoch: EndOfEpoch) -> tuple[int, int] | None:
+    """For a follower (or consumer) whose log has ``last_epoch`` below ``fetch_offset``: None where the
+    leader's has the same there, else an epoch and where it ends at the leader.
+
+    (UNDEFINED, UNDEFINED) where the leader cannot know: it has nothing of so new an epoch.
+    """
+    epoch, end = end_of_epoch(last_epoch)
+    if epoch == last_epoch and end >= fetch_offset:
+        return None
+    return epoch, end
+
+
+def truncation(
+    leader_epoch: int, leader_end: int, end_of_epoch: EndOfEpoch, *, log_end: int, high_watermark: int
+) -> Truncation:
+    """What a follower cuts off whose leader says that ``leader_epoch`` ends at ``leader_end``; the follower's
+    own epochs are in ``end_of_epoch``.
+    """
+    complete = True
+    if leader_end == UNDEFINED:
+        # nothing is known in common but what was committed
+        offset = high_watermark
+    else:
+        epoch, end = end_of_epoch(leader_epoch)
+        if end == UNDEFINED:
+            offset = leader_end
+        elif epoch == leader_epoch:
+            offset = min(end, leader_end)
+        else:
+            # the leader has an epoch that this log has not: what is behind the older one is not the leader's
+            offset, complete = end, False
+    offset = min(offset, log_end)
+    return Truncation(offset, complete, offset < high_watermark)

@@ -1,0 +1,224 @@
+"""A leader's view of its replicas, step by step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kohort.protocol import ErrorCode, KafkaError
+from kohort.replication import IsrWish, Replication
+
+LAG_MS = 30_000
+BROKERS = {1: 100, 2: 200, 3: 300}
+
+
+def led(**changes: Any) -> Replication:
+    """Broker 1 leads 10 records; 2 and 3 are in sync."""
+    given: dict[str, Any] = {
+        "leader_epoch": 5,
+        "partition_epoch": 8,
+        "replicas": (1, 2, 3),
+        "isr": (1, 2, 3),
+        "log_end_offset": 10,
+        "high_watermark": 4,
+        "now_ms": 0,
+        "lag_time_max_ms": LAG_MS,
+        "min_isr": 2,
+        "eligible": BROKERS,
+        **changes,
+    }
+    return Replication(1, **given)
+
+
+def fetch(partition: Replication, node_id: int, offset: int, now_ms: int = 0) -> bool:
+    return partition.fetched(node_id, offset, now_ms, broker_epoch=BROKERS[node_id])
+
+
+def isr_is(partition: Replication, *isr: int, now_ms: int = 0, **changes: Any) -> bool:
+    given: dict[str, Any] = {
+        "partition_epoch": partition.partition_epoch + 1,
+        "replicas": (1, 2, 3),
+        "isr": isr,
+        "recovering": False,
+        **changes,
+    }
+    return partition.changed(**given, now_ms=now_ms)
+
+
+def test_the_high_watermark_is_what_all_in_sync_replicas_have() -> None:
+    partition = led()
+    assert partition.high_watermark == 4
+    assert not fetch(partition, 2, 10)
+    assert fetch(partition, 3, 7)
+    assert partition.high_watermark == 7
+    assert fetch(partition, 3, 10)
+    assert not partition.appended(12, 0)
+    assert (partition.high_watermark, partition.log_end_offset) == (10, 12)
+
+
+def test_a_replica_alone_commits_what_it_appends() -> None:
+    partition = led(replicas=(1,), isr=(1,), min_isr=3)
+    assert partition.high_watermark == 10
+    assert partition.appended(11, 0)
+    partition.check_acks_all()
+    assert partition.acknowledged(11)
+    assert (partition.take_wish(), partition.next_deadline_ms()) == (None, None)
+
+
+def test_the_high_watermark_does_not_go_back_when_a_follower_does() -> None:
+    partition = led()
+    fetch(partition, 2, 10)
+    fetch(partition, 3, 10)
+    assert not fetch(partition, 2, 3)
+    assert partition.high_watermark == 10
+
+
+def test_a_follower_that_lags_too_long_is_to_leave_and_counts_until_it_has() -> None:
+    partition = led()
+    fetch(partition, 2, 10)
+    fetch(partition, 3, 6)
+    assert partition.next_deadline_ms() == LAG_MS + 1
+    partition.advance(LAG_MS)
+    assert partition.take_wish() is None
+    partition.advance(LAG_MS + 1)
+    assert partition.take_wish() == IsrWish(5, 8, ((1, -1), (2, 200)))
+    assert partition.take_wish() is None, "it is asked for once"
+    assert partition.next_deadline_ms() is None
+    assert partition.high_watermark == 6
+    assert isr_is(partition, 1, 2, now_ms=LAG_MS + 1)
+    assert partition.high_watermark == 10
+
+
+def test_who_has_what_there_was_at_its_last_fetch_keeps_up() -> None:
+    partition = led()
+    fetch(partition, 3, 10)
+    for second in range(1, 100):
+        # never at the end, always where the end was a second ago
+        partition.appended(10 + second, second * 1_000)
+        fetch(partition, 2, 9 + second, second * 1_000)
+        fetch(partition, 3, 9 + second, second * 1_000)
+    partition.advance(99_000)
+    assert partition.take_wish() is None
+
+
+def test_a_follower_joins_when_it_has_what_is_committed_and_the_start_of_the_epoch() -> None:
+    partition = led(isr=(1, 2))
+    fetch(partition, 2, 10)
+    partition.appended(12, 0)
+    fetch(partition, 2, 12)
+    assert partition.high_watermark == 12
+    fetch(partition, 3, 11)
+    assert partition.take_wish() is None
+    fetch(partition, 3, 12)
+    assert partition.maximal_isr == {1, 2, 3}
+    assert partition.take_wish() == IsrWish(5, 8, ((1, -1), (2, 200), (3, 300)))
+    # it counts already: the controller may have taken it in
+    partition.appended(14, 0)
+    fetch(partition, 2, 14)
+    assert partition.high_watermark == 12
+
+
+def test_a_follower_below_the_start_of_the_epoch_does_not_join() -> None:
+    partition = led(isr=(1, 2), high_watermark=4)
+    fetch(partition, 3, 9)
+    assert partition.take_wish() is None, "it may lack what the last leader had committed"
+    fetch(partition, 3, 10)
+    assert partition.take_wish() is not None
+
+
+@pytest.mark.parametrize("brokers", [{1: 100, 2: 200}, {1: 100, 2: 200, 3: 301}])
+def test_a_follower_whose_broker_is_away_or_registered_anew_does_not_join(brokers: dict[int, int]) -> None:
+    partition = led(isr=(1, 2), eligible=brokers)
+    fetch(partition, 3, 10)
+    assert partition.take_wish() is None
+    partition.brokers_changed(BROKERS, 0)
+    fetch(partition, 3, 10)
+    assert partition.take_wish() is not None
+
+
+def test_one_that_is_about_to_join_is_waited_for() -> None:
+    partition = led(isr=(1, 2), min_isr=1)
+    fetch(partition, 3, 6)
+    partition.appended(20, 1)
+    fetch(partition, 3, 10, 2)
+    fetch(partition, 2, 20, 2)
+    assert partition.high_watermark == 10
+    assert not partition.appended(21, LAG_MS * 2)
+    fetch(partition, 2, 21, LAG_MS * 2)
+    assert partition.high_watermark == 10, "it is asked in by now"
+
+
+@pytest.mark.parametrize("code", [ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED])
+def test_a_wish_that_is_refused_for_sure_is_over(code: ErrorCode) -> None:
+    partition = led(isr=(1, 2))
+    fetch(partition, 3, 10)
+    wish = partition.take_wish()
+    assert wish is not None
+    partition.refused(wish, code, 0)
+    assert partition.maximal_isr == {1, 2}
+    fetch(partition, 3, 10)
+    assert partition.take_wish() == wish
+
+
+def test_a_wish_whose_answer_is_lost_counts_on_and_is_sent_again() -> None:
+    partition = led(isr=(1, 2))
+    fetch(partition, 3, 10)
+    wish = partition.take_wish()
+    assert wish is not None
+    partition.refused(wish, ErrorCode.REQUEST_TIMED_OUT, 0)
+    assert partition.maximal_isr == {1, 2, 3}
+    assert partition.take_wish() == wish
+    isr_is(partition, 1, 2, 3)
+    assert partition.take_wish() is None
+    assert partition.isr == {1, 2, 3}
+    partition.refused(wish, ErrorCode.INELIGIBLE_REPLICA, 0)
+    assert partition.isr == {1, 2, 3}, "an answer about an older state changes nothing"
+
+
+def test_a_state_that_is_older_than_what_is_known_counts_for_nothing() -> None:
+    partition = led()
+    isr_is(partition, 1, 2)
+    assert not isr_is(partition, 1, partition_epoch=8)
+    assert partition.isr == {1, 2}
+
+
+def test_below_min_isr_nothing_is_taken_and_nothing_is_committed() -> None:
+    partition = led()
+    partition.check_acks_all()
+    isr_is(partition, 1)
+    with pytest.raises(KafkaError, match=r"1 replicas are in sync, min\.insync\.replicas is 2") as refused:
+        partition.check_acks_all()
+    assert refused.value.code is ErrorCode.NOT_ENOUGH_REPLICAS
+    assert not partition.appended(11, 0)
+    assert (partition.high_watermark, partition.acknowledged(11)) == (4, False)
+    assert partition.reconfigured(1, LAG_MS, 0)
+    assert partition.high_watermark == 11
+
+
+def test_records_that_too_few_replicas_have_committed_are_told() -> None:
+    partition = led()
+    fetch(partition, 2, 10)
+    fetch(partition, 3, 10)
+    assert partition.acknowledged(10)
+    isr_is(partition, 1)
+    with pytest.raises(KafkaError) as refused:
+        partition.acknowledged(10)
+    assert refused.value.code is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+
+
+def test_a_leader_that_recovers_says_when_it_has() -> None:
+    partition = led(isr=(1,), recovering=True)
+    assert partition.take_wish() == IsrWish(5, 8, ((1, -1),))
+    assert partition.take_wish() is None
+    isr_is(partition, 1)
+    assert partition.take_wish() is None
+
+
+def test_a_broker_without_a_replica_is_refused_and_new_replicas_are_not() -> None:
+    partition = led(replicas=(1, 2), isr=(1, 2))
+    with pytest.raises(KafkaError, match="broker 3 has no replica"):
+        fetch(partition, 3, 10)
+    isr_is(partition, 1, 2)
+    fetch(partition, 3, 10)
+    assert partition.take_wish() is not None
