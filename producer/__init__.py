@@ -2,6 +2,7 @@
 
 from ..client.transactions import GroupMetadata
 from .accumulator import ProducerRecord, RecordMetadata
+from .blocking import BlockingProducer
 from .errors import (
     ApplicationRecoverableError,
     BufferFullError,
@@ -19,6 +20,7 @@ from .producer import Producer
 
 __all__ = [
     "ApplicationRecoverableError",
+    "BlockingProducer",
     "BufferFullError",
     "DeliveryTimeoutError",
     "GroupMetadata",

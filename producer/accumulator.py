@@ -209,7 +209,7 @@ class Queue:
 
 @dataclass(slots=True, eq=False)
 class Accumulator:
-    """All partitions of one producer. Times are milliseconds of one clock that does not go back.
+    """All partitions of one producer. Times are milliseconds of one clock, ``now_ms``, that does not go back.
 
     ``future`` makes what callers wait for. ``producer`` is None until the broker has given a producer id, and
     again when a partition's epochs have run out; nothing numbered is sent until it is set. ``failed`` is
@@ -218,6 +218,7 @@ class Accumulator:
 
     future: Callable[[], Any]
     _: KW_ONLY
+    now_ms: Callable[[], float]
     batch_size: int
     linger_ms: float
     max_request_size: int
@@ -235,6 +236,8 @@ class Accumulator:
     from_zero: bool = False
     #: Bytes of records whose outcome is not known.
     used: int = 0
+    #: Bytes of records that came since the last ``take``.
+    fresh: int = 0
     #: While there are callers that wait for everything, or for room, batches do not wait for more records.
     hurry: int = 0
     #: When to call ``take`` again although nothing has happened; and, of the last call, the topics without a
@@ -258,39 +261,43 @@ class Accumulator:
 
     # records in
 
-    def add(self, queue: Queue, record: TimedRecord, size: int, now_ms: float) -> tuple[Any, bool, bool]:
-        """Append a record of ``size`` bytes at most; its future, and whether a batch began and one is
-        full."""
+    def add(self, queue: Queue, record: TimedRecord, size: int) -> tuple[Any, bool, bool]:
+        """Append a record of ``size`` bytes at most.
+
+        Returns its future, whether a batch began, and whether a batch's worth of bytes has come since the
+        last ``take``.
+        """
         waiting = queue.waiting
         batch = waiting[-1] if waiting else None
         began = batch is None or batch.full or batch.size + size > self.batch_size
         if began:
             if batch is not None:
                 batch.full = True
-            batch = self._begin(queue, now_ms)
+            batch = self._begin(queue)
         assert batch is not None, "there is one by now"
         future = self.future()
         batch.records.append(record)
         batch.futures.append(future)
         batch.size += size
         self.used += size + HELD_BYTES
+        self.fresh += size
         if batch.size >= self.batch_size:
             batch.full = True
-        return future, began, began or batch.full
+        return future, began, self.fresh >= self.batch_size
 
-    def add_all(self, queue: Queue, records: list[TimedRecord], size: int, now_ms: float) -> Any:
+    def add_all(self, queue: Queue, records: list[TimedRecord], size: int) -> Any:
         """Append a batch that is full; its future is that of the first record."""
         if queue.waiting:
             queue.waiting[-1].full = True
-        batch = self._begin(queue, now_ms)
+        batch = self._begin(queue)
         batch.records, batch.size, batch.full = records, BATCH_BYTES + size, True
         future = self.future()
         batch.futures.append(future)
         self.used += size + HELD_BYTES * len(records)
         return future
 
-    def _begin(self, queue: Queue, now_ms: float) -> Batch:
-        batch = Batch(queue, now_ms, self.future())
+    def _begin(self, queue: Queue) -> Batch:
+        batch = Batch(queue, self.now_ms(), self.future())
         self.used += batch.size
         queue.waiting.append(batch)
         self._unsent[queue] = None
@@ -303,6 +310,7 @@ class Accumulator:
     ) -> list[tuple[int, list[Batch]]]:
         """Requests to send now: node and batches, one of each partition. ``busy`` counts those under way."""
         self.next_ms, self.leaderless, self.to_pack = math.inf, set(), []
+        self.fresh = 0
         by_node: dict[int, list[Queue]] = {}
         due: set[int] = set()
         for queue in list(self._unsent):

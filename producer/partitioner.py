@@ -36,18 +36,19 @@ class Sticky:
     Partitions without a leader are left out while there are others.
     """
 
-    __slots__ = ("_batch_size", "_bytes", "_partition", "_rng")
+    __slots__ = ("_batch_size", "_bytes", "_rng", "current")
 
     def __init__(self, batch_size: int, rng: random.Random) -> None:
         self._batch_size = batch_size
         self._rng = rng
-        self._partition = -1
+        #: -1 before the first record.
+        self.current = -1
         self._bytes = 0
 
     def partition(self, size: int, choices: list[int]) -> int:
         """The partition of the next record, of ``size`` bytes. ``choices``: those with a leader, or all."""
-        if self._partition < 0 or self._bytes + size > self._batch_size:
-            others = [number for number in choices if number != self._partition] or choices
-            self._partition, self._bytes = self._rng.choice(others), 0
+        if self.current < 0 or self._bytes + size > self._batch_size:
+            others = [number for number in choices if number != self.current] or choices
+            self.current, self._bytes = self._rng.choice(others), 0
         self._bytes += size
-        return self._partition
+        return self.current

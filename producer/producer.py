@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from ..client.cluster import Cluster
@@ -106,7 +107,8 @@ class Producer:
             raise ProducerClosedError("a producer starts once: make a new one")
         config = self.config
         self._accumulator = waiting = Accumulator(
-            asyncio.get_running_loop().create_future,
+            partial(asyncio.Future, loop=asyncio.get_running_loop()),
+            now_ms=now_ms,
             batch_size=config.batch_size,
             linger_ms=config.linger_ms,
             max_request_size=config.max_request_size,
@@ -221,7 +223,7 @@ class Producer:
             timestamp_ms = time.time_ns() // 1_000_000
         elif timestamp_ms < 0:
             raise ValueError(f"timestamp_ms={timestamp_ms}: it must be milliseconds since 1970")
-        future, began, full = waiting.add(queue, (key, value, headers, timestamp_ms), size, now_ms())
+        future, began, full = waiting.add(queue, (key, value, headers, timestamp_ms), size)
         if began or full:
             self._running().wake()
             if full:
@@ -243,7 +245,7 @@ class Producer:
             queue = self._place(topic, None, partition, size)
         assert queue is not None, "the topic is known"
         await self._room(size, len(records))
-        future = self._accumulator.add_all(queue, list(records), size, now_ms())
+        future = self._accumulator.add_all(queue, list(records), size)
         self._running().wake()
         return future  # type: ignore[no-any-return]
 
@@ -279,7 +281,12 @@ class Producer:
         if partition is not None:
             return queues[partition] if 0 <= partition < len(queues) else None
         if key is None:
-            return queues[known.sticky.partition(size, known.led)]
+            sticky = known.sticky
+            before = sticky.current
+            number = sticky.partition(size, known.led)
+            if number != before and before >= 0 and (left := queues[before].waiting):
+                left[-1].full = True  # nothing more comes for now
+            return queues[number]
         return queues[partition_of_key(key, len(queues))]
 
     async def _learn(self, topic: str, partition: int | None) -> None:
@@ -365,15 +372,19 @@ class Producer:
         ProducerFencedError when another producer has the transactional id: make a new one.
         """
         self.begin_transaction()
-        transactions = self._in_transactions()
         try:
             yield
             await self.commit_transaction()
         except BaseException:
-            if transactions.stage in (Stage.OPEN, Stage.FAILED):
+            if self.in_transaction:
                 with suppress(KohortError):
                     await self.abort_transaction()
             raise
+
+    @property
+    def in_transaction(self) -> bool:
+        """Return whether a transaction is open, or has failed and is to be aborted."""
+        return self._in_transactions().stage in (Stage.OPEN, Stage.FAILED)
 
     def begin_transaction(self) -> None:
         """Open a transaction. Raises TransactionStateError when one is open."""

@@ -85,9 +85,7 @@ class LifeCycle(Generic[S, T]):
         return tuple(move.trigger for move in self._moves if move.source is state)
 
     def diagram(self) -> str:
-        """The table as a Mermaid state diagram, one line a move; what leads to the final state from every
-        state is a note.
-        """
+        """The table as a Mermaid state diagram; what leads to the final state from anywhere is a note."""
         lines = ["stateDiagram-v2", *(f"    [*] --> {state.value}" for state in self._begins)]
         for trigger, source, target, when in self._moves:
             if trigger is not self._anywhere:

@@ -141,9 +141,7 @@ class Request:
         return self.part(struct)(error_code=code, error_message=message, **fields)
 
     async def each_partition(self, work: Callable[[Any, Any], Awaitable[dict[str, Any]]]) -> Any:
-        """The answer with the fields that ``work`` gives for each topic and partition of the request, or with
-        the KafkaError that it raises.
-        """
+        """The answer with what ``work`` gives, or raises, for each topic and partition."""
         outer, inner = self.api.errors.levels[0]
         topics = getattr(self.body, outer.request)
         answered = []

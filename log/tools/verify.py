@@ -275,10 +275,7 @@ class VerifiedFolder:
 
 
 def verify_folder(path: str | os.PathLike[str]) -> VerifiedFolder:
-    """Read everything in a data folder.
-
-    Raises DataFolderError for a folder that is no data folder, and OSError for one that cannot be read.
-    """
+    """Read everything in a data folder. Raises DataFolderError for what is none, and OSError."""
     folder = os.path.abspath(os.fspath(path))
     names = sorted(READ_ONLY.list(folder))
     found = [(key, name) for name in names if (key := parse_partition_folder(name)) is not None]

@@ -57,6 +57,7 @@ class Answer:
 
 def accumulator(**changes: Any) -> Accumulator:
     defaults: dict[str, Any] = {
+        "now_ms": lambda: 0.0,
         "batch_size": 300,
         "linger_ms": 0,
         "max_request_size": 10_000,
@@ -71,7 +72,8 @@ def accumulator(**changes: Any) -> Accumulator:
 
 def add(waiting: Accumulator, value: bytes, now_ms: float = 0, place: TopicPartition = PLACE) -> Answer:
     size = record_size(None, value, ())
-    answer: Answer = waiting.add(waiting.queue(place), (None, value, (), 1_000), size, now_ms)[0]
+    waiting.now_ms = lambda: now_ms
+    answer: Answer = waiting.add(waiting.queue(place), (None, value, (), 1_000), size)[0]
     return answer
 
 
@@ -174,7 +176,7 @@ def test_a_batch_has_the_records_as_they_were_sent(codec: Codec) -> None:
         (b"x" * 2_000, b"y" * 2_000, [("ä" * 1_000, b"z" * 1_000)], 2_000),
     ]
     waiting = accumulator(codec=codec)
-    waiting.add_all(waiting.queue(PLACE), records, sum(record_size(*record[:3]) for record in records), 0)
+    waiting.add_all(waiting.queue(PLACE), records, sum(record_size(*record[:3]) for record in records))
     ((batch,),) = take(waiting)
     sealed = batch.sealed(transactional=False)
     header = parse_batch_header(sealed)

@@ -28,7 +28,7 @@ from kohort.consumer import (
 )
 from kohort.producer import ProducerRecord
 from kohort.protocol import TopicPartition
-from tests.consumer.conftest import QUICK
+from tests.consumer.conftest import QUICK, both_protocols
 from tests.producer.reading import read, read_values
 
 PARTITIONS = 3
@@ -128,6 +128,7 @@ async def test_every_kind_of_handler_gives_out_records(
 
 
 @pytest.mark.kafka
+@both_protocols
 async def test_a_batch_handler_gives_out_records(
     bootstrap: str, new_topic: Topics, produce: Produce, make: Callable[..., ConsumerService]
 ) -> None:
@@ -255,10 +256,10 @@ import sys
 from kohort.consumer import ConsumerService, KafkaOutput
 from kohort.producer import ProducerRecord
 
-bootstrap, group, orders, bills, lanes = sys.argv[1:]
+bootstrap, group, orders, bills, lanes, protocol = sys.argv[1:]
 service = ConsumerService(
     bootstrap=bootstrap, group=group, auto_offset_reset="earliest", session_timeout_ms=1000,
-    heartbeat_interval_ms=200,
+    heartbeat_interval_ms=200, protocol=protocol,
 )
 service.exactly_once(KafkaOutput(interval_ms=20, transaction_timeout_ms=3_000))
 
@@ -273,9 +274,17 @@ service.run()
 
 @pytest.mark.slow(20)
 @pytest.mark.kafka
-@pytest.mark.parametrize("lanes", ["partition", "key"])
+@pytest.mark.parametrize(
+    ("lanes", "protocol"), [("partition", "classic"), ("key", "classic"), ("partition", "consumer")]
+)
 async def test_through_kills_and_hangs_each_record_is_in_the_output_exactly_once(
-    bootstrap: str, new_topic: Topics, group: Group, produce: Produce, tmp_path: Path, lanes: str
+    bootstrap: str,
+    new_topic: Topics,
+    group: Group,
+    produce: Produce,
+    tmp_path: Path,
+    lanes: str,
+    protocol: str,
 ) -> None:
     records, kills = 1_200, 8
     orders, bills, name = new_topic("orders", partitions=6), new_topic("bills"), group("billing")
@@ -283,7 +292,7 @@ async def test_through_kills_and_hangs_each_record_is_in_the_output_exactly_once
     members: list[subprocess.Popen[bytes]] = []
 
     def join() -> None:
-        command = [sys.executable, "-c", MEMBER, bootstrap, name, orders, bills, lanes]
+        command = [sys.executable, "-c", MEMBER, bootstrap, name, orders, bills, lanes, protocol]
         with (tmp_path / f"{len(members)}-{time.monotonic_ns()}.log").open("wb") as log:
             members.append(subprocess.Popen(command, stderr=log))
 

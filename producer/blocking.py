@@ -1,0 +1,211 @@
+"""The blocking producer: a Producer on an event loop in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from typing import Any, Self, TypeVar
+
+from ..client.offsets import CommittedOffset
+from ..client.transactions import GroupMetadata
+from ..protocol import Headers, KohortError, TopicPartition
+from .accumulator import ProducerRecord, RecordMetadata
+from .errors import ProducerClosedError
+from .producer import Producer
+
+T = TypeVar("T")
+
+#: Records on their way to the loop at which ``send`` waits for it.
+_MOST_GIVEN = 2_000
+
+
+class BlockingProducer:
+    """``with BlockingProducer(bootstrap_servers="localhost:9092") as producer:``, then ``producer.send()``.
+
+    As Producer, blocking, for programs without an event loop. Any thread may use it; a transaction belongs to
+    all of them.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        self._producer = Producer(**settings)
+        self._loop: asyncio.AbstractEventLoop
+        self._thread: threading.Thread | None = None
+        self._given: list[tuple[ProducerRecord, Future[RecordMetadata]]] = []
+        #: Whether the loop is going to take in what was given, or is at it.
+        self._taking = False
+        self._order = asyncio.Lock()
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"Blocking{self._producer!r}"
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """As Producer.start."""
+        if self._thread is not None:
+            raise ProducerClosedError("a producer starts once: make a new one")
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="kohort producer", daemon=True)
+        self._thread.start()
+        try:
+            self._run(self._producer.start)
+        except BaseException:
+            self._stop()
+            raise
+
+    def close(self, timeout_ms: float | None = None) -> None:
+        """As Producer.close."""
+        with self._lock:
+            if self._thread is None or self._closed:
+                return
+            self._closed = True
+        try:
+            # behind what was given before
+            asyncio.run_coroutine_threadsafe(self._close(timeout_ms), self._loop).result()
+        finally:
+            self._stop()
+
+    async def _close(self, timeout_ms: float | None) -> None:
+        await self._take_in()
+        await self._producer.close(timeout_ms)
+
+    def _stop(self) -> None:
+        assert self._thread is not None, "started before it is stopped"
+        self._closed = True
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    # records
+
+    def send(
+        self,
+        topic: str,
+        value: bytes | None = None,
+        key: bytes | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Headers = (),
+    ) -> Future[RecordMetadata]:
+        """Hand over a record; a future of where it is written, which raises what Producer.send raises too.
+
+        Waits while ``buffer_memory`` is full.
+        """
+        future: Future[RecordMetadata] = Future()
+        record = ProducerRecord(topic, value, key, partition, timestamp_ms, headers)
+        with self._lock:
+            self._require_running()
+            self._given.append((record, future))
+            full = len(self._given) >= _MOST_GIVEN
+            begins = not self._taking
+            self._taking = True
+            if begins:
+                asyncio.run_coroutine_threadsafe(self._take_in(), self._loop)
+        if full:
+            self._run(self._take_in)
+        return future
+
+    def send_and_wait(self, *record: Any, **named: Any) -> RecordMetadata:
+        """As ``send``, and wait until the record is written."""
+        return self.send(*record, **named).result()
+
+    def flush(self) -> None:
+        """As Producer.flush."""
+        self._run(self._producer.flush)
+
+    def partitions_for(self, topic: str) -> int:
+        """As Producer.partitions_for."""
+        return self._run(self._producer.partitions_for, topic)
+
+    async def _take_in(self) -> None:
+        """On the loop: accept what was given, in order."""
+        async with self._order:
+            while True:
+                with self._lock:
+                    given, self._given = self._given, []
+                    if not given:
+                        self._taking = False
+                        return
+                for record, future in given:
+                    try:
+                        sending = await self._producer.send(*record)
+                    except Exception as error:
+                        future.set_exception(error)
+                    else:
+                        sending.add_done_callback(_copier(future))
+
+    # transactions
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """As Producer.transaction."""
+        self.begin_transaction()
+        try:
+            yield
+            self.commit_transaction()
+        except BaseException:
+            if self._producer.in_transaction:
+                with suppress(KohortError):
+                    self.abort_transaction()
+            raise
+
+    def begin_transaction(self) -> None:
+        """As Producer.begin_transaction."""
+
+        async def begin() -> None:
+            self._producer.begin_transaction()
+
+        self._run(begin)
+
+    def commit_transaction(self) -> None:
+        """As Producer.commit_transaction."""
+        self._run(self._producer.commit_transaction)
+
+    def abort_transaction(self) -> None:
+        """As Producer.abort_transaction."""
+        self._run(self._producer.abort_transaction)
+
+    def send_offsets(
+        self, offsets: Mapping[TopicPartition, int | CommittedOffset], group: GroupMetadata | str
+    ) -> None:
+        """As Producer.send_offsets."""
+        self._run(self._producer.send_offsets, offsets, group)
+
+    # inside
+
+    def _run(self, function: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
+        """The result of a call on the loop, behind everything that was given before."""
+        self._require_running()
+
+        async def call() -> T:
+            await self._take_in()
+            return await function(*arguments)
+
+        return asyncio.run_coroutine_threadsafe(call(), self._loop).result()
+
+    def _require_running(self) -> None:
+        if self._thread is None or self._closed:
+            state = "was not started: use it in 'with'" if self._thread is None else "has been closed"
+            raise ProducerClosedError(f"this producer {state}")
+
+
+def _copier(future: Future[RecordMetadata]) -> Callable[[asyncio.Future[RecordMetadata]], None]:
+    def copy(sent: asyncio.Future[RecordMetadata]) -> None:
+        if sent.cancelled():
+            future.cancel()
+        elif (error := sent.exception()) is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(sent.result())
+
+    return copy

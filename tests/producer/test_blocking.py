@@ -1,0 +1,92 @@
+"""The blocking producer: records of several threads, errors in futures, transactions."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from kohort.client import BrokerConnectionError
+from kohort.producer import BlockingProducer, ProducerClosedError, RecordTooLargeError, TransactionStateError
+from tests.producer.reading import read_values
+
+pytestmark = pytest.mark.kafka
+
+Topics = Callable[..., str]
+
+
+def values(bootstrap: str, topic: str) -> list[bytes | None]:
+    return asyncio.run(read_values(bootstrap, topic))
+
+
+def test_records_are_written_in_order_and_futures_say_where(bootstrap: str, new_topic: Topics) -> None:
+    topic = new_topic("prod", partitions=1)
+    with BlockingProducer(bootstrap_servers=bootstrap) as producer:
+        futures = [producer.send(topic, b"%d" % number) for number in range(5_000)]
+        producer.flush()
+        assert all(future.done() for future in futures)
+        assert [future.result().offset for future in futures] == list(range(5_000))
+        assert producer.send_and_wait(topic, b"last", b"key", 0).offset == 5_000
+        assert producer.partitions_for(topic) == 1
+    assert values(bootstrap, topic) == [*(b"%d" % number for number in range(5_000)), b"last"]
+
+
+def test_threads_share_it(bootstrap: str, new_topic: Topics) -> None:
+    topic = new_topic("prod", partitions=4)
+    with BlockingProducer(bootstrap_servers=bootstrap) as producer:
+
+        def work(partition: int) -> None:
+            for number in range(500):
+                producer.send(topic, b"%d" % number, partition=partition)
+
+        threads = [threading.Thread(target=work, args=[partition]) for partition in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert values(bootstrap, topic) == [b"%d" % number for number in range(500)] * 4
+
+
+def test_errors_are_in_the_futures(bootstrap: str, new_topic: Topics) -> None:
+    topic = new_topic("prod")
+    with BlockingProducer(bootstrap_servers=bootstrap, max_request_size=1_000) as producer:
+        with pytest.raises(RecordTooLargeError):
+            producer.send(topic, b"x" * 2_000).result()
+        with pytest.raises(TransactionStateError):
+            producer.begin_transaction()
+        assert producer.send_and_wait(topic, b"x").offset == 0
+
+
+def _fail_within(producer: BlockingProducer, topic: str) -> None:
+    with producer.transaction():
+        producer.send(topic, b"aborted")
+        raise ValueError("mine")
+
+
+def test_transactions(bootstrap: str, new_topic: Topics) -> None:
+    topic = new_topic("prod", partitions=1)
+    with BlockingProducer(bootstrap_servers=bootstrap, transactional_id=topic) as producer:
+        with producer.transaction():
+            producer.send(topic, b"committed")
+            producer.send_offsets({(topic, 0): 1}, f"group-{topic}")  # type: ignore[dict-item]
+        with pytest.raises(ValueError, match="mine"):
+            _fail_within(producer, topic)
+    assert values(bootstrap, topic) == [b"committed"]
+
+
+def test_before_its_start_and_after_its_end_it_takes_nothing(bootstrap: str) -> None:
+    producer = BlockingProducer(bootstrap_servers=bootstrap)
+    with pytest.raises(ProducerClosedError, match="was not started"):
+        producer.send("orders", b"x")
+    with producer:
+        pass
+    with pytest.raises(ProducerClosedError, match="has been closed"):
+        producer.send("orders", b"x")
+    producer.close()
+
+
+def test_a_broker_that_is_not_there_is_told() -> None:
+    with pytest.raises(BrokerConnectionError):
+        BlockingProducer(bootstrap_servers="localhost:1", max_block_ms=100).start()
