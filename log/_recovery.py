@@ -153,7 +153,10 @@ class Opening:
             except CorruptBatchError:
                 if self._verify(number, segment.base_offset):
                     return len(self.segments)
-            if not segment.txn_index.open():
+            offsets = range(segment.base_offset, self.next_offset)
+            if not segment.txn_index.open() or any(
+                entry.last_offset not in offsets for entry in segment.txn_index.entries
+            ):
                 return number  # only a replay can make it again
         return dirty
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -250,14 +251,15 @@ def test_a_torn_log_is_mended_even_when_the_stop_is_said_to_be_clean(tmp_path: P
     assert all_records(again) == data[: whole_batches(data, len(data) - 3)]
 
 
-def test_a_damaged_transaction_index_is_made_anew(tmp_path: Path) -> None:
+@pytest.mark.parametrize("damage", [lambda good: good[:-3], lambda good: good[:18] + b"\1" + good[19:]])
+def test_a_damaged_transaction_index_is_made_anew(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
     log = open_log(tmp_path)
     log.append(batch(1, producer_id=1, sequence=0, transactional=True), now_ms=NOW_MS)
     log.append(marker(1, committed=False), now_ms=NOW_MS, from_client=False)
     log.close()
     path = tmp_path / "orders-0" / f"{FIRST}.txnindex"
     good = path.read_bytes()
-    path.write_bytes(good[:-3])
+    path.write_bytes(damage(good))
     assert open_log(tmp_path).read(0, 1000, committed=True).aborted == [(1, 0)]
     assert path.read_bytes() == good
 
