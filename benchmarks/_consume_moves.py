@@ -19,6 +19,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -144,6 +145,14 @@ async def kohort_moves(job: Job) -> Figures:
     return await _moves(job, _kohort)
 
 
+async def kohort_classic_moves(job: Job) -> Figures:
+    return await _moves(job, partial(_kohort, protocol="classic"))
+
+
+async def kohort_consumer_moves(job: Job) -> Figures:
+    return await _moves(job, partial(_kohort, protocol="consumer"))
+
+
 async def _confluent(job: Job, number: int, reads: _Reads, stop: asyncio.Event) -> None:
     def read() -> None:
         consumer = confluent_consumer(
@@ -167,10 +176,14 @@ async def _aiokafka(job: Job, number: int, reads: _Reads, stop: asyncio.Event) -
                     reads.add(partition.partition, number)
 
 
-async def _kohort(job: Job, number: int, reads: _Reads, stop: asyncio.Event) -> None:
+async def _kohort(
+    job: Job, number: int, reads: _Reads, stop: asyncio.Event, *, protocol: str | None = None
+) -> None:
+    """With ``protocol``, heartbeats come as often as the size of the group allows."""
     from kohort.consumer import AsyncGroupConsumer
 
-    settings = {**kohort_settings(job), "heartbeat_interval_ms": HEARTBEAT_MS}
+    own = {"heartbeat_interval_ms": HEARTBEAT_MS} if protocol is None else {"protocol": protocol}
+    settings = {**kohort_settings(job), **own}
     async with AsyncGroupConsumer(job["topic"], **settings) as consumer:
 
         async def close() -> None:

@@ -29,7 +29,12 @@ _TIMEOUT_S = 180
 #: limits are 64 MiB each, and a Fetch answer or two are under way.
 LARGE_PARTITIONS, LARGE_TIMES, LARGE_MIB = 4, 5_000, 256.0
 #: Rows that read what is written meanwhile: a topic for each measurement, of so many partitions.
-_OF_ITS_OWN = {"latency": 1, "rebalance": MOVING_PARTITIONS, "memory_window": 2}
+_OF_ITS_OWN = {
+    "latency": 1,
+    "rebalance": MOVING_PARTITIONS,
+    "rebalance_protocols": MOVING_PARTITIONS,
+    "memory_window": 2,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +192,21 @@ ROWS: tuple[Row, ...] = (
         0.5,
         more_is_better=False,
         topic="moves",
+        rounds=1,
+    ),
+    Row(
+        "rebalance_protocols",
+        "a partition that moves is not read, 10 members, by protocol",
+        "ms",
+        {
+            "kohort-classic": "_consume_moves.kohort_classic_moves",
+            "kohort": "_consume_moves.kohort_consumer_moves",
+        },
+        {"join_ms": ", the tenth joins", "leave_ms": ", it leaves"},
+        0.5,
+        more_is_better=False,
+        topic="moves",
+        digits=1,
         rounds=1,
     ),
     Row(

@@ -52,7 +52,7 @@ class Parts:
         self.cluster = make_cluster(config)
         self._config, self._rng = config, rng
         self.membership: GroupMember
-        if config.protocol == "consumer" and not manual:
+        if config.needs_consumer and not manual:
             self.membership = ConsumerMembership(config, rng)
         else:
             kind = ManualAssignment if manual else Membership
@@ -124,15 +124,14 @@ class Parts:
         Raises FatalGroupError if they do not offer the only one that is asked for.
         """
         config = self._config
-        wanted = config.protocol == "consumer" or (config.protocol == "auto" and not config.needs_classic)
-        if not wanted or isinstance(self.membership, ManualAssignment):
+        if not config.may_be_consumer or isinstance(self.membership, ManualAssignment):
             return
         version = await self.cluster.consumer_group_version()
         if version >= 0:
             patterns = version >= _PATTERNS_VERSION
             self.membership = ConsumerMembership(config, self._rng, takes_patterns=patterns)
             self.driver.membership = self.committer.membership = self.membership
-        elif config.protocol == "consumer":
+        elif config.needs_consumer:
             raise FatalGroupError(fatal_text(ErrorCode.UNSUPPORTED_VERSION, config.group, None))
 
 

@@ -16,8 +16,8 @@ from ..settings import CONSUMER, MAX_INT, Row, Scope, read_settings
 
 #: Java's spelling of "there is no reset: tell me".
 _RESET_ALIASES = {"none": "fail"}
-#: Assignors that every broker with consumer groups has.
-_SERVER_ASSIGNORS = ("uniform", "range")
+#: Least notice of a leave where the coordinator assigns.
+_NOTICE_MS = 6_000
 #: Added to the rebalance timeout.
 _REBALANCE_SLACK_MS = 5_000
 OffsetReset = Annotated[
@@ -154,7 +154,7 @@ class ConsumerConfig(ClientSettings):
                 f"fetch_max_wait_ms ({self.fetch_max_wait_ms}) must be less than request_timeout_ms "
                 f"({self.request_timeout_ms}), or a fetch with nothing to give would be taken for lost"
             )
-        if self.protocol == "consumer" and not (self.assignor_is_default or isinstance(self.assignor, str)):
+        if self.needs_consumer and not (self.assignor_is_default or isinstance(self.assignor, str)):
             raise ValueError(
                 "protocol='consumer' lets the broker assign: give the name of one of its assignors, or none"
             )
@@ -171,10 +171,18 @@ class ConsumerConfig(ClientSettings):
         return None if self.assignor_is_default else self.assignor
 
     @property
-    def needs_classic(self) -> bool:
-        """Return whether something was asked for that only the classic protocol has."""
+    def needs_consumer(self) -> bool:
+        """Return whether nothing but the protocol of consumer groups will do."""
+        return self.protocol == "consumer" or (self.protocol == "auto" and self.assignor == "uniform")
+
+    @property
+    def may_be_consumer(self) -> bool:
+        """Return whether that protocol is taken if the brokers offer it: nothing was asked for that only the
+        classic one has.
+        """
         own = "session_timeout_ms" in self.model_fields_set
-        return own or not (self.assignor_is_default or self.assignor in _SERVER_ASSIGNORS)
+        free = not own and (self.assignor_is_default or self.assignor == "range")
+        return self.needs_consumer or (self.protocol == "auto" and free)
 
     @property
     def rebalance_ms(self) -> int:
@@ -194,7 +202,11 @@ class ConsumerConfig(ClientSettings):
     @property
     def notice_ms(self) -> int:
         """Longest time that a member reads on after it has announced that it leaves."""
-        return 2 * self.heartbeat_interval_ms if self.leave_notice_ms is None else self.leave_notice_ms
+        if self.leave_notice_ms is not None:
+            return self.leave_notice_ms
+        # a coordinator that assigns waits for a second between assignments, and for members' heartbeats
+        least = 0 if self.protocol == "classic" else _NOTICE_MS
+        return max(least, 2 * self.heartbeat_interval_ms)
 
     @property
     def reads_committed(self) -> bool:

@@ -24,12 +24,16 @@ from .config import ConsumerConfig
 from .effects import Assign, ForgetCoordinator, NeedTopics, ResolvePattern, Send
 from .events import RebalanceCompleted, RebalanceRetried, RebalanceStarted
 from .group_errors import NO_COORDINATOR_FOR_US, Reaction, reaction
-from .heartbeat import MEMBER_MS, interval_ms
+from .heartbeat import FIRST_PAUSE_MS, MEMBER_MS, interval_ms
 from .member import MOVES, GroupMember
 
 #: A member that has announced its leave reads on for a heartbeat interval of the broker and this long, unless
 #: it sees before that the others are ready: it looks that often, or less often in large groups.
 SLACK_MS = 50.0
+#: After a new epoch heartbeats come so many times as often as the size of the group allows for long, and each
+#: pause is this much longer than the one before.
+MOST_AT_ONCE = 20.0
+GROWTH = 1.1
 LOOK_MS = 50.0
 
 _API = ApiKey.CONSUMER_GROUP_HEARTBEAT
@@ -191,10 +195,10 @@ class ConsumerMembership(GroupMember):
     ) -> None:
         """Learn the names of assigned topics."""
         self._partition_counts = {name: info.partition_count for name, info in topics.items()}
-        if unknown := self._unknown():
-            self._names |= {topic: name for topic, name in (ids or {}).items() if topic in unknown}
-            if self._unknown() != unknown:
-                self._reconcile(now)
+        unknown, wanted = self._unknown(), self._subscription
+        self._names |= {t: name for t, name in (ids or {}).items() if t in unknown or name in wanted}
+        if self._unknown() != unknown:
+            self._reconcile(now)
 
     def commit_refused(self, code: ErrorCode, generation: int, now: float) -> None:
         how = reaction(_API, code)
@@ -266,10 +270,10 @@ class ConsumerMembership(GroupMember):
             beats.heard(now)
         if response.member_epoch != self.generation:
             self.generation = response.member_epoch
-            beats.expect(now)
+            beats.expect(now, self._first_pause_ms(), GROWTH)
         interval = self._interval_ms(response.heartbeat_interval_ms)
         if interval != beats.interval_ms:
-            beats.change(interval, now)
+            beats.interval_ms = interval
         if self._withdrawn and self._known is not None and not self._known.topics and self._leave_at is None:
             # what is left of the rebalance timeout is for undone records
             most_ms = self._config.rebalance_ms * 0.95 - self._config.drain_ms
@@ -279,7 +283,8 @@ class ConsumerMembership(GroupMember):
             rows = response.assignment.topic_partitions
             target = frozenset((row.topic_id, number) for row in rows for number in row.partitions)
             gone, self._target = self._target - target, target
-            self._names = {topic: self._names[topic] for topic, _ in target if topic in self._names}
+            topics, wanted = {topic for topic, _ in target}, self._subscription
+            self._names = {t: name for t, name in self._names.items() if t in topics or name in wanted}
             if gone and not gone & self._ids():
                 self._tell_owned(now)
         if response.assignment is not None or self.state is MemberState.RECONCILING:
@@ -292,9 +297,17 @@ class ConsumerMembership(GroupMember):
         """
         if self._config.heartbeat_is_set:
             return min(longest_ms, self._config.heartbeat_interval_ms)
+        return interval_ms(round(self._size()) if self._held and self._size() else None, longest_ms)
+
+    def _first_pause_ms(self) -> float:
+        """The first pause after a new epoch; a member that has nothing takes the group for the largest."""
+        return max(FIRST_PAUSE_MS, self._size() * MEMBER_MS / MOST_AT_ONCE)
+
+    def _size(self) -> float:
+        """Members that read the same topics, by the number of their partitions; 0 if that is not known."""
         topics = {*self._subscription, *self._names.values()}
         total = sum(self._partition_counts.get(topic, 0) for topic in topics)
-        return interval_ms(round(total / len(self._held)) if total and self._held else None, longest_ms)
+        return total / max(1, len(self._held))
 
     # the assignment
 

@@ -39,6 +39,7 @@ class Heartbeats:
     at_risk: bool = False
     _next: float = 0.0
     _pause_ms: float = math.inf
+    _growth: float = _GROWTH
     _last_heard: float = 0.0
     _failures: int = 0
 
@@ -55,7 +56,7 @@ class Heartbeats:
     def sent(self, send: Send, generation: int, now: float) -> None:
         self.under_way = send
         self.generation = generation
-        self._pause_ms = min(_GROWTH * self._pause_ms, self.interval_ms)
+        self._pause_ms = min(self._growth * self._pause_ms, self.interval_ms)
         self._next = now + self._pause_ms
         self.emit(send)
 
@@ -76,9 +77,9 @@ class Heartbeats:
         self.interval_ms = self._pause_ms = interval_ms
         self._next = min(self._next, now + interval_ms)
 
-    def expect(self, now: float) -> None:
-        """Another rebalance is about to follow."""
-        self._pause_ms = min(FIRST_PAUSE_MS, self.interval_ms)
+    def expect(self, now: float, pause_ms: float = FIRST_PAUSE_MS, growth: float = _GROWTH) -> None:
+        """Another rebalance, or assignment, is about to follow."""
+        self._pause_ms, self._growth = min(pause_ms, self.interval_ms), growth
         self._next = now + self._pause_ms
 
     def at_once(self, now: float) -> None:

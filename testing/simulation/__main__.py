@@ -25,6 +25,9 @@ def main() -> int:
         "--go-on", action="store_true", help="count failures instead of stopping at the first"
     )
     parser.add_argument("--services", action="store_true", help="schedules of whole services")
+    parser.add_argument(
+        "--protocol", choices=("classic", "consumer"), default="classic", help="of the services' members"
+    )
     parser.add_argument("--transactions", action="store_true", help="schedules of transactions")
     given = parser.parse_args()
     if given.crashes and (given.services or given.transactions):
@@ -32,7 +35,7 @@ def main() -> int:
     left_out = [name for name in given.without.split(",") if name]
     if given.seed is not None:
         if given.services:
-            lines, violation = trace_service(given.seed, left_out=left_out)
+            lines, violation = trace_service(given.seed, left_out=left_out, protocol=given.protocol)
         elif given.transactions:
             lines, violation = trace_transactions(given.seed, left_out=left_out)
         else:
@@ -44,7 +47,7 @@ def main() -> int:
     try:
         seeds = range(given.first, given.first + given.seeds)
         if given.services:
-            report = simulate_service(seeds, left_out=left_out, go_on=given.go_on)
+            report = simulate_service(seeds, left_out=left_out, go_on=given.go_on, protocol=given.protocol)
         elif given.transactions:
             report = simulate_transactions(seeds, left_out=left_out, go_on=given.go_on)
         else:

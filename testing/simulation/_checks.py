@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, cast
+from typing import Any, Final
 
-from ...coordinator import CauseKind, CoordinatorEvent, MemberGone, RebalanceCompleted
+from ...coordinator import CauseKind, CoordinatorEvent, GroupRemoved, MemberGone, RebalanceCompleted
 from ...coordinator.classic.group import SESSION, ClassicGroup, Member, live
+from ...coordinator.consumer.group import ConsumerGroup
 from ...coordinator.durable import Durable
 from ...coordinator.groups import GroupShard
 from ...protocol import ApiKey, ErrorCode, TopicPartition, decode_assignment, subscribed_topics
-from ...statemachine import GROUP_TRANSITIONS, GroupState
+from ...statemachine import GROUP_TRANSITIONS, ConsumerGroupState, GroupState
 from ._network import Call
 from ._offsets import Book, fetched, removed_key, same_state, values_of
 from ._plan import Plan
@@ -18,15 +19,19 @@ from ._schedule import Schedule
 
 _ROWS: Final = frozenset((row.source, row.target) for row in GROUP_TRANSITIONS)
 _ALIVE: Final = frozenset({ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS})
-_HEARTBEAT: Final = ApiKey.HEARTBEAT
+_HEARTBEATS: Final = frozenset({ApiKey.HEARTBEAT, ApiKey.CONSUMER_GROUP_HEARTBEAT})
 _HELD: Final = frozenset({ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP})
 _NO_TOPIC: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 _HEARD_BY: Final = frozenset({ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.OFFSET_COMMIT})
 
 
-def classic_groups(shard: GroupShard) -> dict[str, ClassicGroup]:
-    """The groups that live; schedules have no others than classic ones."""
-    return cast("dict[str, ClassicGroup]", shard.state.groups)
+def stable_members(shard: GroupShard | None, group_id: str) -> int | None:
+    """How many members a group has, whoever assigns there; None while it is not stable."""
+    group = None if shard is None else shard.state.find(group_id)
+    if isinstance(group, ConsumerGroup):
+        return len(group.members) if group.state_name == ConsumerGroupState.STABLE.value else None
+    stable = isinstance(group, ClassicGroup) and group.state is GroupState.STABLE
+    return len(group.members) if stable and isinstance(group, ClassicGroup) else None
 
 
 class Checks:
@@ -55,7 +60,7 @@ class Checks:
         self._schedule.touched = True
         self._open.add(call)
         key = call.api_key
-        if key == _HEARTBEAT:
+        if key in _HEARTBEATS:
             return
         body, now_ms = call.body, self._schedule.clock_ms()
         if key == ApiKey.OFFSET_COMMIT:
@@ -79,8 +84,9 @@ class Checks:
         if self._schedule.trace is not None:
             text = repr(reply)
             self._schedule.say(f"{call}: {text if len(text) < 300 else text[:300] + '...'}")
-        if key == _HEARTBEAT:
-            if reply.error_code in _ALIVE:
+        if key in _HEARTBEATS:
+            # a static member that goes away is not heard of by that
+            if reply.error_code in _ALIVE and getattr(call.body, "member_epoch", 0) >= 0:
                 self._heard[call.body.group_id, call.body.member_id] = self._schedule.heap.now
             return
         if key == ApiKey.OFFSET_COMMIT:
@@ -151,6 +157,8 @@ class Checks:
         shard = self._schedule.shard
         if shard is None or shard.is_busy(body.group_id):
             return None
+        if isinstance(shard.state.find(body.group_id), ConsumerGroup):
+            return None
         group = live(shard, body.group_id)
         generation = body.generation_id_or_member_epoch
         if generation < 0:
@@ -217,8 +225,8 @@ class Checks:
         durable = shard.state.durable
         self._schedule.say(f"loaded: {len(shard.state.group_ids())} groups")
         now = self._schedule.heap.now
-        for group in classic_groups(shard).values():
-            for member_id in group.members:
+        for group in shard.state.groups.values():
+            for member_id in group.members if isinstance(group, ClassicGroup | ConsumerGroup) else ():
                 self._heard[group.group_id, member_id] = now
         if self._schedule.checked:
             if skipped and not self._schedule.plan.flips:
@@ -251,6 +259,8 @@ class Checks:
         kind = type(note)
         if kind is RebalanceCompleted:
             self._schedule.stats.rebalances += 1
+        elif isinstance(note, GroupRemoved):
+            self._generations.pop(note.group, None)
         elif isinstance(note, MemberGone) and note.cause_kind is CauseKind.SESSION_EXPIRED:
             self._expired(note)
 
@@ -271,7 +281,11 @@ class Checks:
             self._known = durable = shard.state.durable
             self.book.check(durable, "the coordinator has")
             seen, now_ms = self._seen, self._schedule.clock_ms()
-            for group_id, group in classic_groups(shard).items():
+            for group_id, group in shard.state.groups.items():
+                if isinstance(group, ConsumerGroup):
+                    self._consumer_group(group, now_ms)
+                    continue
+                assert isinstance(group, ClassicGroup)
                 members = group.members
                 if members:
                     self._peopled[group_id] = now_ms
@@ -300,6 +314,24 @@ class Checks:
         self._timers(shard, group)
         if state is GroupState.STABLE and (known is not group or before is not state):
             self._shares(group)
+
+    def _consumer_group(self, group: ConsumerGroup, now_ms: int) -> None:
+        group_id, sign = group.group_id, tuple(member.current for member in group.members.values())
+        if group.members:
+            self._peopled[group_id] = now_ms
+        if self._seen.get(group_id) == sign:
+            return
+        self._seen[group_id] = sign
+        if group.epoch < self._generations.get(group_id, 0):
+            self._schedule.fail("S3", f"{group_id} fell back to epoch {group.epoch}")
+        self._generations[group_id] = group.epoch
+        owner: dict[tuple[Any, int], str] = {}
+        for member_id, member in group.members.items():
+            for having in (member.current.assigned, member.current.revoking):
+                for partition in ((topic, number) for topic, numbers in having.items() for number in numbers):
+                    if owner.setdefault(partition, member_id) != member_id:
+                        both = f"{owner[partition]} and {member_id}"
+                        self._schedule.fail("S4", f"{partition} belongs to {both} at epoch {group.epoch}")
 
     def _limits(self, group: ClassicGroup) -> None:
         most = self._schedule.plan.max_size
@@ -362,6 +394,7 @@ class Checks:
 _NEVER_WRITTEN: Final = frozenset(
     {
         ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.STALE_MEMBER_EPOCH,
         ErrorCode.UNKNOWN_MEMBER_ID,
         ErrorCode.REBALANCE_IN_PROGRESS,
         ErrorCode.FENCED_INSTANCE_ID,

@@ -113,6 +113,10 @@ class Schedule(ABC, Generic[P]):
     def topic_of_id(self, topic_id: UUID) -> str | None:
         """The name of a topic; None if no topic has this id."""
 
+    def id_of_topic(self, name: str) -> UUID | None:  # noqa: ARG002
+        """The id of a topic; None if topics have none."""
+        return None
+
     @abstractmethod
     def partition_count(self, topic: str) -> int | None:
         """Number of a topic's partitions; None if it does not exist."""

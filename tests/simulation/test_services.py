@@ -16,11 +16,15 @@ SCHEDULES, SOAKED_SCHEDULES = 150, 10_000
 
 
 @pytest.mark.timeout(36_000)
-def test_no_schedule_of_services_breaks_an_invariant(soaks: bool, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_no_schedule_of_services_breaks_an_invariant(
+    soaks: bool, capsys: pytest.CaptureFixture[str], protocol: str
+) -> None:
     count = SOAKED_SCHEDULES if soaks else SCHEDULES
     stats = Stats()
     for first in range(0, count, SCHEDULES):
-        stats.add(simulate_service(range(first, min(first + SCHEDULES, count))).stats)
+        seeds = range(first, min(first + SCHEDULES, count))
+        stats.add(simulate_service(seeds, protocol=protocol).stats)
         if soaks:
             with capsys.disabled():
                 print(f"\n{stats}", flush=True)

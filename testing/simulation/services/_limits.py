@@ -8,9 +8,8 @@ from typing import Any, Final
 
 from ....consumer import AsyncGroupConsumer
 from ....consumer.decode import RUN_BYTES
-from ....coordinator.classic.group import live
 from ....protocol import ApiKey, TopicPartition
-from ....statemachine import GroupState
+from .._checks import stable_members
 from .._network import Call
 from ._ledger import BIG_BYTES
 from ._plan import NODES, VERSIONS
@@ -19,7 +18,12 @@ from ._process import Home, Process
 #: So many requests of a kind may a process send in so many milliseconds.
 _MOST_REQUESTS: Final = 40
 _WITHIN_MS: Final = 1_000
-_COUNTED: Final = VERSIONS.keys() - {ApiKey.FETCH, ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP}
+_COUNTED: Final = VERSIONS.keys() - {
+    ApiKey.FETCH,
+    ApiKey.HEARTBEAT,
+    ApiKey.LEAVE_GROUP,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT,
+}
 #: A record is begun after so long where nothing holds its partition up.
 _PATIENCE_MS: Final = 4_000
 #: Numbers that the bookkeeping of a partition may hold beside what is delivered and not done.
@@ -102,9 +106,7 @@ class Limits:
 
     def _settled(self) -> bool:
         world = self._world
-        shard = world.shard
-        group = None if shard is None else live(shard, world.plan.group)
-        return group is not None and group.state is GroupState.STABLE
+        return stable_members(world.shard, world.plan.group) is not None
 
     def _good(self, partition: TopicPartition, now: int) -> bool:
         """Return whether it could be read for long enough."""

@@ -126,7 +126,11 @@ class Node:
 
     def _metadata(self, call: Call) -> MetadataResponse:
         topics = self._cluster.topics.topics
-        asked = [row.name for row in call.body.topics] if call.body.topics is not None else list(topics)
+        asked = list(topics)
+        if call.body.topics is not None:
+            by_id = (self._cluster.topics.by_id(row.topic_id) for row in call.body.topics if row.name is None)
+            asked = [row.name for row in call.body.topics if row.name is not None]
+            asked += [topic.name for topic in by_id if topic is not None]
         nodes = [node.number for node in self._cluster.nodes.values() if node.reachable]
         return MetadataResponse(
             brokers=[MetadataResponseBroker(number, HOST, PORT + number) for number in nodes],

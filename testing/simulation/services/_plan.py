@@ -77,6 +77,8 @@ VERSIONS: Final[dict[int, int]] = {
     ApiKey.LEAVE_GROUP: 5,
     ApiKey.OFFSET_COMMIT: 10,
     ApiKey.OFFSET_FETCH: 9,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: 1,
+    ApiKey.CONSUMER_GROUP_DESCRIBE: 1,
 }
 _BY_NAME: Final[dict[int, int]] = {**VERSIONS, ApiKey.FETCH: 12, ApiKey.OFFSET_COMMIT: 8}
 
@@ -108,6 +110,7 @@ class ServicePlan(Plan):
     """
 
     kind: str = "async"
+    protocol: str = "classic"
     calm: bool = False
     lanes: Any = "partition"
     concurrency: int = 4
@@ -131,6 +134,16 @@ class ServicePlan(Plan):
     def group(self) -> str:
         """The name of the only group."""
         return next(iter(self.groups))
+
+    def speak(self, protocol: str) -> None:
+        """The members speak this protocol."""
+        self.protocol = protocol
+        if protocol == "consumer":
+            self.config = {**self.config, "protocol": protocol}
+            del self.config["assignor"]
+            # by name still, but with a member's epoch
+            commits = max(self.versions[ApiKey.OFFSET_COMMIT], 9)
+            self.versions = {**self.versions, ApiKey.OFFSET_COMMIT: commits}
 
     def _who(self) -> list[str]:
         return [process.name for process in self.processes[1:]]

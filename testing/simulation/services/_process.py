@@ -66,7 +66,7 @@ class SimulatedConnection:
     """Takes the place of ``kohort.client.connection.Connection``: whole messages, no frames."""
 
     retired = False
-    features: ClassVar[dict[str, int]] = {}
+    features: ClassVar[dict[str, int]] = {"group.version": 1}
 
     def __init__(self, process: Process, address: Address, node: Node) -> None:
         self.address = address

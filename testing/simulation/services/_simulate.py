@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .._simulate import Run, SimulationReport, run_all, traced
 from .._violation import Violation
@@ -23,8 +23,10 @@ def simulate_service(
     left_out: Collection[str] = (),
     checked: bool = True,
     go_on: bool = False,
+    protocol: str = "classic",
 ) -> SimulationReport:
-    """Run schedules of whole services; ``seeds`` is how many, or which.
+    """Run schedules of whole services; ``seeds`` is how many, or which. The members of planned ones speak
+    ``protocol``, "classic" or "consumer".
 
     ``service`` makes the ConsumerService of each process that starts; without it those of the plan run.
     ``record(topic, random)`` makes the key and the value of a record. ``settled`` gets the keys and values of
@@ -33,7 +35,7 @@ def simulate_service(
     ``go_on`` failures are counted instead.
     """
     users = None if service is None else UsersService(service, record, settled)
-    return run_all(lambda seed: _ServiceRun(seed, users, checked), seeds, left_out, go_on=go_on)
+    return run_all(lambda seed: _ServiceRun(seed, users, checked, protocol), seeds, left_out, go_on=go_on)
 
 
 def trace_service(
@@ -43,10 +45,11 @@ def trace_service(
     record: MakeRecord | None = None,
     settled: Settled | None = None,
     left_out: Collection[str] = (),
+    protocol: str = "classic",
 ) -> tuple[list[str], Violation | None]:
     """The trace of a schedule, line by line, and the violation that ends it."""
     users = None if service is None else UsersService(service, record, settled)
-    return traced(_ServiceRun(seed, users, True), left_out)
+    return traced(_ServiceRun(seed, users, True, protocol), left_out)
 
 
 @dataclass(slots=True)
@@ -56,11 +59,16 @@ class _ServiceRun(Run):
     seed: int
     users: UsersService | None
     checked: bool
+    protocol: str
+    options: str = field(init=False)
 
-    options = " --services"
+    def __post_init__(self) -> None:
+        spoken = "" if self.protocol == "classic" else f" --protocol {self.protocol}"
+        self.options = f" --services{spoken}"
 
     def plan(self, left_out: Collection[str]) -> ServicePlan:
         plan = draw_service_plan(self.seed)
+        plan.speak(self.protocol)
         if self.users is not None:
             self.users.takes_part(plan)
         return plan.leave_out(left_out)

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import Any, Final
 from uuid import UUID
 
-from ....coordinator.classic.group import live
+from ....coordinator.consumer.group import ConsumerGroup
 from ....protocol import ApiKey
-from ....statemachine import GroupState, MemberState
-from .._checks import Checks
+from ....statemachine import MemberState
+from .._checks import Checks, stable_members
 from .._network import Call, Connection
 from .._plan import ASIDE
 from .._world import LOOK_MS, PRODUCE_MS, World
@@ -79,6 +79,10 @@ class ServiceWorld(World[ServicePlan], Home):
     def topic_of_id(self, topic_id: UUID) -> str | None:
         found = self.topics.by_id(topic_id)
         return None if found is None else found.name
+
+    def id_of_topic(self, name: str) -> UUID | None:
+        found = self.topics.topics.get(name)
+        return found.topic_id if found is not None and self.plan.protocol == "consumer" else None
 
     def partition_count(self, topic: str) -> int | None:
         if topic == ASIDE:
@@ -269,9 +273,8 @@ class ServiceWorld(World[ServicePlan], Home):
                 return "L1", f"{process.name} is {consumer}"
         if not living:
             return None
-        group = live(shard, self.plan.group)
-        if group is None or group.state is not GroupState.STABLE or len(group.members) != len(living):
-            return "L1", f"{self.plan.group} is {group}, alive are {living}"
+        if stable_members(shard, self.plan.group) != len(living):
+            return "L1", f"{self.plan.group} is {shard.state.find(self.plan.group)}, alive are {living}"
         if left := self.ledger.left():
             return "L3", f"{left[0]} is not done, and in {len(left) - 1} other partitions is one"
         for partition, end in self.topics.ends().items():
@@ -291,8 +294,10 @@ class ServiceWorld(World[ServicePlan], Home):
             while process.alive and self.pending is None:
                 self._let_pass(self.heap.now + LOOK_MS)
             self._let_pass(self.heap.now + 50)
-        group = None if self.shard is None else live(self.shard, self.plan.group)
-        left = [] if group is None else [m for m in group.members.values() if m.instance_id is None]
+        group: Any = None if self.shard is None else self.shard.state.find(self.plan.group)
+        members = [] if group is None else list(group.members.values())
+        told = [m.metadata for m in members] if isinstance(group, ConsumerGroup) else members
+        left = [each for each in told if each.instance_id is None]
         if left:
             self.fail("L5", f"all processes have ended, and in {self.plan.group} are still {left}")
         if self.plan.kind == "once":
