@@ -289,6 +289,22 @@ def test_what_a_cut_took_is_forgotten_by_producers_and_epochs(tmp_path: Path) ->
     assert again.append(second, now_ms=NOW_MS).duplicate is False
 
 
+def test_a_snapshot_behind_what_has_to_be_read_goes(tmp_path: Path) -> None:
+    """Pages reach a disk in any order: a segment may have lost its last batch, and the next one none."""
+    first, lost = batch(1), batch(1, producer_id=1, sequence=0, transactional=True)
+    config = LogConfig(segment_bytes=len(first) + len(lost))
+    log = open_log(tmp_path, config)
+    for data in (first, lost, batch(1)):
+        log.append(data, now_ms=NOW_MS)
+    assert log.last_stable_offset == 1
+    os.truncate(tmp_path / "orders-0" / f"{FIRST}.log", len(first))
+    again = open_log(tmp_path, config, clean=False, keep_damage=True)
+    assert again.producers.first_open_offset is None
+    # the next start begins with what was flushed by then
+    again = open_log(tmp_path, config, clean=False, keep_damage=True, recovery_point=3)
+    assert (again.log_end_offset, again.producers.first_open_offset) == (3, None)
+
+
 @settings(max_examples=40)
 @given(st.data())
 def test_kills_at_any_byte_of_a_rolled_log_lose_only_what_was_not_whole(
