@@ -153,7 +153,10 @@ class Opening:
             except CorruptBatchError:
                 if self._verify(number, segment.base_offset):
                     return len(self.segments)
-            if not segment.txn_index.open():
+            offsets = range(segment.base_offset, self.next_offset)
+            if not segment.txn_index.open() or any(
+                entry.last_offset not in offsets for entry in segment.txn_index.entries
+            ):
                 return number  # only a replay can make it again
         return dirty
 
@@ -340,18 +343,19 @@ class Opening:
     def _restore(self, producers: Producers, names: Sequence[str], limit: int) -> int:
         """Take the newest snapshot at or below ``limit`` that can be read; the offset to replay from.
 
-        Snapshots behind the log's end are of batches that are gone: they go too.
+        Those behind it go: batches that they tell of may be gone, behind the log's end or, as pages reach a
+        disk in any order, before it.
         """
         start = self.segments[0].base_offset
         for offset in reversed(offsets_of(names, SNAPSHOT)):
-            if offset > self.next_offset:
+            if offset > limit:
                 self._remove(file_name(offset, SNAPSHOT))
-            elif offset <= limit:
-                try:
-                    producers.restore(read_snapshot(self.fs, self.folder, offset), self.now_ms)
-                    return max(offset, start)
-                except CorruptBatchError:
-                    self._remove(file_name(offset, SNAPSHOT))
+                continue
+            try:
+                producers.restore(read_snapshot(self.fs, self.folder, offset), self.now_ms)
+                return max(offset, start)
+            except CorruptBatchError:
+                self._remove(file_name(offset, SNAPSHOT))
         return start
 
     def _remove(self, name: str) -> None:

@@ -12,12 +12,14 @@ from __future__ import annotations
 import time
 import uuid
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from kohort.broker._transactions import Writer
 from kohort.log import decode_records
-from kohort.protocol import ApiKey, ErrorCode, iter_batches
+from kohort.protocol import ApiKey, ErrorCode, TopicPartition, iter_batches
 from kohort.testing import running_broker
 from tests.broker.apis.test_describe_configs import ask as describe_configs
 from tests.broker.topic_requests import delete_topics, grow
@@ -396,6 +398,19 @@ def test_the_coordinators_topic_is_compacted_whoever_makes_it() -> None:
         assert told.configs[0].value == "compact"
         producer = Producer(wire)
         assert producer.describe().transaction_state == "Empty"
+
+
+@pytest.mark.parametrize(
+    ("topic", "told"), [("__consumer_offsets", ErrorCode.CONCURRENT_TRANSACTIONS), ("orders", NONE)]
+)
+def test_offsets_are_refused_once_the_end_is_decided_though_their_log_has_no_marker(
+    topic: str, told: ErrorCode
+) -> None:
+    """It may be on its way: what came behind it would be pending for good."""
+    partition = SimpleNamespace(producer=lambda _id: SimpleNamespace(epoch=0, transaction_start=7))
+    ending = SimpleNamespace(verify=lambda *_: ErrorCode.CONCURRENT_TRANSACTIONS)
+    node: Any = SimpleNamespace(logs=SimpleNamespace(partition=lambda *_: partition), transactions=ending)
+    assert Writer("pay", 5, 0, True).verify(node, TopicPartition(topic, 0)) == told
 
 
 def test_producers_of_what_does_not_exist_are_refused_in_words(wire: Wire) -> None:

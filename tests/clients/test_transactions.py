@@ -147,19 +147,63 @@ def test_a_newer_producer_of_an_id_fences_the_older_one(
     assert read_with_confluent(bootstrap, topic) == [b"kept"]
 
 
-def test_what_is_consumed_and_produced_is_committed_together(
-    bootstrap: str, new_topic: Callable[..., str], group: Callable[[str], str]
+async def test_aiokafka_is_fenced_by_a_newer_producer_of_its_id(
+    bootstrap: str, new_topic: Callable[..., str]
 ) -> None:
-    """Consume, transform, produce: with offsets in the transaction, and the group's metadata (KIP-447)."""
-    source, target, name = new_topic("source"), new_topic("target"), group("exactly-once")
+    topic = new_topic("txn")
+    settings = {"bootstrap_servers": bootstrap, "transactional_id": f"txn-{topic}"}
+    older, newer = aiokafka.AIOKafkaProducer(**settings), aiokafka.AIOKafkaProducer(**settings)
+    try:
+        await older.start()
+        await older.begin_transaction()
+        await older.send_and_wait(topic, b"lost", partition=0)
+        await newer.start()
+        with pytest.raises(aiokafka.errors.KafkaError):
+            await older.commit_transaction()
+        await newer.begin_transaction()
+        await newer.send_and_wait(topic, b"kept", partition=0)
+        await newer.commit_transaction()
+    finally:
+        await newer.stop()
+        await older.stop()
+    assert await read_with_aiokafka(bootstrap, topic) == [b"kept"]
+
+
+def test_kafka_python_is_fenced_by_a_newer_producer_of_its_id(
+    bootstrap: str, new_topic: Callable[..., str]
+) -> None:
+    topic = new_topic("txn")
+    settings = {"bootstrap_servers": bootstrap, "transactional_id": f"txn-{topic}"}
+    older, newer = kafka.KafkaProducer(**settings), kafka.KafkaProducer(**settings)
+    try:
+        older.init_transactions()
+        older.begin_transaction()
+        older.send(topic, b"lost", partition=0).get(WAIT_S)
+        newer.init_transactions()
+        with pytest.raises(kafka.errors.KafkaError):
+            older.commit_transaction()
+        newer.begin_transaction()
+        newer.send(topic, b"kept", partition=0).get(WAIT_S)
+        newer.commit_transaction()
+    finally:
+        newer.close()
+        older.close(timeout=1)
+    assert read_with_kafka_python(bootstrap, topic) == [b"kept"]
+
+
+def fill(bootstrap: str, topic: str) -> None:
+    """Ten records to consume, transform and produce."""
     plain = confluent_kafka.Producer({"bootstrap.servers": bootstrap})
     for number in range(10):
-        plain.produce(source, b"%d" % number, partition=0)
+        plain.produce(topic, b"%d" % number, partition=0)
     plain.flush(WAIT_S)
+
+
+def transform_with_confluent(bootstrap: str, source: str, target: str, group: str) -> None:
     consumer = confluent_kafka.Consumer(
         {
             "bootstrap.servers": bootstrap,
-            "group.id": name,
+            "group.id": group,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
             "isolation.level": "read_committed",
@@ -180,7 +224,76 @@ def test_what_is_consumed_and_produced_is_committed_together(
         )
         producer.commit_transaction(WAIT_S)
         done += 1
-    (committed,) = consumer.committed([confluent_kafka.TopicPartition(source, 0)], WAIT_S)
     consumer.close()
-    assert committed.offset == 10
+
+
+def transform_with_kafka_python(bootstrap: str, source: str, target: str, group: str) -> None:
+    consumer = kafka.KafkaConsumer(
+        source,
+        bootstrap_servers=bootstrap,
+        group_id=group,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        isolation_level="read_committed",
+        max_poll_records=3,
+    )
+    producer = kafka.KafkaProducer(bootstrap_servers=bootstrap, transactional_id=f"txn-{target}")
+    producer.init_transactions()
+    done = 0
+    while done < 10:
+        for place, messages in consumer.poll(timeout_ms=1_000).items():
+            producer.begin_transaction()
+            for message in messages:
+                producer.send(target, b"twice " + message.value, partition=0)
+            offset = kafka.OffsetAndMetadata(messages[-1].offset + 1, "", -1)
+            producer.send_offsets_to_transaction({place: offset}, consumer.group_metadata())
+            producer.commit_transaction()
+            done += len(messages)
+    producer.close()
+    consumer.close()
+
+
+async def transform_with_aiokafka(bootstrap: str, source: str, target: str, group: str) -> None:
+    consumer = aiokafka.AIOKafkaConsumer(
+        source,
+        bootstrap_servers=bootstrap,
+        group_id=group,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        isolation_level="read_committed",
+        max_poll_records=3,
+    )
+    producer = aiokafka.AIOKafkaProducer(bootstrap_servers=bootstrap, transactional_id=f"txn-{target}")
+    done = 0
+    async with consumer, producer:
+        while done < 10:
+            for place, messages in (await consumer.getmany(timeout_ms=1_000)).items():
+                async with producer.transaction():
+                    for message in messages:
+                        await producer.send(target, b"twice " + message.value, partition=0)
+                    await producer.send_offsets_to_transaction({place: messages[-1].offset + 1}, group)
+                done += len(messages)
+
+
+TRANSFORMS = {
+    "confluent-kafka": transform_with_confluent,
+    "kafka-python": transform_with_kafka_python,
+    "aiokafka": transform_with_aiokafka,
+}
+
+
+@pytest.mark.parametrize("make", TRANSFORMS)
+async def test_what_is_consumed_and_produced_is_committed_together(
+    make: str, bootstrap: str, new_topic: Callable[..., str], group: Callable[[str], str]
+) -> None:
+    """Consume, transform, produce: with offsets in the transaction, and the group's metadata (KIP-447)."""
+    source, target, name = new_topic("source"), new_topic("target"), group("exactly-once")
+    fill(bootstrap, source)
+    working = TRANSFORMS[make](bootstrap, source, target, name)
+    if working is not None:
+        await working
     assert read_with_confluent(bootstrap, target) == [b"twice %d" % number for number in range(10)]
+    watch = confluent_kafka.Consumer({"bootstrap.servers": bootstrap, "group.id": name})
+    (committed,) = watch.committed([confluent_kafka.TopicPartition(source, 0)], WAIT_S)
+    watch.close()
+    assert committed.offset == 10

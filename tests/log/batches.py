@@ -93,6 +93,7 @@ def open_log(
     now_ms: int = NOW_MS,
     name: str = "orders-0",
     fs: FileSystem = OS_FILES,
+    keep_damage: bool = False,
 ) -> PartitionLog:
     return OnlyReplica.open(
         folder / name,
@@ -103,6 +104,7 @@ def open_log(
         log_start_offset=log_start_offset,
         topic_id=TOPIC_ID,
         fs=fs,
+        keep_damage=keep_damage,
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -250,14 +251,15 @@ def test_a_torn_log_is_mended_even_when_the_stop_is_said_to_be_clean(tmp_path: P
     assert all_records(again) == data[: whole_batches(data, len(data) - 3)]
 
 
-def test_a_damaged_transaction_index_is_made_anew(tmp_path: Path) -> None:
+@pytest.mark.parametrize("damage", [lambda good: good[:-3], lambda good: good[:18] + b"\1" + good[19:]])
+def test_a_damaged_transaction_index_is_made_anew(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
     log = open_log(tmp_path)
     log.append(batch(1, producer_id=1, sequence=0, transactional=True), now_ms=NOW_MS)
     log.append(marker(1, committed=False), now_ms=NOW_MS, from_client=False)
     log.close()
     path = tmp_path / "orders-0" / f"{FIRST}.txnindex"
     good = path.read_bytes()
-    path.write_bytes(good[:-3])
+    path.write_bytes(damage(good))
     assert open_log(tmp_path).read(0, 1000, committed=True).aborted == [(1, 0)]
     assert path.read_bytes() == good
 
@@ -285,6 +287,22 @@ def test_what_a_cut_took_is_forgotten_by_producers_and_epochs(tmp_path: Path) ->
     assert (again.log_end_offset, again.leader_epoch) == (1, 3)
     assert not list((tmp_path / "orders-0").glob("*3.snapshot"))
     assert again.append(second, now_ms=NOW_MS).duplicate is False
+
+
+def test_a_snapshot_behind_what_has_to_be_read_goes(tmp_path: Path) -> None:
+    """Pages reach a disk in any order: a segment may have lost its last batch, and the next one none."""
+    first, lost = batch(1), batch(1, producer_id=1, sequence=0, transactional=True)
+    config = LogConfig(segment_bytes=len(first) + len(lost))
+    log = open_log(tmp_path, config)
+    for data in (first, lost, batch(1)):
+        log.append(data, now_ms=NOW_MS)
+    assert log.last_stable_offset == 1
+    os.truncate(tmp_path / "orders-0" / f"{FIRST}.log", len(first))
+    again = open_log(tmp_path, config, clean=False, keep_damage=True)
+    assert again.producers.first_open_offset is None
+    # the next start begins with what was flushed by then
+    again = open_log(tmp_path, config, clean=False, keep_damage=True, recovery_point=3)
+    assert (again.log_end_offset, again.producers.first_open_offset) == (3, None)
 
 
 @settings(max_examples=40)

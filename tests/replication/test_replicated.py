@@ -9,13 +9,12 @@ Covers: replication/_replication.py, replication/_truncation.py.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+import pytest
 
 from kohort.cluster import NO_LEADER, UNKNOWN_EPOCH, BrokerRegistration, PartitionState
 from kohort.cluster.controller import IsrChange, NewTopic, alter_isr, create_topics, elect_leaders
@@ -23,7 +22,22 @@ from kohort.protocol import ErrorCode, KafkaError
 from kohort.replication import IsrWish, Replication, diverging_epoch, truncation
 from tests.cluster.controller.clusters import Cluster
 
-NODES = st.sampled_from((1, 2, 3))
+#: What happens, and how often beside the others.
+WEIGHTS = {
+    "see": 10,
+    "all_see": 16,
+    "fetch": 40,
+    "all_fetch": 6,
+    "produce": 20,
+    "pass_time": 6,
+    "send_wishes": 10,
+    "deliver_wishes": 10,
+    "kill_or_start": 9,
+    "lose_or_renew_session": 3,
+    "shut_down": 1,
+    "elect_the_preferred_leader": 2,
+}
+STEPS = 150
 ID = UUID(int=1)
 LAG_MS = 100
 NOTHING_SEEN = PartitionState(NO_LEADER, UNKNOWN_EPOCH, (), ())
@@ -66,12 +80,14 @@ class Node:
         self.replication, self.waiting, self.wish = None, [], None
 
 
-class Replicated(RuleBasedStateMachine):
-    def __init__(self) -> None:
-        super().__init__()
+class Schedule:
+    """Everything that one seed lets happen."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
         self.now_ms = 0
         self.value = 0
-        self.min_isr = 1
+        self.min_isr = self.random.choice((1, 2, 2, 3))
         self.cluster = Cluster(1, 2, 3)
         new = NewTopic("orders", ID, assignments=[[1, 2, 3]])
         self.cluster.do(create_topics(self.cluster.image, [new]))
@@ -86,17 +102,26 @@ class Replicated(RuleBasedStateMachine):
     def eligible(self) -> dict[int, int]:
         return {each: broker.epoch for each, broker in self.brokers.items() if not broker.shutting_down}
 
-    @initialize(min_isr=st.integers(1, 3))
-    def begin(self, min_isr: int) -> None:
-        self.min_isr = min_isr
-        for node_id in self.nodes:
-            self.see(node_id)
+    def run(self) -> None:
+        self.all_see()
+        steps = self.random.choices(list(WEIGHTS), list(WEIGHTS.values()), k=STEPS)
+        for step in steps:
+            getattr(self, step)()
+            self.check()
+        self.heal()
+
+    def any_node(self) -> int:
+        return self.random.randint(1, 3)
+
+    def any_or_one_of(self, away: list[int]) -> int:
+        """Mostly one that is away: else most would be."""
+        return self.random.choice(away) if away and self.random.random() < 0.7 else self.any_node()
 
     # -- brokers ---------------------------------------------------------------------------------------------
 
-    @rule(node_id=NODES)
-    def see(self, node_id: int) -> None:
+    def see(self, node_id: int | None = None) -> None:
         """A broker gets the image that is current."""
+        node_id = node_id or self.any_node()
         node = self.nodes[node_id]
         if not node.runs:
             return
@@ -130,27 +155,28 @@ class Replicated(RuleBasedStateMachine):
             )
         self.acknowledge(node)
 
-    @rule()
     def all_see(self) -> None:
         for node_id in self.nodes:
             self.see(node_id)
 
-    @rule(node_id=NODES, checkpoint=st.integers(0, 3))
-    def kill_or_start(self, node_id: int, checkpoint: int) -> None:
+    def kill_or_start(self) -> None:
+        away = [each for each, node in self.nodes.items() if not node.runs]
+        leader = self.cluster.state("orders").leader
+        node_id = self.any_or_one_of(away or [each for each in self.nodes if each == leader])
         node = self.nodes[node_id]
         if node.runs:
             node.stop()
             # the one on the disk is older
-            node.high_watermark = max(node.high_watermark - checkpoint, 0)
+            node.high_watermark = max(node.high_watermark - self.random.randint(0, 3), 0)
             if node_id in self.brokers:
                 self.cluster.kill(node_id)
         else:
             self.cluster.start(node_id)
             node.runs, node.epoch = True, self.brokers[node_id].epoch
 
-    @rule(node_id=NODES)
-    def lose_or_renew_session(self, node_id: int) -> None:
+    def lose_or_renew_session(self) -> None:
         """The broker runs on, and does not know."""
+        node_id = self.any_or_one_of([each for each in self.nodes if each not in self.brokers])
         node = self.nodes[node_id]
         if not node.runs:
             return
@@ -160,29 +186,26 @@ class Replicated(RuleBasedStateMachine):
             self.cluster.start(node_id)
             node.epoch = self.brokers[node_id].epoch
 
-    @rule(node_id=NODES)
-    def shut_down(self, node_id: int) -> None:
+    def shut_down(self) -> None:
+        node_id = self.any_node()
         if node_id in self.brokers and not self.brokers[node_id].shutting_down:
             self.cluster.shut_down(node_id)
 
-    @rule()
     def elect_the_preferred_leader(self) -> None:
         self.cluster.do(elect_leaders(self.cluster.image, None, self.cluster.rules, unclean=False))
 
-    @rule(milliseconds=st.sampled_from((1, LAG_MS // 2, LAG_MS + 1)))
-    def pass_time(self, milliseconds: int) -> None:
-        self.now_ms += milliseconds
+    def pass_time(self) -> None:
+        self.now_ms += self.random.choice((1, LAG_MS // 2, LAG_MS + 1))
         for node in self.nodes.values():
             if node.replication is not None:
                 node.replication.advance(self.now_ms)
 
     # -- records ---------------------------------------------------------------------------------------------
 
-    @rule(count=st.integers(1, 3))
-    def produce(self, count: int) -> None:
+    def produce(self) -> None:
         for node in self.nodes.values():
             if node.replication is not None:
-                self.append(node, node.replication, count)
+                self.append(node, node.replication, self.random.randint(1, 3))
 
     def append(self, node: Node, leads: Replication, count: int) -> None:
         for _ in range(count):
@@ -194,16 +217,13 @@ class Replicated(RuleBasedStateMachine):
             leads.appended(len(node.log), self.now_ms)
         self.acknowledge(node)
 
-    @rule(node_id=NODES, count=st.integers(0, 3), again=st.integers(1, 3))
-    def fetch(self, node_id: int, count: int, again: int) -> None:
-        for _ in range(again):
-            self.fetch_once(self.nodes[node_id], count)
+    def fetch(self) -> None:
+        self.fetch_once(self.nodes[self.any_node()], self.random.choice((0, 1, 1, 2)))
 
-    @rule(count=st.integers(0, 3))
-    def all_fetch(self, count: int) -> None:
+    def all_fetch(self, count: int | None = None) -> None:
         for node in self.nodes.values():
-            self.fetch_once(node, count)
-            self.fetch_once(node, count)
+            for _ in range(2 if count else 1):
+                self.fetch_once(node, self.random.randint(1, 2) if count is None else count)
 
     def fetch_once(self, node: Node, count: int) -> None:
         leader = self.nodes.get(node.seen.leader)
@@ -244,17 +264,17 @@ class Replicated(RuleBasedStateMachine):
 
     # -- in-sync replicas ------------------------------------------------------------------------------------
 
-    @rule()
     def send_wishes(self) -> None:
         for node in self.nodes.values():
             wish = None if node.replication is None else node.replication.take_wish()
             if node.replication is not None and wish is not None:
                 node.wish = node.replication, wish
 
-    @rule(arrive=st.booleans(), are_answered=st.booleans())
-    def deliver_wishes(self, arrive: bool, are_answered: bool) -> None:
+    def deliver_wishes(self) -> None:
+        arrives = self.random.random() < 0.8
+        is_answered = self.random.random() < 0.6
         for node in self.nodes.values():
-            self.deliver_wish(node, arrives=arrive, is_answered=are_answered)
+            self.deliver_wish(node, arrives=arrives, is_answered=is_answered)
 
     def deliver_wish(self, node: Node, *, arrives: bool, is_answered: bool) -> None:
         node_id = node.node_id
@@ -292,14 +312,18 @@ class Replicated(RuleBasedStateMachine):
 
     # -- what has to be so -----------------------------------------------------------------------------------
 
-    @invariant()
+    def check(self) -> None:
+        self.in_sync_replicas_have_all_that_was_acknowledged()
+        self.replicas_agree_below_their_high_watermarks()
+        self.an_epoch_has_one_leader()
+        self.the_leader_knows_all_that_the_controller_may_take_for_in_sync()
+
     def in_sync_replicas_have_all_that_was_acknowledged(self) -> None:
         for node_id in self.cluster.state("orders").isr:
             log = self.nodes[node_id].log
             for offset, record in self.acknowledged.items():
                 assert log[offset : offset + 1] == [record], f"broker {node_id} lacks offset {offset}"
 
-    @invariant()
     def replicas_agree_below_their_high_watermarks(self) -> None:
         nodes = list(self.nodes.values())
         for one in nodes:
@@ -307,12 +331,10 @@ class Replicated(RuleBasedStateMachine):
                 end = min(one.high_watermark, other.high_watermark)
                 assert one.log[:end] == other.log[:end]
 
-    @invariant()
     def an_epoch_has_one_leader(self) -> None:
         epochs = [node.replication.leader_epoch for node in self.nodes.values() if node.replication]
         assert len(set(epochs)) == len(epochs)
 
-    @invariant()
     def the_leader_knows_all_that_the_controller_may_take_for_in_sync(self) -> None:
         state = self.cluster.state("orders")
         for node in self.nodes.values():
@@ -320,7 +342,7 @@ class Replicated(RuleBasedStateMachine):
             if leads is not None and leads.leader_epoch == state.leader_epoch:
                 assert set(state.isr) <= leads.maximal_isr
 
-    def teardown(self) -> None:
+    def heal(self) -> None:
         """Once all are well, everything is replicated and acknowledged."""
         for node_id, node in self.nodes.items():
             if node_id in self.brokers:
@@ -332,10 +354,11 @@ class Replicated(RuleBasedStateMachine):
             self.all_see()
             self.all_fetch(100)
             self.send_wishes()
-            self.deliver_wishes(arrive=True, are_answered=True)
+            for node in self.nodes.values():
+                self.deliver_wish(node, arrives=True, is_answered=True)
         state = self.cluster.state("orders")
         leader = self.nodes[state.leader]
-        self.produce(1)
+        self.produce()
         self.all_fetch(100)
         assert set(state.isr) == {1, 2, 3}
         assert leader.waiting == []
@@ -343,5 +366,6 @@ class Replicated(RuleBasedStateMachine):
         self.in_sync_replicas_have_all_that_was_acknowledged()
 
 
-Replicated.TestCase.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
-TestReplicated = Replicated.TestCase
+@pytest.mark.parametrize("seed", range(150))
+def test_what_was_acknowledged_outlives_every_schedule(seed: int) -> None:
+    Schedule(seed).run()

@@ -34,7 +34,7 @@ TRANSACTION_BUGS = (
     ),
     _Bug(
         "the end of a transaction is carried out once, written or not",
-        "transactions.coordinator:TransactionCoordinator._end",
+        "transactions.coordinator:TransactionCoordinator._write_markers",
         "if not await self._is_written(each, marker)]",
         "if await self._is_written(each, marker) is None]",
     ),
@@ -47,7 +47,7 @@ TRANSACTION_BUGS = (
     ),
     _Bug(
         "an abort is told to partitions as a commit",
-        "transactions.coordinator:TransactionCoordinator._end",
+        "transactions.coordinator:TransactionCoordinator._write_markers",
         "committed = decided.state is TransactionState.PREPARE_COMMIT",
         "committed = True",
     ),

@@ -13,7 +13,11 @@ from kohort.testing.simulation import Stats
 SCHEDULES, SOAKED_SCHEDULES = 200, 10_000
 
 #: Schedules that broke an invariant: what was wrong, and seeds that show it.
-FOUND = {"a marker is lost with the power, and its coordinator does not know": (123, 268, 386)}
+FOUND = {
+    "a marker is lost with the power, and its coordinator does not know": (123, 268, 386),
+    "a snapshot tells of a batch that was lost with the power, before others that were not": (9_949,),
+    "a reader is stuck at what a loss of power has damaged and nobody was told of": (5_537,),
+}
 
 
 @pytest.mark.parametrize("seeds", FOUND.values(), ids=FOUND)
