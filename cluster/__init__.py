@@ -2,9 +2,12 @@
 
 ``MetadataStore`` is the interface through which it is read and written, with ZooKeeper's semantics; the
 homes behind it are a data folder (``FolderStore``), memory (``MemoryHome``) and Apache ZooKeeper
-(``open_zookeeper``). ``ClusterImage`` is what a broker goes by: brokers,
-topics and the states of their partitions, immutable and replaced as a whole.
+(``open_zookeeper``). ``ClusterImage`` is what a broker goes by: brokers, topics and the states of their
+partitions, immutable and replaced as a whole. What only brokers of a cluster need is loaded on first use.
 """
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from ._files import StateFileError
 from ._folder_store import Document, FolderStore
@@ -26,9 +29,7 @@ from ._layout import (
     deleted_topic_path,
     topic_path,
 )
-from ._memory_store import MemoryHome, MemoryStore
 from ._producer_ids import BLOCK_SIZE, ProducerIds
-from ._registration import Registration, WrongClusterError, next_node_id, shared_cluster_id
 from ._store import (
     ANY_VERSION,
     Change,
@@ -41,8 +42,32 @@ from ._store import (
     Put,
     SessionState,
 )
-from ._view import ClusterView
-from ._zookeeper_store import ZooKeeperSettings, ZooKeeperStore, open_zookeeper
+
+if TYPE_CHECKING:
+    from ._memory_store import MemoryHome, MemoryStore
+    from ._registration import Registration, WrongClusterError, next_node_id, shared_cluster_id
+    from ._view import ClusterView
+    from ._zookeeper_store import ZooKeeperSettings, ZooKeeperStore, open_zookeeper
+
+_MODULES = {
+    "ClusterView": "_view",
+    "MemoryHome": "_memory_store",
+    "MemoryStore": "_memory_store",
+    "Registration": "_registration",
+    "WrongClusterError": "_registration",
+    "ZooKeeperSettings": "_zookeeper_store",
+    "ZooKeeperStore": "_zookeeper_store",
+    "next_node_id": "_registration",
+    "open_zookeeper": "_zookeeper_store",
+    "shared_cluster_id": "_registration",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "ANY_VERSION",

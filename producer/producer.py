@@ -126,7 +126,6 @@ class Producer:
                 config.transaction_timeout_ms,
                 restart=waiting.restart,
                 wake=lambda: sender.wake(),
-                drop=waiting.drop_waiting,
             )
             waiting.failed, waiting.admits = transactions.failed, transactions.admits
         sender = Sender(self._cluster, config, waiting, self._transactions)

@@ -17,6 +17,7 @@ from ..client.waiting import Signal, now_ms
 from ..protocol import ApiKey, ErrorCode, KafkaError, KohortError
 from ..protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from .accumulator import Accumulator, Batch
+from .errors import TransactionAbortedError
 from .transactions import Transactions
 
 if TYPE_CHECKING:
@@ -77,6 +78,9 @@ class Sender:
         if self._closed:
             return
         waiting = self._accumulator
+        if self._transactions is not None and not self._transactions.writes:
+            # also what was under way when the transaction failed, and would be sent again
+            waiting.drop_waiting(TransactionAbortedError("its transaction was aborted before it was written"))
         for node, batches in waiting.take(now_ms(), self._cluster.leader, self._busy):
             self._busy[node] += 1
             self._start(self._send(node, batches))

@@ -34,7 +34,6 @@ from .errors import (
     ApplicationRecoverableError,
     ProducerFencedError,
     TransactionAbortableError,
-    TransactionAbortedError,
     TransactionStateError,
 )
 
@@ -71,8 +70,8 @@ class Transactions:
     """The transactions of one producer, one after the other.
 
     ``restart`` is called with the producer's id and epoch whenever they change, and whether brokers take 0
-    alone as the first sequence number; ``wake`` when partitions may be sent to that could not be before;
-    ``drop`` when nothing more is to be sent.
+    alone as the first sequence number; ``wake`` when partitions may be sent to that could not be before,
+    and when nothing more is to be sent.
     """
 
     def __init__(
@@ -83,7 +82,6 @@ class Transactions:
         *,
         restart: Callable[[ProducerId, bool], None],
         wake: Callable[[], None],
-        drop: Callable[[Exception], None],
     ) -> None:
         self.stage = Stage.STARTING
         #: The reason of FAILED or FATAL.
@@ -93,7 +91,6 @@ class Transactions:
         self._timeout_ms = timeout_ms
         self._restart = restart
         self._wake = wake
-        self._drop = drop
         self._producer = NO_PRODUCER
         #: Whether the open transaction is one of KIP-890.
         self.implicit = False
@@ -161,9 +158,14 @@ class Transactions:
         self.require(Stage.READY)
         self.stage, self.implicit = Stage.OPEN, self._kip890
 
+    @property
+    def writes(self) -> bool:
+        """Return whether batches may still be sent; if not, those that wait are to be dropped."""
+        return self.stage is Stage.OPEN or (self.stage is Stage.ENDING and self._committing)
+
     def admits(self, partition: TopicPartition) -> bool:
         """Return whether batches of the partition may be sent; if not yet, have it added."""
-        if self.stage is not Stage.OPEN and not (self.stage is Stage.ENDING and self._committing):
+        if not self.writes:
             return False
         if self.implicit or partition in self._added:
             self._begun = True
@@ -220,15 +222,13 @@ class Transactions:
 
     def failed(self, error: Exception) -> None:
         """Something of the transaction has failed, a batch for example: it can only be aborted."""
-        if self.stage is not Stage.OPEN and not (self.stage is Stage.ENDING and self._committing):
+        if not self.writes:
             return
         if isinstance(error, KafkaError) and error.code in _FATAL:
             self._fatal(error)
         else:
             self.stage, self.error = Stage.FAILED, error
-        dropped = TransactionAbortedError(f"its transaction failed before it was sent: {error}")
-        # the caller may be at the records that go
-        asyncio.get_running_loop().call_soon(self._drop, dropped)
+        self._wake()
 
     def _fatal(self, error: KafkaError) -> Exception:
         """The error that this producer ends with."""

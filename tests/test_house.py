@@ -107,7 +107,15 @@ def test_the_version_is_said_once() -> None:
     assert project()["project"]["version"] == kohort.__version__
 
 
-HEAVY = ("pyspark", "pyarrow", "pandas", "numpy", "kazoo", "kohort.cluster.controller")
+HEAVY = (
+    "pyspark",
+    "pyarrow",
+    "pandas",
+    "numpy",
+    "kazoo",
+    "kohort.cluster._view",
+    "kohort.cluster.controller",
+)
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,6 @@ def _free_port() -> int:
 
 async def until(condition: Callable[[], bool]) -> None:
     """Wait for what comes from another session."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.005)

@@ -63,6 +63,8 @@ ROUND = {
     "duration_ms": 30,
     "join_ms": 20,
     "sync_ms": 10,
+    "slowest": "",
+    "slowest_ms": 0,
 }
 
 

@@ -181,11 +181,12 @@ async def test_a_record_that_is_refused_fails_the_transaction(
     assert await read_values(bootstrap, topic) == [b"kept"]
 
 
+@pytest.mark.parametrize("batch_size", [1_000, 16_384])
 async def test_what_waits_behind_a_record_that_is_refused_is_dropped(
-    bootstrap: str, new_topic: Topics, make: Make
+    bootstrap: str, new_topic: Topics, make: Make, batch_size: int
 ) -> None:
     topic = new_topic("prod", partitions=1, max_message_bytes="2000")
-    async with make(topic, batch_size=1_000) as producer:
+    async with make(topic, batch_size=batch_size) as producer:
         with pytest.raises(TransactionAbortableError, match="MESSAGE_TOO_LARGE"):
             await write(producer, topic, *[b"x" * 5_000] * 20)
     assert await read_values(bootstrap, topic) == []

@@ -88,6 +88,8 @@ def test_every_event_is_told_with_its_cause_and_its_fields(wire: Wire, name: str
         "members_before": 0,
         "protocol_type": "consumer",
         "protocol": "range",
+        "slowest": "",
+        "slowest_ms": 0,
         "partitions_moved": 2,
         "partitions_total": 2,
         "joined": [member],
