@@ -83,8 +83,14 @@ class StartOffsets:
         if not self.group:
             return {}
         partitions = [p.partition for p in seeking]
-        member = self.reading.member()
-        return await self.reading.cluster.committed(self.group, partitions, errors=errors, member=member)
+        ask, member = self.reading.cluster.committed, self.reading.member()
+        try:
+            return await ask(self.group, partitions, errors=errors, member=member)
+        except KafkaError as error:
+            if error.code is not ErrorCode.STALE_MEMBER_EPOCH or self.reading.member() == member:
+                raise
+            # a heartbeat has overtaken it
+            return await ask(self.group, partitions, errors=errors, member=self.reading.member())
 
     # resets
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -15,7 +16,7 @@ from kohort.consumer.events import Event, LogTruncated, PartitionFailed
 from kohort.consumer.positions import Phase, Position, Positions
 from kohort.consumer.start_offsets import Reading, StartOffsets
 from kohort.consumer.tracker import Tracker
-from kohort.protocol import TopicPartition, UnsupportedVersionError
+from kohort.protocol import ErrorCode, KafkaError, TopicPartition, UnsupportedVersionError
 from tests.consumer.batches import batch
 
 ORDERS = TopicPartition("orders", 0)
@@ -316,3 +317,36 @@ async def test_an_answer_that_comes_too_late_is_ignored(moved: str) -> None:
     bench.cluster.epoch_ends = seek_meanwhile  # type: ignore[method-assign]
     await asking
     assert (position.fetch_offset, bench.events) == (3, [])
+
+
+async def test_offsets_are_asked_for_again_at_once_when_a_heartbeat_has_overtaken_that() -> None:
+    bench = _Bench(EpochEnd(5, 10))
+    bench.positions.add([ORDERS], 2)
+    epochs: list[tuple[str | None, int]] = [("m", 4), ("m", 5), ("m", 5)]
+    asked: list[object] = []
+
+    async def committed(*_: Any, member: object, **__: Any) -> dict[TopicPartition, CommittedOffset]:
+        asked.append(member)
+        if member == ("m", 4):
+            raise KafkaError(ErrorCode.STALE_MEMBER_EPOCH, "")
+        return {ORDERS: CommittedOffset(3)}
+
+    bench.cluster.committed = committed  # type: ignore[method-assign]
+    bench.starts.reading = replace(bench.starts.reading, member=lambda: epochs.pop(0))
+    await bench.starts.find_committed([bench.position])
+    assert asked == [("m", 4), ("m", 5)]
+    assert bench.position.fetch_offset == 3
+
+
+@pytest.mark.parametrize("code", [ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID])
+async def test_a_member_that_the_coordinator_knows_otherwise_asks_again_later(code: ErrorCode) -> None:
+    bench = _Bench(EpochEnd(5, 10))
+    bench.positions.add([ORDERS], 2)
+
+    async def committed(*_: Any, **__: Any) -> dict[TopicPartition, CommittedOffset]:
+        raise KafkaError(code, "")
+
+    bench.cluster.committed = committed  # type: ignore[method-assign]
+    await bench.starts.find_committed([bench.position])
+    assert bench.position.phase is Phase.SEEKING
+    assert bench.position.retry_at > 0
