@@ -266,8 +266,7 @@ async def test_without_acks_a_broker_that_reads_nothing_fills_the_buffer(
         broker_process.process.send_signal(signal.SIGSTOP)
         try:
             with pytest.raises(BufferFullError):
-                for _ in range(100):
-                    await producer.send("orders", b"x" * 1_000_000)
+                await asyncio.gather(*(producer.send("orders", b"x" * 1_000_000) for _ in range(100)))
         finally:
             broker_process.process.send_signal(signal.SIGCONT)
 
