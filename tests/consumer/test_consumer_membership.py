@@ -370,6 +370,20 @@ def test_a_member_that_the_group_goes_on_without_loses_all_and_joins_again(code:
     assert (body.member_epoch, body.topic_partitions) == (0, [])
 
 
+def test_names_that_come_after_it_is_fenced_give_it_nothing() -> None:
+    talk = Talk()
+    talk.beat()
+    talk.told(2, 0)
+    talk.next(NeedTopics)
+    talk.advance_to_deadline()
+    talk.beat()
+    talk.refused(ErrorCode.FENCED_MEMBER_EPOCH)
+    assert talk.next(Revoke).lost
+    talk.topics(ORDERS, IDS)
+    assert talk.quiet()
+    assert talk.membership.owned == frozenset()
+
+
 @pytest.mark.parametrize(
     "code",
     [
