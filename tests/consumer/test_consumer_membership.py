@@ -370,15 +370,16 @@ def test_a_member_that_the_group_goes_on_without_loses_all_and_joins_again(code:
     assert (body.member_epoch, body.topic_partitions) == (0, [])
 
 
-def test_names_that_come_after_it_is_fenced_give_it_nothing() -> None:
+def test_names_that_come_after_it_has_left_give_it_nothing() -> None:
     talk = Talk()
     talk.beat()
     talk.told(2, 0)
     talk.next(NeedTopics)
-    talk.advance_to_deadline()
-    talk.beat()
-    talk.refused(ErrorCode.FENCED_MEMBER_EPOCH)
+    talk.membership.pause("no poll")
+    talk.take()
+    assert talk.beat().member_epoch == -1
     assert talk.next(Revoke).lost
+    talk.released()
     talk.topics(ORDERS, IDS)
     assert talk.quiet()
     assert talk.membership.owned == frozenset()
