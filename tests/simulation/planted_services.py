@@ -216,6 +216,13 @@ SERVICE_BUGS = (
         "yield bounds[at], bounds[at + 1]",
         "yield bounds[at], self.position; return",
     ),
+    Bug(
+        "what is being revoked is told as given up",
+        "consumer.consumer_membership:ConsumerMembership._ids",
+        "self._held.items()",
+        "self._held.items() if p in self.owned",
+        partial(simulate_service, protocol="consumer"),
+    ),
 )
 
 

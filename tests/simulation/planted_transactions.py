@@ -142,12 +142,6 @@ TRANSACTION_BUGS = (
         "if entries:",
     ),
     _Bug(
-        "readers of offsets do not wait for open transactions",
-        "coordinator.durable:Durable.is_pending",
-        "partition in entries",
-        "False",
-    ),
-    _Bug(
         "a load leaves the offsets of a transaction pending",
         "coordinator.engine.loader:Loader._marker",
         "self._shard.end_transaction(producer_id, committed=kind == _COMMIT)",
