@@ -16,6 +16,7 @@ from ..client.pool import SURROUNDINGS
 from ..client.transactions import GroupMetadata, Transaction
 from ..client.waiting import Backoff, now_ms
 from ..protocol import ErrorCode, Headers, KafkaError, KohortError, TimedRecord, TopicPartition
+from ..settings import MAX_LONG
 from .accumulator import HELD_BYTES, RECORD_BYTES, Accumulator, Queue, RecordMetadata, record_size
 from .errors import (
     BufferFullError,
@@ -84,6 +85,9 @@ class Producer:
         self._accumulator: Accumulator
         self._transactions: Transactions | None = None
         self._closed = False
+        #: How many wait for room, and their order.
+        self._in_line = 0
+        self._line = asyncio.Lock()
         self._ageing: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
@@ -204,6 +208,7 @@ class Producer:
         if key is not None and type(key) is not bytes:
             key = _as_bytes("key", key)
         if headers:
+            headers = _as_headers(headers)
             size = record_size(key, value, headers)
         else:
             size = RECORD_BYTES + (len(value) if value else 0) + (len(key) if key else 0)
@@ -216,12 +221,13 @@ class Producer:
         if (
             size > self.config.max_request_size
             or waiting.used + size + HELD_BYTES > self.config.buffer_memory
+            or self._in_line
         ):
             await self._room(size)
         if timestamp_ms is None:
             timestamp_ms = time.time_ns() // 1_000_000
-        elif timestamp_ms < 0:
-            raise ValueError(f"timestamp_ms={timestamp_ms}: it must be milliseconds since 1970")
+        elif type(timestamp_ms) is not int or not 0 <= timestamp_ms <= MAX_LONG:
+            raise ValueError(f"timestamp_ms={timestamp_ms}: it must be whole milliseconds since 1970")
         future, began, full = waiting.add(queue, (key, value, headers, timestamp_ms), size)
         if began or full:
             self._running().wake()
@@ -344,19 +350,24 @@ class Producer:
             raise RecordTooLargeError(
                 f"a record of {size} bytes is more than {name} ({bound}): it was not sent"
             )
-        until_ms = now_ms() + self.config.max_block_ms
+        self._in_line += 1
         waiting.hurry += 1
         try:
-            while waiting.used + needed > limit:
-                sender.wake()
-                if not await sender.ended.wait(until_ms - now_ms()):
-                    raise BufferFullError(
-                        f"buffer_memory ({limit} bytes) was full for max_block_ms "
-                        f"({self.config.max_block_ms}): brokers take records more slowly than they come"
-                    )
-                self._running()
+            # one after the other, in the order of the calls
+            async with asyncio.timeout(self.config.max_block_ms / 1000), self._line:
+                while waiting.used + needed > limit:
+                    sender.wake()
+                    await sender.ended.wait()
+                    self._running()
+        except TimeoutError:
+            raise BufferFullError(
+                f"buffer_memory ({limit} bytes) was full for max_block_ms "
+                f"({self.config.max_block_ms}): brokers take records more slowly than they come"
+            ) from None
         finally:
             waiting.hurry -= 1
+            self._in_line -= 1
+        self._running()
         if self._transactions is not None:
             self._transactions.require(Stage.OPEN)
 
@@ -451,7 +462,19 @@ class Producer:
         await self._sender.flush()
 
 
-def _as_bytes(name: str, given: Any) -> bytes:
+def _as_headers(given: Headers) -> Headers:
+    """A copy, which the caller cannot change before it is sent."""
+    headers = [(name, _as_bytes("a header's value", value)) for name, value in given]
+    for name, _ in headers:
+        if not isinstance(name, str):
+            raise TypeError(f"a header's name is {type(name).__name__}: it must be text")
+        name.encode()
+    return headers
+
+
+def _as_bytes(name: str, given: Any) -> bytes | None:
+    if given is None:
+        return None
     if isinstance(given, bytes | bytearray | memoryview):
         return bytes(given)
     raise TypeError(f"{name} is {type(given).__name__}: records are bytes, or None; encode it first")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
 from typing import Any
 
 import pytest
 
 from kohort.broker._repeats import Repeats
-from kohort.coordinator.offsets.commit import resolve_commit
+from kohort.coordinator import TopicDirectory
+from kohort.coordinator.offsets.commit import CommitRequest, resolve_commit
 from kohort.protocol import ApiKey, ErrorCode, codec_of, encode_request
 from kohort.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -20,6 +23,7 @@ from tests.coordinator.bodies import DIRECTORY
 
 COMMIT, FETCH = ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH
 CODEC = codec_of(COMMIT, 9)
+LARGE = TopicDirectory({"t": 1_000}.get, lambda _: None, lambda _: None)
 
 
 def body(
@@ -139,6 +143,39 @@ def test_where_learning_is_of_no_use_less_is_learnt() -> None:
         )
         learnt += resolved is not None
     assert learnt == 11
+
+
+def learn(repeats: Repeats, request: OffsetCommitRequest) -> CommitRequest | None:
+    data = frame_of(request)
+    known = None if repeats.known is None else repeats.known.again(data)
+    return known or repeats.learn(
+        CODEC, data, request, "topics", lambda v, b: resolve_commit(v, b, LARGE, 1_000)
+    )
+
+
+def test_one_that_is_too_long_or_names_a_topic_without_partitions_keeps_no_other_from_being_learnt() -> None:
+    repeats = Repeats()
+    assert learn(repeats, body("g", "t", 0)) is None
+    for request in (body("g" * 5_000, "t", 0), body("g", "t")):
+        assert learn(repeats, request) is None
+        assert repeats.known is None
+    assert learn(repeats, body("g", "t", 0)) is not None
+    assert repeats.known is not None
+
+
+@pytest.mark.parametrize(("topics", "partitions"), [(1, 50), (45, 1), (1, 200), (180, 1)])
+def test_what_is_learnt_of_a_connection_is_bounded_in_bytes(topics: int, partitions: int) -> None:
+    repeats = Repeats()
+    learn(repeats, body("g", "t", 0))
+    request = body("g", "t", *[0] * partitions)
+    data = frame_of(request._replace(topics=[*request.topics] * topics))
+    tracemalloc.start()
+    learn(repeats, CODEC.request(data, 0))
+    gc.collect()
+    held = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert (repeats.known is not None) == (topics * partitions <= 50)
+    assert held < 40_000
 
 
 def frame_of(request: OffsetCommitRequest) -> bytes:
