@@ -5,6 +5,7 @@ Covers: coordinator/consumer/group.py, coordinator/consumer/changes.py.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -300,6 +301,35 @@ def test_a_write_that_the_log_refuses_is_as_if_it_had_not_been_asked_for() -> No
     assert world.beat("m", 2).error_code == 0
     world.advance(SESSION_MS)
     assert world.group().is_empty
+
+
+def test_topics_are_looked_up_when_others_are_read_or_they_have_changed_and_not_for_every_member() -> None:
+    world = World({"t": 4, "u": 2})
+    asked: list[str] = []
+
+    def count_of(name: str) -> int | None:
+        asked.append(name)
+        return world.topics.get(name)
+
+    world.shard.state.topics = replace(world.shard.state.topics, partition_count_of=count_of)
+    world.join("a")
+    world.join("b")
+    assert asked == ["t"]
+    world.join("c", "t", "u")
+    assert asked == ["t", "t", "u"]
+    world.join("d", "u")
+    for member in "bd":
+        world.beat(member, -1)
+    assert asked == ["t", "t", "u"]
+    hash_ = world.group().metadata_hash
+    world.beat("c", -1)
+    assert asked == ["t", "t", "u", "t"]
+    assert world.group().metadata_hash != hash_
+    world.change_topics(t=5)
+    world.advance(INTERVAL_MS)
+    world.live("a")
+    assert asked[4:] == ["t"]
+    assert world.has("a") == {"t": (0, 1, 2, 3, 4)}
 
 
 def test_a_group_without_members_is_deleted_with_kafkas_tombstones() -> None:

@@ -276,6 +276,29 @@ async def test_when_the_clock_has_jumped_what_became_due_is_done_at_once_and_onc
     await c.stop()
 
 
+async def test_between_many_timers_that_are_due_at_once_others_have_their_turn() -> None:
+    now, step = [START_MS], [0]
+
+    def clock_ms() -> int:
+        now[0] += step[0]
+        return now[0]
+
+    c = coordinator(MemoryLog(partition_count=1), clock_ms=clock_ms)
+    await c.start()
+    groups = [f"g{number}" for number in range(9)]
+    for group in groups:
+        await stable_member(c, group)
+    now[0] += 10_000
+    # each timer takes so long
+    step[0] = runner._TIMERS_MS // 2
+    c.time_moved()
+    assert 0 < c.group_counts()[1] < len(groups)
+    for _ in groups:
+        await asyncio.sleep(0.001)
+    assert c.group_counts()[1] == 0
+    await c.stop()
+
+
 async def test_a_listener_that_fails_does_not_stop_the_coordinator() -> None:
     failures: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _loop, context: failures.append(context))
