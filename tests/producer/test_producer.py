@@ -200,6 +200,23 @@ async def test_partitions_that_are_added_are_found_when_they_are_asked_for(
         assert await producer.partitions_for(topic) == 3
 
 
+async def test_a_topic_made_anew_with_fewer_partitions_gets_its_keys_there(
+    bootstrap: str, new_topic: Topics
+) -> None:
+    topic = new_topic("prod", partitions=4)
+    keys = [b"%d" % number for number in range(20)]
+    settings: dict[str, Any] = {"request_timeout_ms": 1_000, "delivery_timeout_ms": 2_000}
+    async with Cluster(bootstrap) as cluster, Producer(bootstrap_servers=bootstrap, **settings) as producer:
+        await asyncio.gather(*[await producer.send(topic, b"", key) for key in keys])
+        await cluster.delete_topics([topic])
+        await cluster.retrying(lambda: cluster.create_topics({topic: 2}))
+        # the first ones are for partitions that are gone
+        await asyncio.gather(*[await producer.send(topic, b"", key) for key in keys], return_exceptions=True)
+        sent = await asyncio.gather(*[await producer.send(topic, b"", key) for key in keys])
+        assert [row.partition for row in sent] == [partition_of_key(key, 2) for key in keys]
+        await producer.send_and_wait(topic, b"without a key")
+
+
 async def test_text_is_no_record(bootstrap: str, new_topic: Topics) -> None:
     topic = new_topic("prod")
     async with Producer(bootstrap_servers=bootstrap) as producer:
@@ -251,6 +268,20 @@ async def test_records_that_wait_for_room_keep_their_order(bootstrap: str, new_t
         # a small one has room where the large one before it has none
         await asyncio.gather(*(producer.send(topic, value) for value in values))
     assert await read_values(bootstrap, topic) == values
+
+
+async def test_calls_that_wait_for_room_end_with_the_producer(bootstrap: str, new_topic: Topics) -> None:
+    topic = new_topic("prod", partitions=1)
+    producer = Producer(bootstrap_servers=bootstrap, buffer_memory=5_000)
+    await producer.start()
+    await producer.send_and_wait(topic, b"x")
+    producer._sender._closed = True  # type: ignore[union-attr]  # nothing leaves any more
+    sends = [asyncio.create_task(producer.send(topic, b"x" * 1_000)) for _ in range(8)]
+    await asyncio.sleep(0)
+    assert producer._in_line == 5
+    await producer.close(timeout_ms=0)
+    ends = await asyncio.gather(*sends, return_exceptions=True)
+    assert [type(end) for end in ends[3:]] == [ProducerClosedError] * 5
 
 
 @pytest.mark.slow(2)
