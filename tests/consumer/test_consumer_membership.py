@@ -485,6 +485,14 @@ def test_a_commit_of_an_unknown_member_loses_all_unless_it_is_of_before() -> Non
     assert talk.membership.identity == (None, -1)
 
 
+def test_a_commit_of_a_static_member_that_another_replaced_is_final() -> None:
+    talk = joined(0, group_instance_id="i")
+    talk.membership.commit_refused(ErrorCode.FENCED_INSTANCE_ID, 5, talk.now)
+    talk.take()
+    assert talk.next(Revoke).lost
+    talk.next(Fail)
+
+
 # leaving
 
 
@@ -498,6 +506,14 @@ def test_leaving_is_a_heartbeat_and_static_members_keep_their_seat(
     body = talk.beat()
     assert (body.member_epoch, body.instance_id) == (epoch, instance_id)
     assert (talk.membership.state, talk.membership.next_deadline()) == (MemberState.UNJOINED, None)
+
+
+def test_who_leaves_before_its_join_is_answered_says_so() -> None:
+    talk = Talk()
+    talk.beat()
+    talk.membership.leave("closed")
+    talk.take()
+    assert talk.beat().member_epoch == -1
 
 
 def test_who_does_not_poll_leaves_with_all_lost_and_comes_back_when_asked() -> None:

@@ -270,6 +270,20 @@ async def test_records_that_wait_for_room_keep_their_order(bootstrap: str, new_t
     assert await read_values(bootstrap, topic) == values
 
 
+async def test_calls_that_wait_for_room_end_with_the_producer(bootstrap: str, new_topic: Topics) -> None:
+    topic = new_topic("prod", partitions=1)
+    producer = Producer(bootstrap_servers=bootstrap, buffer_memory=5_000)
+    await producer.start()
+    await producer.send_and_wait(topic, b"x")
+    producer._sender._closed = True  # type: ignore[union-attr]  # nothing leaves any more
+    sends = [asyncio.create_task(producer.send(topic, b"x" * 1_000)) for _ in range(8)]
+    await asyncio.sleep(0)
+    assert producer._in_line == 5
+    await producer.close(timeout_ms=0)
+    ends = await asyncio.gather(*sends, return_exceptions=True)
+    assert [type(end) for end in ends[3:]] == [ProducerClosedError] * 5
+
+
 @pytest.mark.slow(2)
 async def test_without_acks_a_broker_that_reads_nothing_fills_the_buffer(
     broker_process: BrokerProcess,
