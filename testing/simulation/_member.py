@@ -12,17 +12,32 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import ceil
 from typing import Any, Protocol
+from uuid import UUID, uuid5
 
 from ...assignors import TopicInfo
 from ...client.errors import BrokerConnectionError
 from ...client.offsets import CommittedOffset
 from ...client.pool import Channel
 from ...consumer.config import consumer_config
-from ...consumer.effects import Assign, Effect, Fail, NeedTopics, Report, Revoke, Send, SessionAtRisk
+from ...consumer.consumer_membership import ConsumerMembership
+from ...consumer.effects import (
+    Assign,
+    Effect,
+    Fail,
+    NeedTopics,
+    Report,
+    ResolvePattern,
+    Revoke,
+    Send,
+    SessionAtRisk,
+)
 from ...consumer.events import AssignorFailed
 from ...consumer.membership import Membership
 from ...consumer.record import Record
 from ...coordinator.classic.group import live
+from ...coordinator.consumer.group import ConsumerGroup
+from ...coordinator.consumer.group import live as live_consumers
+from ...coordinator.consumer.target import Topic
 from ...protocol import ApiKey, ErrorCode, RequestContext, TopicPartition
 from ...statemachine import MemberState
 from ._network import Call, Connection, Receiver
@@ -30,6 +45,7 @@ from ._offsets import commit_request, fetch_request, fetched
 from ._plan import ASIDE, MemberPlan, Plan
 from ._schedule import Schedule
 
+_TOPICS = UUID(int=0)
 _REQUEST_TIMEOUT_MS = 1_000
 _BATCH = 4
 #: Nothing is to be learned from slow reading once nothing fails any more.
@@ -73,7 +89,7 @@ class Member:
         self.plan = plan
         self.name = plan.name
         self.context = RequestContext(plan.name, "/10.0.0.1")
-        self.versions = plan.versions
+        self.versions = plan.speaks
         self.alive = True
         self.leaving = False
         self.paused = False
@@ -94,7 +110,13 @@ class Member:
             retry_backoff_ms=50,
             retry_backoff_max_ms=300,
         )
-        self.membership = Membership(settings, group.make_assignors(), schedule.rng)
+        self.membership: Membership | ConsumerMembership = (
+            ConsumerMembership(settings, schedule.rng)
+            if plan.consumer
+            else Membership(settings, group.make_assignors(), schedule.rng)
+        )
+        #: The event in which the coordinator took it into the group, as far as it knows of it.
+        self.joined_at = -1
         self._schedule = schedule
         self._consumers = consumers
         self._heap = schedule.heap
@@ -110,7 +132,10 @@ class Member:
             channel: Connection(schedule, broker)
             for channel in (Channel.GROUP, Channel.HEARTBEAT, Channel.CONTROL)
         }
-        self.membership.subscribe(group.topics, schedule.heap.now)
+        if plan.regex and isinstance(self.membership, ConsumerMembership):
+            self.membership.subscribe_pattern(plan.regex, schedule.heap.now)
+        else:
+            self.membership.subscribe(group.topics, schedule.heap.now)
         self.later(plan.poll_ms, self._poll)
         self._commit_due_ms = self.now + plan.commit_ms
         self.carry_out()
@@ -126,7 +151,7 @@ class Member:
     def idle(self) -> bool:
         """Return whether it waits for no answer, gives nothing up and knows of no round to come."""
         waits = self._handover or self._seeking or self._committing
-        return not (waits or self.membership.another_round_follows)
+        return not (waits or getattr(self.membership, "another_round_follows", False))
 
     # --- what happens to it -------------------------------------------------------------------------------
 
@@ -178,8 +203,9 @@ class Member:
             self.later(max(at_ms - self.now, 0), self.subscribe, then)
 
     def rejoin(self) -> None:
-        self.membership.rejoin("asked for", self.now)
-        self.carry_out()
+        if isinstance(self.membership, Membership):
+            self.membership.rejoin("asked for", self.now)
+            self.carry_out()
 
     # --- time ---------------------------------------------------------------------------------------------
 
@@ -225,7 +251,9 @@ class Member:
         elif isinstance(effect, SessionAtRisk):
             self._halted = effect.at_risk
         elif isinstance(effect, NeedTopics):
-            self.later(self._schedule.rng.randint(1, 8), self._learn_topics)
+            self.later(self._schedule.rng.randint(1, 8), self.learn_topics)
+        elif isinstance(effect, ResolvePattern):
+            self.later(0, self.subscribe, self._consumers.topics)
         elif isinstance(effect, Fail):
             self._schedule.say(f"{self.name} gives up: {effect.error}")
             self.error = effect.error
@@ -236,9 +264,12 @@ class Member:
             self.membership.advance(self._heap.now)
             self.carry_out()
 
-    def _learn_topics(self) -> None:
-        infos = {name: TopicInfo(count) for name, count in self._schedule.plan.topics.items()}
-        self.membership.topics(infos, self.now)
+    def learn_topics(self) -> None:
+        """Get fresh metadata."""
+        topics = self._consumers.topics
+        infos = {name: TopicInfo(topic.partition_count) for name, topic in topics.items()}
+        gone = frozenset(self._schedule.plan.topics.keys() - topics.keys())
+        self.membership.topics(infos, self.now, gone, {topic.id: name for name, topic in topics.items()})
         self.carry_out()
 
     def _assign(self, effect: Assign) -> None:
@@ -275,7 +306,9 @@ class Member:
     def _answered(self, call: Call, body: Any) -> None:
         memo = call.memo
         if type(memo) is Send:
+            before = self.membership.generation
             self.membership.answered(memo, body, self.now)
+            self._consumers.moved(self, before, call.answered_at)
             if call.api_key == ApiKey.JOIN_GROUP:
                 self._consumers.joined(self)
                 if "early-commit" in self._schedule.plan.network and not self._schedule.healed:
@@ -301,7 +334,7 @@ class Member:
     def _seek(self, asked: dict[TopicPartition, int]) -> None:
         wanted = {p: token for p, token in asked.items() if self._seeking.get(p) == token}
         if wanted:
-            body = fetch_request(self.plan.group, wanted)
+            body = fetch_request(self.plan.group, wanted, self.membership.identity)
             self.send(Channel.CONTROL, ApiKey.OFFSET_FETCH, body, wanted)
 
     def _found(self, asked: dict[TopicPartition, int], body: Any) -> None:
@@ -443,6 +476,12 @@ class Consumers:
         self.ends = {
             TopicPartition(t, n): 3 for t, count in schedule.plan.topics.items() for n in range(count)
         }
+        #: The topics as they are now.
+        self.topics = {
+            name: Topic(uuid5(_TOPICS, name), count) for name, count in schedule.plan.topics.items()
+        }
+        #: Members that the coordinator removed, with the event in which it did so last.
+        self.removed: dict[tuple[str, str], int] = {}
         #: Everything before this offset was done by some member of the group.
         self.done_before: defaultdict[tuple[str, TopicPartition], int] = defaultdict(int)
 
@@ -485,7 +524,11 @@ class Consumers:
 
     def joined(self, member: Member) -> None:
         """A member was told of a generation: nobody else in it reads what this one reads."""
-        if self._is_behind(member):
+        shard = self._schedule.shard
+        if shard is not None and live_consumers(shard, member.plan.group) is not None:
+            # it hears with its SyncGroup what it has
+            member.stale.clear()
+        elif self._is_behind(member):
             # others may have what it still reads: it was told nothing yet, and can commit nothing
             member.stale = set(member.reading)
         else:
@@ -494,6 +537,7 @@ class Consumers:
     def _is_behind(self, member: Member) -> bool:
         """Return whether it was left out of the generation before, as a static member may be."""
         membership = member.membership
+        assert isinstance(membership, Membership)
         return membership._owned_generation < membership.generation - 1
 
     def assigned(self, member: Member) -> None:
@@ -502,8 +546,10 @@ class Consumers:
         if generation < 0:
             return
         shard = self._schedule.shard
+        if self._schedule.plan.mixed:
+            self._one_reader(member)
         group = None if shard is None else live(shard, member.plan.group)
-        if group is None or group.generation != generation:
+        if group is None or group.generation != generation or not isinstance(member.membership, Membership):
             return
         mine = _has(member)
         for other in self._members.values():
@@ -518,8 +564,36 @@ class Consumers:
                     self._schedule.fail("S4", text)
 
 
+    def moved(self, member: Member, before: int, event: int) -> None:
+        """A member was told its generation, or epoch, in an answer that was made in this event."""
+        now = member.membership.generation
+        if before < 0 <= now or not member.plan.consumer:
+            member.joined_at = event
+        elif 0 <= now < before:
+            self._schedule.fail("S3", f"{member.name} fell from epoch {before} to {now}")
+
+    def _one_reader(self, member: Member) -> None:
+        """A member of a consumer group begins to read: nobody else there may read the same."""
+        shard = self._schedule.shard
+        group = None if shard is None else live_consumers(shard, member.plan.group)
+        if group is None:
+            return
+        mine = member.membership.owned | member.reading.keys()
+        for other in self._members.values():
+            theirs = other.membership.owned | other.reading.keys() if other.alive else frozenset()
+            if other is not member and mine & theirs and self._is_in(member, group) and self._is_in(other, group):
+                text = f"{member.name} and {other.name} may read {sorted(mine & theirs)}"
+                self._schedule.fail("S4", f"{text} at epoch {group.epoch}")
+
+    def _is_in(self, member: Member, group: ConsumerGroup) -> bool:
+        """Return whether a member is one still in the group's eyes: it may not know that it is none."""
+        key = group.group_id, member.membership.member_id
+        return key[1] in group.members and self.removed.get(key, -1) <= member.joined_at
+
+
 def _has(member: Member) -> frozenset[TopicPartition]:
     """Partitions that a member owns or still reads, without those that others got while it was left out."""
     membership = member.membership
+    assert isinstance(membership, Membership)
     owned = membership.owned - (member.stale & membership._moving)
     return owned | (member.reading.keys() - member.stale)
