@@ -127,6 +127,9 @@ class Checks:
         if call.api_key == ApiKey.OFFSET_COMMIT:
             # one of topics of which none exists is answered before the group is asked
             errors = [error for topic in reply.topics for _, error in topic.partitions]
+            shard = self._schedule.shard
+            if shard is None or live(shard, call.body.group_id) is None:
+                return False
             return call.note is True and not all(error in _NO_TOPIC for error in errors)
         if reply.error_code not in _ALIVE:
             return False

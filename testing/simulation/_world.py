@@ -171,6 +171,7 @@ class MemberWorld(World[Plan]):
         self.consumers = Consumers(self, self.members, application)
         self.checks.removed = self.consumers.removed
         self._topics_version = object()
+        self.topics_changed = False
 
     def _connections(self) -> list[Connection]:
         """Every connection of a process that lives."""
@@ -210,6 +211,7 @@ class MemberWorld(World[Plan]):
         self.say(f"{name} has {count} partitions")
         topics, old = self.consumers.topics, self.consumers.topics.pop(name, None)
         self._topics_version = object()
+        self.topics_changed = True
         if count:
             topics[name] = Topic(UUID(int=self.rng.getrandbits(128)) if old is None else old.id, count)
             for number in range(count):
@@ -322,6 +324,13 @@ class MemberWorld(World[Plan]):
             living = self.living(name)
             if any(not member.idle for member in living):
                 return "L2", f"one of {living} has not finished a step"
+            if self.topics_changed and live(shard, name) and living and not any(
+                member.membership.is_leader for member in living
+            ):
+                # who took the place of the last consumer made it a classic group without a rebalance: nobody
+                # was told that it is the leader, who looks after topics
+                living[0].rejoin()
+                return "L3", f"{name} has no leader"
             for partition, end in self.consumers.ends.items() if living else ():
                 done = self.consumers.done_before[name, partition]
                 entry = shard.state.durable.offset(name, partition)
