@@ -480,6 +480,8 @@ class Consumers:
         self.topics = {
             name: Topic(uuid5(_TOPICS, name), count) for name, count in schedule.plan.topics.items()
         }
+        #: Topics that were made anew: who still reads the one before reads what is gone.
+        self.remade: set[str] = set()
         #: Members that the coordinator removed, with the event in which it did so last.
         self.removed: dict[tuple[str, str], int] = {}
         #: Everything before this offset was done by some member of the group.
@@ -578,7 +580,7 @@ class Consumers:
         group = None if shard is None else live_consumers(shard, member.plan.group)
         if group is None:
             return
-        mine = member.membership.owned | member.reading.keys()
+        mine = {p for p in member.membership.owned | member.reading.keys() if p.topic not in self.remade}
         for other in self._members.values():
             theirs = other.membership.owned | other.reading.keys() if other.alive else frozenset()
             if other is not member and mine & theirs and self._is_in(member, group) and self._is_in(other, group):

@@ -247,6 +247,8 @@ def draw_plan(
 def _mix(rng: Random, plan: Plan) -> None:
     """Let members speak either protocol, some change it, and topics change."""
     plan.mixed, plan.beside = True, rng.random() < 0.3
+    # all of a group that turns back is one batch
+    plan.segment_bytes = max(plan.segment_bytes, 16_384)
     part = rng.choice((0.0, 0.5, 0.5, 0.8, 1.0, 1.0))
     patterns = rng.random() < 0.15
     for group in plan.groups.values():

@@ -217,6 +217,7 @@ class MemberWorld(World[Plan]):
             for number in range(count):
                 self.consumers.ends.setdefault(TopicPartition(name, number), 3)
         else:
+            self.consumers.remade.add(name)
             for group in self.plan.groups:
                 self.checks.book.gone(group, name)
             self.broker.delete_topic(name)
