@@ -217,7 +217,8 @@ class Checks:
         if shard is None or self.book.age_ms(shard.state.durable, group_id, partition, now_ms) < retention_ms:
             return False
         consumers = shard.state.groups.get(group_id)
-        if isinstance(consumers, ConsumerGroup) and consumers.members:
+        if isinstance(consumers, ConsumerGroup):
+            # also of an empty one the age counts from the commit, as in Apache Kafka
             return not consumers.subscribes_to(partition.topic)
         group = live(shard, group_id)
         if group is None or not group.members:
@@ -373,7 +374,9 @@ class Checks:
 
     def _consumer_timers(self, shard: GroupShard, group: ConsumerGroup) -> None:
         group_id, timers = group.group_id, shard.timers
-        instances = [m.metadata.instance_id for m in group.members.values() if m.metadata.instance_id is not None]
+        instances = [
+            m.metadata.instance_id for m in group.members.values() if m.metadata.instance_id is not None
+        ]
         if len(set(instances)) < len(instances) or group.static_members.keys() != set(instances):
             self._schedule.fail("S9", f"{group_id} has members {list(group.members)} for {instances}")
         for member_id, member in group.members.items():
@@ -382,7 +385,11 @@ class Checks:
             if member.current.revoking and (REVOCATION, group_id, member_id) not in timers:
                 self._schedule.fail("S8", f"{member_id} of {group_id} may give up partitions for ever")
         for key in timers._by_key:
-            if key[0] in (CONSUMER_SESSION, REVOCATION) and key[1] == group_id and key[2] not in group.members:
+            if (
+                key[0] in (CONSUMER_SESSION, REVOCATION)
+                and key[1] == group_id
+                and key[2] not in group.members
+            ):
                 self._schedule.fail("S8", f"a timer is left of {key[2]}, who is gone from {group_id}")
 
     def _consumer_records(self, durable: Durable, group: ConsumerGroup) -> None:

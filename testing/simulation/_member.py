@@ -117,6 +117,9 @@ class Member:
         )
         #: The event in which the coordinator took it into the group, as far as it knows of it.
         self.joined_at = -1
+        #: Of a member of the classic protocol: whether it has its assignment from a consumer group (True) or
+        #: from a leader; None between join and sync.
+        self.given: bool | None = None
         self._schedule = schedule
         self._consumers = consumers
         self._heap = schedule.heap
@@ -127,7 +130,7 @@ class Member:
         #: What is known to be committed, and whether a commit is under way.
         self._committed: dict[TopicPartition, int] = {}
         self._committing = False
-        self._handover: deque[Giving] = deque()
+        self.handing_over: deque[Giving] = deque()
         self.connections = {
             channel: Connection(schedule, broker)
             for channel in (Channel.GROUP, Channel.HEARTBEAT, Channel.CONTROL)
@@ -150,7 +153,7 @@ class Member:
     @property
     def idle(self) -> bool:
         """Return whether it waits for no answer, gives nothing up and knows of no round to come."""
-        waits = self._handover or self._seeking or self._committing
+        waits = self.handing_over or self._seeking or self._committing
         return not (waits or getattr(self.membership, "another_round_follows", False))
 
     # --- what happens to it -------------------------------------------------------------------------------
@@ -284,7 +287,7 @@ class Member:
         for partition in effect.partitions:
             self._seeking.pop(partition, None)
         if effect.lost:
-            for step in self._handover:
+            for step in self.handing_over:
                 step.lost = True
         self._give(Giving(effect.partitions, lost=effect.lost))
 
@@ -308,7 +311,7 @@ class Member:
         if type(memo) is Send:
             before = self.membership.generation
             self.membership.answered(memo, body, self.now)
-            self._consumers.moved(self, before, call.answered_at)
+            self._consumers.moved(self, before, call)
             if call.api_key == ApiKey.JOIN_GROUP:
                 self._consumers.joined(self)
                 if "early-commit" in self._schedule.plan.network and not self._schedule.healed:
@@ -365,7 +368,7 @@ class Member:
             return
         consumers, generation = self._consumers, self.membership.generation
         batch = _HEALED_BATCH if self._schedule.healed else _BATCH
-        held = {partition for step in self._handover for partition in step.partitions}
+        held = {partition for step in self.handing_over for partition in step.partitions}
         for partition, position in self.reading.items():
             end = min(consumers.ends[partition], position + batch)
             if position >= end or partition in held:
@@ -425,25 +428,25 @@ class Member:
             generation = call.body.generation_id_or_member_epoch
             self.membership.commit_refused(ErrorCode(refused), generation, self.now)
             self.carry_out()
-        if giving in self._handover:
+        if giving in self.handing_over:
             self._given(giving)
 
     def _give(self, giving: Giving) -> None:
         """Stop delivery of partitions; commit what is done of them a little later, step by step."""
-        self._handover.append(giving)
-        if len(self._handover) == 1 or giving.lost:
+        self.handing_over.append(giving)
+        if len(self.handing_over) == 1 or giving.lost:
             self._begin_step()
 
     def _begin_step(self) -> None:
-        step = self._handover[0]
+        step = self.handing_over[0]
         self.later(0 if step.lost else self.plan.work_ms, self._work_off, step)
 
     def _work_off(self, step: Giving) -> None:
-        if step in self._handover and (step.lost or not self._commit(step.partitions, step)):
+        if step in self.handing_over and (step.lost or not self._commit(step.partitions, step)):
             self._given(step)
 
     def _given(self, step: Giving) -> None:
-        self._handover.remove(step)
+        self.handing_over.remove(step)
         for partition in step.partitions:
             self.reading.pop(partition, None)
         if step.last:
@@ -454,7 +457,7 @@ class Member:
                 # what says goodbye goes by the other one
                 self.connections[channel].close()
             return
-        if self._handover:
+        if self.handing_over:
             self._begin_step()
         self.membership.revocation_done(self.now)
         self.carry_out()
@@ -565,12 +568,18 @@ class Consumers:
                     text = f"{names} have {sorted(both)} in generation {generation}"
                     self._schedule.fail("S4", text)
 
-
-    def moved(self, member: Member, before: int, event: int) -> None:
-        """A member was told its generation, or epoch, in an answer that was made in this event."""
-        now = member.membership.generation
-        if before < 0 <= now or not member.plan.consumer:
-            member.joined_at = event
+    def moved(self, member: Member, before: int, call: Call) -> None:
+        """A member has heard the answer to a request of its membership."""
+        membership, now = member.membership, member.membership.generation
+        if isinstance(membership, Membership):
+            member.joined_at = call.answered_at
+            shard = self._schedule.shard
+            if membership.state is not MemberState.STABLE:
+                member.given = None
+            elif call.api_key == ApiKey.SYNC_GROUP:
+                member.given = shard is not None and live_consumers(shard, member.plan.group) is not None
+        elif before < 0 <= now:
+            member.joined_at = call.answered_at
         elif 0 <= now < before:
             self._schedule.fail("S3", f"{member.name} fell from epoch {before} to {now}")
 
@@ -580,12 +589,28 @@ class Consumers:
         group = None if shard is None else live_consumers(shard, member.plan.group)
         if group is None:
             return
-        mine = {p for p in member.membership.owned | member.reading.keys() if p.topic not in self.remade}
+        mine = self._may_read(member, group)
         for other in self._members.values():
-            theirs = other.membership.owned | other.reading.keys() if other.alive else frozenset()
-            if other is not member and mine & theirs and self._is_in(member, group) and self._is_in(other, group):
-                text = f"{member.name} and {other.name} may read {sorted(mine & theirs)}"
+            if other is member or not other.alive:
+                continue
+            if both := mine & self._may_read(other, group):
+                text = f"{member.name} and {other.name} may read {sorted(both)}"
                 self._schedule.fail("S4", f"{text} at epoch {group.epoch}")
+
+    def _may_read(self, member: Member, group: ConsumerGroup) -> set[TopicPartition]:
+        """Partitions that are this member's alone in a consumer group.
+
+        When a consumer joins a classic group in the middle of a rebalance, its members read on what they were
+        not assigned any more, as they do in Apache Kafka.
+        """
+        membership = member.membership
+        if not self._is_in(member, group):
+            return set()
+        has = {p for p in membership.owned | member.reading.keys() if p.topic not in self.remade}
+        if isinstance(membership, ConsumerMembership) or member.given:
+            return has
+        giving = {p for step in member.handing_over for p in step.partitions}
+        return set() if member.given is None else has - membership._moving - giving
 
     def _is_in(self, member: Member, group: ConsumerGroup) -> bool:
         """Return whether a member is one still in the group's eyes: it may not know that it is none."""

@@ -178,7 +178,9 @@ def fetch_request(
     rows: Any = [OffsetFetchRequestTopics(topic, None, numbers) for topic, numbers in topics.items()]
     if partitions is None:
         rows = None
-    return OffsetFetchRequest(group, rows, [OffsetFetchRequestGroup(group, *identity, rows)], require_stable=True)
+    return OffsetFetchRequest(
+        group, rows, [OffsetFetchRequestGroup(group, *identity, rows)], require_stable=True
+    )
 
 
 def fetched(body: Any) -> dict[TopicPartition, CommittedOffset | None]:

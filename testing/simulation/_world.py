@@ -325,8 +325,11 @@ class MemberWorld(World[Plan]):
             living = self.living(name)
             if any(not member.idle for member in living):
                 return "L2", f"one of {living} has not finished a step"
-            if self.topics_changed and live(shard, name) and living and not any(
-                member.membership.is_leader for member in living
+            if (
+                self.topics_changed
+                and live(shard, name)
+                and living
+                and not any(member.membership.is_leader for member in living)
             ):
                 # who took the place of the last consumer made it a classic group without a rebalance: nobody
                 # was told that it is the leader, who looks after topics
