@@ -479,7 +479,7 @@ _NEVER_WRITTEN: Final = frozenset(
 
 
 def _may_commit(group: ConsumerGroup, body: Any) -> bool:
-    """Return whether a commit is of the member's epoch, or of partitions that it has had since an older one."""
+    """Return whether a commit is of the member's epoch, or of what it has had since an older one."""
     member, epoch = group.members.get(body.member_id), body.generation_id_or_member_epoch
     if member is None:
         return epoch < 0 and not group.members

@@ -87,8 +87,8 @@ class Incidents:
         if incident.kind == "grow-topic":
             world.set_topic(name, count + 1)
         else:
-            world.set_topic(name, 0)
             world.heap.at(world.heap.now + incident.length_ms, world.set_topic, name, count)
+            world.set_topic(name, 0)
 
     # --- tools --------------------------------------------------------------------------------------------
 

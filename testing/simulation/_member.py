@@ -120,6 +120,9 @@ class Member:
         #: Of a member of the classic protocol: whether it has its assignment from a consumer group (True) or
         #: from a leader; None between join and sync.
         self.given: bool | None = None
+        #: Whether its last assignment but one was from a leader, and what it has to give up since then.
+        self.from_leader = True
+        self.inherited: set[TopicPartition] = set()
         self._schedule = schedule
         self._consumers = consumers
         self._heap = schedule.heap
@@ -577,7 +580,11 @@ class Consumers:
             if membership.state is not MemberState.STABLE:
                 member.given = None
             elif call.api_key == ApiKey.SYNC_GROUP:
+                before_it = member.from_leader
                 member.given = shard is not None and live_consumers(shard, member.plan.group) is not None
+                member.from_leader = not member.given
+                if before_it:
+                    member.inherited = (member.reading.keys() - membership.owned) | membership._moving
         elif before < 0 <= now:
             member.joined_at = call.answered_at
         elif 0 <= now < before:
@@ -608,7 +615,7 @@ class Consumers:
             return set()
         has = {p for p in membership.owned | member.reading.keys() if p.topic not in self.remade}
         if isinstance(membership, ConsumerMembership) or member.given:
-            return has
+            return has - member.inherited
         giving = {p for step in member.handing_over for p in step.partitions}
         return set() if member.given is None else has - membership._moving - giving
 

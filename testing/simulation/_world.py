@@ -220,9 +220,10 @@ class MemberWorld(World[Plan]):
             self.consumers.remade.add(name)
             for group in self.plan.groups:
                 self.checks.book.gone(group, name)
-            self.broker.delete_topic(name)
         for member in self.members.values():
             member.later(self.rng.randint(1, self.plan.heartbeat_ms), member.learn_topics)
+        if not count:
+            self.broker.delete_topic(name)
 
     def start_member(self, name: str) -> None:
         plan = next((plan for plan in self.plan.members if plan.name == name), None)
@@ -363,7 +364,7 @@ def _unsettled(group: ConsumerGroup, members: list[Member]) -> str | None:
         has = _partitions(group, known.current.assigned)
         aware = membership.state is MemberState.STABLE and membership.generation == group.epoch
         if not aware or membership.owned != has or known.current.epoch != group.epoch:
-            return f"{member.name} is {membership} and has {sorted(membership.owned)}, {group.group_id} says {known}"
+            return f"{member.name} is {membership} and has {sorted(membership.owned)}, known is {known}"
         if has != _partitions(group, group.targets.get(known.member_id, {})):
             return f"{member.name} has {sorted(has)}, and is to have {group.targets.get(known.member_id)}"
     return None
