@@ -487,7 +487,9 @@ def _may_commit(group: ConsumerGroup, body: Any) -> bool:
 
     def had(topic: str, number: int) -> bool:
         topic_id = group.topics.id_of_topic(topic)
-        since = [each[topic_id][number] for each in having if topic_id in each and number in each[topic_id]]
+        if topic_id is None:
+            return False
+        since = [numbers[number] for each in having if number in (numbers := each.get(topic_id, {}))]
         return any(0 <= each <= epoch for each in since)
 
     return epoch == member.current.epoch or all(

@@ -147,10 +147,9 @@ def removed_key(key: bytes) -> tuple[str, TopicPartition | None] | None:
     record = decode(key, None)
     if isinstance(record, OffsetDeleted):
         return record.group, TopicPartition(record.topic, record.partition)
-    gone = isinstance(record, GroupDeleted) or (
-        isinstance(record, ConsumerGroupRecord) and record.type is GroupRecordType.EPOCH
-    )
-    return (record.group, None) if gone else None
+    if isinstance(record, ConsumerGroupRecord):
+        return (record.group, None) if record.type is GroupRecordType.EPOCH else None
+    return (record.group, None) if isinstance(record, GroupDeleted) else None
 
 
 def commit_request(
