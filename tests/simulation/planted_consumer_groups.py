@@ -105,40 +105,16 @@ CONSUMER_GROUP_BUGS = (
         "if topic_id is None:",
     ),
     _Bug(
-        "a group that turns back keeps its records",
-        "coordinator.consumer.migration:downgrade",
-        "(*_tombstones(group), stored)",
-        "(stored,)",
-    ),
-    _Bug(
         "the target of a member that is gone stays in the log",
         "coordinator.consumer.changes:Changes.drop",
         "for kind in (_TYPES.CURRENT, _TYPES.TARGET, _TYPES.MEMBER):",
         "for kind in (_TYPES.CURRENT, _TYPES.MEMBER):",
     ),
     _Bug(
-        "a commit of any epoch is taken",
-        "coordinator.consumer.group:ConsumerGroup._had",
-        "if since is None or since > epoch:",
-        "if False:",
-    ),
-    _Bug(
-        "a member that the group does not know any more reads on",
-        "consumer.consumer_membership:ConsumerMembership._fenced",
-        "self._lose(text)",
-        "self._forget_generation(text)",
-    ),
-    _Bug(
         "a member takes what is new before it has given up the rest",
         "consumer.consumer_membership:ConsumerMembership._reconcile",
         "if self._revocations or self._leaving is not None:",
         "if self._leaving is not None:",
-    ),
-    _Bug(
-        "a member does not say what it has given up",
-        "consumer.consumer_membership:ConsumerMembership.revocation_done",
-        "self._tell_owned(now)",
-        "pass",
     ),
     _Bug(
         "a member says that it has given up what it still reads",
