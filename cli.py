@@ -44,6 +44,11 @@ _COMMANDS: Final = {
         "Look at consumer groups and change them. Works on any broker of Kafka's protocol.",
         ("admin.commands", "add_arguments", "run"),
     ),
+    "topics": (
+        "make topics, look at them, change and delete them: on any broker of Kafka's protocol",
+        "Look at topics and change them. Works on any broker of Kafka's protocol.",
+        ("admin.topic_commands", "add_arguments", "run"),
+    ),
     "log": (
         "look into the files of a data folder: verify it, or show what is in a file",
         "Look into the files of a data folder, kohort's or Apache Kafka's. Nothing is changed.",

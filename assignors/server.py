@@ -4,12 +4,12 @@ The coordinator knows its members and what the last target gave to them, by topi
 member is its part of that target; there is no user data, and nobody calls ``on_assignment``. Each computation
 has an instance of its own. kohort's own assignors may run where they are asked for; all others run in a
 process of their own (:func:`main`), which may hang or crash: it is read and written in frames of
-:mod:`marshal`, small enough that neither side is busy with one for long.
+JSON, small enough that neither side is busy with one for long.
 """
 
 from __future__ import annotations
 
-import marshal
+import json
 import os
 import struct
 import sys
@@ -119,8 +119,13 @@ def to_frames(rows: Iterable[tuple[str, ServedMember | Numbers]]) -> Iterator[by
 
 def to_frame(value: Any) -> bytes:
     """One frame: its length, then the value."""
-    data = marshal.dumps(value)
+    data = json.dumps(value).encode()
     return _LENGTH.pack(len(data)) + data
+
+
+def numbers_of(row: Mapping[str, Iterable[int]]) -> Numbers:
+    """Partitions by topic, as a frame has them."""
+    return {topic: tuple(numbers) for topic, numbers in row.items()}
 
 
 def length_of(head: bytes) -> int:
@@ -131,8 +136,8 @@ def length_of(head: bytes) -> int:
 def from_frame(data: bytes) -> Any:
     """The value of a frame, without its length. Raises KohortError."""
     try:
-        return marshal.loads(data)
-    except (EOFError, ValueError, TypeError) as error:
+        return json.loads(data)
+    except ValueError as error:
         raise KohortError(f"a frame that cannot be read: {error}") from error
 
 
@@ -155,9 +160,20 @@ def main() -> None:
         topics = waiting.get()
         members: dict[str, ServedMember] = {}
         while (part := waiting.get()) is not None:
-            members.update((name, ServedMember(*row)) for name, row in part.items())
+            members.update((name, _served(*row)) for name, row in part.items())
         answers.writelines(_answer(spec, topics, members))
         answers.flush()
+
+
+def _served(
+    instance: str | None,
+    client: str,
+    rack: str | None,
+    topics: list[str],
+    owned: Mapping[str, list[int]],
+    more: bool,
+) -> ServedMember:
+    return ServedMember(instance, client, rack, tuple(topics), numbers_of(owned), more)
 
 
 def _answer(spec: str, topics: Mapping[str, int], members: Mapping[str, ServedMember]) -> Iterable[bytes]:
@@ -172,5 +188,5 @@ def _answer(spec: str, topics: Mapping[str, int], members: Mapping[str, ServedMe
 
 def _read(asked: IO[bytes], waiting: Any) -> None:
     while head := asked.read(_LENGTH.size):
-        waiting.put(marshal.loads(asked.read(length_of(head))))
+        waiting.put(from_frame(asked.read(length_of(head))))
     os._exit(0)

@@ -48,7 +48,7 @@ class EventLog:
     ) -> None:
         self._on_note = on_note
         self._later = later
-        self._waiting: deque[tuple[int, CoordinatorEvent]] = deque()
+        self._waiting: deque[tuple[int, CoordinatorEvent, dict[str, int]]] = deque()
         self._log = logging.getLogger(EVENTS_LOGGER)
         self._second = 0
         self._lines = 0
@@ -58,8 +58,8 @@ class EventLog:
 
     def __call__(self, event: CoordinatorEvent) -> None:
         level = _LEVELS[event.level]
-        if self._log.isEnabledFor(level):
-            self._waiting.append((level, event))
+        if self._log.isEnabledFor(level) and (counts := self._admitted(event)) is not None:
+            self._waiting.append((level, event, counts))
             if len(self._waiting) == 1:
                 self._later(self._write_some)
         if self._on_note is not None:
@@ -70,27 +70,35 @@ class EventLog:
             self._write(*self._waiting.popleft())
 
     def _write_some(self) -> None:
-        for _ in range(min(len(self._waiting), _AT_ONCE)):
-            self._write(*self._waiting.popleft())
-        if self._waiting:
-            self._later(self._write_some)
+        try:
+            for _ in range(min(len(self._waiting), _AT_ONCE)):
+                self._write(*self._waiting.popleft())
+        finally:
+            # a handler may fail at one of them: the others are not to wait for ever
+            if self._waiting:
+                self._later(self._write_some)
 
-    def _write(self, level: int, event: CoordinatorEvent) -> None:
+    def _admitted(self, event: CoordinatorEvent) -> dict[str, int] | None:
+        """Return what the event's line says of those left out before it; None: leave this one out, too.
+
+        Asked before the event waits: what waits is never more than a second's lines for each second.
+        """
         second = event.timestamp_ms // _SECOND_MS
         if second != self._second:
             self._second, self._lines, self._refusals = second, 0, 0
         repeated = self._repeated(event) if isinstance(event, Refusal) else 0
         if repeated is None:
-            return
+            return None
         if self._lines >= MAX_LINES:
             self._not_logged += 1
-            return
+            return None
         self._lines += 1
-        found = _line(event)
-        if repeated:
-            found["repeated"] = repeated
-        if self._not_logged:
-            found["not_logged"], self._not_logged = self._not_logged, 0
+        counts = {"repeated": repeated, "not_logged": self._not_logged}
+        self._not_logged = 0
+        return {name: count for name, count in counts.items() if count}
+
+    def _write(self, level: int, event: CoordinatorEvent, counts: dict[str, int]) -> None:
+        found = {**_line(event), **counts}
         kind = event.name
         where = f" in group {cut(event.group)!r}" if event.group else ""
         what = (

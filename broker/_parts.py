@@ -198,8 +198,6 @@ class Parts:
         await self.transactions.stop()
         await self.coordinator.stop()
         await self._background.stop()
-        for log in self._event_logs:
-            log.close()
         clean = False
         try:
             self.node.logs.close()
@@ -207,6 +205,9 @@ class Parts:
         finally:
             self._metadata.close()
             self._folder.close(clean=clean)
+            # last: a log handler that fails keeps nothing else open
+            for log in self._event_logs:
+                log.close()
 
 
 def _authorizer(metadata: FolderStore, settings: BrokerSettings) -> Authorizer | None:

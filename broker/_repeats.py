@@ -9,8 +9,8 @@ from typing import Any, Final
 from ..coordinator.offsets.commit import CommitRequest
 from ..protocol import CommitLayout, MessageCodec, commit_layout
 
-#: Longest body that is remembered.
-_LONGEST: Final = 4_096
+#: Longest body that is remembered: each connection may hold one, and read it takes 30 times its bytes.
+_LONGEST: Final = 1_024
 #: Most commits between two that are learnt, where that was of no use.
 _LONGEST_PAUSE: Final = 1_024
 
@@ -66,8 +66,11 @@ class Repeats:
         resolve: Callable[[int, Any], CommitRequest],
     ) -> CommitRequest | None:
         """Learn a commit, if it is its turn and it may come again; gives it resolved then."""
-        if self._wait or len(data) > _LONGEST:
+        if self._wait:
             self._wait -= 1
+            return None
+        # nothing is left of a topic without partitions once it is resolved, but its name is one to be allowed
+        if len(data) > _LONGEST or not all(topic.partitions for topic in body.topics):
             return None
         known, self.known = self.known, None
         self._pause = 1 if known is not None and known.used else min(2 * self._pause, _LONGEST_PAUSE)

@@ -219,9 +219,9 @@ class Cluster:
     async def tell(
         self, node_id: int, body: Any, *, channel: Channel, max_version: int | None = None
     ) -> None:
-        """Send a request that has no answer."""
+        """Send a request that has no answer; returns when its connection takes more."""
         connection = await self._connection(self._address(node_id), channel)
-        connection.tell(body, max_version=max_version)
+        await connection.tell(body, timeout_ms=self.request_timeout_ms, max_version=max_version)
 
     async def request_coordinator(
         self,

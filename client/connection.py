@@ -58,6 +58,9 @@ class Connection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._closed_because: str | None = None
         self._retire_at: float | None = None
+        #: Whether the transport takes more, or never will.
+        self._writable = asyncio.Event()
+        self._writable.set()
 
     def __repr__(self) -> str:
         state = f"closed: {self._closed_because}" if self.closed else f"{len(self._waiting)} under way"
@@ -146,10 +149,22 @@ class Connection(asyncio.BufferedProtocol):
             data = memoryview(data)
         return decode_response(body.API_KEY, version, data)[1]
 
-    def tell(self, body: Any, *, max_version: int | None = None) -> None:
-        """Send a request that has no answer: Produce with acks 0."""
+    async def tell(self, body: Any, *, timeout_ms: float, max_version: int | None = None) -> None:
+        """Send a request that has no answer, Produce with acks 0, and wait until more may be written."""
         version = self.version_for(body.API_KEY, max_version)
         self._open_transport().write(encode_request(version, -1, self._client_id, body))
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self._writable.wait()
+        except TimeoutError:
+            self.close(why := f"{api_for(body.API_KEY).name} was not taken within {timeout_ms:.0f} ms")
+            raise BrokerTimeoutError(str(self.address), why) from None
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
 
     def _open_transport(self) -> asyncio.Transport:
         if self._transport is None or self._closed_because is not None:
@@ -229,6 +244,7 @@ class Connection(asyncio.BufferedProtocol):
         """Close at once; pending requests fail with BrokerConnectionError. Safe to call again."""
         if self._closed_because is None:
             self._closed_because = because
+        self._writable.set()
         if self._transport is not None:
             self._transport.abort()
         waiting, self._waiting = self._waiting, {}

@@ -134,7 +134,7 @@ async def create_topics(
     body = CreateTopicsRequest(topics=rows, timeout_ms=cluster.request_timeout_ms, validate_only=False)
 
     async def attempt() -> None:
-        response = await cluster.request(await _controller(cluster), ApiKey.CREATE_TOPICS, body)
+        response = await cluster.request(await controller(cluster), ApiKey.CREATE_TOPICS, body)
         for row in response.topics:
             if row.error_code == ErrorCode.TOPIC_ALREADY_EXISTS and if_not_exists:
                 continue
@@ -156,7 +156,7 @@ async def delete_topics(cluster: Requests, names: Iterable[str]) -> None:
     )
 
     async def attempt() -> None:
-        response = await cluster.request(await _controller(cluster), ApiKey.DELETE_TOPICS, body)
+        response = await cluster.request(await controller(cluster), ApiKey.DELETE_TOPICS, body)
         for row in response.responses:
             if row.error_code not in (0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
                 raise KafkaError(row.error_code, row.error_message or f"deleting topic {row.name!r}")
@@ -164,7 +164,7 @@ async def delete_topics(cluster: Requests, names: Iterable[str]) -> None:
     await cluster.retrying(attempt)
 
 
-async def _controller(cluster: Requests) -> int | None:
+async def controller(cluster: Requests) -> int | None:
     """The controller where it is known, else any node (which forwards in a KRaft cluster)."""
     known = cluster.known
     if known.controller_id not in known.nodes:

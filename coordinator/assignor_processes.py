@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ..assignors import AssignorError
-from ..assignors.server import Numbers, from_frame, length_of, to_frame, to_frames
+from ..assignors.server import Numbers, from_frame, length_of, numbers_of, to_frame, to_frames
 from ..protocol import KohortError
 from .consumer.assigning import failed, steps
 from .consumer.target import ComputeTarget
@@ -85,7 +85,7 @@ class _Process:
             part = from_frame(await child.stdout.readexactly(length))
             if isinstance(part, str):
                 return answer, part
-            answer |= part
+            answer.update((name, numbers_of(row)) for name, row in part.items())
             await asyncio.sleep(0)
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ from ..client.offsets import CommittedOffset
 from ..client.transactions import GroupMetadata
 from ..protocol import Headers, KohortError, TopicPartition
 from .accumulator import ProducerRecord, RecordMetadata
-from .errors import ProducerClosedError
+from .errors import ProducerClosedError, ProducerError
 from .producer import Producer
 
 T = TypeVar("T")
@@ -102,6 +102,7 @@ class BlockingProducer:
         Waits while ``buffer_memory`` is full.
         """
         future: Future[RecordMetadata] = Future()
+        future.set_running_or_notify_cancel()  # what was handed over cannot be taken back
         record = ProducerRecord(topic, value, key, partition, timestamp_ms, headers)
         with self._lock:
             self._require_running()
@@ -111,7 +112,8 @@ class BlockingProducer:
             self._taking = True
             if begins:
                 asyncio.run_coroutine_threadsafe(self._take_in(), self._loop)
-        if full:
+        # callbacks of futures run where the records are taken in
+        if full and threading.current_thread() is not self._thread:
             self._run(self._take_in)
         return future
 
@@ -186,6 +188,8 @@ class BlockingProducer:
     def _run(self, function: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
         """The result of a call on the loop, behind everything that was given before."""
         self._require_running()
+        if threading.current_thread() is self._thread:
+            raise ProducerError("a callback of a future may send and cannot wait: wait in a thread of yours")
 
         async def call() -> T:
             await self._take_in()
@@ -197,13 +201,13 @@ class BlockingProducer:
         if self._thread is None or self._closed:
             state = "was not started: use it in 'with'" if self._thread is None else "has been closed"
             raise ProducerClosedError(f"this producer {state}")
+        if not self._thread.is_alive():
+            raise ProducerClosedError("this producer is of the process that forked: make one in each process")
 
 
 def _copier(future: Future[RecordMetadata]) -> Callable[[asyncio.Future[RecordMetadata]], None]:
     def copy(sent: asyncio.Future[RecordMetadata]) -> None:
-        if sent.cancelled():
-            future.cancel()
-        elif (error := sent.exception()) is not None:
+        if (error := sent.exception()) is not None:
             future.set_exception(error)
         else:
             future.set_result(sent.result())

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
+from uuid import UUID
 
 from ..client.cluster import Cluster
 from ..client.errors import BrokerConnectionError
@@ -16,6 +17,7 @@ from ..client.pool import SURROUNDINGS
 from ..client.transactions import GroupMetadata, Transaction
 from ..client.waiting import Backoff, now_ms
 from ..protocol import ErrorCode, Headers, KafkaError, KohortError, TimedRecord, TopicPartition
+from ..settings import MAX_LONG
 from .accumulator import HELD_BYTES, RECORD_BYTES, Accumulator, Queue, RecordMetadata, record_size
 from .errors import (
     BufferFullError,
@@ -37,10 +39,11 @@ _UNKNOWN = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE
 class _Topic:
     """What ``send`` needs of a topic: a queue for each partition, and those that have a leader."""
 
-    __slots__ = ("led", "queues", "sticky")
+    __slots__ = ("led", "queues", "sticky", "topic_id")
 
     def __init__(self, sticky: Sticky) -> None:
         self.sticky = sticky
+        self.topic_id: UUID | None = None
         self.queues: list[Queue] = []
         self.led: list[int] = []
 
@@ -84,6 +87,9 @@ class Producer:
         self._accumulator: Accumulator
         self._transactions: Transactions | None = None
         self._closed = False
+        #: How many wait for room, and their order.
+        self._in_line = 0
+        self._line = asyncio.Lock()
         self._ageing: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
@@ -128,7 +134,7 @@ class Producer:
                 wake=lambda: sender.wake(),
             )
             waiting.failed, waiting.admits = transactions.failed, transactions.admits
-        sender = Sender(self._cluster, config, waiting, self._transactions)
+        sender = Sender(self._cluster, config, waiting, self._transactions, learned=self._take_in)
         try:
             if self._owns:
                 await self._cluster.connect()
@@ -204,6 +210,7 @@ class Producer:
         if key is not None and type(key) is not bytes:
             key = _as_bytes("key", key)
         if headers:
+            headers = _as_headers(headers)
             size = record_size(key, value, headers)
         else:
             size = RECORD_BYTES + (len(value) if value else 0) + (len(key) if key else 0)
@@ -216,12 +223,13 @@ class Producer:
         if (
             size > self.config.max_request_size
             or waiting.used + size + HELD_BYTES > self.config.buffer_memory
+            or self._in_line
         ):
             await self._room(size)
         if timestamp_ms is None:
             timestamp_ms = time.time_ns() // 1_000_000
-        elif timestamp_ms < 0:
-            raise ValueError(f"timestamp_ms={timestamp_ms}: it must be milliseconds since 1970")
+        elif type(timestamp_ms) is not int or not 0 <= timestamp_ms <= MAX_LONG:
+            raise ValueError(f"timestamp_ms={timestamp_ms}: it must be whole milliseconds since 1970")
         future, began, full = waiting.add(queue, (key, value, headers, timestamp_ms), size)
         if began or full:
             self._running().wake()
@@ -321,6 +329,11 @@ class Producer:
         known = self._topics.get(topic)
         if known is None:
             known = self._topics[topic] = _Topic(Sticky(self.config.batch_size, self._rng))
+        if found.topic_id != known.topic_id:
+            # made anew, perhaps with fewer partitions
+            known.topic_id = found.topic_id
+            del known.queues[len(found.partitions) :]
+            known.sticky.current = -1
         for number in range(len(known.queues), len(found.partitions)):
             known.queues.append(self._accumulator.queue(TopicPartition(topic, number)))
         led = [number for number in found.partitions if found.partitions[number].leader >= 0]
@@ -344,19 +357,24 @@ class Producer:
             raise RecordTooLargeError(
                 f"a record of {size} bytes is more than {name} ({bound}): it was not sent"
             )
-        until_ms = now_ms() + self.config.max_block_ms
+        self._in_line += 1
         waiting.hurry += 1
         try:
-            while waiting.used + needed > limit:
-                sender.wake()
-                if not await sender.ended.wait(until_ms - now_ms()):
-                    raise BufferFullError(
-                        f"buffer_memory ({limit} bytes) was full for max_block_ms "
-                        f"({self.config.max_block_ms}): brokers take records more slowly than they come"
-                    )
-                self._running()
+            # one after the other, in the order of the calls
+            async with asyncio.timeout(self.config.max_block_ms / 1000), self._line:
+                while waiting.used + needed > limit:
+                    sender.wake()
+                    await sender.ended.wait()
+                    self._running()
+        except TimeoutError:
+            raise BufferFullError(
+                f"buffer_memory ({limit} bytes) was full for max_block_ms "
+                f"({self.config.max_block_ms}): brokers take records more slowly than they come"
+            ) from None
         finally:
             waiting.hurry -= 1
+            self._in_line -= 1
+        self._running()
         if self._transactions is not None:
             self._transactions.require(Stage.OPEN)
 
@@ -451,7 +469,19 @@ class Producer:
         await self._sender.flush()
 
 
-def _as_bytes(name: str, given: Any) -> bytes:
+def _as_headers(given: Headers) -> Headers:
+    """A copy, which the caller cannot change before it is sent."""
+    headers = [(name, _as_bytes("a header's value", value)) for name, value in given]
+    for name, _ in headers:
+        if not isinstance(name, str):
+            raise TypeError(f"a header's name is {type(name).__name__}: it must be text")
+        name.encode()
+    return headers
+
+
+def _as_bytes(name: str, given: Any) -> bytes | None:
+    if given is None:
+        return None
     if isinstance(given, bytes | bytearray | memoryview):
         return bytes(given)
     raise TypeError(f"{name} is {type(given).__name__}: records are bytes, or None; encode it first")

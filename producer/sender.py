@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +37,8 @@ class Sender:
         config: ProducerConfig,
         accumulator: Accumulator,
         transactions: Transactions | None,
+        *,
+        learned: Callable[[str], None],
     ) -> None:
         #: Fired when batches have ended: there may be room.
         self.ended = Signal()
@@ -46,6 +48,8 @@ class Sender:
         self._config = config
         self._accumulator = accumulator
         self._transactions = transactions
+        #: Called with each topic that was looked up again.
+        self._learned = learned
         self._loop = asyncio.get_running_loop()
         self._busy: Counter[int] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -172,6 +176,8 @@ class Sender:
                 topics, self._stale = self._stale, set()
                 with suppress(BrokerConnectionError, KafkaError):
                     await self._cluster.metadata(topics)
+                    for topic in topics:
+                        self._learned(topic)
                 await asyncio.sleep(self._config.retry_backoff_ms / 1000)
                 self.wake()
         finally:

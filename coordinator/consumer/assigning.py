@@ -99,7 +99,7 @@ def _ask(shard: GroupShard, group: ConsumerGroup) -> ComputeTarget:
             topics = alike[said.topics, said.regex] = tuple(sorted(group.topics_of(member)))
         target = group.targets.get(member_id, {})
         members[member_id] = TargetMember(said.instance_id, topics, target, said.client_id, said.rack_id)
-    return ComputeTarget(group.group_id, group.epoch, name, spec, members, group.subscribed_topics())
+    return ComputeTarget(group.group_id, group.epoch, name, spec, members, group.subscribed_topics()[0])
 
 
 def _begin_with_nothing(changes: Changes) -> None:

@@ -41,7 +41,6 @@ from .group import (
     Member,
     Rebalance,
     find,
-    metadata_hash,
     stop_member_timers,
 )
 
@@ -122,7 +121,7 @@ class Changes:
         group = self.group
         self.begin(cause)
         group.topics_seen = group.topics.version()
-        self.set_epoch(max(group.epoch, 1) + 1, metadata_hash(group.subscribed_topics()))
+        self.set_epoch(max(group.epoch, 1) + 1, group.subscribed_topics()[1])
         self.shard.tell(cause.event(RebalanceStarted, group.group_id, group.epoch))
 
     def set_epoch(self, epoch: int, hash_: int) -> None:

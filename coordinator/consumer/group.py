@@ -154,6 +154,7 @@ class ConsumerGroup:
     resolver: RequestContext = field(default_factory=RequestContext)
     resolving: Resolution | None = None
     too_broad: dict[str, str] = field(default_factory=dict)
+    looked_up: tuple[object, Mapping[str, Topic], int] | None = None
     settled_members: int = 0
     settled_owners: dict[str, Owned] | None = None
     rebalance: Rebalance | None = None
@@ -175,8 +176,13 @@ class ConsumerGroup:
         found = self.regexes.get(member.metadata.regex)
         return {*member.metadata.topics, *(found.topics if found is not None else ())}
 
-    def subscribed_topics(self) -> dict[str, Topic]:
-        """The topics that members read and that exist, by name."""
+    def subscribed_topics(self) -> tuple[Mapping[str, Topic], int]:
+        """The topics that members read and that exist, by name, and their hash. They are looked up once, and
+        again when others are read or topics have changed: thousands of members may come and go at once.
+        """
+        version = self.topics.version()
+        if self.looked_up is not None and self.looked_up[0] is version:
+            return self.looked_up[1:]
         names = set(self.names).union(
             *(self.regexes[each].topics for each in self.patterns if each in self.regexes)
         )
@@ -185,7 +191,9 @@ class ConsumerGroup:
             topic_id, count = self.topics.id_of_topic(name), self.topics.partition_count_of(name)
             if topic_id is not None and count is not None:
                 found[name] = Topic(topic_id, count)
-        return found
+        hash_ = metadata_hash(found)
+        self.looked_up = version, found, hash_
+        return found, hash_
 
     def assignor(self, default: str) -> str:
         """The assignor that most members name; the default where none does."""
@@ -327,6 +335,7 @@ class ConsumerGroup:
             self.targets[name] = value.partitions
         elif isinstance(value, ResolvedRegex):
             self.regexes[name] = value
+            self.looked_up = None
         elif kind is _TYPES.MEMBER:
             self._remove_member(name)
         elif kind is _TYPES.TARGET:
@@ -388,6 +397,8 @@ class ConsumerGroup:
     def _count(self, metadata: MemberMetadata, step: int) -> None:
         for counter, keys in ((self.names, metadata.topics), (self.patterns, (metadata.regex,))):
             for key in filter(None, keys):
+                if not counter[key] or counter[key] + step == 0:
+                    self.looked_up = None
                 counter[key] += step
                 if not counter[key]:
                     del counter[key]

@@ -44,7 +44,7 @@ from ..events import (
 from ..groups import Group, GroupShard
 from .assigning import refresh_target
 from .changes import Changes, restart_session, session_timeout_ms
-from .group import AWAY, LEAVING, SESSION, ConsumerGroup, Member, find, live, metadata_hash
+from .group import AWAY, LEAVING, SESSION, ConsumerGroup, Member, find, live
 from .migration import downgrade, leave_classic, turns_back, upgraded
 from .reconciliation import NEW_MEMBER, Owned, is_settled, reconcile
 from .regex import check_regex, maybe_resolve
@@ -262,8 +262,7 @@ def refresh_epoch(changes: Changes, cause: Cause | None) -> None:
     group = changes.group
     is_new = not group.epoch
     if cause is None and group.topics_seen is not (version := group.topics.version()):
-        hash_ = metadata_hash(group.subscribed_topics())
-        if hash_ != group.metadata_hash:
+        if group.subscribed_topics()[1] != group.metadata_hash:
             cause = Cause("topics that the group reads have changed", CauseKind.CHANGED_SUBSCRIPTION)
         group.topics_seen = version
     if cause is not None:

@@ -30,6 +30,8 @@ _BATCH_BYTES: Final = 512 * 1024
 
 # records taken in before others may run
 _LOAD_SLICE: Final = 2_000
+# time in ms for which timers are fired before others may run
+_TIMERS_MS: Final = 10
 # how often a long load says where it is
 _PROGRESS_MS: Final = 5_000
 
@@ -298,7 +300,9 @@ class ShardRunner(Generic[S]):
     def _wake(self) -> None:
         self._alarm, self._alarm_ms = None, NEVER
         try:
-            self.shard.advance(self.clock_ms())
+            start_ms = self.clock_ms()
+            # the rest a moment later: sessions of a whole fleet may end at once
+            self.shard.advance(start_ms, lambda: self.clock_ms() - start_ms < _TIMERS_MS)
         finally:
             self._carry_out()
 

@@ -222,9 +222,12 @@ class Shard(Generic[S]):
             if each.key is not None:
                 self._settle(each.key, now_ms)
 
-    def advance(self, now_ms: int) -> None:
+    def advance(self, now_ms: int, goes_on: Callable[[], bool] = lambda: True) -> None:
+        """Do what is due, as long as ``goes_on`` lets it."""
         while (key := self.timers.pop_due(now_ms)) is not None:
             self.topic.timers[key[0]](self, key, now_ms)
+            if not goes_on():
+                return
 
     def next_deadline(self) -> int | None:
         """The time at which ``advance`` is wanted next; None if it is not."""

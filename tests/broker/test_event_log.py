@@ -135,6 +135,42 @@ def test_lines_wait_until_there_is_time_and_keep_their_order(caplog: pytest.LogC
     assert (len(caplog.messages), len(soon)) == (32, 0)
 
 
+def test_of_a_flood_no_more_waits_than_is_written(caplog: pytest.LogCaptureFixture) -> None:
+    soon: list[Callable[[], None]] = []
+    log = EventLog(later=soon.append)
+    for number in range(5_000):
+        log(fence(f"m{number}"))
+        log(MemberJoined("g", timestamp_ms=START_MS))
+    assert len(log._waiting) == MAX_LINES
+    while soon:
+        soon.pop()()
+    assert len(caplog.records) == MAX_LINES
+    assert sum("api" in line for line in logged(caplog)) == MAX_REFUSALS
+
+
+def test_lines_behind_one_that_fails_are_written(caplog: pytest.LogCaptureFixture) -> None:
+    soon: list[Callable[[], None]] = []
+    log = EventLog(later=soon.append)
+
+    def fail(record: logging.LogRecord) -> bool:
+        if "partition 0" in record.getMessage():
+            raise RuntimeError("can't start new thread")
+        return True
+
+    logger = logging.getLogger(EVENTS_LOGGER)
+    logger.addFilter(fail)
+    try:
+        for partition in range(3):
+            log(ShardLoaded("", partition, 2, 0, 1, 4))
+        with pytest.raises(RuntimeError):
+            soon.pop()()
+        soon.pop()()
+    finally:
+        logger.removeFilter(fail)
+    assert [line["partition"] for line in logged(caplog)] == [1, 2]
+    assert not soon
+
+
 def test_a_line_has_the_time_of_its_event(caplog: pytest.LogCaptureFixture) -> None:
     event = fence()
     event.timestamp_ms = 1_700_000_000_123

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
 from typing import Any
 
 import pytest
 
 from kohort.broker._repeats import Repeats
-from kohort.coordinator.offsets.commit import resolve_commit
+from kohort.coordinator import TopicDirectory
+from kohort.coordinator.offsets.commit import CommitRequest, resolve_commit
 from kohort.protocol import ApiKey, ErrorCode, codec_of, encode_request
 from kohort.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -20,6 +23,7 @@ from tests.coordinator.bodies import DIRECTORY
 
 COMMIT, FETCH = ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH
 CODEC = codec_of(COMMIT, 9)
+LARGE = TopicDirectory({"t": 1_000}.get, lambda _: None, lambda _: None)
 
 
 def body(
@@ -119,6 +123,26 @@ def test_when_topics_have_changed_they_are_looked_up_again(wire: Wire, name: str
         assert commit(wire, body(name, name, offset)) == [0]
 
 
+def test_partitions_that_do_not_exist_are_refused_each_time(wire: Wire, name: str) -> None:
+    create_topic(wire, name)
+    for offset in range(6):
+        request = body(name, name, offset, offset)
+        wire.socket.sendall(bytes(encode_request(9, 77, "wire", request)))
+        (topic,) = wire.receive(COMMIT, 9, 77).topics
+        assert [tuple(each) for each in topic.partitions] == [(1, 3), (0, 0)]
+    assert committed(wire, name, name) == {0: (5, 6, "")}
+
+
+def test_the_same_bytes_in_another_version_are_another_request(wire: Wire, name: str) -> None:
+    create_topic(wire, name)
+    for offset in range(4):
+        assert commit(wire, body(name, name, offset), 6) == [0]
+    frame = bytearray(encode_request(6, 77, "wire", body(name, name, 9)))
+    frame[7] = 7
+    wire.socket.sendall(frame)
+    assert wire.closed_by_broker(), "version 7 has an instance id, and cannot be read without"
+
+
 def test_many_that_are_sent_together_are_answered_in_their_order(wire: Wire, name: str) -> None:
     create_topic(wire, name, 2)
     frames = [encode_request(9, number, "wire", body(name, name, number, -number)) for number in range(500)]
@@ -139,6 +163,39 @@ def test_where_learning_is_of_no_use_less_is_learnt() -> None:
         )
         learnt += resolved is not None
     assert learnt == 11
+
+
+def learn(repeats: Repeats, request: OffsetCommitRequest) -> CommitRequest | None:
+    data = frame_of(request)
+    known = None if repeats.known is None else repeats.known.again(data)
+    return known or repeats.learn(
+        CODEC, data, request, "topics", lambda v, b: resolve_commit(v, b, LARGE, 1_000)
+    )
+
+
+def test_one_that_is_too_long_or_names_a_topic_without_partitions_keeps_no_other_from_being_learnt() -> None:
+    repeats = Repeats()
+    assert learn(repeats, body("g", "t", 0)) is None
+    for request in (body("g" * 5_000, "t", 0), body("g", "t")):
+        assert learn(repeats, request) is None
+        assert repeats.known is None
+    assert learn(repeats, body("g", "t", 0)) is not None
+    assert repeats.known is not None
+
+
+@pytest.mark.parametrize(("topics", "partitions"), [(1, 50), (45, 1), (1, 200), (180, 1)])
+def test_what_is_learnt_of_a_connection_is_bounded_in_bytes(topics: int, partitions: int) -> None:
+    repeats = Repeats()
+    learn(repeats, body("g", "t", 0))
+    request = body("g", "t", *[0] * partitions)
+    data = frame_of(request._replace(topics=[*request.topics] * topics))
+    tracemalloc.start()
+    learn(repeats, CODEC.request(data, 0))
+    gc.collect()
+    held = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert (repeats.known is not None) == (topics * partitions <= 50)
+    assert held < 40_000
 
 
 def frame_of(request: OffsetCommitRequest) -> bytes:

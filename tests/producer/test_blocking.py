@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import threading
 from collections.abc import Callable
 
 import pytest
 
 from kohort.client import BrokerConnectionError
-from kohort.producer import BlockingProducer, ProducerClosedError, RecordTooLargeError, TransactionStateError
+from kohort.producer import (
+    BlockingProducer,
+    ProducerClosedError,
+    ProducerError,
+    RecordTooLargeError,
+    TransactionStateError,
+)
+from kohort.protocol import KafkaError
 from tests.producer.reading import read_values
 
 pytestmark = pytest.mark.kafka
@@ -57,6 +66,52 @@ def test_errors_are_in_the_futures(bootstrap: str, new_topic: Topics) -> None:
         with pytest.raises(TransactionStateError):
             producer.begin_transaction()
         assert producer.send_and_wait(topic, b"x").offset == 0
+
+
+def test_a_future_that_is_cancelled_takes_nothing_with_it(bootstrap: str, new_topic: Topics) -> None:
+    topic = new_topic("prod", partitions=1)
+    with BlockingProducer(bootstrap_servers=bootstrap, max_block_ms=500) as producer:
+        producer.send_and_wait(topic, b"first")
+        refused = producer.send(topic, b"x", partition=7)
+        refused.cancel()  # too late: it was handed over
+        futures = [producer.send(topic, b"%d" % number) for number in range(10)]
+        assert [future.result(30).offset for future in futures] == list(range(1, 11))
+        with pytest.raises(KafkaError):
+            refused.result()
+
+
+def test_a_callback_may_send_and_is_told_not_to_wait(bootstrap: str, new_topic: Topics) -> None:
+    topic = new_topic("prod", partitions=1)
+    errors: list[Exception] = []
+    with BlockingProducer(bootstrap_servers=bootstrap) as producer:
+
+        def more(_: object) -> None:
+            for number in range(5_000):
+                producer.send(topic, b"%d" % number)
+            try:
+                producer.flush()
+            except ProducerError as error:
+                errors.append(error)
+
+        producer.send(topic, b"first").add_done_callback(more)
+        while not errors:
+            producer.flush()
+    assert "cannot wait" in str(errors[0])
+    assert len(values(bootstrap, topic)) == 5_001
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_process_that_was_forked_is_told_to_make_its_own(bootstrap: str) -> None:
+    with BlockingProducer(bootstrap_servers=bootstrap) as producer:
+        child = os.fork()
+        if not child:
+            signal.alarm(10)
+            try:
+                producer.send("orders", b"x")
+            except ProducerClosedError as error:
+                os._exit(0 if "forked" in str(error) else 1)
+            os._exit(2)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def _fail_within(producer: BlockingProducer, topic: str) -> None:

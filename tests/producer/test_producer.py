@@ -6,6 +6,7 @@ Covers: producer/sender.py, producer/errors.py, client/config.py.
 from __future__ import annotations
 
 import asyncio
+import signal
 import time
 from collections.abc import Callable
 from itertools import pairwise
@@ -199,12 +200,106 @@ async def test_partitions_that_are_added_are_found_when_they_are_asked_for(
         assert await producer.partitions_for(topic) == 3
 
 
+async def test_a_topic_made_anew_with_fewer_partitions_gets_its_keys_there(
+    bootstrap: str, new_topic: Topics
+) -> None:
+    topic = new_topic("prod", partitions=4)
+    keys = [b"%d" % number for number in range(20)]
+    settings: dict[str, Any] = {"request_timeout_ms": 1_000, "delivery_timeout_ms": 2_000}
+    async with Cluster(bootstrap) as cluster, Producer(bootstrap_servers=bootstrap, **settings) as producer:
+        await asyncio.gather(*[await producer.send(topic, b"", key) for key in keys])
+        await cluster.delete_topics([topic])
+        await cluster.retrying(lambda: cluster.create_topics({topic: 2}))
+        # the first ones are for partitions that are gone
+        await asyncio.gather(*[await producer.send(topic, b"", key) for key in keys], return_exceptions=True)
+        sent = await asyncio.gather(*[await producer.send(topic, b"", key) for key in keys])
+        assert [row.partition for row in sent] == [partition_of_key(key, 2) for key in keys]
+        await producer.send_and_wait(topic, b"without a key")
+
+
 async def test_text_is_no_record(bootstrap: str, new_topic: Topics) -> None:
     topic = new_topic("prod")
     async with Producer(bootstrap_servers=bootstrap) as producer:
         with pytest.raises(TypeError, match="value is str: records are bytes"):
             await producer.send(topic, "text")  # type: ignore[arg-type]
         await producer.send_and_wait(topic, bytearray(b"ok"))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        ({"headers": [("name", "text")]}, "a header's value is str"),
+        ({"headers": [(b"name", b"")]}, "a header's name is bytes"),
+        ({"headers": [("\ud800", b"")]}, "surrogates not allowed"),
+        ({"timestamp_ms": 1.5}, "timestamp_ms=1.5"),
+        ({"timestamp_ms": 2**63}, "whole milliseconds"),
+    ],
+)
+async def test_what_cannot_be_encoded_is_refused_and_takes_nothing_with_it(
+    bootstrap: str, new_topic: Topics, wrong: dict[str, Any], error: str
+) -> None:
+    topic = new_topic("prod", partitions=1)
+    async with Producer(bootstrap_servers=bootstrap, linger_ms=50) as producer:
+        before = await producer.send(topic, b"before")
+        with pytest.raises((TypeError, ValueError), match=error):
+            await producer.send(topic, b"x", **wrong)
+        after = await producer.send(topic, b"after")
+    assert ((await before).offset, (await after).offset) == (0, 1)
+
+
+async def test_headers_are_those_of_the_call(bootstrap: str, new_topic: Topics) -> None:
+    topic = new_topic("prod", partitions=1)
+    headers: list[tuple[str, bytes | None]] = [("number", b"0")]
+    async with Producer(bootstrap_servers=bootstrap, linger_ms=50) as producer:
+        await producer.send(topic, b"x", headers=headers)
+        headers[0] = ("number", b"1")
+        await producer.send(topic, b"y", headers=iter(headers))  # type: ignore[arg-type]
+    assert [list(record.headers) for record in await read(bootstrap, topic)] == [
+        [("number", b"0")],
+        [("number", b"1")],
+    ]
+
+
+async def test_records_that_wait_for_room_keep_their_order(bootstrap: str, new_topic: Topics) -> None:
+    topic = new_topic("prod", partitions=1)
+    async with Producer(bootstrap_servers=bootstrap, buffer_memory=10_000) as producer:
+        await producer.partitions_for(topic)
+        values = [b"%d" % number * (1 + number % 7 * 100) for number in range(300)]
+        # a small one has room where the large one before it has none
+        await asyncio.gather(*(producer.send(topic, value) for value in values))
+    assert await read_values(bootstrap, topic) == values
+
+
+async def test_calls_that_wait_for_room_end_with_the_producer(bootstrap: str, new_topic: Topics) -> None:
+    topic = new_topic("prod", partitions=1)
+    producer = Producer(bootstrap_servers=bootstrap, buffer_memory=5_000)
+    await producer.start()
+    await producer.send_and_wait(topic, b"x")
+    producer._sender._closed = True  # type: ignore[union-attr]  # nothing leaves any more
+    sends = [asyncio.create_task(producer.send(topic, b"x" * 1_000)) for _ in range(8)]
+    await asyncio.sleep(0)
+    assert producer._in_line == 5
+    await producer.close(timeout_ms=0)
+    ends = await asyncio.gather(*sends, return_exceptions=True)
+    assert [type(end) for end in ends[3:]] == [ProducerClosedError] * 5
+
+
+@pytest.mark.slow(2)
+async def test_without_acks_a_broker_that_reads_nothing_fills_the_buffer(
+    broker_process: BrokerProcess,
+) -> None:
+    async with Cluster(broker_process.bootstrap) as cluster:
+        await cluster.create_topics({"orders": 1})
+    settings: dict[str, Any] = {"acks": 0, "buffer_memory": 8_000_000, "max_block_ms": 1_000}
+    async with Producer(bootstrap_servers=broker_process.bootstrap, **settings) as producer:
+        await producer.send_and_wait("orders", b"x")
+        assert broker_process.process is not None
+        broker_process.process.send_signal(signal.SIGSTOP)
+        try:
+            with pytest.raises(BufferFullError):
+                await asyncio.gather(*(producer.send("orders", b"x" * 1_000_000) for _ in range(100)))
+        finally:
+            broker_process.process.send_signal(signal.SIGCONT)
 
 
 async def test_close_sends_what_was_accepted(bootstrap: str, new_topic: Topics) -> None:

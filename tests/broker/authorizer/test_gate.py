@@ -20,6 +20,7 @@ from kohort.broker.authorizer import (
 )
 from kohort.cluster import StateFileError
 from kohort.protocol import ApiKey, ErrorCode
+from kohort.protocol.messages.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from kohort.testing import running_broker
 from tests.broker.authorizer.other_requests import acl_filter
 from tests.broker.authorizer.place import Place
@@ -149,6 +150,36 @@ def test_rules_count_for_connections_that_are_there(world: World) -> None:
     assert told() == {0, refused}
     world.allow([READ_GROUP, READ_TOPIC], Permission.DENY)
     assert told() == {ErrorCode.GROUP_AUTHORIZATION_FAILED}
+
+
+@pytest.mark.parametrize("version", [6, 9, 10])
+def test_a_commit_that_comes_again_is_answered_by_the_rules_as_the_first(world: World, version: int) -> None:
+    def topic(name: str, *partitions: int) -> Any:
+        rows = [OffsetCommitRequestPartition(number, 5) for number in partitions]
+        return OffsetCommitRequestTopic(world[name], world.ids[name], rows)
+
+    def told(*topics: Any) -> Any:
+        fields = {"group_id": world["g/seen"], "generation_id_or_member_epoch": -1, "member_id": ""}
+        answers = [
+            world.alice.call(ApiKey.OFFSET_COMMIT, version, **fields, group_instance_id=None, topics=topics)
+            for _ in range(6)
+        ]
+        assert all(answer == answers[0] for answer in answers)
+        return [each.error_code for topic in answers[0].topics for each in topic.partitions]
+
+    refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    world.allow([READ_GROUP, READ_TOPIC])
+    assert told(topic("t/seen", 0)) == [0]
+    assert told(topic("t/seen", 0), topic("t/hidden")) == [0]
+    assert told(topic("t/hidden"), topic("t/seen")) == []
+    assert told(topic("t/hidden", 0), topic("t/seen", 0)) == [0, refused]
+    assert told(topic("t/seen", 0)) == [0]
+    world.allow([READ_GROUP])
+    assert told(topic("t/seen", 0)) == [refused]
+    world.allow([READ_GROUP, READ_TOPIC])
+    assert told(topic("t/seen", 0)) == [0]
+    world.allow([READ_TOPIC])
+    assert told(topic("t/seen", 0)) == [ErrorCode.GROUP_AUTHORIZATION_FAILED]
 
 
 def test_a_produce_without_acks_that_is_not_allowed_closes_the_connection(world: World) -> None:

@@ -47,6 +47,56 @@ async def test_requests_that_come_together_share_one_write() -> None:
     await c.stop()
 
 
+async def test_a_read_that_came_after_a_rest_is_written_at_its_end_and_others_in_the_next_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr(runner, "_clock", lambda: now[0])
+    writes, written = runner.Writes(), ""
+
+    def read(name: str) -> None:
+        def write() -> None:
+            nonlocal written
+            written += name
+
+        writes.begin_read()
+        writes.add(write)
+        assert name not in written, "a read may ask for more"
+        writes.end_read()
+
+    read("a")
+    assert written == "a"
+    read("b")
+    assert written == "a", "it was one of many that are ready"
+    now[0] += 1
+    read("c")
+    assert written == "a", "it shares the write that waits"
+    await asyncio.sleep(0)
+    assert written == "abc"
+    now[0] += 1
+    read("d")
+    assert written == "abcd"
+
+
+async def test_a_write_that_breaks_holds_up_no_other() -> None:
+    reported: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: reported.append(context))
+    writes = runner.Writes()
+    written: list[str] = []
+
+    def broken() -> None:
+        raise RuntimeError("it breaks")
+
+    writes.add(broken)
+    writes.add(lambda: written.append("b"))
+    await asyncio.sleep(0)
+    assert written == ["b"]
+    assert [str(context["exception"]) for context in reported] == ["it breaks"]
+    writes.add(lambda: written.append("c"))
+    await asyncio.sleep(0)
+    assert written == ["b", "c"]
+
+
 async def test_with_a_linger_writes_wait_for_those_that_come_later() -> None:
     log = MemoryLog(partition_count=1)
     c = coordinator(log)
@@ -223,6 +273,29 @@ async def test_when_the_clock_has_jumped_what_became_due_is_done_at_once_and_onc
     assert [type(entry.event) for entry in c.history("g")][-2:] == [MemberGone, RebalanceCompleted]
     beat = await c.handle(ApiKey.HEARTBEAT, 4, heartbeat("g", member), CONTEXT)
     assert beat.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    await c.stop()
+
+
+async def test_between_many_timers_that_are_due_at_once_others_have_their_turn() -> None:
+    now, step = [START_MS], [0]
+
+    def clock_ms() -> int:
+        now[0] += step[0]
+        return now[0]
+
+    c = coordinator(MemoryLog(partition_count=1), clock_ms=clock_ms)
+    await c.start()
+    groups = [f"g{number}" for number in range(9)]
+    for group in groups:
+        await stable_member(c, group)
+    now[0] += 10_000
+    # each timer takes so long
+    step[0] = runner._TIMERS_MS // 2
+    c.time_moved()
+    assert 0 < c.group_counts()[1] < len(groups)
+    for _ in groups:
+        await asyncio.sleep(0.001)
+    assert c.group_counts()[1] == 0
     await c.stop()
 
 
