@@ -82,12 +82,15 @@ class Sender:
         if self._closed:
             return
         waiting = self._accumulator
+        used = waiting.used
         if self._transactions is not None and not self._transactions.writes:
             # also what was under way when the transaction failed, and would be sent again
             waiting.drop_waiting(TransactionAbortedError("its transaction was aborted before it was written"))
         for node, batches in waiting.take(now_ms(), self._cluster.leader, self._busy):
             self._busy[node] += 1
             self._start(self._send(node, batches))
+        if waiting.used < used:
+            self.ended.fire()  # some were dropped, or out of time
         for batch in waiting.to_pack:
             self._start(self._pack(batch))
         self._refresh(waiting.leaderless)

@@ -18,6 +18,7 @@ from kohort.client import Cluster
 from kohort.client.errors import BrokerConnectionError
 from kohort.producer import (
     BufferFullError,
+    DeliveryTimeoutError,
     Producer,
     ProducerClosedError,
     RecordTooLargeError,
@@ -282,6 +283,21 @@ async def test_calls_that_wait_for_room_end_with_the_producer(bootstrap: str, ne
     await producer.close(timeout_ms=0)
     ends = await asyncio.gather(*sends, return_exceptions=True)
     assert [type(end) for end in ends[3:]] == [ProducerClosedError] * 5
+
+
+async def test_records_that_are_out_of_time_make_room(
+    bootstrap: str, new_topic: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = new_topic("prod", partitions=1)
+    settings: dict[str, Any] = {"request_timeout_ms": 400, "delivery_timeout_ms": 500}
+    async with Producer(bootstrap_servers=bootstrap, buffer_memory=3_000, **settings) as producer:
+        await producer.send_and_wait(topic, b"x")
+        with monkeypatch.context() as patch:
+            patch.setattr(producer._cluster, "leader", lambda _: None)
+            lost = [await producer.send(topic, b"x" * 1_000) for _ in range(2)]
+            async with asyncio.timeout(30):  # max_block_ms is a minute
+                await producer.send(topic, b"x" * 1_000)
+            assert [type(future.exception()) for future in lost] == [DeliveryTimeoutError] * 2
 
 
 @pytest.mark.slow(2)

@@ -357,3 +357,14 @@ async def test_a_transaction_after_one_that_was_aborted_at_any_time_is_whole(
             async with producer.transaction():
                 await producer.send_and_wait(topic, b"%d" % steps)
     assert await read_values(bootstrap, topic) == [b"%d" % steps for steps in range(12)]
+
+
+async def test_an_abort_gives_the_next_epoch(new_topic: Topics, make: Make) -> None:
+    topic = new_topic("prod", partitions=1)
+    async with make(topic) as producer:
+        assert producer._transactions is not None
+        producer.begin_transaction()
+        await producer.send_and_wait(topic, b"x")
+        before = producer._transactions.current.producer
+        await producer.abort_transaction()
+        assert producer._transactions.current.producer > before
