@@ -21,7 +21,7 @@ from ._config import LogConfig
 from ._errors import CorruptLogError, DataFolderError
 from ._files import FileSystem
 from ._names import LEADER_EPOCHS, LOG, SNAPSHOT, file_name, offsets_of
-from ._producers import Producers, read_snapshot, stray_snapshots
+from ._producers import Producers, read_snapshot, stray_snapshots, write_snapshot
 from ._records import parse_marker
 from ._scan import Chain, Damage, damaged_range, verify_segment
 from ._segment import Segment
@@ -309,8 +309,10 @@ class Opening:
         limit = self.segments[dirty].base_offset if dirty < len(self.segments) else self.next_offset
         start = self._restore(producers, names, limit)
         kept = [offset for offset in offsets_of(names, SNAPSHOT) if offset <= self.next_offset]
-        for offset in stray_snapshots(kept, (segment.base_offset for segment in self.segments)):
+        stray = stray_snapshots(kept, (segment.base_offset for segment in self.segments))
+        for offset in stray:
             self._remove(file_name(offset, SNAPSHOT))
+        anew = {offset for offset in kept if offset > limit}.difference(stray)
         self.epochs.cut_end(self.next_offset)
         # without the checkpoint every batch has to be asked for its epoch
         first = start if self.epochs.latest != UNDEFINED else self.segments[0].base_offset
@@ -322,10 +324,19 @@ class Opening:
             last = number == len(self.segments) - 1
             if not last and self.segments[number + 1].base_offset <= first:
                 continue
+            if segment.base_offset in anew:
+                anew.remove(segment.base_offset)
+                write_snapshot(self.fs, self.folder, segment.base_offset, producers)
             for position, header in segment.headers(segment.start_for(first)):
                 self.epochs.assign(header.leader_epoch, header.base_offset)
                 if header.base_offset >= start:
                     self._replay_batch(producers, segment, position, header, make_index=number >= dirty)
+        for offset in anew:
+            # the newest one, which lies in the last segment
+            if offset == self.next_offset:
+                write_snapshot(self.fs, self.folder, offset, producers)
+            else:
+                self._remove(file_name(offset, SNAPSHOT))
         return producers
 
     def _replay_batch(
@@ -343,19 +354,19 @@ class Opening:
     def _restore(self, producers: Producers, names: Sequence[str], limit: int) -> int:
         """Take the newest snapshot at or below ``limit`` that can be read; the offset to replay from.
 
-        Those behind it go: batches that they tell of may be gone, behind the log's end or, as pages reach a
-        disk in any order, before it.
+        Those of batches behind the log's end go. So would those before it be wrong if batches that they tell of
+        are gone, as pages reach a disk in any order: the replay writes them anew.
         """
         start = self.segments[0].base_offset
         for offset in reversed(offsets_of(names, SNAPSHOT)):
-            if offset > limit:
+            if offset > self.next_offset:
                 self._remove(file_name(offset, SNAPSHOT))
-                continue
-            try:
-                producers.restore(read_snapshot(self.fs, self.folder, offset), self.now_ms)
-                return max(offset, start)
-            except CorruptBatchError:
-                self._remove(file_name(offset, SNAPSHOT))
+            elif offset <= limit:
+                try:
+                    producers.restore(read_snapshot(self.fs, self.folder, offset), self.now_ms)
+                    return max(offset, start)
+                except CorruptBatchError:
+                    self._remove(file_name(offset, SNAPSHOT))
         return start
 
     def _remove(self, name: str) -> None:

@@ -18,7 +18,7 @@ _PASSWORD = {"sasl_plain_username": "me", "sasl_plain_password": "secret"}
 
 
 @pytest.mark.parametrize(
-    ("protocol", "mechanism", "credentials"),
+    ("security_protocol", "mechanism", "credentials"),
     [
         ("SASL_PLAINTEXT", "SCRAM-SHA-512", _PASSWORD),
         ("SASL_SSL", "PLAIN", _PASSWORD),
@@ -26,21 +26,21 @@ _PASSWORD = {"sasl_plain_username": "me", "sasl_plain_password": "secret"}
     ],
 )
 async def test_a_consumer_reads_and_commits_beyond_the_end_of_its_authentication(
-    secured: Secured, protocol: str, mechanism: str, credentials: dict[str, Any]
+    secured: Secured, security_protocol: str, mechanism: str, credentials: dict[str, Any]
 ) -> None:
     from confluent_kafka import Producer
 
-    topic = f"{protocol}-{mechanism}"
+    topic = f"{security_protocol}-{mechanism}"
     async with Cluster(secured.plain) as cluster:
         await cluster.create_topics({topic: 1})
     producer = Producer({"bootstrap.servers": secured.plain})
     settings = {
         **QUICK,
-        "bootstrap": secured.tls if protocol == "SASL_SSL" else secured.sasl,
+        "bootstrap": secured.tls if security_protocol == "SASL_SSL" else secured.sasl,
         "group": topic,
-        "security_protocol": protocol,
+        "security_protocol": security_protocol,
         "sasl_mechanism": mechanism,
-        **({"ssl_cafile": secured.cafile} if protocol == "SASL_SSL" else {}),
+        **({"ssl_cafile": secured.cafile} if security_protocol == "SASL_SSL" else {}),
         **credentials,
     }
     if mechanism == "OAUTHBEARER":
