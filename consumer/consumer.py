@@ -235,7 +235,8 @@ class AsyncGroupConsumer:
     def subscribe_pattern(self, pattern: str | re.Pattern[str]) -> None:
         """Subscribe to the topics whose whole names match, new ones included.
 
-        Internal topics never match. Topics are looked for every ``metadata_max_age_ms``.
+        Internal topics never match. Topics are looked for every ``metadata_max_age_ms``, or about every ten
+        seconds where the brokers match the pattern (protocol 'consumer').
         """
         self._select(Selection.of((), pattern, None))
 

@@ -222,7 +222,6 @@ class ConsumerMembership(GroupMember):
             if self.state is MemberState.UNJOINED:
                 self._fire(MemberTrigger.JOIN, self._why)
             self._begin(self._why, now)
-            self._known = None
             self._beat(group_messages.JOIN, now)
         elif self.generation >= 0:
             if self._heartbeats.due(now):
@@ -274,7 +273,8 @@ class ConsumerMembership(GroupMember):
         interval = self._interval_ms(response.heartbeat_interval_ms)
         if interval != beats.interval_ms:
             beats.interval_ms = interval
-        if self._withdrawn and self._known is not None and not self._known.topics and self._leave_at is None:
+        told_so = self._withdrawn and self._known is not None and not any(self._known[:2])
+        if told_so and self._leave_at is None:
             # what is left of the rebalance timeout is for undone records
             most_ms = self._config.rebalance_ms * 0.95 - self._config.drain_ms
             self._leave_at = now + max(0.0, min(response.heartbeat_interval_ms + SLACK_MS, most_ms))

@@ -220,7 +220,13 @@ class Driver:
     def _start(self, work: Coroutine[Any, Any, None], name: str) -> None:
         task = asyncio.create_task(work, name=name)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and isinstance(error := task.exception(), Exception):
+            # nothing that is expected: without its outcome the membership would wait for ever
+            self.failed(error)
 
     async def _send(self, send: Send) -> None:
         try:

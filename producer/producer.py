@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
+from uuid import UUID
 
 from ..client.cluster import Cluster
 from ..client.errors import BrokerConnectionError
@@ -38,10 +39,11 @@ _UNKNOWN = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE
 class _Topic:
     """What ``send`` needs of a topic: a queue for each partition, and those that have a leader."""
 
-    __slots__ = ("led", "queues", "sticky")
+    __slots__ = ("led", "queues", "sticky", "topic_id")
 
     def __init__(self, sticky: Sticky) -> None:
         self.sticky = sticky
+        self.topic_id: UUID | None = None
         self.queues: list[Queue] = []
         self.led: list[int] = []
 
@@ -132,7 +134,7 @@ class Producer:
                 wake=lambda: sender.wake(),
             )
             waiting.failed, waiting.admits = transactions.failed, transactions.admits
-        sender = Sender(self._cluster, config, waiting, self._transactions)
+        sender = Sender(self._cluster, config, waiting, self._transactions, learned=self._take_in)
         try:
             if self._owns:
                 await self._cluster.connect()
@@ -327,6 +329,11 @@ class Producer:
         known = self._topics.get(topic)
         if known is None:
             known = self._topics[topic] = _Topic(Sticky(self.config.batch_size, self._rng))
+        if found.topic_id != known.topic_id:
+            # made anew, perhaps with fewer partitions
+            known.topic_id = found.topic_id
+            del known.queues[len(found.partitions) :]
+            known.sticky.current = -1
         for number in range(len(known.queues), len(found.partitions)):
             known.queues.append(self._accumulator.queue(TopicPartition(topic, number)))
         led = [number for number in found.partitions if found.partitions[number].leader >= 0]

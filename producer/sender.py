@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +37,8 @@ class Sender:
         config: ProducerConfig,
         accumulator: Accumulator,
         transactions: Transactions | None,
+        *,
+        learned: Callable[[str], None],
     ) -> None:
         #: Fired when batches have ended: there may be room.
         self.ended = Signal()
@@ -46,6 +48,8 @@ class Sender:
         self._config = config
         self._accumulator = accumulator
         self._transactions = transactions
+        #: Called with each topic that was looked up again.
+        self._learned = learned
         self._loop = asyncio.get_running_loop()
         self._busy: Counter[int] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -78,12 +82,15 @@ class Sender:
         if self._closed:
             return
         waiting = self._accumulator
+        used = waiting.used
         if self._transactions is not None and not self._transactions.writes:
             # also what was under way when the transaction failed, and would be sent again
             waiting.drop_waiting(TransactionAbortedError("its transaction was aborted before it was written"))
         for node, batches in waiting.take(now_ms(), self._cluster.leader, self._busy):
             self._busy[node] += 1
             self._start(self._send(node, batches))
+        if waiting.used < used:
+            self.ended.fire()  # some were dropped, or out of time
         for batch in waiting.to_pack:
             self._start(self._pack(batch))
         self._refresh(waiting.leaderless)
@@ -172,6 +179,8 @@ class Sender:
                 topics, self._stale = self._stale, set()
                 with suppress(BrokerConnectionError, KafkaError):
                     await self._cluster.metadata(topics)
+                    for topic in topics:
+                        self._learned(topic)
                 await asyncio.sleep(self._config.retry_backoff_ms / 1000)
                 self.wake()
         finally:

@@ -22,7 +22,13 @@ from typing import TYPE_CHECKING, Any
 from ...client.errors import BrokerConnectionError, ConfigError
 from ...client.offsets import CommittedOffset
 from ...client.waiting import Signal
-from ...producer import GroupMetadata, Producer, ProducerRecord, TransactionAbortableError
+from ...producer import (
+    ApplicationRecoverableError,
+    GroupMetadata,
+    Producer,
+    ProducerRecord,
+    TransactionAbortableError,
+)
 from ...protocol import ErrorCode, KafkaError, KohortError, TopicPartition
 from ..assembly import make_cluster
 from ..errors import ConsumerError, StaleRecordError, short
@@ -117,12 +123,8 @@ class KafkaTransactions:
         self._consumer = consumer
         self._fail = fail
         self._cluster = make_cluster(consumer.config)
-        group = consumer.config.group
-        self._producer = Producer.on_cluster(
-            self._cluster,
-            transactional_id=output.transactional_id or f"{group}-{uuid.uuid4().hex}",
-            **output.settings,
-        )
+        self._name = output.transactional_id or f"{consumer.config.group}-{uuid.uuid4().hex}"
+        self._producer = self._make_producer()
         self._ended: list[_Call] = []
         self._waiting = 0
         self._hurry = 0
@@ -131,6 +133,9 @@ class KafkaTransactions:
         self._committing = False
         self._task: asyncio.Task[None] | None = None
         self._repeated = RateLimitedLog()
+
+    def _make_producer(self) -> Producer:
+        return Producer.on_cluster(self._cluster, transactional_id=self._name, **self._output.settings)
 
     async def start(self) -> None:
         """Connect, and fence an earlier producer of the same transactional id."""
@@ -273,8 +278,16 @@ class KafkaTransactions:
                     raise OutputError(f"what handlers gave out cannot be written: {short(cause)}") from cause
                 text = "group %s: a transaction was aborted and is begun anew: %s"
                 self._repeated.line("aborted", logging.WARNING, text, member.group, error)
-                await self._until_told(self._producer.abort_transaction)
                 await asyncio.sleep(AGAIN_S)
+            except ApplicationRecoverableError as error:
+                if self._output.transactional_id is not None:
+                    # another process may have it, and would be fenced in turn
+                    raise OutputError(f"what handlers gave out cannot be written: {short(error)}") from error
+                # nobody else has our name: it was open for too long, and is aborted
+                text = "group %s: a transaction is begun anew, by a new producer: %s"
+                self._repeated.line("fenced", logging.WARNING, text, member.group, short(error))
+                await self._producer.close(timeout_ms=0)
+                await self._until_told(self._start_anew)
             except KohortError as error:
                 raise OutputError(f"what handlers gave out cannot be written: {short(error)}") from error
 
@@ -283,12 +296,20 @@ class KafkaTransactions:
     ) -> None:
         producer = self._producer
         producer.begin_transaction()
-        for call in calls:
-            for record in call.given:
-                await producer.send(*record)
-        done = {call.partition: offsets[call.session_id] for call in calls}
-        await producer.send_offsets(done, member)
-        await self._until_told(producer.commit_transaction)
+        try:
+            for call in calls:
+                for record in call.given:
+                    await producer.send(*record)
+            done = {call.partition: offsets[call.session_id] for call in calls}
+            await producer.send_offsets(done, member)
+            await self._until_told(producer.commit_transaction)
+        except TransactionAbortableError:
+            await self._until_told(producer.abort_transaction)
+            raise
+
+    async def _start_anew(self) -> None:
+        self._producer = self._make_producer()
+        await self._producer.start()
 
     async def _until_told(self, end: Callable[[], Any]) -> None:
         """Ask for the end of the transaction until its outcome is known."""

@@ -23,7 +23,7 @@ from ...protocol.messages.heartbeat import HeartbeatResponse
 from ...protocol.messages.join_group import JoinGroupResponse
 from ...protocol.messages.leave_group import LeaveGroupResponse, MemberResponse
 from ...protocol.messages.sync_group import SyncGroupResponse
-from ...statemachine import AssignmentState
+from ...statemachine import AssignmentState, ConsumerGroupState
 from ..classic.group import ClassicGroup
 from ..classic.join import handle_join as join_classic_group
 from ..classic.join import unacceptable
@@ -204,8 +204,11 @@ def _join(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int
     )
     changes.commit()
     if takes_over and turns_back(shard, group, []):
-        # it was the last consumer: all go on as they are, in a classic group
-        downgrade(shard, group, [], None, now_ms)
+        # it was the last consumer: all go on as they are, in a classic group; but nobody there would give
+        # out what waits for a new owner
+        settled = group.state is ConsumerGroupState.STABLE
+        text = f"{member.name} took the place of the last consumer while partitions were moving"
+        downgrade(shard, group, [], None if settled else member.cause(CauseKind.JOIN, text), now_ms)
     shard.reply_when_written(group.group_id, request, answer)
 
 

@@ -342,7 +342,6 @@ class ConsumerGroup:
             self.targets.pop(name, None)
         elif kind is _TYPES.REGEX:
             self.regexes.pop(name, None)
-            self.looked_up = None
         elif kind is _TYPES.CURRENT and name in self.members:
             self._set_current(name, NEW_MEMBER)
 

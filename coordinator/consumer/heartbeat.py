@@ -59,6 +59,7 @@ _new: Final = tuple.__new__
 #: Most bytes of a subscription: with the lengths of 100,000 names it fits a record of the log.
 MOST_SUBSCRIPTION_BYTES: Final = 700_000
 _UNREVOKED: Final = AssignmentState.UNREVOKED_PARTITIONS.value
+_UNRELEASED: Final = AssignmentState.UNRELEASED_PARTITIONS.value
 _FENCED: Final = frozenset(
     {
         ErrorCode.UNKNOWN_MEMBER_ID,
@@ -450,7 +451,9 @@ def replace_member(changes: Changes, old: Member, member_id: str, epoch: int = 0
     changes.set_member(member_id, metadata)
     changes.put(GroupRecordType.TARGET, member_id, TargetAssignment(target))
     member = group.members[member_id]
-    changes.set_current(member, CurrentAssignment(epoch, epoch, NEW_MEMBER.state, current.assigned, {}))
+    # it waits for what the one before has waited for, also where that was all that it was to have
+    state = _UNRELEASED if current.state == _UNRELEASED else NEW_MEMBER.state
+    changes.set_current(member, CurrentAssignment(epoch, epoch, state, current.assigned, {}))
     cause = member.cause(CauseKind.JOIN, f"rejoin of {member.name}")
     changes.shard.tell(cause.event(MemberReplaced, group.group_id, group.epoch, old_member=old.member_id))
 

@@ -80,7 +80,8 @@ def maybe_resolve(shard: GroupShard, group: ConsumerGroup, context: RequestConte
         last_ms = max(
             (each.timestamp_ms for each in group.regexes.values()), default=-RESOLUTION_PAUSE_MS - 1
         )
-    if now_ms > last_ms + RESOLUTION_PAUSE_MS and (
+    # as of targets, the time may be one of a clock that was ahead
+    if not 0 <= now_ms - last_ms <= RESOLUTION_PAUSE_MS and (
         any(each not in group.regexes for each in group.patterns)
         or group.topics_resolved is not group.topics.version()
         or now_ms > last_ms + shard.state.settings.group_consumer_regex_refresh_interval_ms

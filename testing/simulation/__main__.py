@@ -26,12 +26,17 @@ def main() -> int:
     )
     parser.add_argument("--services", action="store_true", help="schedules of whole services")
     parser.add_argument(
-        "--protocol", choices=("classic", "consumer"), default="classic", help="of the services' members"
+        "--protocol",
+        choices=("classic", "consumer", "mixed"),
+        default="classic",
+        help="of the members: consumer is for services, mixed for light ones",
     )
     parser.add_argument("--transactions", action="store_true", help="schedules of transactions")
     given = parser.parse_args()
     if given.crashes and (given.services or given.transactions):
         parser.error("--crashes are of the coordinator's schedules: leave --services and --transactions out")
+    if given.protocol == ("mixed" if given.services else "consumer"):
+        parser.error("--protocol consumer goes with --services, mixed goes without")
     left_out = [name for name in given.without.split(",") if name]
     if given.seed is not None:
         if given.services:
@@ -39,7 +44,9 @@ def main() -> int:
         elif given.transactions:
             lines, violation = trace_transactions(given.seed, left_out=left_out)
         else:
-            lines, violation = trace(given.seed, left_out=left_out, crashes=given.crashes)
+            lines, violation = trace(
+                given.seed, left_out=left_out, crashes=given.crashes, protocol=given.protocol
+            )
         print("\n".join(lines))
         print("every invariant holds" if violation is None else violation)
         return 0 if violation is None else 1
@@ -51,7 +58,13 @@ def main() -> int:
         elif given.transactions:
             report = simulate_transactions(seeds, left_out=left_out, go_on=given.go_on)
         else:
-            report = simulate(seeds, left_out=left_out, crashes=given.crashes, go_on=given.go_on)
+            report = simulate(
+                seeds,
+                left_out=left_out,
+                crashes=given.crashes,
+                protocol=given.protocol,
+                go_on=given.go_on,
+            )
     except SimulationFailed as failure:
         print(failure)
         return 1

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any, Final
 from uuid import UUID, uuid5
 
 from ...coordinator import GroupCoordinator, GroupSettings, group_shard
+from ...coordinator.assignor_processes import AssignorProcesses
+from ...coordinator.consumer.assigning import Step, steps
+from ...coordinator.consumer.target import ComputeTarget, compute
 from ...coordinator.durable import Durable
 from ...coordinator.engine.loader import Loader
+from ...coordinator.engine.runner import ShardRunner
 from ...coordinator.group_coordinator import FAN_OUT
+from ...coordinator.groups import Groups
 from ...log import Cleaning, CorruptLogError, LogConfig, PartitionLog
 from ...offsets_topic import OffsetsStore
 from ...protocol import KafkaError
@@ -34,6 +39,30 @@ class _Settings(GroupSettings):
     @property
     def offsets_retention_ms(self) -> int:
         return self.retention_ms
+
+
+class _Beside(AssignorProcesses):
+    """Computes targets on the loop, after the time that a process might need."""
+
+    def __init__(self, schedule: Schedule[Plan], loop: ProcessLoop) -> None:
+        super().__init__(timeout_ms=1)
+        self._schedule = schedule
+        self._loop = loop
+
+    def carry_out(self, runner: ShardRunner[Groups], asked: ComputeTarget) -> None:
+        self._later(self._answer, runner, asked)
+
+    def _answer(self, runner: ShardRunner[Groups], asked: ComputeTarget) -> None:
+        self._step(runner, steps(asked, compute(asked)))
+
+    def _step(self, runner: ShardRunner[Groups], rest: Iterator[Step]) -> None:
+        step = next(rest, None)
+        if step is not None:
+            runner.steer(step)
+            self._later(self._step, runner, rest)
+
+    def _later(self, action: Callable[..., None], *args: Any) -> None:
+        self._loop.call_later(self._schedule.rng.choice((0, 1, 10, 100)) / 1_000, action, *args)
 
 
 class _Store(OffsetsStore):
@@ -80,6 +109,8 @@ class Broker(FailingDisk):
             group_consumer_heartbeat_interval_ms=plan.heartbeat_ms,
             group_consumer_assignment_interval_ms=plan.initial_delay_ms,
             offsets_retention_check_interval_ms=500,
+            # one that is not the coordinator's own is asked beside everything else
+            group_consumer_assignors="sticky" if plan.beside else "uniform,range",
             kohort_group_history_size=0,
         )
         self._settings.retention_ms = plan.retention_ms
@@ -175,11 +206,15 @@ class Broker(FailingDisk):
             partition_count_of=schedule.partition_count,
             topic_of_id=schedule.topic_of_id,
             id_of_topic=schedule.id_of_topic,
+            topic_names=schedule.topic_names,
+            topics_version=schedule.topics_version,
             clock_ms=schedule.clock_ms,
             new_id=schedule.new_id,
             on_event=self._checks.noted,
             fsync=schedule.plan.fsync,
         )
+        if schedule.plan.beside:
+            self._coordinator._assignors = _Beside(schedule, loop)
         self._coordinator.open()
         self.reachable = True
         loading_ms = (0, 0, 5) if schedule.plan.crashes else (0, 0, 5, 100)

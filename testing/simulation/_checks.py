@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from ...coordinator import CauseKind, CoordinatorEvent, GroupRemoved, MemberGone, RebalanceCompleted
+from ...coordinator import (
+    CauseKind,
+    CoordinatorEvent,
+    GroupRemoved,
+    MemberGone,
+    MemberReplaced,
+    RebalanceCompleted,
+)
 from ...coordinator.classic.group import SESSION, ClassicGroup, Member, live
-from ...coordinator.consumer.group import ConsumerGroup
+from ...coordinator.consumer.group import REVOCATION, ConsumerGroup, wake
+from ...coordinator.consumer.group import SESSION as CONSUMER_SESSION
 from ...coordinator.durable import Durable
 from ...coordinator.groups import GroupShard
 from ...protocol import ApiKey, ErrorCode, TopicPartition, decode_assignment, subscribed_topics
@@ -52,6 +60,8 @@ class Checks:
         self._known: Durable | None = None
         # requests that the coordinator has not answered
         self._open: set[Call] = set()
+        #: Members that were removed, with the event in which that happened last.
+        self.removed: dict[tuple[str, str], int] = {}
 
     # --- requests and answers -----------------------------------------------------------------------------
 
@@ -88,6 +98,9 @@ class Checks:
             # a static member that goes away is not heard of by that
             if reply.error_code in _ALIVE and getattr(call.body, "member_epoch", 0) >= 0:
                 self._heard[call.body.group_id, call.body.member_id] = self._schedule.heap.now
+            if getattr(reply, "member_epoch", 0) > 0:
+                group = call.body.group_id
+                self._handed_out[group] = max(self._handed_out.get(group, 0), reply.member_epoch)
             return
         if key == ApiKey.OFFSET_COMMIT:
             self._commit_answered(call, reply)
@@ -114,6 +127,9 @@ class Checks:
         if call.api_key == ApiKey.OFFSET_COMMIT:
             # one of topics of which none exists is answered before the group is asked
             errors = [error for topic in reply.topics for _, error in topic.partitions]
+            shard = self._schedule.shard
+            if shard is None or live(shard, call.body.group_id) is None:
+                return False
             return call.note is True and not all(error in _NO_TOPIC for error in errors)
         if reply.error_code not in _ALIVE:
             return False
@@ -157,8 +173,9 @@ class Checks:
         shard = self._schedule.shard
         if shard is None or shard.is_busy(body.group_id):
             return None
-        if isinstance(shard.state.find(body.group_id), ConsumerGroup):
-            return None
+        consumers = shard.state.find(body.group_id)
+        if isinstance(consumers, ConsumerGroup):
+            return _may_commit(consumers, body)
         group = live(shard, body.group_id)
         generation = body.generation_id_or_member_epoch
         if generation < 0:
@@ -199,6 +216,10 @@ class Checks:
         shard, retention_ms = self._schedule.shard, self._schedule.plan.retention_ms
         if shard is None or self.book.age_ms(shard.state.durable, group_id, partition, now_ms) < retention_ms:
             return False
+        consumers = shard.state.groups.get(group_id)
+        if isinstance(consumers, ConsumerGroup):
+            # also of an empty one the age counts from the commit, as in Apache Kafka
+            return not consumers.subscribes_to(partition.topic)
         group = live(shard, group_id)
         if group is None or not group.members:
             return now_ms - self._peopled.get(group_id, -1) >= retention_ms
@@ -233,8 +254,8 @@ class Checks:
                 self._schedule.fail("S7", f"{skipped} pieces of the log could not be read back")
             self.book.check(durable, "the log read back has")
             for group_id, generation in self._handed_out.items():
-                stored = durable.stored.get(group_id)
-                if stored is None or stored.generation < generation:
+                stored = shard.state.find(group_id)
+                if not isinstance(stored, ClassicGroup | ConsumerGroup) or stored.generation < generation:
                     self._schedule.fail(
                         "S3", f"generation {generation} of {group_id} is read back as {stored}"
                     )
@@ -257,6 +278,9 @@ class Checks:
         if self._schedule.trace is not None:
             self._schedule.say(f"{note.name}: {note}")
         kind = type(note)
+        if isinstance(note, MemberGone | MemberReplaced):
+            who = note.old_member if isinstance(note, MemberReplaced) else note.member
+            self.removed[note.group, who] = self._schedule.heap.events
         if kind is RebalanceCompleted:
             self._schedule.stats.rebalances += 1
         elif isinstance(note, GroupRemoved):
@@ -283,7 +307,7 @@ class Checks:
             seen, now_ms = self._seen, self._schedule.clock_ms()
             for group_id, group in shard.state.groups.items():
                 if isinstance(group, ConsumerGroup):
-                    self._consumer_group(group, now_ms)
+                    self._consumer_group(shard, group, now_ms)
                     continue
                 assert isinstance(group, ClassicGroup)
                 members = group.members
@@ -315,16 +339,31 @@ class Checks:
         if state is GroupState.STABLE and (known is not group or before is not state):
             self._shares(group)
 
-    def _consumer_group(self, group: ConsumerGroup, now_ms: int) -> None:
-        group_id, sign = group.group_id, tuple(member.current for member in group.members.values())
+    def _consumer_group(self, shard: GroupShard, group: ConsumerGroup, now_ms: int) -> None:
+        group_id = group.group_id
+        epochs = {member_id: member.current for member_id, member in group.members.items()}
+        sign = group, group.epoch, group.target_epoch, epochs
         if group.members:
             self._peopled[group_id] = now_ms
-        if self._seen.get(group_id) == sign:
+        before = self._seen.get(group_id)
+        if before == sign:
             return
         self._seen[group_id] = sign
-        if group.epoch < self._generations.get(group_id, 0):
-            self._schedule.fail("S3", f"{group_id} fell back to epoch {group.epoch}")
+        if before is not None and before[0] is group:
+            _, epoch, target_epoch, was = before
+            fell = [id_ for id_, each in epochs.items() if id_ in was and 0 < each.epoch < was[id_].epoch]
+            if group.epoch < epoch or group.target_epoch < target_epoch or fell:
+                self._schedule.fail(
+                    "S3", f"{group_id} fell back from {before[1:]} to {sign[1:]}: {fell or 'the group'}"
+                )
         self._generations[group_id] = group.epoch
+        if not group.target_epoch <= group.epoch or any(
+            each.epoch > group.target_epoch for each in epochs.values()
+        ):
+            self._schedule.fail("S3", f"{group_id} is ahead of its epoch or target: {sign[1:]}")
+        self._consumer_timers(shard, group)
+        if not shard.is_busy(group_id):
+            self._consumer_records(shard.state.durable, group)
         owner: dict[tuple[Any, int], str] = {}
         for member_id, member in group.members.items():
             for having in (member.current.assigned, member.current.revoking):
@@ -332,6 +371,38 @@ class Checks:
                     if owner.setdefault(partition, member_id) != member_id:
                         both = f"{owner[partition]} and {member_id}"
                         self._schedule.fail("S4", f"{partition} belongs to {both} at epoch {group.epoch}")
+
+    def _consumer_timers(self, shard: GroupShard, group: ConsumerGroup) -> None:
+        group_id, timers = group.group_id, shard.timers
+        instances = [
+            m.metadata.instance_id for m in group.members.values() if m.metadata.instance_id is not None
+        ]
+        if len(set(instances)) < len(instances) or group.static_members.keys() != set(instances):
+            self._schedule.fail("S9", f"{group_id} has members {list(group.members)} for {instances}")
+        for member_id, member in group.members.items():
+            if (CONSUMER_SESSION, group_id, member_id) not in timers:
+                self._schedule.fail("S8", f"{member_id} of {group_id} has no session")
+            if member.current.revoking and (REVOCATION, group_id, member_id) not in timers:
+                self._schedule.fail("S8", f"{member_id} of {group_id} may give up partitions for ever")
+        for key in timers._by_key:
+            if (
+                key[0] in (CONSUMER_SESSION, REVOCATION)
+                and key[1] == group_id
+                and key[2] not in group.members
+            ):
+                self._schedule.fail("S8", f"a timer is left of {key[2]}, who is gone from {group_id}")
+
+    def _consumer_records(self, durable: Durable, group: ConsumerGroup) -> None:
+        """The group in memory is the one in the log."""
+        read = wake(group.group_id, durable.consumer_groups.get(group.group_id, {}), group.topics)
+        for name in ("epoch", "target_epoch", "targets", "static_members", "owners", "unsettled", "names"):
+            mine, other = getattr(group, name), getattr(read, name)
+            if mine != other:
+                self._schedule.fail("S7", f"{name} of {group.group_id}: {mine} here, {other} in the log")
+        for member_id, member in group.members.items():
+            other = read.members.get(member_id)
+            if other is None or (other.metadata, other.current) != (member.metadata, member.current):
+                self._schedule.fail("S7", f"{member} of {group.group_id} is {other} in the log")
 
     def _limits(self, group: ClassicGroup) -> None:
         most = self._schedule.plan.max_size
@@ -405,6 +476,25 @@ _NEVER_WRITTEN: Final = frozenset(
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
 )
+
+
+def _may_commit(group: ConsumerGroup, body: Any) -> bool:
+    """Return whether a commit is of the member's epoch, or of what it has had since an older one."""
+    member, epoch = group.members.get(body.member_id), body.generation_id_or_member_epoch
+    if member is None:
+        return epoch < 0 and not group.members
+    having = [member.current.assigned, member.current.revoking]
+
+    def had(topic: str, number: int) -> bool:
+        topic_id = group.topics.id_of_topic(topic)
+        if topic_id is None:
+            return False
+        since = [numbers[number] for each in having if number in (numbers := each.get(topic_id, {}))]
+        return any(0 <= each <= epoch for each in since)
+
+    return epoch == member.current.epoch or all(
+        had(topic.name, row.partition_index) for topic in body.topics for row in topic.partitions
+    )
 
 
 def _topics_of(member: Member, group: ClassicGroup) -> frozenset[str]:

@@ -26,6 +26,8 @@ class Incidents:
     def _happen(self, incident: Incident) -> None:
         if incident.kind == "arrive":
             self._arrive(incident)
+        elif incident.kind in ("grow-topic", "remake-topic"):
+            self._change_topic(incident)
         elif incident.kind in ("simple-commit", "read", "delete-group", "delete-offsets", "delete-topic"):
             self._use_tool(incident)
         else:
@@ -48,6 +50,13 @@ class Incidents:
                     world.heap.at(at_ms, world.start_member, member.name)
             case "pause":
                 member.frozen_until = at_ms
+            case "switch":
+                if incident.draw < 0.5:
+                    member.kill()
+                else:
+                    member.do(member.leave)
+                member.plan.consumer = not member.plan.consumer
+                world.heap.at(at_ms, world.start_member, member.name)
             case "leave":
                 member.do(member.leave)
                 if incident.draw < 0.6:
@@ -66,6 +75,20 @@ class Incidents:
         gone = [name for name, member in self._world.members.items() if not member.alive]
         if gone:
             self._world.start_member(gone[incident.who % len(gone)])
+
+    # --- topics -------------------------------------------------------------------------------------------
+
+    def _change_topic(self, incident: Incident) -> None:
+        world, topics = self._world, sorted(self._world.consumers.topics)
+        if not topics:
+            return
+        name = topics[incident.who % len(topics)]
+        count = world.consumers.topics[name].partition_count
+        if incident.kind == "grow-topic":
+            world.set_topic(name, count + 1)
+        else:
+            world.heap.at(world.heap.now + incident.length_ms, world.set_topic, name, count)
+            world.set_topic(name, 0)
 
     # --- tools --------------------------------------------------------------------------------------------
 

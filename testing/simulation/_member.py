@@ -12,17 +12,32 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import ceil
 from typing import Any, Protocol
+from uuid import UUID, uuid5
 
 from ...assignors import TopicInfo
 from ...client.errors import BrokerConnectionError
 from ...client.offsets import CommittedOffset
 from ...client.pool import Channel
 from ...consumer.config import consumer_config
-from ...consumer.effects import Assign, Effect, Fail, NeedTopics, Report, Revoke, Send, SessionAtRisk
+from ...consumer.consumer_membership import ConsumerMembership
+from ...consumer.effects import (
+    Assign,
+    Effect,
+    Fail,
+    NeedTopics,
+    Report,
+    ResolvePattern,
+    Revoke,
+    Send,
+    SessionAtRisk,
+)
 from ...consumer.events import AssignorFailed
 from ...consumer.membership import Membership
 from ...consumer.record import Record
 from ...coordinator.classic.group import live
+from ...coordinator.consumer.group import ConsumerGroup
+from ...coordinator.consumer.group import live as live_consumers
+from ...coordinator.consumer.target import Topic
 from ...protocol import ApiKey, ErrorCode, RequestContext, TopicPartition
 from ...statemachine import MemberState
 from ._network import Call, Connection, Receiver
@@ -30,6 +45,7 @@ from ._offsets import commit_request, fetch_request, fetched
 from ._plan import ASIDE, MemberPlan, Plan
 from ._schedule import Schedule
 
+_TOPICS = UUID(int=0)
 _REQUEST_TIMEOUT_MS = 1_000
 _BATCH = 4
 #: Nothing is to be learned from slow reading once nothing fails any more.
@@ -73,7 +89,7 @@ class Member:
         self.plan = plan
         self.name = plan.name
         self.context = RequestContext(plan.name, "/10.0.0.1")
-        self.versions = plan.versions
+        self.versions = plan.speaks
         self.alive = True
         self.leaving = False
         self.paused = False
@@ -94,7 +110,19 @@ class Member:
             retry_backoff_ms=50,
             retry_backoff_max_ms=300,
         )
-        self.membership = Membership(settings, group.make_assignors(), schedule.rng)
+        self.membership: Membership | ConsumerMembership = (
+            ConsumerMembership(settings, schedule.rng)
+            if plan.consumer
+            else Membership(settings, group.make_assignors(), schedule.rng)
+        )
+        #: The event in which the coordinator took it into the group, as far as it knows of it.
+        self.joined_at = -1
+        #: Of a member of the classic protocol: whether it has its assignment from a consumer group (True) or
+        #: from a leader; None between join and sync.
+        self.given: bool | None = None
+        #: Whether its last assignment but one was from a leader, and what it has to give up since then.
+        self.from_leader = True
+        self.inherited: set[TopicPartition] = set()
         self._schedule = schedule
         self._consumers = consumers
         self._heap = schedule.heap
@@ -105,12 +133,15 @@ class Member:
         #: What is known to be committed, and whether a commit is under way.
         self._committed: dict[TopicPartition, int] = {}
         self._committing = False
-        self._handover: deque[Giving] = deque()
+        self.handing_over: deque[Giving] = deque()
         self.connections = {
             channel: Connection(schedule, broker)
             for channel in (Channel.GROUP, Channel.HEARTBEAT, Channel.CONTROL)
         }
-        self.membership.subscribe(group.topics, schedule.heap.now)
+        if plan.regex and isinstance(self.membership, ConsumerMembership):
+            self.membership.subscribe_pattern(plan.regex, schedule.heap.now)
+        else:
+            self.membership.subscribe(group.topics, schedule.heap.now)
         self.later(plan.poll_ms, self._poll)
         self._commit_due_ms = self.now + plan.commit_ms
         self.carry_out()
@@ -125,8 +156,8 @@ class Member:
     @property
     def idle(self) -> bool:
         """Return whether it waits for no answer, gives nothing up and knows of no round to come."""
-        waits = self._handover or self._seeking or self._committing
-        return not (waits or self.membership.another_round_follows)
+        waits = self.handing_over or self._seeking or self._committing
+        return not (waits or getattr(self.membership, "another_round_follows", False))
 
     # --- what happens to it -------------------------------------------------------------------------------
 
@@ -178,8 +209,9 @@ class Member:
             self.later(max(at_ms - self.now, 0), self.subscribe, then)
 
     def rejoin(self) -> None:
-        self.membership.rejoin("asked for", self.now)
-        self.carry_out()
+        if isinstance(self.membership, Membership):
+            self.membership.rejoin("asked for", self.now)
+            self.carry_out()
 
     # --- time ---------------------------------------------------------------------------------------------
 
@@ -225,7 +257,9 @@ class Member:
         elif isinstance(effect, SessionAtRisk):
             self._halted = effect.at_risk
         elif isinstance(effect, NeedTopics):
-            self.later(self._schedule.rng.randint(1, 8), self._learn_topics)
+            self.later(self._schedule.rng.randint(1, 8), self.learn_topics)
+        elif isinstance(effect, ResolvePattern):
+            self.later(0, self.subscribe, self._consumers.topics)
         elif isinstance(effect, Fail):
             self._schedule.say(f"{self.name} gives up: {effect.error}")
             self.error = effect.error
@@ -236,9 +270,12 @@ class Member:
             self.membership.advance(self._heap.now)
             self.carry_out()
 
-    def _learn_topics(self) -> None:
-        infos = {name: TopicInfo(count) for name, count in self._schedule.plan.topics.items()}
-        self.membership.topics(infos, self.now)
+    def learn_topics(self) -> None:
+        """Get fresh metadata."""
+        topics = self._consumers.topics
+        infos = {name: TopicInfo(topic.partition_count) for name, topic in topics.items()}
+        gone = frozenset(self._schedule.plan.topics.keys() - topics.keys())
+        self.membership.topics(infos, self.now, gone, {topic.id: name for name, topic in topics.items()})
         self.carry_out()
 
     def _assign(self, effect: Assign) -> None:
@@ -253,7 +290,7 @@ class Member:
         for partition in effect.partitions:
             self._seeking.pop(partition, None)
         if effect.lost:
-            for step in self._handover:
+            for step in self.handing_over:
                 step.lost = True
         self._give(Giving(effect.partitions, lost=effect.lost))
 
@@ -275,7 +312,9 @@ class Member:
     def _answered(self, call: Call, body: Any) -> None:
         memo = call.memo
         if type(memo) is Send:
+            before = self.membership.generation
             self.membership.answered(memo, body, self.now)
+            self._consumers.moved(self, before, call)
             if call.api_key == ApiKey.JOIN_GROUP:
                 self._consumers.joined(self)
                 if "early-commit" in self._schedule.plan.network and not self._schedule.healed:
@@ -301,7 +340,7 @@ class Member:
     def _seek(self, asked: dict[TopicPartition, int]) -> None:
         wanted = {p: token for p, token in asked.items() if self._seeking.get(p) == token}
         if wanted:
-            body = fetch_request(self.plan.group, wanted)
+            body = fetch_request(self.plan.group, wanted, self.membership.identity)
             self.send(Channel.CONTROL, ApiKey.OFFSET_FETCH, body, wanted)
 
     def _found(self, asked: dict[TopicPartition, int], body: Any) -> None:
@@ -332,7 +371,7 @@ class Member:
             return
         consumers, generation = self._consumers, self.membership.generation
         batch = _HEALED_BATCH if self._schedule.healed else _BATCH
-        held = {partition for step in self._handover for partition in step.partitions}
+        held = {partition for step in self.handing_over for partition in step.partitions}
         for partition, position in self.reading.items():
             end = min(consumers.ends[partition], position + batch)
             if position >= end or partition in held:
@@ -392,25 +431,25 @@ class Member:
             generation = call.body.generation_id_or_member_epoch
             self.membership.commit_refused(ErrorCode(refused), generation, self.now)
             self.carry_out()
-        if giving in self._handover:
+        if giving in self.handing_over:
             self._given(giving)
 
     def _give(self, giving: Giving) -> None:
         """Stop delivery of partitions; commit what is done of them a little later, step by step."""
-        self._handover.append(giving)
-        if len(self._handover) == 1 or giving.lost:
+        self.handing_over.append(giving)
+        if len(self.handing_over) == 1 or giving.lost:
             self._begin_step()
 
     def _begin_step(self) -> None:
-        step = self._handover[0]
+        step = self.handing_over[0]
         self.later(0 if step.lost else self.plan.work_ms, self._work_off, step)
 
     def _work_off(self, step: Giving) -> None:
-        if step in self._handover and (step.lost or not self._commit(step.partitions, step)):
+        if step in self.handing_over and (step.lost or not self._commit(step.partitions, step)):
             self._given(step)
 
     def _given(self, step: Giving) -> None:
-        self._handover.remove(step)
+        self.handing_over.remove(step)
         for partition in step.partitions:
             self.reading.pop(partition, None)
         if step.last:
@@ -421,7 +460,7 @@ class Member:
                 # what says goodbye goes by the other one
                 self.connections[channel].close()
             return
-        if self._handover:
+        if self.handing_over:
             self._begin_step()
         self.membership.revocation_done(self.now)
         self.carry_out()
@@ -443,6 +482,14 @@ class Consumers:
         self.ends = {
             TopicPartition(t, n): 3 for t, count in schedule.plan.topics.items() for n in range(count)
         }
+        #: The topics as they are now.
+        self.topics = {
+            name: Topic(uuid5(_TOPICS, name), count) for name, count in schedule.plan.topics.items()
+        }
+        #: Topics that were made anew: who still reads the one before reads what is gone.
+        self.remade: set[str] = set()
+        #: Members that the coordinator removed, with the event in which it did so last.
+        self.removed: dict[tuple[str, str], int] = {}
         #: Everything before this offset was done by some member of the group.
         self.done_before: defaultdict[tuple[str, TopicPartition], int] = defaultdict(int)
 
@@ -485,7 +532,11 @@ class Consumers:
 
     def joined(self, member: Member) -> None:
         """A member was told of a generation: nobody else in it reads what this one reads."""
-        if self._is_behind(member):
+        shard = self._schedule.shard
+        if shard is not None and live_consumers(shard, member.plan.group) is not None:
+            # it hears with its SyncGroup what it has
+            member.stale.clear()
+        elif self._is_behind(member):
             # others may have what it still reads: it was told nothing yet, and can commit nothing
             member.stale = set(member.reading)
         else:
@@ -494,6 +545,7 @@ class Consumers:
     def _is_behind(self, member: Member) -> bool:
         """Return whether it was left out of the generation before, as a static member may be."""
         membership = member.membership
+        assert isinstance(membership, Membership)
         return membership._owned_generation < membership.generation - 1
 
     def assigned(self, member: Member) -> None:
@@ -502,8 +554,10 @@ class Consumers:
         if generation < 0:
             return
         shard = self._schedule.shard
+        if self._schedule.plan.mixed:
+            self._one_reader(member)
         group = None if shard is None else live(shard, member.plan.group)
-        if group is None or group.generation != generation:
+        if group is None or group.generation != generation or not isinstance(member.membership, Membership):
             return
         mine = _has(member)
         for other in self._members.values():
@@ -517,9 +571,63 @@ class Consumers:
                     text = f"{names} have {sorted(both)} in generation {generation}"
                     self._schedule.fail("S4", text)
 
+    def moved(self, member: Member, before: int, call: Call) -> None:
+        """A member has heard the answer to a request of its membership."""
+        membership, now = member.membership, member.membership.generation
+        if isinstance(membership, Membership):
+            member.joined_at = call.answered_at
+            shard = self._schedule.shard
+            if membership.state is not MemberState.STABLE:
+                member.given = None
+            elif call.api_key == ApiKey.SYNC_GROUP:
+                before_it = member.from_leader
+                member.given = shard is not None and live_consumers(shard, member.plan.group) is not None
+                member.from_leader = not member.given
+                if before_it:
+                    member.inherited = (member.reading.keys() - membership.owned) | membership._moving
+        elif before < 0 <= now:
+            member.joined_at = call.answered_at
+        elif 0 <= now < before:
+            self._schedule.fail("S3", f"{member.name} fell from epoch {before} to {now}")
+
+    def _one_reader(self, member: Member) -> None:
+        """A member of a consumer group begins to read: nobody else there may read the same."""
+        shard = self._schedule.shard
+        group = None if shard is None else live_consumers(shard, member.plan.group)
+        if group is None:
+            return
+        mine = self._may_read(member, group)
+        for other in self._members.values():
+            if other is member or not other.alive:
+                continue
+            if both := mine & self._may_read(other, group):
+                text = f"{member.name} and {other.name} may read {sorted(both)}"
+                self._schedule.fail("S4", f"{text} at epoch {group.epoch}")
+
+    def _may_read(self, member: Member, group: ConsumerGroup) -> set[TopicPartition]:
+        """Partitions that are this member's alone in a consumer group.
+
+        When a consumer joins a classic group in the middle of a rebalance, its members read on what they were
+        not assigned any more, as they do in Apache Kafka.
+        """
+        membership = member.membership
+        if not self._is_in(member, group):
+            return set()
+        has = {p for p in membership.owned | member.reading.keys() if p.topic not in self.remade}
+        if isinstance(membership, ConsumerMembership) or member.given:
+            return has - member.inherited
+        giving = {p for step in member.handing_over for p in step.partitions}
+        return set() if member.given is None else has - membership._moving - giving
+
+    def _is_in(self, member: Member, group: ConsumerGroup) -> bool:
+        """Return whether a member is one still in the group's eyes: it may not know that it is none."""
+        key = group.group_id, member.membership.member_id
+        return key[1] in group.members and self.removed.get(key, -1) <= member.joined_at
+
 
 def _has(member: Member) -> frozenset[TopicPartition]:
     """Partitions that a member owns or still reads, without those that others got while it was left out."""
     membership = member.membership
+    assert isinstance(membership, Membership)
     owned = membership.owned - (member.stale & membership._moving)
     return owned | (member.reading.keys() - member.stale)

@@ -44,6 +44,7 @@ class Call:
     """
 
     __slots__ = (
+        "answered_at",
         "api_key",
         "body",
         "client",
@@ -66,6 +67,8 @@ class Call:
         self.version = client.versions[api_key]
         self.body = body
         self.cut = False
+        #: The event in which it was answered.
+        self.answered_at = -1
         self.memo = memo
         self.note: Any = None
         #: Called with the coordinator's answer.
@@ -85,6 +88,7 @@ class Call:
             self.connection.schedule.fail("S6", f"{self} is answered a second time, with {body}")
             return
         on_set, self.on_set = self.on_set, None
+        self.answered_at = self.connection.schedule.heap.events
         on_set(self, body)
         self.connection.answered(self, body)
 

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from ...client.offsets import CommittedOffset
 from ...coordinator.durable import Durable, OffsetEntry
-from ...offsets_topic import GroupDeleted, OffsetDeleted, decode
+from ...offsets_topic import ConsumerGroupRecord, GroupDeleted, GroupRecordType, OffsetDeleted, decode
 from ...protocol import TopicPartition
 from ...protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -147,6 +147,8 @@ def removed_key(key: bytes) -> tuple[str, TopicPartition | None] | None:
     record = decode(key, None)
     if isinstance(record, OffsetDeleted):
         return record.group, TopicPartition(record.topic, record.partition)
+    if isinstance(record, ConsumerGroupRecord):
+        return (record.group, None) if record.type is GroupRecordType.EPOCH else None
     return (record.group, None) if isinstance(record, GroupDeleted) else None
 
 
@@ -165,7 +167,9 @@ def commit_request(
     return OffsetCommitRequest(group, generation, member_id, instance_id, topics=rows)
 
 
-def fetch_request(group: str, partitions: Iterable[TopicPartition] | None) -> OffsetFetchRequest:
+def fetch_request(
+    group: str, partitions: Iterable[TopicPartition] | None, identity: tuple[str | None, int] = (None, -1)
+) -> OffsetFetchRequest:
     """An OffsetFetch of these partitions, or (None) of all."""
     topics: dict[str, list[int]] = {}
     for topic, number in partitions or ():
@@ -173,7 +177,9 @@ def fetch_request(group: str, partitions: Iterable[TopicPartition] | None) -> Of
     rows: Any = [OffsetFetchRequestTopics(topic, None, numbers) for topic, numbers in topics.items()]
     if partitions is None:
         rows = None
-    return OffsetFetchRequest(group, rows, [OffsetFetchRequestGroup(group, topics=rows)], require_stable=True)
+    return OffsetFetchRequest(
+        group, rows, [OffsetFetchRequestGroup(group, *identity, rows)], require_stable=True
+    )
 
 
 def fetched(body: Any) -> dict[TopicPartition, CommittedOffset | None]:
@@ -202,18 +208,19 @@ def values_of(commit: Any) -> dict[TopicPartition, Value]:
 
 def same_state(live: Durable, read: Durable, what: str) -> None:
     """Raises Violation S7 where the two differ."""
-    if live.stored != read.stored:
-        differ = {
-            group: (live.stored.get(group), read.stored.get(group))
-            for group in {**live.stored, **read.stored}
-            if live.stored.get(group) != read.stored.get(group)
-        }
-        raise Violation("S7", f"{what} has other groups: {differ}")
-    for group in {**live.offsets, **read.offsets}:
-        mine = {partition: entry[:5] for partition, entry in live.committed(group)}
-        other = {partition: entry[:5] for partition, entry in read.committed(group)}
+    for mine, other in ((live.stored, read.stored), (live.consumer_groups, read.consumer_groups)):
         if mine != other:
-            raise Violation("S7", f"{what} has other offsets of {group}: {other} where {mine} was known")
+            differ = {
+                group: (mine.get(group), other.get(group))
+                for group in {**mine, **other}
+                if mine.get(group) != other.get(group)
+            }
+            raise Violation("S7", f"{what} has other groups: {differ}")
+    for group in {**live.offsets, **read.offsets}:
+        known = {partition: entry[:5] for partition, entry in live.committed(group)}
+        found = {partition: entry[:5] for partition, entry in read.committed(group)}
+        if known != found:
+            raise Violation("S7", f"{what} has other offsets of {group}: {found} where {known} was known")
 
 
 def _value(

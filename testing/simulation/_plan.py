@@ -55,6 +55,13 @@ INCIDENTS: Final[dict[str, tuple[str, int]]] = {
     "delete-topic": ("a topic is deleted, and with it its offsets", 1),
 }
 
+#: The same, of schedules with members of both protocols.
+MIXED: Final[dict[str, tuple[str, int]]] = {
+    "switch": ("a member stops, or its process is killed, and it comes back with the other protocol", 3),
+    "grow-topic": ("a topic that is read gets one more partition", 1),
+    "remake-topic": ("a topic that is read is deleted, and made anew later", 1),
+}
+
 #: Time between crashes where more are asked for.
 _CRASH_EVERY_MS: Final = 60
 
@@ -76,6 +83,11 @@ _VERSIONS: Final[tuple[dict[int, int], ...]] = tuple(
 )
 #: The first that know instance ids.
 _STATIC_VERSIONS: Final = 4
+
+_CONSUMER_VERSIONS: Final = _VERSIONS[0] | {
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: 1,
+    ApiKey.CONSUMER_GROUP_DESCRIBE: 1,
+}
 
 _STRATEGIES: Final[tuple[tuple[type[Assignor], ...], ...]] = (
     *[(CooperativeStickyAssignor,)] * 2,
@@ -114,6 +126,14 @@ class MemberPlan:
     work_ms: int
     commit_ms: int
     hasty: bool
+    #: Whether it speaks the protocol of consumer groups; then the expression that it subscribes to, if any.
+    consumer: bool = False
+    regex: str = ""
+
+    @property
+    def speaks(self) -> dict[int, int]:
+        """Versions of its requests."""
+        return _CONSUMER_VERSIONS if self.consumer else self.versions
 
 
 @dataclass(slots=True)
@@ -149,6 +169,10 @@ class Plan:
     flips: int = 0
     segment_bytes: int = 1 << 20
     crashes: int = 0
+    #: Whether there are members of both protocols, and topics have ids and change; and whether targets are
+    #: computed beside everything else.
+    mixed: bool = False
+    beside: bool = False
 
     def names(self) -> list[str]:
         """Names of all that can be left out, the coarsest first."""
@@ -170,15 +194,19 @@ class Plan:
         return self
 
 
-def faults_table(faults: Mapping[str, tuple[str, float]] = NETWORK | INCIDENTS) -> str:
+def faults_table(faults: Mapping[str, tuple[str, float]] = NETWORK | INCIDENTS | MIXED) -> str:
     """Faults and what happens, as a Markdown table."""
     lines = ["| fault | what happens |", "| --- | --- |"]
     lines += [f"| `{name}` | {what} |" for name, (what, _) in faults.items()]
     return "\n".join(lines) + "\n"
 
 
-def draw_plan(seed: int, make_assignors: MakeAssignors | None = None, crashes: int = 0) -> Plan:
-    """The plan of a seed, with ``make_assignors`` for those drawn, and so many more crashes."""
+def draw_plan(
+    seed: int, make_assignors: MakeAssignors | None = None, crashes: int = 0, *, mixed: bool = False
+) -> Plan:
+    """The plan of a seed, with ``make_assignors`` for those drawn, and so many more crashes. ``mixed``: with
+    members of both protocols.
+    """
     rng = Random(seed)
     session_ms = rng.choice((900, 1_200, 1_800))
     faults_ms = rng.choice((3, 4, 4, 6, 10)) * session_ms // 4 + crashes * _CRASH_EVERY_MS
@@ -187,7 +215,7 @@ def draw_plan(seed: int, make_assignors: MakeAssignors | None = None, crashes: i
     fsync = rng.random() < 0.5
     on = {name for name in (*NETWORK, *INCIDENTS) if rng.random() < 0.35} | _ALWAYS
     members = _members(rng, groups, faults_ms)
-    return Plan(
+    plan = Plan(
         seed=seed,
         run_seed=rng.getrandbits(64),
         faults_ms=faults_ms,
@@ -211,6 +239,35 @@ def draw_plan(seed: int, make_assignors: MakeAssignors | None = None, crashes: i
         + _crashes(rng, crashes, faults_ms, fsync=fsync),
         crashes=crashes,
     )
+    if mixed:
+        _mix(rng, plan)
+    return plan
+
+
+def _mix(rng: Random, plan: Plan) -> None:
+    """Let members speak either protocol, some change it, and topics change."""
+    plan.mixed, plan.beside = True, rng.random() < 0.3
+    # all of a group that turns back is one batch
+    plan.segment_bytes = max(plan.segment_bytes, 16_384)
+    part = rng.choice((0.0, 0.5, 0.5, 0.8, 1.0, 1.0))
+    patterns = rng.random() < 0.15
+    for group in plan.groups.values():
+        # what nobody has is looked for at the end: topics change
+        group.eager = False
+    for member in plan.members:
+        member.consumer = rng.random() < part
+        if patterns and rng.random() < 0.7:
+            member.regex = rng.choice(("t.*", "t[01]"))
+    for kind, (_, most) in MIXED.items():
+        if rng.random() < (0.7 if kind == "switch" else 0.25):
+            for _ in range(rng.randint(1, most)):
+                plan.incidents.append(_incident(rng, plan.incidents, kind, plan.faults_ms))
+    if rng.random() < 0.3:
+        # a rolling change of all
+        step_ms = plan.faults_ms // (len(plan.members) + 1)
+        for number in range(len(plan.members)):
+            name, at_ms = f"i{len(plan.incidents)}", step_ms * (number + 1)
+            plan.incidents.append(Incident(name, at_ms, "switch", number, rng.random(), step_ms // 2))
 
 
 def _crashes(rng: Random, count: int, faults_ms: int, *, fsync: bool) -> list[Incident]:
@@ -273,8 +330,12 @@ def _incidents(rng: Random, on: set[str], faults_ms: int, *, fsync: bool) -> lis
         if kind not in on or (kind == "power-loss" and not fsync):
             continue
         for _ in range(rng.randint(1, most)):
-            at_ms = rng.randint(100, faults_ms - 100)
-            length_ms = rng.randint(1, faults_ms - at_ms)
-            who, draw = rng.getrandbits(16), rng.random()
-            incidents.append(Incident(f"i{len(incidents)}", at_ms, kind, who, draw, length_ms))
+            incidents.append(_incident(rng, incidents, kind, faults_ms))
     return incidents
+
+
+def _incident(rng: Random, before: Sequence[Incident], kind: str, faults_ms: int) -> Incident:
+    at_ms = rng.randint(100, faults_ms - 100)
+    length_ms = rng.randint(1, faults_ms - at_ms)
+    who, draw = rng.getrandbits(16), rng.random()
+    return Incident(f"i{len(before)}", at_ms, kind, who, draw, length_ms)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from random import Random
 from typing import Final, Generic, TypeVar
@@ -116,6 +117,14 @@ class Schedule(ABC, Generic[P]):
     def id_of_topic(self, name: str) -> UUID | None:  # noqa: ARG002
         """The id of a topic; None if topics have none."""
         return None
+
+    def topic_names(self) -> Iterable[str]:
+        """Names of all topics, as regular expressions see them."""
+        return ()
+
+    def topics_version(self) -> object:
+        """Another object whenever topics have changed."""
+        return object()
 
     @abstractmethod
     def partition_count(self, topic: str) -> int | None:

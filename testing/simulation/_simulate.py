@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from ._incidents import Incidents
 from ._member import MakeApplication
@@ -18,6 +18,9 @@ from ._plan import MakeAssignors, Plan, draw_plan
 from ._schedule import Stats
 from ._violation import Violation
 from ._world import MemberWorld, Phases
+
+#: What members of groups speak.
+Protocol: TypeAlias = Literal["classic", "mixed"]
 
 #: Lines of a failed schedule that are shown.
 _SHOWN_LINES = 60
@@ -60,6 +63,7 @@ def simulate(
     application: MakeApplication | None = None,
     left_out: Collection[str] = (),
     crashes: int = 0,
+    protocol: Protocol = "classic",
     checked: bool = True,
     go_on: bool = False,
 ) -> SimulationReport:
@@ -67,11 +71,15 @@ def simulate(
 
     ``assignors`` makes the assignors of every member (each call new instances), ``application`` what the
     members of one schedule do with their records. ``left_out`` are faults, incidents or members not to take
-    part, ``crashes`` are so many more of the coordinator in each schedule. ``checked`` False compares
-    nothing. With ``go_on`` failures are counted instead of raised.
+    part, ``crashes`` are so many more of the coordinator in each schedule. With ``protocol`` "mixed" members
+    speak the classic protocol or that of consumer groups, and change. ``checked`` False compares nothing.
+    With ``go_on`` failures are counted instead of raised.
     """
     return run_all(
-        lambda seed: _GroupRun(seed, assignors, application, checked, crashes), seeds, left_out, go_on=go_on
+        lambda seed: _GroupRun(seed, assignors, application, checked, crashes, protocol),
+        seeds,
+        left_out,
+        go_on=go_on,
     )
 
 
@@ -107,9 +115,10 @@ def trace(
     application: MakeApplication | None = None,
     left_out: Collection[str] = (),
     crashes: int = 0,
+    protocol: Protocol = "classic",
 ) -> tuple[list[str], Violation | None]:
     """The trace of a schedule, line by line, and the violation that ends it."""
-    return traced(_GroupRun(seed, assignors, application, True, crashes), left_out)
+    return traced(_GroupRun(seed, assignors, application, True, crashes, protocol), left_out)
 
 
 def traced(run: Run, left_out: Collection[str]) -> tuple[list[str], Violation | None]:
@@ -171,13 +180,16 @@ class _GroupRun(Run):
     application: MakeApplication | None
     checked: bool
     crashes: int
+    protocol: Protocol
 
     @property
     def options(self) -> str:  # type: ignore[override]
-        return f" --crashes {self.crashes}" if self.crashes else ""
+        crashes = f" --crashes {self.crashes}" if self.crashes else ""
+        return crashes + ("" if self.protocol == "classic" else f" --protocol {self.protocol}")
 
     def plan(self, left_out: Collection[str]) -> Plan:
-        return draw_plan(self.seed, self.assignors, self.crashes).leave_out(left_out)
+        mixed = self.protocol == "mixed"
+        return draw_plan(self.seed, self.assignors, self.crashes, mixed=mixed).leave_out(left_out)
 
     def world(self, plan: Plan, *, traced: bool) -> MemberWorld:
         application = None if self.application is None else self.application()

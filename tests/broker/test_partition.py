@@ -13,7 +13,7 @@ import pytest
 
 from kohort.broker import Broker
 from kohort.log._files import OsFile
-from kohort.protocol import ApiKey, ErrorCode
+from kohort.protocol import ApiKey, ErrorCode, KafkaError, build_batch
 from kohort.testing import RunningBroker, running_broker
 from tests.broker.wire import (
     Wire,
@@ -125,6 +125,20 @@ async def test_the_high_watermark_never_goes_back_when_the_visibility_changes() 
         assert (partition.high_watermark, partition.log_end_offset) == (2, 3)
         await broker.topics.alter({topic: {}})
         assert partition.high_watermark == 3
+
+
+async def test_a_batch_made_here_is_shown_at_once_and_not_added_to_damaged_files() -> None:
+    async with Broker() as broker:
+        await broker.topics.create("made", 1, {})
+        partition = broker.topics.logs.partition("made", 0)
+        for number in range(3):
+            made = build_batch([(b"k", b"v")], timestamp_ms=NOW_MS)
+            assert partition.append_built(made, now_ms=NOW_MS) == number
+            assert partition.high_watermark == number + 1
+        partition.damage = "a file is damaged"
+        with pytest.raises(KafkaError, match="a file is damaged"):
+            partition.append_built(build_batch([(b"k", b"v")], timestamp_ms=NOW_MS), now_ms=NOW_MS)
+        assert partition.log_end_offset == 3
 
 
 def test_a_fetch_waits_for_the_flush(link: Wire, own: RunningBroker, gate: Gate) -> None:

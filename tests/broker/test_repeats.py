@@ -123,6 +123,26 @@ def test_when_topics_have_changed_they_are_looked_up_again(wire: Wire, name: str
         assert commit(wire, body(name, name, offset)) == [0]
 
 
+def test_partitions_that_do_not_exist_are_refused_each_time(wire: Wire, name: str) -> None:
+    create_topic(wire, name)
+    for offset in range(6):
+        request = body(name, name, offset, offset)
+        wire.socket.sendall(bytes(encode_request(9, 77, "wire", request)))
+        (topic,) = wire.receive(COMMIT, 9, 77).topics
+        assert [tuple(each) for each in topic.partitions] == [(1, 3), (0, 0)]
+    assert committed(wire, name, name) == {0: (5, 6, "")}
+
+
+def test_the_same_bytes_in_another_version_are_another_request(wire: Wire, name: str) -> None:
+    create_topic(wire, name)
+    for offset in range(4):
+        assert commit(wire, body(name, name, offset), 6) == [0]
+    frame = bytearray(encode_request(6, 77, "wire", body(name, name, 9)))
+    frame[7] = 7
+    wire.socket.sendall(frame)
+    assert wire.closed_by_broker(), "version 7 has an instance id, and cannot be read without"
+
+
 def test_many_that_are_sent_together_are_answered_in_their_order(wire: Wire, name: str) -> None:
     create_topic(wire, name, 2)
     frames = [encode_request(9, number, "wire", body(name, name, number, -number)) for number in range(500)]

@@ -254,6 +254,27 @@ def test_partitions_are_revoked_first_then_told_then_others_are_taken() -> None:
     assert [e.revoked for e in talk.completed()[1:]] == [(P1,), ()]
 
 
+def test_what_was_not_taken_is_given_up_at_once_when_it_is_assigned_no_longer() -> None:
+    talk = joined(0)
+    talk.advance_to_deadline()
+    talk.beat()
+    talk.told(6, 0, 1)
+    assert talk.next(Assign).added == (P1,)
+    talk.advance_to_deadline()
+    talk.beat()
+    talk.answer(
+        talk.request,
+        member_epoch=7,
+        heartbeat_interval_ms=BROKERS_MS,
+        assignment=Assignment([TopicPartitions(ID, [0, 1]), TopicPartitions(OTHER_ID, [0])]),
+    )
+    talk.next(NeedTopics)
+    talk.advance_to_deadline()
+    talk.beat()
+    talk.told(7, 0, 1)
+    assert talk.owned(talk.beat()) == {ID: [0, 1]}
+
+
 def test_a_full_request_in_the_middle_of_a_revocation_does_not_prove_it() -> None:
     talk = joined(0, 1)
     talk.advance_to_deadline()
@@ -347,6 +368,21 @@ def test_a_member_that_the_group_goes_on_without_loses_all_and_joins_again(code:
     talk.released()
     body = talk.beat()
     assert (body.member_epoch, body.topic_partitions) == (0, [])
+
+
+def test_names_that_come_after_it_has_left_give_it_nothing() -> None:
+    talk = Talk()
+    talk.beat()
+    talk.told(2, 0)
+    talk.next(NeedTopics)
+    talk.membership.pause("no poll")
+    talk.take()
+    assert talk.beat().member_epoch == -1
+    assert talk.next(Revoke).lost
+    talk.released()
+    talk.topics(ORDERS, IDS)
+    assert talk.quiet()
+    assert talk.membership.owned == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -449,6 +485,14 @@ def test_a_commit_of_an_unknown_member_loses_all_unless_it_is_of_before() -> Non
     assert talk.membership.identity == (None, -1)
 
 
+def test_a_commit_of_a_static_member_that_another_replaced_is_final() -> None:
+    talk = joined(0, group_instance_id="i")
+    talk.membership.commit_refused(ErrorCode.FENCED_INSTANCE_ID, 5, talk.now)
+    talk.take()
+    assert talk.next(Revoke).lost
+    talk.next(Fail)
+
+
 # leaving
 
 
@@ -462,6 +506,14 @@ def test_leaving_is_a_heartbeat_and_static_members_keep_their_seat(
     body = talk.beat()
     assert (body.member_epoch, body.instance_id) == (epoch, instance_id)
     assert (talk.membership.state, talk.membership.next_deadline()) == (MemberState.UNJOINED, None)
+
+
+def test_who_leaves_before_its_join_is_answered_says_so() -> None:
+    talk = Talk()
+    talk.beat()
+    talk.membership.leave("closed")
+    talk.take()
+    assert talk.beat().member_epoch == -1
 
 
 def test_who_does_not_poll_leaves_with_all_lost_and_comes_back_when_asked() -> None:
@@ -556,6 +608,39 @@ def test_it_waits_no_longer_than_a_heartbeat_interval_of_the_brokers(
         talk.effects.clear()
         talk.take()
     assert talk.now == told_at + most_ms
+
+
+def test_a_heartbeat_from_before_does_not_tell_that_a_pattern_is_withdrawn() -> None:
+    talk = Talk(())
+    talk.membership.subscribe_pattern("ord.*", talk.now)
+    talk.take()
+    talk.beat()
+    talk.told(5, 0)
+    talk.topics(ORDERS, IDS)
+    talk.next(NeedTopics)
+    talk.next(Assign)
+    talk.advance_to_deadline()
+    talk.beat()
+    look(talk, leaving(talk), described(5, 5, group=5))
+    talk.told(5, nothing=True)
+    assert talk.beat().subscribed_topic_regex == ""
+    talk.advance(2 * LOOK_MS)
+    assert talk.quiet(), "the coordinator may not know yet: the others are ready for nothing"
+    talk.told(5)
+    look(talk, looks_again(talk), described(6, 6, group=6))
+    assert talk.membership.may_leave
+
+
+def test_who_is_fenced_on_the_way_out_does_not_come_back() -> None:
+    talk = joined(0)
+    look(talk, leaving(talk), described(5, 5, group=5))
+    talk.beat()
+    talk.refused(ErrorCode.UNKNOWN_MEMBER_ID)
+    assert talk.next(Revoke).lost
+    talk.released()
+    talk.advance(60_000)
+    assert talk.quiet()
+    assert talk.membership.may_leave
 
 
 def test_alone_nobody_waits() -> None:

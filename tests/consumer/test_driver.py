@@ -206,6 +206,15 @@ async def test_a_request_goes_to_the_groups_coordinator_and_its_outcome_to_the_m
     assert bench.halts == [True, False]
 
 
+async def test_an_unexpected_error_of_a_request_ends_the_consumer() -> None:
+    bench = _Bench()
+    bench.cluster.answer = TypeError("a bug")
+    bench.membership.effects = [Send(ApiKey.HEARTBEAT, "the body", Channel.CONTROL, 250.0)]
+    bench.driver.carry_out()
+    await until(lambda: bool(bench.failures), timeout_s=20)
+    assert bench.failures == [bench.cluster.answer]
+
+
 @pytest.mark.parametrize(
     ("with_racks", "racks"),
     [(False, ()), (True, (frozenset({"east", "west"}), frozenset({"west"})))],

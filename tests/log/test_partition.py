@@ -167,15 +167,13 @@ def test_a_batch_made_here_is_appended_as_any_other_that_no_client_sent(
     for name in ("one-0", "two-0"):
         log = open_log(tmp_path, config, name=name)
         said: list[object] = []
-        for number in range(6):
+        for number, epoch in enumerate((0, 0, 3, 1, 3, 2)):
             made = build_batch([(b"k", b"v" * 10)] * (number + 1), timestamp_ms=NOW_MS + number, **how)
             try:
                 if name == "one-0":
-                    said.append(
-                        log.append(made, now_ms=NOW_MS, leader_epoch=number // 2, from_client=False)[0]
-                    )
+                    said.append(log.append(made, now_ms=NOW_MS, leader_epoch=epoch, from_client=False)[0])
                 else:
-                    said.append(log.append_built(made, now_ms=NOW_MS, leader_epoch=number // 2))
+                    said.append(log.append_built(made, now_ms=NOW_MS, leader_epoch=epoch))
             except KafkaError as error:
                 said.append(error.code)
         files = {path.name: path.read_bytes() for path in Path(log.path).iterdir()}

@@ -187,6 +187,18 @@ def test_a_batch_has_the_records_as_they_were_sent(codec: Codec) -> None:
     assert [(r.key, r.value, list(r.headers), r.timestamp_ms) for r in found] == records
 
 
+def test_numbers_of_a_refused_batch_that_may_have_been_written_before_are_not_used_again() -> None:
+    waiting = accumulator()
+    known(waiting)
+    add(waiting, b"a")
+    ((batch,),) = take(waiting)
+    waiting.lost(batch, LOST, 0)
+    ((batch,),) = take(waiting, 1_000)
+    waiting.refused(batch, KafkaError(E.TOPIC_AUTHORIZATION_FAILED), 1_000)
+    add(waiting, b"b", 1_000)
+    assert numbers(take(waiting, 1_000)) == [2], "with 1 a broker would take it for the one before"
+
+
 def test_each_record_learns_its_offset() -> None:
     waiting = accumulator()
     answers = [add(waiting, b"a"), add(waiting, b"b")]

@@ -18,6 +18,7 @@ from kohort.client import Cluster
 from kohort.client.errors import BrokerConnectionError
 from kohort.producer import (
     BufferFullError,
+    DeliveryTimeoutError,
     Producer,
     ProducerClosedError,
     RecordTooLargeError,
@@ -200,6 +201,23 @@ async def test_partitions_that_are_added_are_found_when_they_are_asked_for(
         assert await producer.partitions_for(topic) == 3
 
 
+async def test_a_topic_made_anew_with_fewer_partitions_gets_its_keys_there(
+    bootstrap: str, new_topic: Topics
+) -> None:
+    topic = new_topic("prod", partitions=4)
+    keys = [b"%d" % number for number in range(20)]
+    settings: dict[str, Any] = {"request_timeout_ms": 1_000, "delivery_timeout_ms": 2_000}
+    async with Cluster(bootstrap) as cluster, Producer(bootstrap_servers=bootstrap, **settings) as producer:
+        await asyncio.gather(*[await producer.send(topic, b"", key) for key in keys])
+        await cluster.delete_topics([topic])
+        await cluster.retrying(lambda: cluster.create_topics({topic: 2}))
+        # the first ones are for partitions that are gone
+        await asyncio.gather(*[await producer.send(topic, b"", key) for key in keys], return_exceptions=True)
+        sent = await asyncio.gather(*[await producer.send(topic, b"", key) for key in keys])
+        assert [row.partition for row in sent] == [partition_of_key(key, 2) for key in keys]
+        await producer.send_and_wait(topic, b"without a key")
+
+
 async def test_text_is_no_record(bootstrap: str, new_topic: Topics) -> None:
     topic = new_topic("prod")
     async with Producer(bootstrap_servers=bootstrap) as producer:
@@ -251,6 +269,35 @@ async def test_records_that_wait_for_room_keep_their_order(bootstrap: str, new_t
         # a small one has room where the large one before it has none
         await asyncio.gather(*(producer.send(topic, value) for value in values))
     assert await read_values(bootstrap, topic) == values
+
+
+async def test_calls_that_wait_for_room_end_with_the_producer(bootstrap: str, new_topic: Topics) -> None:
+    topic = new_topic("prod", partitions=1)
+    producer = Producer(bootstrap_servers=bootstrap, buffer_memory=5_000)
+    await producer.start()
+    await producer.send_and_wait(topic, b"x")
+    producer._sender._closed = True  # type: ignore[union-attr]  # nothing leaves any more
+    sends = [asyncio.create_task(producer.send(topic, b"x" * 1_000)) for _ in range(8)]
+    await asyncio.sleep(0)
+    assert producer._in_line == 5
+    await producer.close(timeout_ms=0)
+    ends = await asyncio.gather(*sends, return_exceptions=True)
+    assert [type(end) for end in ends[3:]] == [ProducerClosedError] * 5
+
+
+async def test_records_that_are_out_of_time_make_room(
+    bootstrap: str, new_topic: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = new_topic("prod", partitions=1)
+    settings: dict[str, Any] = {"request_timeout_ms": 400, "delivery_timeout_ms": 500}
+    async with Producer(bootstrap_servers=bootstrap, buffer_memory=3_000, **settings) as producer:
+        await producer.send_and_wait(topic, b"x")
+        with monkeypatch.context() as patch:
+            patch.setattr(producer._cluster, "leader", lambda _: None)
+            lost = [await producer.send(topic, b"x" * 1_000) for _ in range(2)]
+            async with asyncio.timeout(30):  # max_block_ms is a minute
+                await producer.send(topic, b"x" * 1_000)
+            assert [type(future.exception()) for future in lost] == [DeliveryTimeoutError] * 2
 
 
 @pytest.mark.slow(2)

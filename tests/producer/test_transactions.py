@@ -325,3 +325,46 @@ async def test_a_broker_killed_under_transactions_commits_each_once_or_not_at_al
     await working
     found = await read_values(broker_process.bootstrap, "orders")
     assert sorted(map(bytes, filter(None, found))) == sorted(done)
+
+
+async def test_after_a_cancelled_commit_of_offsets_the_transaction_can_only_be_aborted(
+    new_topic: Topics, make: Make
+) -> None:
+    topic = new_topic("prod", partitions=1)
+    async with make(topic) as producer:
+        producer.begin_transaction()
+        offsets = {TopicPartition(topic, 0): 1}
+        sending = asyncio.create_task(producer.send_offsets(offsets, f"group-{topic}"))
+        await asyncio.sleep(0)
+        sending.cancel()
+        await asyncio.wait([sending])
+        with pytest.raises(TransactionAbortableError, match="cancelled"):
+            await producer.commit_transaction()
+        await producer.abort_transaction()
+
+
+async def test_a_transaction_after_one_that_was_aborted_at_any_time_is_whole(
+    bootstrap: str, new_topic: Topics, make: Make
+) -> None:
+    topic = new_topic("prod", partitions=1)
+    async with make(topic) as producer:
+        for steps in range(12):
+            producer.begin_transaction()
+            await producer.send(topic, b"aborted")
+            for _ in range(steps):  # its partition is being added, say
+                await asyncio.sleep(0)
+            await producer.abort_transaction()
+            async with producer.transaction():
+                await producer.send_and_wait(topic, b"%d" % steps)
+    assert await read_values(bootstrap, topic) == [b"%d" % steps for steps in range(12)]
+
+
+async def test_an_abort_gives_the_next_epoch(new_topic: Topics, make: Make) -> None:
+    topic = new_topic("prod", partitions=1)
+    async with make(topic) as producer:
+        assert producer._transactions is not None
+        producer.begin_transaction()
+        await producer.send_and_wait(topic, b"x")
+        before = producer._transactions.current.producer
+        await producer.abort_transaction()
+        assert producer._transactions.current.producer > before

@@ -11,6 +11,7 @@ from kohort.testing import simulate
 from kohort.testing.simulation import Stats
 
 SCHEDULES, SOAKED_SCHEDULES = 800, 50_000
+MIXED_SCHEDULES = 500
 CRASHES, SOAKED_CRASHES = 4_000, 400_000
 #: In one schedule of those that are about crashes.
 CRASHES_EACH = 30
@@ -30,6 +31,14 @@ FOUND = {
         0,
     ),
     "a log that is offline stays so when nobody is there to ask for it": (412_329, 0),
+}
+
+
+#: The same with members of both protocols.
+FOUND_MIXED = {
+    "a clock that was set back holds targets up": 3,
+    "a group that turns back while partitions move does not give them out": 7,
+    "a static member that comes back does not wait for what the one before waited for": 221,
 }
 
 
@@ -54,6 +63,18 @@ def test_no_schedule_breaks_an_invariant(soaks: bool, capsys: pytest.CaptureFixt
     assert stats.rebalances > 2 * count
     assert stats.commits > 4 * count
     assert min(stats.compactions, stats.removals, stats.network_faults) > count // 10
+
+
+@pytest.mark.parametrize("seed", FOUND_MIXED.values(), ids=FOUND_MIXED)
+def test_what_was_found_with_both_protocols_stays_repaired(seed: int) -> None:
+    simulate([seed], protocol="mixed")
+
+
+@pytest.mark.slow(10)
+def test_no_schedule_with_members_of_both_protocols_breaks_an_invariant() -> None:
+    stats = simulate(MIXED_SCHEDULES, protocol="mixed").stats
+    assert stats.schedules == MIXED_SCHEDULES
+    assert min(stats.crashes, stats.reloads, stats.rebalances, stats.commits) > MIXED_SCHEDULES
 
 
 @pytest.mark.slow(25)

@@ -6,12 +6,14 @@ Covers: broker/_pending_response.py.
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from typing import Any
 
 import pytest
 
 from kohort.broker.network._flow import MAX_AHEAD
+from kohort.offsets_topic import OffsetsStore
 from kohort.protocol import ApiKey, ErrorCode, encode_request
 from kohort.testing import RunningBroker
 from tests.broker.wire import Wire, create_topic, part
@@ -88,6 +90,26 @@ def test_a_read_behind_commits_sees_the_last_of_them(wire: Wire, name: str) -> N
     assert refused(wire.receive(COMMIT, 8, after)) == 0
     wire.receive(ApiKey.METADATA, 1, other)
     assert committed(wire.call(FETCH_OFFSETS, 5, **fetch(name, name))) == 99
+
+
+def test_an_answer_leaves_before_a_write_that_it_does_not_wait_for(
+    wire: Wire, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answered = threading.Event()
+    seen: list[bool] = []
+    append = OffsetsStore.append
+
+    def slow(*args: Any, **how: Any) -> int:
+        seen.append(answered.wait(10))
+        return append(*args, **how)
+
+    monkeypatch.setattr(OffsetsStore, "append", slow)
+    # makes the group, whose record is written, and has only its first step
+    assert wire.call(ApiKey.JOIN_GROUP, 5, **join(name, "")).error_code == ErrorCode.MEMBER_ID_REQUIRED
+    answered.set()
+    wire.call(ApiKey.METADATA, 1, topics=[])
+    assert seen
+    assert all(seen)
 
 
 def test_more_commits_than_may_run_ahead_are_all_answered_in_order(wire: Wire, name: str) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from kohort.client import Cluster
+from kohort.client.transactions import init_producer_id
 from kohort.consumer import (
     ConfigError,
     ConsumerService,
@@ -26,7 +27,7 @@ from kohort.consumer import (
     Retry,
     SignatureError,
 )
-from kohort.producer import ProducerRecord
+from kohort.producer import Producer, ProducerRecord
 from kohort.protocol import TopicPartition
 from tests.consumer.conftest import QUICK, both_protocols
 from tests.producer.reading import read, read_values
@@ -211,6 +212,46 @@ async def test_what_cannot_be_written_stops_the_service_and_nothing_is_committed
 
 
 @pytest.mark.kafka
+@pytest.mark.parametrize("before", ["send_offsets", "commit_transaction"])
+@pytest.mark.parametrize("given", [False, True])
+async def test_a_transaction_that_was_open_for_too_long_is_begun_anew_by_a_new_producer(
+    bootstrap: str,
+    new_topic: Topics,
+    produce: Produce,
+    make: Callable[..., ConsumerService],
+    monkeypatch: pytest.MonkeyPatch,
+    before: str,
+    given: bool,
+) -> None:
+    orders, bills = new_topic("orders", partitions=1), new_topic("bills", partitions=1)
+    await asyncio.to_thread(produce, orders, range(20))
+    service = make(interval_ms=0, transactional_id=bills if given else None)
+    service.handler(orders)(plain(bills))
+    original, fenced = getattr(Producer, before), False
+
+    async def fence_first(producer: Producer, *arguments: Any) -> None:
+        nonlocal fenced
+        if not fenced:
+            fenced = True
+            await producer.flush()
+            # as the coordinator does it when the time is over
+            async with Cluster(bootstrap) as cluster:
+                await cluster.retrying(
+                    lambda: init_producer_id(cluster, producer.config.transactional_id, timeout_ms=5_000)
+                )
+        await original(producer, *arguments)
+
+    monkeypatch.setattr(Producer, before, fence_first)
+    if given:  # it may have been another process
+        with pytest.raises(OutputError, match="Another producer of the name"):
+            await run_until(service, lambda: False)
+        assert await read_values(bootstrap, bills) == []
+        return
+    await run_until(service, lambda: service.finished == 20)
+    assert await read_values(bootstrap, bills) == [b"%d" % number for number in range(20)]
+
+
+@pytest.mark.kafka
 async def test_what_is_no_record_is_the_handlers_error(
     new_topic: Topics, produce: Produce, make: Callable[..., ConsumerService]
 ) -> None:
@@ -254,7 +295,7 @@ def test_there_is_one_sink() -> None:
 MEMBER = """
 import sys
 from kohort.consumer import ConsumerService, KafkaOutput
-from kohort.producer import ProducerRecord
+from kohort.producer import Producer, ProducerRecord
 
 bootstrap, group, orders, bills, lanes, protocol = sys.argv[1:]
 service = ConsumerService(

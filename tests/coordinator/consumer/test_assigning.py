@@ -222,3 +222,17 @@ def test_a_target_that_is_half_taken_in_gives_no_partition_to_two(
             w.compute()
     assert w.group().state_name == "Stable"
     assert len(partitions(w.has(each) for each in w.group().members)) == 6
+
+
+def test_an_answer_that_comes_after_the_group_was_made_anew_is_not_taken_for_the_new_ones() -> None:
+    w = world()
+    w.join("m")
+    w.beat("m", -1)
+    w.ask(ApiKey.DELETE_GROUPS, 2, GroupRequest("g"))
+    w.join("m")
+    late, asked = w.asked
+    assert (late.epoch, w.group().computing) == (2, asked)
+    w.compute()
+    assert (w.group().computing, w.group().target_epoch, w.group().targets) == (asked, 1, {})
+    w.compute()
+    assert w.group().target_epoch == 2

@@ -5,7 +5,9 @@ Covers: coordinator/consumer/group.py, coordinator/consumer/changes.py.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kohort.coordinator.admin import GroupRequest
+from kohort.coordinator.consumer import heartbeat
+from kohort.coordinator.consumer.group import SESSION, Failure
 from kohort.coordinator.events import MemberGone, RebalanceCompleted
+from kohort.offsets_topic import ClassicMetadata
 from kohort.protocol import ApiKey, ErrorCode
 from tests.coordinator.consumer.group_world import World, partitions
 
@@ -442,3 +447,116 @@ def test_a_member_that_joins_anew_under_another_instance_id_lets_go_of_the_first
         assert world.join("m", instance_id=f"i{number}").error_code == 0
     assert world.group().static_members == {"i2": "m"}
     assert world.join("n", instance_id="i0").error_code == 0
+
+
+def _says_its_rack(world: World) -> tuple[str, int]:
+    world.held = []
+    assert world.beat("m", 2, rack_id="r") is None
+    return "m", 2
+
+
+def _waits_for_what_is_free_now(world: World) -> tuple[str, int]:
+    world.join("n")
+    world.advance(INTERVAL_MS)
+    world.beat("m", 2)
+    world.beat("n", 2)
+    assert world.beat("m", 2, [0, 1]).member_epoch == 3
+    return "n", 3
+
+
+def _another_joined(world: World) -> tuple[str, int]:
+    world.group().target_ms = world.now_ms
+    world.join("n")
+    world.advance(INTERVAL_MS)
+    return "m", 2
+
+
+def _topics_have_changed(world: World) -> tuple[str, int]:
+    world.change_topics(t=5)
+    world.advance(INTERVAL_MS)
+    return "m", 2
+
+
+def _its_assignor_has_failed(world: World) -> tuple[str, int]:
+    world.group().failure = Failure(2, "range", world.now_ms, "why")
+    return "m", 2
+
+
+def _has_an_expression(world: World) -> tuple[str, int]:
+    world.join("n", subscribed_topic_regex="u.*")
+    world.advance(INTERVAL_MS)
+    for member in "mnmn":
+        world.live(member)
+    world.advance(12_000)
+    return "m", world.group().members["m"].current.epoch
+
+
+def _was(**metadata: Any) -> Callable[[World], tuple[str, int]]:
+    def change(world: World) -> tuple[str, int]:
+        member = world.group().members["m"]
+        member.metadata = member.metadata._replace(**metadata)
+        return "m", 2
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "fields"),
+    [
+        (lambda _world: ("m", 2), {}),
+        (lambda _world: ("m", 1), {}),
+        (lambda _world: ("m", 2), {"instance_id": "i"}),
+        (lambda _world: ("nobody", 2), {}),
+        (_says_its_rack, {}),
+        (_waits_for_what_is_free_now, {}),
+        (_another_joined, {}),
+        (_topics_have_changed, {}),
+        (_its_assignor_has_failed, {}),
+        (_has_an_expression, {}),
+        (_was(client_id="other"), {}),
+        (_was(client_host="/other"), {}),
+        (_was(classic=ClassicMetadata(10_000, ())), {}),
+    ],
+)
+def test_a_heartbeat_that_says_nothing_is_answered_as_every_other(
+    change: Callable[[World], tuple[str, int]], fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is a shorter way for it, which has to lead to the same."""
+    told: list[Any] = []
+    for _ in range(2):
+        world = settled("m", topics={"t": 4, "u": 1}, group_consumer_regex_refresh_interval_ms=11_000)
+        member, epoch = change(world)
+        world.now_ms += 5
+        timers = world.shard.timers
+        answer = world.beat(member, epoch, **fields)
+        told.append((answer, world.log, timers.next_deadline(), timers.deadline((SESSION, "g", member))))
+        monkeypatch.setattr(heartbeat, "_goes_on", lambda *_: False)
+    assert told[0] == told[1]
+
+
+def test_after_a_restart_a_member_that_was_to_give_up_partitions_has_its_time_for_it_once_more() -> None:
+    world = settled("m")
+    world.join("n")
+    world.advance(INTERVAL_MS)
+    assert world.told(world.beat("m", 2)) == {"t": (0, 1)}
+    world.restart()
+    world.advance(REBALANCE_MS - 1)
+    assert not world.beat("m", 2).error_code
+    world.advance(1)
+    assert list(world.group().members) == ["n"]
+
+
+def test_an_older_epoch_may_commit_what_the_member_has_had_since_then() -> None:
+    world = settled("m", "n")
+    m, n = (world.group().members[name].current for name in "mn")
+    (mine,), (others,) = m.assigned.values(), n.assigned.values()
+    assert (m.epoch, n.epoch, set(mine.values()), set(others.values())) == (3, 3, {2}, {3})
+
+    def commit(member: str, epoch: int, number: int) -> ErrorCode:
+        topic = SimpleNamespace(name="t", partitions=[SimpleNamespace(partition_index=number)])
+        return world.group().check_commit(member, None, epoch, 9, [topic])
+
+    first, other = min(mine), min(others)
+    assert commit("m", 3, other) == commit("m", 2, first) == ErrorCode.NONE
+    wrong = [commit("m", 1, first), commit("m", 2, other), commit("n", 2, other), commit("m", 4, first)]
+    assert wrong == [ErrorCode.STALE_MEMBER_EPOCH] * 4

@@ -323,3 +323,29 @@ def test_a_write_that_was_handed_out_before_one_that_failed_counts_as_the_log_ha
     live = {name: member.current for name, member in world.group().members.items()}
     world.restart()
     assert {name: member.current for name, member in world.group().members.items()} == live
+
+
+def test_a_group_with_more_members_than_the_other_protocol_allows_does_not_turn() -> None:
+    world = World({"t": 6}, group_initial_rebalance_delay_ms=0, group_consumer_max_size=1)
+    for instance in "ij":
+        Classic(world, instance=instance).send_join()
+    answer = world.join("m")
+    assert answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    assert "size exceeds the consumer group maximum size" in answer.error_message
+    world = World({"t": 6}, group_initial_rebalance_delay_ms=0, group_max_size=1)
+    world.join("m")
+    for instance in "ij":
+        Classic(world, instance=instance).join()
+    world.beat("m", -1)
+    assert len(world.group().members) == 2
+
+
+def test_a_classic_member_that_only_asks_for_its_assignment_gives_nothing_up() -> None:
+    world, classic = mixed()
+    world.advance(INTERVAL_MS)
+    world.join("n")
+    classic.join()
+    for _ in range(REBALANCE_MS // 5_000):
+        assert classic.sync().error_code == 0
+        world.advance(5_000)
+    assert classic.id not in world.group().members

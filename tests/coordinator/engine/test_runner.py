@@ -47,6 +47,56 @@ async def test_requests_that_come_together_share_one_write() -> None:
     await c.stop()
 
 
+async def test_a_read_that_came_after_a_rest_is_written_at_its_end_and_others_in_the_next_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr(runner, "_clock", lambda: now[0])
+    writes, written = runner.Writes(), ""
+
+    def read(name: str) -> None:
+        def write() -> None:
+            nonlocal written
+            written += name
+
+        writes.begin_read()
+        writes.add(write)
+        assert name not in written, "a read may ask for more"
+        writes.end_read()
+
+    read("a")
+    assert written == "a"
+    read("b")
+    assert written == "a", "it was one of many that are ready"
+    now[0] += 1
+    read("c")
+    assert written == "a", "it shares the write that waits"
+    await asyncio.sleep(0)
+    assert written == "abc"
+    now[0] += 1
+    read("d")
+    assert written == "abcd"
+
+
+async def test_a_write_that_breaks_holds_up_no_other() -> None:
+    reported: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: reported.append(context))
+    writes = runner.Writes()
+    written: list[str] = []
+
+    def broken() -> None:
+        raise RuntimeError("it breaks")
+
+    writes.add(broken)
+    writes.add(lambda: written.append("b"))
+    await asyncio.sleep(0)
+    assert written == ["b"]
+    assert [str(context["exception"]) for context in reported] == ["it breaks"]
+    writes.add(lambda: written.append("c"))
+    await asyncio.sleep(0)
+    assert written == ["b", "c"]
+
+
 async def test_with_a_linger_writes_wait_for_those_that_come_later() -> None:
     log = MemoryLog(partition_count=1)
     c = coordinator(log)

@@ -6,9 +6,10 @@ import pytest
 
 from kohort.coordinator import CommitRefused, GroupRemoved, OffsetsRemoved
 from kohort.coordinator.offsets import expiry
+from kohort.coordinator.offsets.commit import resolve_commit
 from kohort.offsets_topic import NONE, GroupDeleted, OffsetCommitted, OffsetDeleted, decode
-from kohort.protocol import ErrorCode
-from tests.coordinator.bodies import protocols, subscription
+from kohort.protocol import ApiKey, ErrorCode
+from tests.coordinator.bodies import DIRECTORY, commit_body, protocols, subscription
 from tests.coordinator.driver import World, errors_of
 
 MINUTE = 60_000
@@ -262,6 +263,21 @@ class TestDeletedTopics:
         assert errors_of(alone) == errors_of(stranger) == [error]
         assert not [note for note in w.notes if isinstance(note, CommitRefused)], "nothing is left to refuse"
         assert w.fetch("s") == {("u", 0): 2}
+
+    def test_so_is_one_that_came_again_and_its_first_is_as_it_was(self) -> None:
+        w = world()
+        w.commit("s")
+        w.hold_writes = True
+        w.delete("s")
+        body = commit_body("s", {("t", 0): 1, ("u", 0): 1, ("u", 1): 1}, "", -1, None, "", -1)
+        first = resolve_commit(9, body, DIRECTORY, 10)
+        again = w.send(ApiKey.OFFSET_COMMIT, 9, first.again((7, -1, 8, 3, 9, 4)))
+        w.topics_deleted("t")
+        w.hold_writes = False
+        w.write_all()
+        assert errors_of(again) == [3, 0, 0]
+        assert w.fetch("s") == {("u", 0): 8, ("u", 1): 9}
+        assert errors_of(w.send(ApiKey.OFFSET_COMMIT, 9, first)) == [0, 0, 0]
 
     def test_what_could_not_be_removed_is_by_the_next_pass(self) -> None:
         w = world()

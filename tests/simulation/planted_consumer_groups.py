@@ -1,0 +1,129 @@
+"""Bugs planted in consumer groups, and in the membership of that protocol: see ``planted``.
+
+``python -m tests.simulation.planted_consumer_groups`` writes their table of docs/simulation.md.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+
+from kohort.testing import simulate
+from tests.simulation.planted import Bug, look_for
+
+_Bug = partial(Bug, simulate=partial(simulate, protocol="mixed"))
+
+CONSUMER_GROUP_BUGS = (
+    _Bug(
+        "a member gets what others have not given up",
+        "coordinator.consumer.reconciliation:_step",
+        "if others:",
+        "if False:",
+    ),
+    _Bug(
+        "what is to be given up counts as given up",
+        "coordinator.consumer.reconciliation:_given_up",
+        "if owned is None:\n        return False",
+        "if owned is None:\n        return True",
+    ),
+    _Bug(
+        "who waits for partitions counts as settled",
+        "coordinator.consumer.reconciliation:_step",
+        "state = _UNRELEASED if waits else _STABLE",
+        "state = _STABLE",
+    ),
+    _Bug(
+        "partitions that are being given up have no owner",
+        "coordinator.consumer.group:ConsumerGroup._set_current",
+        "for topics in (current.assigned, current.revoking):",
+        "for topics in (current.assigned,):",
+    ),
+    _Bug(
+        "nobody is removed who does not give up in time",
+        "coordinator.consumer.changes:start_revocation",
+        "shard.timers.start(key, now_ms + member.metadata.rebalance_timeout_ms)",
+        "pass",
+    ),
+    _Bug(
+        "sessions do not run again after a load",
+        "coordinator.consumer.changes:start_sessions",
+        "restart_session(shard, group, member, now_ms)",
+        "pass",
+    ),
+    _Bug(
+        "a heartbeat that says nothing does not restart the session",
+        "coordinator.consumer.heartbeat:_goes_on",
+        "shard.timers.start((SESSION, group_id, member_id), now_ms + config.session_timeout_ms)",
+        "pass",
+    ),
+    _Bug(
+        "a heartbeat is answered before what it changed is written",
+        "coordinator.consumer.heartbeat:handle_heartbeat",
+        "shard.reply_when_written(request.body.group_id, request, answer)",
+        "shard.reply(request, answer)",
+    ),
+    _Bug(
+        "topics that change are not noticed",
+        "coordinator.consumer.heartbeat:refresh_epoch",
+        "if hash_ != group.metadata_hash:",
+        "if False:",
+    ),
+    _Bug(
+        "a static member that comes back waits for nothing",
+        "coordinator.consumer.heartbeat:replace_member",
+        "state = _UNRELEASED if current.state == _UNRELEASED else NEW_MEMBER.state",
+        "state = NEW_MEMBER.state",
+    ),
+    _Bug(
+        "a clock that was ahead holds targets up",
+        "coordinator.consumer.assigning:refresh_target",
+        "0 <= now_ms - group.target_ms",
+        "now_ms - group.target_ms",
+    ),
+    _Bug(
+        "a group that turns back while partitions move does not rebalance",
+        "coordinator.consumer.classic_members:_join",
+        "settled = group.state is ConsumerGroupState.STABLE",
+        "settled = True",
+    ),
+    _Bug(
+        "a classic member is not told to rejoin when there is a newer target",
+        "coordinator.consumer.classic_members:_must_rejoin",
+        "if current.epoch < group.target_epoch or current.state == _UNREVOKED:",
+        "if current.state == _UNREVOKED:",
+    ),
+    _Bug(
+        "a classic member is not told of what became free",
+        "coordinator.consumer.classic_members:_must_rejoin",
+        "return current.state == _UNRELEASED and not any(",
+        "return False and not any(",
+    ),
+    _Bug(
+        "members of a classic group lose what they have when a consumer joins",
+        "coordinator.consumer.migration:upgraded",
+        "if topic_id is not None:",
+        "if topic_id is None:",
+    ),
+    _Bug(
+        "the target of a member that is gone stays in the log",
+        "coordinator.consumer.changes:Changes.drop",
+        "for kind in (_TYPES.CURRENT, _TYPES.TARGET, _TYPES.MEMBER):",
+        "for kind in (_TYPES.CURRENT, _TYPES.MEMBER):",
+    ),
+    _Bug(
+        "a member takes what is new before it has given up the rest",
+        "consumer.consumer_membership:ConsumerMembership._reconcile",
+        "if self._revocations or self._leaving is not None:",
+        "if self._leaving is not None:",
+    ),
+    _Bug(
+        "a member says that it has given up what it still reads",
+        "consumer.consumer_membership:ConsumerMembership._ids",
+        "for p, topic in self._held.items())",
+        "for p, topic in self._held.items() if p in self.owned)",
+    ),
+)
+
+
+if __name__ == "__main__":
+    sys.exit(look_for(CONSUMER_GROUP_BUGS, " in consumer groups"))
