@@ -49,6 +49,16 @@ _COMMANDS: Final = {
         "Look at topics and change them. Works on any broker of Kafka's protocol.",
         ("admin.topic_commands", "add_arguments", "run"),
     ),
+    "produce": (
+        "write lines of a file or a pipe to a topic: on any broker of Kafka's protocol",
+        "Write each line as a record. It ends at the first one that fails, and names its line.",
+        ("admin.produce_command", "add_arguments", "run"),
+    ),
+    "consume": (
+        "print the records of topics: on any broker of Kafka's protocol",
+        "Print records, in a group or without one, to the present end of the topics or as they come.",
+        ("admin.consume_command", "add_arguments", "run"),
+    ),
     "log": (
         "look into the files of a data folder: verify it, or show what is in a file",
         "Look into the files of a data folder, kohort's or Apache Kafka's. Nothing is changed.",

@@ -69,9 +69,13 @@ class Screen:
         print(f"({words})", file=sys.stderr)
 
     def progress(self, done: int, total: int) -> None:
+        self.status(f"read {done:,} of at most {total:,} offsets of __consumer_offsets")
+
+    def status(self, words: str) -> None:
+        """A line that the next output replaces, on a terminal."""
         if sys.stderr.isatty():
             self._progressing = True
-            sys.stderr.write(f"\rread {done:,} of at most {total:,} offsets of __consumer_offsets ")
+            sys.stderr.write(f"\r{words} ")
             sys.stderr.flush()
 
     def _end_progress(self) -> None:

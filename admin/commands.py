@@ -60,6 +60,14 @@ def add_commands(parser: argparse.ArgumentParser) -> Callable[..., argparse.Argu
 
 def add_common(parser: argparse.ArgumentParser, bootstrap: Any, timeout: Any, as_json: Any) -> None:
     """Arguments of every command. ``argparse.SUPPRESS`` leaves a setting to what was said before."""
+    add_connection(parser, bootstrap, timeout)
+    parser.add_argument(
+        "--json", action="store_true", default=as_json, help="one JSON document instead of tables"
+    )
+
+
+def add_connection(parser: argparse.ArgumentParser, bootstrap: Any, timeout: Any) -> None:
+    """Where the brokers are, and how long they are waited for."""
     parser.add_argument(
         "--bootstrap",
         metavar="HOST:PORT",
@@ -72,9 +80,6 @@ def add_common(parser: argparse.ArgumentParser, bootstrap: Any, timeout: Any, as
         type=_positive,
         default=timeout,
         help=f"longest time to wait for an answer, retries included (default: {TIMEOUT_S:g})",
-    )
-    parser.add_argument(
-        "--json", action="store_true", default=as_json, help="one JSON document instead of tables"
     )
 
 

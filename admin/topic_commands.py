@@ -290,7 +290,7 @@ _ACTIONS: Final = {
 # --- requests -----------------------------------------------------------------------------------------------
 
 
-async def _metadata(cluster: Cluster, topics: Iterable[str] | None) -> list[Any]:
+async def topic_rows(cluster: Cluster, topics: Iterable[str] | None) -> list[Any]:
     """Rows of Metadata, by name: of these topics, or all. Raises KafkaError for one that is not there."""
     from ..protocol import ApiKey, ErrorCode, KafkaError
     from ..protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -316,7 +316,7 @@ async def list_topics(cluster: Cluster) -> list[Listed]:
     """All topics that may be seen, by name."""
     return [
         Listed(row.name, row.topic_id, len(row.partitions), _replication(row), row.is_internal)
-        for row in await _metadata(cluster, None)
+        for row in await topic_rows(cluster, None)
     ]
 
 
@@ -328,7 +328,7 @@ async def describe_topics(
     from ..protocol import TopicPartition
     from ._requests import log_offsets
 
-    rows = {row.name: row for row in await _metadata(cluster, topics)}
+    rows = {row.name: row for row in await topic_rows(cluster, topics)}
     places = [
         TopicPartition(name, each.partition_index) for name, row in rows.items() for each in row.partitions
     ]
@@ -406,7 +406,7 @@ async def alter_configs(
         IncrementalAlterConfigsRequest,
     )
 
-    await _metadata(cluster, [topic])
+    await topic_rows(cluster, [topic])
     rows = [AlterableConfig(name, _DELETE if to is None else _SET, to) for name, to in changes.items()]
     body = IncrementalAlterConfigsRequest([AlterConfigsResource(_TOPIC, topic, rows)], only_ask)
 
@@ -425,7 +425,7 @@ async def create_partitions(cluster: Cluster, topic: str, count: int, *, only_as
     from ..protocol import ApiKey, ErrorCode, KafkaError
     from ..protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 
-    await _metadata(cluster, [topic])
+    await topic_rows(cluster, [topic])
     rows = [CreatePartitionsTopic(topic, count, None)]
     body = CreatePartitionsRequest(rows, cluster.request_timeout_ms, only_ask)
 

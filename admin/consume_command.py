@@ -1,0 +1,270 @@
+"""``kohort consume``: records of topics on standard output, on any broker, in a group or without one."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import base64
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from ._screen import INTERRUPTED, OK
+from .commands import TIMEOUT_S, add_connection, reader, run_program, whole
+
+if TYPE_CHECKING:
+    from ..client import Cluster
+    from ..consumer import AsyncGroupConsumer, Record
+    from ..protocol import TopicPartition
+
+_CLIENT: Final = "kohort-consume"
+_ENDS: Final = {"beginning": "earliest", "earliest": "earliest", "end": "latest", "latest": "latest"}
+#: Records that are written at a time, and the longest wait for some.
+_MOST, _WAIT_MS = 500, 200
+_FETCH_WAIT_MS: Final = 500
+
+#: Where to begin: "earliest", "latest", ("offset", N), below 0 so many before the end, or ("time", MS).
+Start = str | tuple[str, int]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Give ``kohort consume`` its arguments."""
+    parser.add_argument("topics", metavar="TOPIC", nargs="+")
+    add_connection(parser, "localhost:9092", TIMEOUT_S)
+    parser.add_argument(
+        "--from",
+        dest="start",
+        metavar="WHERE",
+        type=reader(_start),
+        default="earliest",
+        help="beginning, end, an offset, -N for the last N of each partition, a time (ISO 8601; UTC if no "
+        "offset) or a duration (2h: so long ago); in a group only for partitions without a committed offset "
+        "(default: beginning)",
+    )
+    parser.add_argument(
+        "--count", metavar="N", type=lambda text: whole(text, 1), help="end after so many records"
+    )
+    parser.add_argument(
+        "--follow",
+        "-f",
+        action="store_true",
+        help="wait for more records, until Ctrl-C; without it, end where the topics ended at the start",
+    )
+    parser.add_argument(
+        "--group", metavar="GROUP", help="read as a member of this group, and commit what was printed"
+    )
+    parser.add_argument(
+        "--partition",
+        dest="partitions",
+        metavar="N,...",
+        type=reader(_numbers),
+        help="only these partitions of each topic; not in a group",
+    )
+    parser.add_argument(
+        "--read-committed", action="store_true", help="no records of open and aborted transactions"
+    )
+    shown = parser.add_argument_group("what is printed (the value, by default)")
+    shown.add_argument("--keys", action="store_true", help="the key in front of the value")
+    shown.add_argument("--headers", action="store_true", help="headers, as name=value,..., in front of all")
+    shown.add_argument(
+        "--separator", metavar="TEXT", default="\t", help="between headers, key and value (default: a tab)"
+    )
+    shown.add_argument(
+        "--json", action="store_true", help="one JSON object a line, which `kohort produce` reads"
+    )
+
+
+def _start(text: str) -> Start:
+    from . import _words
+
+    if text in _ENDS:
+        return _ENDS[text]
+    if text.removeprefix("-").isdigit() and text.isascii():
+        return ("offset", int(text))
+    try:
+        return ("time", max(0, round(time.time() * 1_000) - _words.duration_ms(text)))
+    except ValueError:
+        pass
+    try:
+        return ("time", _words.datetime_ms(text))
+    except ValueError:
+        where = "beginning, end, an offset, a time such as 2026-02-03T04:05:06Z or a duration such as 2h"
+        raise ValueError(f"{text!r} is no place to begin: give {where}") from None
+
+
+def _numbers(text: str) -> list[int]:
+    from .commands import names
+
+    found = names(text)
+    if not found or not all(name.isascii() and name.isdigit() for name in found):
+        raise ValueError(f"{text!r}: give numbers of partitions, such as 0 or 0,3")
+    return [int(name) for name in found]
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run a command that ``add_arguments`` has read; the exit code."""
+    interrupted = OK if options.follow else INTERRUPTED
+    return run_program("kohort consume", lambda: asyncio.run(_perform(options)), interrupted=interrupted)
+
+
+async def _perform(options: argparse.Namespace) -> int:
+    from ..client import ConfigError
+    from ..consumer import AsyncGroupConsumer
+    from ._requests import connected
+
+    if options.group is not None and options.partitions:
+        raise ConfigError("--partition and --group: a group gives out the partitions itself, leave one out")
+    if options.group is not None and options.start[0] == "offset":
+        raise ConfigError(
+            "--from an offset and --group: set the group's offsets with `kohort groups reset-offsets`"
+        )
+    async with connected(options, _CLIENT) as cluster:
+        starts, ends = await _range(cluster, options)
+    settings: dict[str, Any] = {
+        "bootstrap": options.bootstrap,
+        "client_id": _CLIENT,
+        "default_api_timeout_ms": cluster.default_api_timeout_ms,
+        "request_timeout_ms": cluster.request_timeout_ms,
+        "fetch_max_wait_ms": min(_FETCH_WAIT_MS, cluster.request_timeout_ms // 2),
+        "isolation_level": "read_committed" if options.read_committed else "read_uncommitted",
+        "auto_offset_reset": options.start if isinstance(options.start, str) else options.start[1],
+    }
+    if options.group is not None:
+        made = AsyncGroupConsumer(*dict.fromkeys(options.topics), group=options.group, **settings)
+    else:
+        # offsets are within the log: what retention has removed meanwhile is passed over
+        made = AsyncGroupConsumer(partitions=list(starts), **{**settings, "auto_offset_reset": "earliest"})
+    made.logged = False
+    async with made as consumer:
+        if options.group is None:
+            for partition, offset in starts.items():
+                consumer.seek(partition, offset)
+        return await _print_all(consumer, options, None if options.follow else ends)
+
+
+async def _range(
+    cluster: Cluster, options: argparse.Namespace
+) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
+    """Where to begin and where the log ends, by partition. Raises KafkaError."""
+    from ..client import EARLIEST, LATEST
+    from ..protocol import ErrorCode, KafkaError, TopicPartition
+    from .topic_commands import topic_rows
+
+    places = []
+    for row in await topic_rows(cluster, options.topics):
+        there = {each.partition_index for each in row.partitions}
+        if missing := set(options.partitions or ()) - there:
+            text = f"topic {row.name!r} has partitions 0 to {len(there) - 1}, not {min(missing)}"
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+        places += [TopicPartition(row.name, number) for number in sorted(options.partitions or there)]
+
+    async def at(when: int) -> dict[TopicPartition, int]:
+        found = await cluster.list_offsets(
+            dict.fromkeys(places, when), read_committed=options.read_committed and when == LATEST
+        )
+        return {place: each.offset for place, each in found.items()}
+
+    first, ends = await at(EARLIEST), await at(LATEST)
+    if options.start == "earliest":
+        return first, ends
+    if options.start == "latest":
+        return ends, ends
+    kind, number = options.start
+    if kind == "time":
+        late = await at(number)
+        return {place: late[place] if late[place] >= 0 else ends[place] for place in places}, ends
+    return {
+        place: min(max(ends[place] + number if number < 0 else number, first[place]), ends[place])
+        for place in places
+    }, ends
+
+
+async def _print_all(
+    consumer: AsyncGroupConsumer, options: argparse.Namespace, ends: Mapping[TopicPartition, int] | None
+) -> int:
+    """Print records until so many are printed, or their partitions are read to ``ends``."""
+    line = _as_json if options.json else _as_text(options)
+    out = sys.stdout.buffer
+    left = options.count
+    while not _at_end(consumer, ends):
+        records = await consumer.getmany(_MOST if left is None else min(left, _MOST), _WAIT_MS)
+        if ends is not None:
+            # what came after the start is not asked for
+            shown = [record for record in records if record.offset < ends[record.topic_partition]]
+        else:
+            shown = records
+        if shown:
+            out.write(b"".join(map(line, shown)))
+            out.flush()
+            if options.group is not None:
+                consumer.done_all(shown)
+        if left is not None:
+            left -= len(shown)
+            if left <= 0:
+                break
+    return OK
+
+
+def _at_end(consumer: AsyncGroupConsumer, ends: Mapping[TopicPartition, int] | None) -> bool:
+    """Whether every partition that this consumer has is read to its end."""
+    from ..statemachine import MemberState
+
+    if ends is None or (consumer.config.group and consumer.state.state is not MemberState.STABLE):
+        return False
+    positions = {partition: consumer.position(partition) for partition in consumer.assignment()}
+    return all(
+        position is not None and position >= ends.get(partition, 0)
+        for partition, position in positions.items()
+    )
+
+
+def _text(given: bytes | None) -> Any:
+    """Bytes as JSON has them: a text where they are one, else ``{"base64": "..."}``."""
+    if given is None:
+        return None
+    try:
+        return given.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(given).decode()}
+
+
+def _as_json(record: Record) -> bytes:
+    row = {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp": record.timestamp_ms,
+        "key": _text(record.key),
+        "value": _text(record.value),
+        "headers": [[name, _text(value)] for name, value in record.headers],
+    }
+    return json.dumps(row, ensure_ascii=False).encode() + b"\n"
+
+
+def _as_text(options: argparse.Namespace) -> Callable[[Record], bytes]:
+    """Bytes as they are in a pipe; on a terminal, text that cannot talk to it."""
+    separator: bytes = options.separator.encode()
+
+    def line(record: Record) -> bytes:
+        parts = [b"null" if record.value is None else record.value]
+        if options.keys:
+            parts.insert(0, b"null" if record.key is None else record.key)
+        if options.headers:
+            pairs = (
+                name.encode() + b"=" + (b"null" if value is None else value) for name, value in record.headers
+            )
+            parts.insert(0, b",".join(pairs))
+        return separator.join(parts) + b"\n"
+
+    if not sys.stdout.isatty():
+        return line
+
+    def shown(record: Record) -> bytes:
+        from .tables import clean
+
+        text = line(record)[:-1].decode(errors="replace")
+        return "\t".join(map(clean, text.split("\t"))).encode() + b"\n"
+
+    return shown

@@ -1,0 +1,175 @@
+"""``kohort consume``: what is printed, from where to where, and what a group has committed then."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kohort.producer import Producer
+from tests.admin.conftest import Groups, Ran, ran
+
+pytestmark = pytest.mark.kafka
+
+Topics = Callable[..., str]
+Command = Callable[..., Ran]
+#: Time of the first record that ``produce`` writes; each has a second more.
+FIRST_MS = 1_700_000_000_000
+PATIENCE_S = 60
+
+
+@pytest.fixture
+def consume(bootstrap: str, capsys: pytest.CaptureFixture[str]) -> Command:
+    """``consume(topic, "--count", 3)``: ``kohort consume`` on the tests' cluster."""
+
+    def run(*words: object) -> Ran:
+        return ran(capsys, ["consume", "--bootstrap", bootstrap, "--timeout", "20", *map(str, words)])
+
+    return run
+
+
+def places(found: Ran) -> list[tuple[int, int]]:
+    """Partition and offset of each record of ``--json``, sorted."""
+    assert found.code == 0, found.err
+    rows = map(json.loads, found.out.splitlines())
+    return sorted((row["partition"], row["offset"]) for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([], [(0, 0), (0, 1), (0, 2), (1, 0)]),
+        (["--from", "beginning"], [(0, 0), (0, 1), (0, 2), (1, 0)]),
+        (["--from", "end"], []),
+        (["--from", "1"], [(0, 1), (0, 2)]),
+        (["--from", "99"], []),
+        (["--from", "-2"], [(0, 1), (0, 2), (1, 0)]),
+        (["--from", "2023-11-14T22:13:21Z"], [(0, 1), (0, 2)]),
+        (["--from", "1h"], []),
+        (["--partition", "1"], [(1, 0)]),
+        (["--partition", "0", "--count", "2"], [(0, 0), (0, 1)]),
+    ],
+)
+def test_it_prints_from_where_it_is_told_to_the_end(
+    new_topic: Topics,
+    produce: Callable[..., None],
+    consume: Command,
+    words: list[str],
+    expected: list[tuple[int, int]],
+) -> None:
+    topic = new_topic("consume", partitions=3)
+    produce(topic, {0: 3, 1: 1}, first_ms=FIRST_MS)
+    assert places(consume(topic, "--json", *words)) == expected
+
+
+def test_several_topics_are_read_and_empty_ones_end_at_once(
+    new_topic: Topics, produce: Callable[..., None], consume: Command
+) -> None:
+    one, other, empty = (new_topic("consume", partitions=1) for _ in range(3))
+    produce(one, {0: 1})
+    produce(other, {0: 2})
+    assert consume(one, other, empty).out == "value\n" * 3
+
+
+async def test_keys_headers_and_nulls_are_printed(bootstrap: str, new_topic: Topics) -> None:
+    topic = new_topic("consume", partitions=1)
+    async with Producer(bootstrap=bootstrap) as producer:
+        await producer.send_and_wait(topic, b"v", key=b"k", headers=[("a", b"1"), ("b", None)])
+        await producer.send_and_wait(topic, None)
+    command = [sys.executable, "-m", "kohort", "consume", topic, "--bootstrap", bootstrap]
+    words = ["--keys", "--headers", "--separator", "|"]
+    done = subprocess.run([*command, *words], capture_output=True, timeout=PATIENCE_S, check=True)  # noqa: ASYNC221
+    assert done.stdout == b"a=1,b=null|k|v\n|null|null\n"
+
+
+async def test_the_end_of_a_topic_with_transactions_is_found(bootstrap: str, new_topic: Topics) -> None:
+    topic = new_topic("consume", partitions=1)
+    async with Producer(bootstrap=bootstrap, transactional_id=topic) as producer:
+        for last in (b"1", b"2"):
+            async with producer.transaction():
+                await producer.send(topic, last)
+        producer.begin_transaction()
+        await producer.send_and_wait(topic, b"aborted")
+        await producer.abort_transaction()
+    command = [sys.executable, "-m", "kohort", "consume", topic, "--bootstrap", bootstrap, "--read-committed"]
+    done = subprocess.run(command, capture_output=True, timeout=PATIENCE_S, check=True)  # noqa: ASYNC221
+    assert done.stdout == b"1\n2\n"
+
+
+def test_a_group_commits_what_was_printed_and_goes_on_there(
+    new_topic: Topics,
+    produce: Callable[..., None],
+    consume: Command,
+    groups: Groups,
+    group: Callable[[str], str],
+) -> None:
+    topic, name = new_topic("consume", partitions=1), group("consume")
+    produce(topic, {0: 5})
+    words = [topic, "--group", name, "--json"]
+    assert places(consume(*words, "--count", 2)) == [(0, 0), (0, 1)]
+    (row,) = groups("describe", name, "--json").document["partitions"]
+    assert row["committed_offset"] == 2
+    assert places(consume(*words)) == [(0, 2), (0, 3), (0, 4)]
+    assert places(consume(*words)) == []
+
+
+def test_what_reaches_nobody_is_not_committed(
+    bootstrap: str,
+    new_topic: Topics,
+    produce: Callable[..., None],
+    consume: Command,
+    group: Callable[[str], str],
+) -> None:
+    topic, name = new_topic("consume", partitions=1), group("consume")
+    produce(topic, {0: 5})
+    command = [sys.executable, "-m", "kohort", "consume", topic, "--bootstrap", bootstrap, "--group", name]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.wait(PATIENCE_S) == 0
+        assert process.stderr.read() == b"", "a broken pipe ends it quietly"
+    assert len(places(consume(topic, "--group", name, "--json"))) == 5
+
+
+def test_it_follows_until_ctrl_c(bootstrap: str, new_topic: Topics, produce: Callable[..., None]) -> None:
+    topic = new_topic("consume", partitions=1)
+    produce(topic, {0: 1})
+    command = [sys.executable, "-m", "kohort", "consume", topic, "--bootstrap", bootstrap, "--follow"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == b"value\n"
+        produce(topic, {0: 1})
+        assert process.stdout.readline() == b"value\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE_S) == 0
+        assert process.stderr.read() == b""
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["nowhere-at-all"], 1, "topic 'nowhere-at-all' does not exist"),
+        (["t", "--from", "soon"], 2, "'soon' is no place to begin: give beginning, end, an offset"),
+        (["t", "--group", "g", "--partition", "0"], 2, "leave one out"),
+        (["t", "--group", "g", "--from", "5"], 2, "kohort groups reset-offsets"),
+        (["t", "--partition", "x"], 2, "give numbers of partitions"),
+    ],
+)
+def test_wrong_use_is_told(consume: Command, words: list[str], code: int, said: str) -> None:
+    found = consume(*words)
+    assert (found.code, found.out) == (code, "")
+    assert said in found.err
+
+
+def test_a_partition_that_is_not_there_is_told(new_topic: Topics, consume: Command) -> None:
+    topic = new_topic("consume", partitions=2)
+    found: Any = consume(topic, "--partition", "0,2")
+    assert found.code == 1
+    assert f"topic '{topic}' has partitions 0 to 1, not 2" in found.err
