@@ -354,8 +354,8 @@ class Opening:
     def _restore(self, producers: Producers, names: Sequence[str], limit: int) -> int:
         """Take the newest snapshot at or below ``limit`` that can be read; the offset to replay from.
 
-        Those of batches behind the log's end go. So would those before it be wrong if batches that they tell of
-        are gone, as pages reach a disk in any order: the replay writes them anew.
+        Those behind the log's end go. Those before it are wrong where batches that they tell of are gone, as
+        pages reach a disk in any order: the replay writes them anew.
         """
         start = self.segments[0].base_offset
         for offset in reversed(offsets_of(names, SNAPSHOT)):
