@@ -65,7 +65,7 @@ CONSUMER_GROUP_BUGS = (
     _Bug(
         "topics that change are not noticed",
         "coordinator.consumer.heartbeat:refresh_epoch",
-        "if hash_ != group.metadata_hash:",
+        "if group.subscribed_topics()[1] != group.metadata_hash:",
         "if False:",
     ),
     _Bug(

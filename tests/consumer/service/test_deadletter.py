@@ -46,7 +46,8 @@ class FakeCluster(Cluster):
     def topic(self, name: str) -> Any:
         if name not in self.asked or self.topic_error:
             return None
-        return SimpleNamespace(partitions=dict.fromkeys(range(self.partitions), SimpleNamespace(leader=1)))
+        numbers = range(self.partitions)
+        return SimpleNamespace(topic_id=name, partitions=dict.fromkeys(numbers, SimpleNamespace(leader=1)))
 
     def leader(self, partition: TopicPartition) -> int | None:
         return 1 if partition.partition < self.partitions else None
