@@ -187,6 +187,9 @@ def _answer(spec: str, topics: Mapping[str, int], members: Mapping[str, ServedMe
 
 
 def _read(asked: IO[bytes], waiting: Any) -> None:
-    while head := asked.read(_LENGTH.size):
-        waiting.put(from_frame(asked.read(length_of(head))))
-    os._exit(0)
+    try:
+        while head := asked.read(_LENGTH.size):
+            waiting.put(from_frame(asked.read(length_of(head))))
+    finally:
+        # also in the middle of a frame, where the broker was killed: nobody else would end this process
+        os._exit(0)

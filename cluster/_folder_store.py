@@ -16,7 +16,7 @@ from uuid import UUID
 from ._files import StateFile
 from ._layout import DELETED_TOPICS, DOCUMENTS, PRODUCER_IDS, TOPICS
 from ._store import Change, Create, Entry, Put, SessionState, Value
-from ._tree import Tree
+from ._tree import Tree, TreeStore
 
 T = TypeVar("T")
 
@@ -82,7 +82,7 @@ def _written_topics(values: dict[str, Value]) -> dict[str, Any]:
     }
 
 
-class FolderStore:
+class FolderStore(TreeStore):
     """The entries of a data folder, which is locked by whoever opens this; see ``MetadataStore``.
 
     Entries stand where the layout has them, all that one step changes in one file; ephemeral ones may stand
@@ -90,10 +90,8 @@ class FolderStore:
     """
 
     def __init__(self, folder: Path | str) -> None:
+        super().__init__(Tree(), SessionState.CONNECTED)
         folder = Path(folder)
-        self._tree = Tree()
-        self._session = SessionState.CONNECTED
-        self._session_watchers: list[Callable[[SessionState], None]] = []
         file = StateFile(
             folder / TOPICS_FILE, "the topics are taken from their folders and lose their configs"
         )
@@ -103,20 +101,13 @@ class FolderStore:
         self._parts |= {path: _document(folder, kind, path) for kind, path in DOCUMENTS.items()}
         self._unread = {part.file for part in self._parts.values()}
 
-    def __repr__(self) -> str:
-        return f"FolderStore({self._tree}, {self._session.value})"
-
-    @property
-    def session(self) -> SessionState:
-        return self._session
-
     def get(self, path: str) -> Entry | None:
         self._part_of(path)
-        return self._tree.get(path)
+        return super().get(path)
 
     def children(self, path: str) -> Sequence[str]:
         self._part_of(path)
-        return self._tree.children(path)
+        return super().children(path)
 
     async def commit(self, *changes: Change) -> None:
         self.commit_now(*changes)
@@ -144,22 +135,11 @@ class FolderStore:
             part.file.save(part.written(values))
         self._tree.apply(step)
 
-    def watch(self, path: str, fired: Callable[[str], None]) -> None:
-        self._tree.watch(path, fired)
-
-    def watch_children(self, path: str, fired: Callable[[str], None]) -> None:
-        self._tree.watch_children(path, fired)
-
-    def on_session(self, changed: Callable[[SessionState], None]) -> None:
-        self._session_watchers.append(changed)
-
     def close(self) -> None:
         if self._session is SessionState.LOST:
             return
-        self._session = SessionState.LOST
         self._tree.apply({path: None for path, entry in self._tree.entries().items() if entry.ephemeral})
-        for changed in self._session_watchers:
-            changed(self._session)
+        self._become(SessionState.LOST)
 
     def document(self, kind: str) -> Document:
         """The document of a kind: ``settings``, ``acls``, ``scram-users`` or ``client-quotas``."""

@@ -5,10 +5,10 @@ Its sessions are lost, cut off and renewed on command: for clusters in tests and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from ._store import Change, Create, Entry, SessionState
-from ._tree import Step, Tree
+from ._store import Change, Create, SessionState
+from ._tree import Step, Tree, TreeStore
 
 
 class MemoryHome:
@@ -50,31 +50,16 @@ class MemoryHome:
             store._take(step)
 
 
-class MemoryStore:
+class MemoryStore(TreeStore):
     """One session with a ``MemoryHome``; see ``MetadataStore``."""
 
     def __init__(self, home: MemoryHome) -> None:
+        super().__init__(home._join(self), SessionState.CONNECTED)
         self._home = home
-        self._session = SessionState.CONNECTED
-        self._session_watchers: list[Callable[[SessionState], None]] = []
         # ephemeral entries of this session, and the step that created each
         self._owned: dict[str, int] = {}
         # steps that were made while this was cut off
         self._missed: list[Step] = []
-        self._tree = home._join(self)
-
-    def __repr__(self) -> str:
-        return f"MemoryStore({self._tree}, {self._session.value})"
-
-    @property
-    def session(self) -> SessionState:
-        return self._session
-
-    def get(self, path: str) -> Entry | None:
-        return self._tree.get(path)
-
-    def children(self, path: str) -> Sequence[str]:
-        return self._tree.children(path)
 
     async def commit(self, *changes: Change) -> None:
         if self._session is not SessionState.CONNECTED:
@@ -84,15 +69,6 @@ class MemoryStore:
             entry = step[path]
             if entry is not None:
                 self._owned[path] = entry.created
-
-    def watch(self, path: str, fired: Callable[[str], None]) -> None:
-        self._tree.watch(path, fired)
-
-    def watch_children(self, path: str, fired: Callable[[str], None]) -> None:
-        self._tree.watch_children(path, fired)
-
-    def on_session(self, changed: Callable[[SessionState], None]) -> None:
-        self._session_watchers.append(changed)
 
     def close(self) -> None:
         if self._session is SessionState.LOST:
@@ -133,8 +109,3 @@ class MemoryStore:
         missed, self._missed = self._missed, []
         for step in missed:
             self._tree.apply({path: entry for path, entry in step.items() if entry != self._tree.get(path)})
-
-    def _become(self, session: SessionState) -> None:
-        self._session = session
-        for changed in list(self._session_watchers):
-            changed(session)

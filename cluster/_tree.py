@@ -1,4 +1,4 @@
-"""Entries in memory, for all stores: what a step of changes makes of them, and who watches."""
+"""Entries in memory, for all stores: what a step of changes makes of them, who watches, and the session."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from ._store import ANY_VERSION, Change, Check, ConflictError, Create, Delete, Entry, Put
+from ._store import ANY_VERSION, Change, Check, ConflictError, Create, Delete, Entry, Put, SessionState
 
 #: The entries that a step leaves, by path; None: removed.
 Step: TypeAlias = Mapping[str, Entry | None]
@@ -86,3 +86,43 @@ class Tree:
 
     def watch_children(self, path: str, fired: Callable[[str], None]) -> None:
         self._child_watchers.setdefault(path, []).append(fired)
+
+
+class TreeStore:
+    """The part of a ``MetadataStore`` that is alike in all homes: reading and watching a copy in memory, and
+    the state of the session.
+    """
+
+    def __init__(self, tree: Tree, session: SessionState) -> None:
+        self._tree = tree
+        self._session = session
+        self._session_watchers: list[Callable[[SessionState], None]] = []
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._tree}, {self._session.value})"
+
+    @property
+    def session(self) -> SessionState:
+        return self._session
+
+    def get(self, path: str) -> Entry | None:
+        return self._tree.get(path)
+
+    def children(self, path: str) -> Sequence[str]:
+        return self._tree.children(path)
+
+    def watch(self, path: str, fired: Callable[[str], None]) -> None:
+        self._tree.watch(path, fired)
+
+    def watch_children(self, path: str, fired: Callable[[str], None]) -> None:
+        self._tree.watch_children(path, fired)
+
+    def on_session(self, changed: Callable[[SessionState], None]) -> None:
+        self._session_watchers.append(changed)
+
+    def _become(self, session: SessionState) -> None:
+        if session is self._session:
+            return
+        self._session = session
+        for changed in list(self._session_watchers):
+            changed(session)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ._store import Change, Check, ConflictError, Create, Delete, Entry, Put, SessionState
-from ._tree import Tree
+from ._tree import Tree, TreeStore
 
 if TYPE_CHECKING:
     from kazoo.client import KazooClient
@@ -130,16 +130,14 @@ def _client(settings: ZooKeeperSettings) -> KazooClient:
     )
 
 
-class ZooKeeperStore:
+class ZooKeeperStore(TreeStore):
     """One session after the other with an ensemble; see ``MetadataStore`` and ``open_zookeeper``."""
 
     def __init__(self, client: KazooClient) -> None:
+        super().__init__(Tree(), SessionState.SUSPENDED)
         self._client = client
         self._loop = asyncio.get_running_loop()
-        self._tree = Tree()
-        self._session = SessionState.SUSPENDED
         self._closed = False
-        self._session_watchers: list[Callable[[SessionState], None]] = []
         # names below each node that is no entry
         self._parents: dict[str, set[str]] = {}
         # nodes that may have changed: whether it is their children
@@ -155,28 +153,6 @@ class ZooKeeperStore:
         self._is_new = False
         self._follower: asyncio.Task[None] | None = None
         self._opened: asyncio.Future[None] = self._loop.create_future()
-
-    def __repr__(self) -> str:
-        return f"ZooKeeperStore({self._tree}, {self._session.value})"
-
-    @property
-    def session(self) -> SessionState:
-        return self._session
-
-    def get(self, path: str) -> Entry | None:
-        return self._tree.get(path)
-
-    def children(self, path: str) -> Sequence[str]:
-        return self._tree.children(path)
-
-    def watch(self, path: str, fired: Callable[[str], None]) -> None:
-        self._tree.watch(path, fired)
-
-    def watch_children(self, path: str, fired: Callable[[str], None]) -> None:
-        self._tree.watch_children(path, fired)
-
-    def on_session(self, changed: Callable[[SessionState], None]) -> None:
-        self._session_watchers.append(changed)
 
     def close(self) -> None:
         if self._closed:
@@ -397,16 +373,12 @@ class ZooKeeperStore:
         self._tree.apply({path: entry for path, entry in order if not _same(entry, self._tree.get(path))})
 
     def _become(self, session: SessionState) -> None:
-        if session is self._session:
-            return
-        self._session = session
         if session is not SessionState.CONNECTED:
             settling, self._settling = self._settling, []
             for each in settling:
                 if not each.done():
                     each.set_exception(ConnectionError(f"the session with ZooKeeper is {session.value}"))
-        for changed in list(self._session_watchers):
-            changed(session)
+        super()._become(session)
 
     # -- between the threads ---------------------------------------------------------------------------------
 

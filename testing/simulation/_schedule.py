@@ -110,9 +110,9 @@ class Schedule(ABC, Generic[P]):
             drawn -= chance
         return None
 
-    @abstractmethod
-    def topic_of_id(self, topic_id: UUID) -> str | None:
+    def topic_of_id(self, topic_id: UUID) -> str | None:  # noqa: ARG002
         """The name of a topic; None if no topic has this id."""
+        return None
 
     def id_of_topic(self, name: str) -> UUID | None:  # noqa: ARG002
         """The id of a topic; None if topics have none."""
@@ -126,9 +126,9 @@ class Schedule(ABC, Generic[P]):
         """Another object whenever topics have changed."""
         return object()
 
-    @abstractmethod
-    def partition_count(self, topic: str) -> int | None:
+    def partition_count(self, topic: str) -> int | None:  # noqa: ARG002
         """Number of a topic's partitions; None if it does not exist."""
+        return None
 
     @abstractmethod
     def connections_broke(self) -> None:

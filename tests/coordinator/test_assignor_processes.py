@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -196,3 +197,12 @@ def test_an_assignor_that_cannot_be_used_is_told_of_before_the_broker_serves() -
             topic_of_id=DIRECTORY.topic_of_id,
             id_of_topic=DIRECTORY.id_of_topic,
         )
+
+
+@pytest.mark.parametrize(
+    "sent", [b"", b"\0\0", b"\0\0\0\x09null"], ids=["nothing", "half a length", "half a frame"]
+)
+def test_a_process_ends_with_the_broker_that_wrote_to_it(sent: bytes) -> None:
+    code = "from kohort.assignors.server import main; main()"
+    child = subprocess.run([sys.executable, "-c", code, "uniform"], input=sent, timeout=30, check=False)
+    assert child.returncode == 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from typing import Any, Final
-from uuid import UUID
 
 from ....broker._names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ....broker._partition import Partition
@@ -56,12 +55,6 @@ class TransactionWorld(Phases[TransactionPlan]):
     @property
     def machine(self) -> Broker:
         return self.broker
-
-    def topic_of_id(self, topic_id: UUID) -> str | None:
-        raise NotImplementedError("the broker knows its topics")
-
-    def partition_count(self, topic: str) -> int | None:
-        raise NotImplementedError("the broker knows its topics")
 
     def connections_broke(self) -> None:
         for process in self._all:
