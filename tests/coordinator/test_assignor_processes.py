@@ -200,7 +200,7 @@ def test_an_assignor_that_cannot_be_used_is_told_of_before_the_broker_serves() -
 
 
 @pytest.mark.parametrize(
-    "sent", [b"", b"\0\0", b"\0\0\0\x09null"], ids=["nothing", "half a length", "half a frame"]
+    "sent", [b"", b"\0\0", b'\0\0\0\x09{"orders'], ids=["nothing", "half a length", "half a frame"]
 )
 def test_a_process_ends_with_the_broker_that_wrote_to_it(sent: bytes) -> None:
     code = "from kohort.assignors.server import main; main()"

@@ -5,6 +5,7 @@ Covers: coordinator/consumer/classic_members.py.
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from kohort.coordinator.classic.group import ClassicGroup
 from kohort.offsets_topic import GroupDeleted, GroupStored
 from kohort.protocol import (
+    ApiKey,
     ErrorCode,
     TopicPartition,
     decode_assignment,
@@ -90,6 +92,27 @@ def test_requests_of_an_older_generation_and_of_strangers_are_refused() -> None:
     classic.id = "m"
     assert classic.beat() == ErrorCode.UNKNOWN_MEMBER_ID
     assert classic.leave() == 0
+
+
+@pytest.mark.parametrize(
+    ("member_id", "instance_id", "error"),
+    [
+        ("", "pod-1", ErrorCode.NONE),
+        ("s", "pod-1", ErrorCode.NONE),
+        ("m", "pod-1", ErrorCode.FENCED_INSTANCE_ID),
+        ("s", "pod-2", ErrorCode.UNKNOWN_MEMBER_ID),
+        ("", "pod-2", ErrorCode.UNKNOWN_MEMBER_ID),
+    ],
+)
+def test_static_members_are_removed_by_their_instance_id(
+    member_id: str, instance_id: str, error: ErrorCode
+) -> None:
+    world, classic = mixed()
+    world.join("s", instance_id="pod-1")
+    leaving = [SimpleNamespace(member_id=member_id, group_instance_id=instance_id, reason=None)]
+    (answer,) = classic.send(ApiKey.LEAVE_GROUP, 5, members=leaving)
+    assert [ErrorCode(each.error_code) for each in answer.members] == [error]
+    assert ("s" in world.group().members) is (error is not ErrorCode.NONE)
 
 
 def test_when_the_last_consumer_leaves_it_is_a_classic_group_again() -> None:
