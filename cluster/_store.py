@@ -121,6 +121,10 @@ class MetadataStore(Protocol):
         """
         ...
 
+    async def sync(self) -> None:
+        """Return when every change that was durable before can be read here. Raises OSError."""
+        ...
+
     def watch(self, path: str, fired: Callable[[str], None]) -> None:
         """Call ``fired`` once, with the path, when the entry there is next created, changed or deleted.
 

@@ -111,6 +111,9 @@ class TreeStore:
     def children(self, path: str) -> Sequence[str]:
         return self._tree.children(path)
 
+    async def sync(self) -> None:
+        """See ``MetadataStore``; a home in this process shows every change at once."""
+
     def watch(self, path: str, fired: Callable[[str], None]) -> None:
         self._tree.watch(path, fired)
 
