@@ -53,7 +53,7 @@ _FOREIGN: Final = ("/zookeeper", _PIECES)
 _MAX_ROUNDS: Final = 100
 
 #: Entries that only brokers may read where ZooKeeper has digest authentication, as Apache Kafka has it.
-_SECRET: Final = ("/config/users", "/kafka-acl")
+_SECRET: Final = ("/config/users", "/config/brokers", "/kafka-acl")
 
 
 @dataclass(frozen=True, slots=True)

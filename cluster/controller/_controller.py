@@ -172,7 +172,7 @@ class Controller:
                 try:
                     moved = await self.ask(balance_leaders)
                     if moved:
-                        log.info("leaders balanced: %d partitions are led by their first replicas", len(moved))
+                        log.info("leaders balanced: %d partitions have their first replicas", len(moved))
                 except KafkaError as error:
                     log.info("leaders were not balanced: %s", error)
 
