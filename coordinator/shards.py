@@ -84,7 +84,7 @@ def new_groups(
 
 
 def _wake(groups: Groups, group_id: str) -> Group:
-    """A group as it comes out of the log."""
+    """Restore a group from the log."""
     records = groups.durable.consumer_groups.get(group_id)
     if records is None:
         return wake_classic(group_id, groups.durable.stored.get(group_id))

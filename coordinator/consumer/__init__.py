@@ -23,7 +23,7 @@ def _unload(shard: GroupShard, _now_ms: int) -> None:
             del shard.state.groups[group_id]
 
 
-#: What groups do with requests of the classic protocol.
+#: Handlers of classic-protocol requests in consumer groups.
 CLASSIC_APIS: Final = {
     ApiKey.JOIN_GROUP: classic_members.handle_join,
     ApiKey.SYNC_GROUP: classic_members.handle_sync,
