@@ -1,4 +1,4 @@
-"""Documents in a store that is shared: read, replaced, and read again when somebody else has replaced them."""
+"""Documents in a store that is shared: read, replaced, and read again when somebody else replaced them."""
 
 from __future__ import annotations
 
