@@ -22,7 +22,7 @@ SESSION: Final = "session"
 JOIN: Final = "join"
 SYNC: Final = "sync"
 
-# an enum's members cost more to reach than a comparison
+# plain values: reaching an enum's members costs more than a comparison
 _NONE: Final = ErrorCode.NONE
 _COMPLETING: Final = GroupState.COMPLETING_REBALANCE
 

@@ -24,7 +24,7 @@ from .rebalance import maybe_complete_join, rebalance_or_complete
 # the two responses that nearly all requests get
 _ALIVE: Final = HeartbeatResponse()
 _REJOIN: Final = HeartbeatResponse(0, ErrorCode.REBALANCE_IN_PROGRESS)
-# an enum's members cost more to reach than a comparison
+# plain values: reaching an enum's members costs more than a comparison
 _PREPARING: Final = GroupState.PREPARING_REBALANCE
 
 

@@ -12,7 +12,7 @@ from .group import REGEX, REVOCATION, SESSION, live
 
 
 def _activate(shard: GroupShard, now_ms: int) -> None:
-    """Called when the shard is loaded: members' sessions run anew."""
+    """Called when the shard is loaded: restarts members' sessions."""
     for group_id in list(shard.state.durable.consumer_groups):
         start_sessions(shard, group_id, now_ms)
 
