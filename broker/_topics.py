@@ -59,6 +59,9 @@ class TopicPlan:
     name: str
     partitions: int
     configs: dict[str, Any]
+    replication_factor: int = 1
+    #: Replicas of each partition, where they were chosen.
+    assignments: Sequence[Sequence[int]] | None = None
     id: uuid.UUID = field(default_factory=lambda: _new_id())
 
 

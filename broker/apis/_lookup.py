@@ -57,8 +57,10 @@ def find_partition(
 
 
 def check_placed(node: Node, assignments: Iterable[Any]) -> None:
-    """Raise KafkaError INVALID_REPLICA_ASSIGNMENT for replicas on other brokers than this one."""
-    for one in assignments:
+    """Raise KafkaError INVALID_REPLICA_ASSIGNMENT for replicas on other brokers than this one, if it is alone;
+    brokers of a cluster are the controller's to know.
+    """
+    for one in assignments if node.control is None else ():
         if list(one.broker_ids) != [node.node_id]:
             raise KafkaError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
