@@ -39,7 +39,7 @@ class Broker:
     ``open_store`` begins a session with metadata that brokers share: then this is one broker of a cluster,
     whose data folder has its records alone.
 
-    Raises SettingsError, DataFolderInUseError, and OSError if the address cannot be had.
+    Raises SettingsError, DataFolderInUseError, and OSError if the address is not available.
     """
 
     def __init__(

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..cluster import FolderStore, MetadataStore, ProducerIds
+from ..cluster import Document, FolderStore, MetadataStore, ProducerIds
 from ..coordinator import CoordinatorEvent, GroupCoordinator
 from ..coordinator.engine.runtime import steady_clock_ms
 from ..log import OPEN_FILES, OS_FILES, DataFolder, FileSystem
@@ -78,11 +78,11 @@ class Parts:
         cluster: ClusterNode | None = None
         try:
             metadata = self._metadata = make_store(self._folder.path) if store is None else store
-            users.open(metadata.document("scram-users"))
+            users.open(Document(metadata, "scram-users"))
             users.add_missing(settings.kohort_scram_users)
             live = LiveSettings(
                 settings,
-                metadata.document("settings"),
+                Document(metadata, "settings"),
                 [lambda: self.server.quotas.reconfigure(settings)],
             )
             live.load()
@@ -98,12 +98,12 @@ class Parts:
                 cluster = ClusterNode(store, settings, now_ms)
                 topics = ClusterTopics(self._folder, cluster.control, settings, now_ms, metrics.flush_times)
             live.on_change.append(topics.settings_changed)
-            kept_quotas = metadata.document("client-quotas")
+            kept_quotas = Document(metadata, "client-quotas")
             table = kept_quotas.load(QuotaTable.parse) or QuotaTable()
             authorizer = _authorizer(metadata, settings)
-            group_configs = GroupConfigs(settings, metadata.document("groups"))
+            group_configs = GroupConfigs(settings, Document(metadata, "groups"))
             group_configs.load()
-            features = Features(settings.node_id, metadata.document("features"))
+            features = Features(settings.node_id, Document(metadata, "features"))
             features.load()
         except BaseException:
             self._folder.close(clean=False)
@@ -307,7 +307,7 @@ def _authorizer(metadata: MetadataStore, settings: BrokerSettings) -> Authorizer
     """The access rules of the data folder; None if the broker is started without."""
     if not settings.authorizer_class_name:
         return None
-    file = AclsFile(metadata.document("acls"))
+    file = AclsFile(Document(metadata, "acls"))
     return Authorizer(
         file.load(),
         super_users=parse_principals(settings.super_users),
