@@ -36,8 +36,9 @@ from ..cluster.controller import (
 from ..protocol import ApiKey, ErrorCode, KafkaError, TopicPartition, messages_of
 from ..protocol.messages.envelope import EnvelopeRequest
 from ..settings import as_text
+from ._names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ._settings import BrokerSettings
-from ._topics import TopicPlan
+from ._topics import Placed, TopicPlan, first_configs
 from .network._peer import Peer
 
 log = logging.getLogger("kohort.broker")
@@ -191,6 +192,24 @@ class Control:
         await self._catch_up()
         return _refused(answer)
 
+    async def create_internal(self, name: str) -> None:
+        """Create a topic of a coordinator, unless it is there. Raises KafkaError: INVALID_REPLICATION_FACTOR
+        as long as there are too few brokers, and others.
+        """
+        settings = self._settings
+        counts = {
+            OFFSETS_TOPIC: (settings.offsets_topic_num_partitions, settings.offsets_topic_replication_factor),
+            TRANSACTIONS_TOPIC: (
+                settings.transaction_state_log_num_partitions,
+                settings.transaction_state_log_replication_factor,
+            ),
+        }
+        partitions, factor = counts[name]
+        plan = TopicPlan(name, partitions, first_configs(settings, name), factor)
+        for error in (await self.create_topics([plan])).values():
+            if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+                raise error
+
     # -- as the controller: NOT_CONTROLLER where this broker is not ------------------------------------------
 
     async def decide_isr(
@@ -204,16 +223,15 @@ class Control:
         """Topics that cannot be created as things are."""
         return _refused(create_topics(self._view.image, _new_topics(plans)).answer)
 
-    def refused_partitions(self, counts: Mapping[TopicImage, int], placed: _Placed) -> dict[str, KafkaError]:
+    def refused_partitions(self, counts: Mapping[TopicImage, int], placed: Placed) -> dict[str, KafkaError]:
         """Topics that cannot have so many partitions as things are."""
         return _refused(add_partitions(self._view.image, _new_partitions(counts, placed)).answer)
 
-    async def add_partitions(
-        self, counts: Mapping[TopicImage, int], placed: _Placed
-    ) -> dict[str, KafkaError]:
+    async def add_partitions(self, counts: Mapping[TopicImage, int], placed: Placed) -> dict[str, KafkaError]:
         """Let topics have so many partitions; returns those that cannot."""
         wanted = _new_partitions(counts, placed)
-        return _refused(await self._asked(lambda image, _: add_partitions(image, wanted)))
+        answer = await self._asked(lambda image, _: add_partitions(image, wanted))
+        return _refused(answer)
 
     async def alter_topics(self, changes: Mapping[TopicImage, Mapping[str, Any]]) -> None:
         """Let topics have these configs, typed, by field name."""
@@ -290,10 +308,6 @@ class Control:
                     await self._next_image.wait()
 
 
-#: Replicas that were chosen for new partitions, by topic.
-_Placed = Mapping[str, Sequence[Sequence[int]]]
-
-
 def config_texts(configs: Mapping[str, Any]) -> dict[str, str]:
     """Configs of a topic as the store has them: text, by Kafka's names."""
     return {name.replace("_", "."): as_text(value) or "" for name, value in configs.items()}
@@ -326,7 +340,7 @@ def _new_topics(plans: Sequence[TopicPlan]) -> list[NewTopic]:
     ]
 
 
-def _new_partitions(counts: Mapping[TopicImage, int], placed: _Placed) -> list[NewPartitions]:
+def _new_partitions(counts: Mapping[TopicImage, int], placed: Placed) -> list[NewPartitions]:
     return [NewPartitions(topic.name, count, placed.get(topic.name)) for topic, count in counts.items()]
 
 

@@ -181,6 +181,11 @@ class Replication:
     # -- what comes out --------------------------------------------------------------------------------------
 
     @property
+    def replicas(self) -> tuple[int, ...]:
+        """All replicas, this one first."""
+        return (self.node_id, *self._followers)
+
+    @property
     def maximal_isr(self) -> frozenset[int]:
         """The replicas that are in sync, whatever the controller has made of the wish."""
         return self.isr | (self._wanted or frozenset())

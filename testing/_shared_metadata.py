@@ -1,5 +1,5 @@
-"""The metadata of a cluster whose brokers run in threads of one process: a memory home with a session for each
-event loop.
+"""The metadata of a cluster whose brokers run in threads of one process: a memory home whose sessions have an
+event loop each.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class SharedMetadata:
                 if isinstance(change, Create) and change.ephemeral and entry is not None:
                     store._owned[change.path] = entry.created
             self._apply(step)
-            store._tell(lambda: shown.done() or shown.set_result(None))
+            store._tell(_done, shown)
         return shown
 
     def _apply(self, step: Step) -> None:
@@ -148,3 +148,8 @@ class SharedStore(TreeStore):
         # a loop that has ended is a broker that is gone
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(call, *arguments)
+
+
+def _done(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

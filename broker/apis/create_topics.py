@@ -51,11 +51,8 @@ async def handle(node: Node, request: Request) -> Any:
             kind = repr(sorted(plan.configs.items()))
             if kind not in shown and request.version >= _CONFIGS_FROM:
                 shown[kind] = _shown_configs(node, request, plan)
-            made = {
-                "topic_id": plan.id,
-                "num_partitions": plan.partitions,
-                "replication_factor": len(plan.assignments[0]) if plan.assignments else plan.replication_factor,
-            }
+            factor = len(plan.assignments[0]) if plan.assignments else plan.replication_factor
+            made = {"topic_id": plan.id, "num_partitions": plan.partitions, "replication_factor": factor}
             answers.append(
                 request.result("CreatableTopicResult", name=plan.name, configs=shown.get(kind), **made)
             )
