@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from ..cluster import Change, Create, Entry, SessionState
+from ..cluster import Change, ConflictError, Create, Entry, SessionState
 from ..cluster._tree import Step, Tree, TreeStore
 
 
@@ -115,7 +115,13 @@ class SharedStore(TreeStore):
     async def commit(self, *changes: Change) -> None:
         if self._session is not SessionState.CONNECTED:
             raise ConnectionError(f"the session with the metadata store is {self._session.value}")
-        await self._home._commit(self, changes)
+        try:
+            shown = self._home._commit(self, changes)
+        except ConflictError:
+            # what is in the way can be read here
+            await self.sync()
+            raise
+        await shown
 
     async def sync(self) -> None:
         if self._session is not SessionState.CONNECTED:
