@@ -7,11 +7,7 @@ from typing import Any
 
 from ..client.connection import Connection
 from ..cluster import ClusterView, MetadataStore, PartitionState, Registration, TopicImage
-from ..cluster.controller import (
-    Controller,
-    IsrChange,
-    alter_isr,
-)
+from ..cluster.controller import Controller, IsrChange, NewTopic, alter_isr, create_topics
 from ..protocol import KafkaError
 from ._settings import BrokerSettings
 from ._topics import TopicPlan
@@ -54,10 +50,17 @@ class Control:
         )
 
     async def create_internal(self, name: str) -> None:
-        raise NotImplementedError
+        await self.create_topics([TopicPlan(name, 5, {})])
 
     async def create_topics(self, plans: Sequence[TopicPlan]) -> None:
-        raise NotImplementedError
+        wanted = [
+            NewTopic(plan.name, plan.id, plan.partitions, min(3, len(self._view.image.brokers)))
+            for plan in plans
+        ]
+        answer = await self.controller.ask(lambda image, _: create_topics(image, wanted))
+        for error in answer.values():
+            if error is not None:
+                raise error
 
     async def alter_topics(self, changes: Mapping[TopicImage, dict[str, Any]]) -> None:
         raise NotImplementedError
