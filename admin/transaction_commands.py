@@ -26,7 +26,7 @@ _STATES: Final = (
     *("CompleteCommit", "CompleteAbort", "PrepareEpochFence", "Dead"),
 )
 #: States in which partitions have the transaction open.
-_OPEN: Final = ("Ongoing", "PrepareCommit", "PrepareAbort")
+OPEN: Final = ("Ongoing", "PrepareCommit", "PrepareAbort")
 _CLIENT: Final = "kohort-transactions"
 
 
@@ -94,7 +94,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help=f"of {', '.join(_STATES)}",
     )
-    listing.add_argument("--open", action="store_true", help=f"the same as --state {','.join(_OPEN)}")
+    listing.add_argument("--open", action="store_true", help=f"the same as --state {','.join(OPEN)}")
     command("describe", "a transaction: how long it is open, and where it holds readers back", "id")
     words = "find transactions that hang, which no coordinator will end, and end them with --execute"
     abort = command("abort", words)
@@ -140,7 +140,7 @@ async def _perform(options: argparse.Namespace) -> int:
 
     async with connected(options, _CLIENT) as cluster:
         if options.action == "list":
-            wanted = [*options.states, *(_OPEN if options.open else ())]
+            wanted = [*options.states, *(OPEN if options.open else ())]
             _show(options, await list_transactions(cluster, wanted))
         elif options.action == "describe":
             _show(options, await describe_transaction(cluster, options.id))
@@ -191,7 +191,8 @@ async def list_transactions(cluster: Cluster, states: Sequence[str] = ()) -> lis
     return sorted((row for rows in found for row in rows), key=lambda row: row.transactional_id)
 
 
-async def _described(cluster: Cluster, name: str) -> Any:
+async def coordinated(cluster: Cluster, name: str) -> Any:
+    """The row of DescribeTransactions: a transaction as its coordinator knows it. Raises KafkaError."""
     from ..client.requests import TRANSACTION
     from ..protocol import KafkaError
     from ..protocol.messages.describe_transactions import DescribeTransactionsRequest
@@ -211,9 +212,9 @@ async def describe_transaction(cluster: Cluster, name: str) -> Described:
     from ..client.requests import partition_name
     from ..protocol import TopicPartition
 
-    row = await _described(cluster, name)
+    row = await coordinated(cluster, name)
     places = [TopicPartition(each.topic, number) for each in row.topics for number in each.partitions]
-    is_open = row.transaction_state in _OPEN and row.transaction_start_time_ms >= 0
+    is_open = row.transaction_state in OPEN and row.transaction_start_time_ms >= 0
     found = await open_partitions(cluster, places)
     return Described(
         name,
@@ -302,9 +303,9 @@ async def find_hanging(
         return []
     owned: set[tuple[int, str, int]] = set()
     of = {each.producer_id for each in old}
-    for listed in await list_transactions(cluster, _OPEN):
+    for listed in await list_transactions(cluster, OPEN):
         if listed.producer_id in of:
-            row = await _described(cluster, listed.transactional_id)
+            row = await coordinated(cluster, listed.transactional_id)
             owned |= {(row.producer_id, topic.topic, n) for topic in row.topics for n in topic.partitions}
     return [
         Hanging(each, max(0, now_ms - each.last_record_ms))
