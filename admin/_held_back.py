@@ -6,15 +6,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from ..client import LATEST, Cluster
+from ..client.offsets import Errors
 from ..offsets_topic import partition_for
 from ..protocol import ErrorCode, KafkaError, TopicPartition
+from ._history import OFFSETS_TOPIC
 from .results import GroupDescription, HeldBack
 from .transaction_commands import OPEN, coordinated, list_transactions, open_partitions
-
-_OFFSETS_TOPIC: Final = "__consumer_offsets"
 
 
 class _Open(NamedTuple):
@@ -31,9 +31,13 @@ async def held_back(cluster: Cluster, description: GroupDescription) -> tuple[He
     places = [TopicPartition(row.topic, row.partition) for row in description.partitions]
     if not places:
         return ()
-    errors: dict[TopicPartition, KafkaError] = {}
+    errors: Errors = {}
     await cluster.committed(description.group, places, require_stable=True, errors=errors)
-    pending = [at for at, error in errors.items() if error.code is ErrorCode.UNSTABLE_OFFSET_COMMIT]
+    pending = [
+        at
+        for at, error in errors.items()
+        if isinstance(error, KafkaError) and error.code is ErrorCode.UNSTABLE_OFFSET_COMMIT
+    ]
     at_end = dict.fromkeys(places, LATEST)
     # in this order nothing that comes in between is taken for what is held back
     ends = await cluster.list_offsets(at_end, errors={})
@@ -82,9 +86,9 @@ async def _offsets(
     if not places:
         return []
     # brokers do not tell in which transaction an offset is: in one that is open where the group's offsets are
-    known = await cluster.metadata([_OFFSETS_TOPIC])
-    number = partition_for(group, max(1, len(known.partitions(_OFFSETS_TOPIC))))
-    owners = [each for each in found if TopicPartition(_OFFSETS_TOPIC, number) in each.partitions]
+    known = await cluster.metadata([OFFSETS_TOPIC])
+    number = partition_for(group, max(1, len(known.partitions(OFFSETS_TOPIC))))
+    owners = [each for each in found if TopicPartition(OFFSETS_TOPIC, number) in each.partitions]
     return [_row(place, owners) for place in places]
 
 
