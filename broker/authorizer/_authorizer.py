@@ -19,7 +19,7 @@ STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAutho
 #: Most bytes of decisions that are remembered; over it all are forgotten.
 MAX_REMEMBERED_BYTES: Final = 16 << 20
 
-#: The longest name that is remembered, in characters: longer ones are decided anew each time.
+#: The longest name that is remembered, in characters: longer ones are decided again each time.
 MAX_REMEMBERED_NAME: Final = 249
 
 #: Bytes of a decision besides its name, and of remembering that a refusal was logged.

@@ -187,7 +187,7 @@ class Process:
 class Producer(Process):
     """Turns records of its input partition into output, some in each transaction, until all are done.
 
-    One that ``stays`` begins anew when it is fenced; others end then, once the faults are over.
+    One that ``stays`` starts again when it is fenced; others end then, once the faults are over.
     """
 
     #: Errors by which its transaction cannot be committed any more, and by which it is not the newest.
@@ -222,7 +222,7 @@ class Producer(Process):
                 await self._initialize()
                 await self._work()
             except Broken:
-                # whoever begins anew has what is open aborted
+                # whoever starts again has what is open aborted
                 if self.rng.random() < 0.5:
                     self._identity = (-1, -1)
             except Fenced:
@@ -417,7 +417,7 @@ class Reader(Process):
             if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                 self.schedule.found("T3", f"{self} has read to {self.position}, which is gone")
             if data.error_code == ErrorCode.CORRUPT_MESSAGE:
-                # of what was never synced a loss of power may leave damage with sound batches behind it:
+                # of what was never synced a loss of power may leave damage with sound batches after it:
                 # nobody was told of it, and whoever runs a consumer steps over it
                 self.position += 1
             await asyncio.sleep(RETRY_S)

@@ -21,7 +21,7 @@ from ._member import MemberProducer
 from ._plan import GROUP, INPUT, OUTPUT, ProducerPlan, TransactionPlan
 from ._process import Process, Producer, Reader
 
-#: How long until all is settled, beside twice the timeout of a transaction.
+#: How long until all is settled, in addition to twice the timeout of a transaction.
 _SETTLE_MS: Final = 6_000
 
 #: More than any schedule writes at once.
