@@ -13,8 +13,8 @@ from ..client.offsets import Errors
 from ..offsets_topic import partition_for
 from ..protocol import ErrorCode, KafkaError, TopicPartition
 from ._history import OFFSETS_TOPIC
+from ._transactions import OPEN, coordinated, list_transactions, open_partitions
 from .results import GroupDescription, HeldBack
-from .transaction_commands import OPEN, coordinated, list_transactions, open_partitions
 
 
 class _Open(NamedTuple):

@@ -16,7 +16,6 @@ import pytest
 
 from kohort.admin import GroupAdmin
 from kohort.consumer import Cluster
-from kohort.producer import Producer
 from kohort.protocol import TopicPartition
 from tests.admin.conftest import Groups, Ran, ran, stable
 from tests.consumer.members import Maker
@@ -248,31 +247,6 @@ async def test_watch_gives_a_document_a_look(groups: Groups, orders: tuple[str, 
     assert [row["client_id"] for row in looks[-1]["members"]] == ["app-7"]
     news = [event["text"] for look in looks for event in look["events"]]
     assert any("app-7 at /127.0.0.1" in text for text in news), news
-
-
-async def test_timeline_shows_what_an_open_transaction_holds_back(
-    groups: Groups, new_topic: NewTopic, group: Name, bootstrap: str
-) -> None:
-    topic, name = new_topic("orders", partitions=2), group("billing")
-    async with Producer(bootstrap_servers=bootstrap, transactional_id=topic, linger_ms=0) as producer:
-        async with producer.transaction():
-            await producer.send(topic, b"0", partition=0)
-            await producer.send_offsets({TopicPartition(topic, 0): 0}, name)
-        producer.begin_transaction()
-        for _ in range(3):
-            await producer.send_and_wait(topic, b"1", partition=0)
-        await producer.send_offsets({TopicPartition(topic, 0): 2}, name)
-        told = await asyncio.to_thread(groups, "timeline", name, "--json")
-        shown = await asyncio.to_thread(groups, "timeline", name)
-
-    rows = told.document["now"]["held_back"]
-    assert [(row["partition"], row["stable_offset"], row["records"]) for row in rows] == [
-        (0, 2, 3),
-        (0, None, None),
-    ]
-    assert all(row["transactional_ids"] == [topic] and row["open_ms"] >= 0 for row in rows)
-    assert [topic, "0", "records", "from", "2", "on", "3", topic] in [row[:8] for row in shown.rows()]
-    assert [topic, "0", "the", "committed", "offset", "-", topic] in [row[:7] for row in shown.rows()]
 
 
 async def test_timeline_shows_each_generation(

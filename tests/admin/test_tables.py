@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.console import Console
 
-from kohort.admin import HeldBack, ListedGroup, MemberDescription, Outcome, PartitionMove, tables
+from kohort.admin import ListedGroup, MemberDescription, Outcome, PartitionMove, tables
 from kohort.admin._screen import plain
 from kohort.protocol import TopicPartition
 
@@ -30,13 +30,6 @@ def printed(part: object, width: int = 200) -> str:
 def test_assignments_in_short(partitions: list[tuple[str, int]] | None, shown: str | None) -> None:
     given = None if partitions is None else [TopicPartition(*partition) for partition in partitions]
     assert tables.assignment(given) == shown
-
-
-def test_what_no_coordinator_will_end_is_shown_as_such() -> None:
-    (table,) = tables.held_back([HeldBack("orders", 0, 7, 3, (), None)])
-    line = " ".join(printed(table).splitlines()[1].split())
-    assert line == "orders 0 records from 7 on 3 no coordinator: see `kohort transactions abort` unknown"
-    assert tables.held_back([]) == []
 
 
 def test_moves_between_the_same_owners_are_one() -> None:
