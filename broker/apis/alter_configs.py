@@ -28,4 +28,5 @@ API = ServedApi(
     handler=handle,
     guard=ALTER_GUARD,
     errors=ALTER_ERRORS,
+    by_controller=True,
 )
