@@ -206,7 +206,7 @@ class Shard(Generic[S]):
         if append is None:
             return
         failed = [append]
-        if append.undoes_later:
+        if append.undo is not None:
             later = (each for each in self._writes.values() if each.ticket > ticket)
             failed += [each for each in later if each.key == append.key]
         for each in failed:
@@ -215,6 +215,8 @@ class Shard(Generic[S]):
                 self.tell(self.topic.append_refused(each.key, error))
             if each.then is not None:
                 each.then(error, now_ms)
+            if each.undo is not None:
+                each.undo(now_ms)
         for each in failed:
             for request, _ in each.answers:
                 self.refuse(request, append_error(error))
@@ -296,18 +298,18 @@ class Shard(Generic[S]):
         producer_id: int = NO_PRODUCER,
         producer_epoch: int = NO_PRODUCER,
         marker: Marker | None = None,
-        undoes_later: bool = False,
+        undo: Callable[[int], None] | None = None,
     ) -> None:
         """Hand out an Append. When its outcome is known ``then`` is called with the error, NONE for none, and
         the time; after it each request of ``answers`` is answered: with the body beside it, or refused.
 
-        Nobody waits for a write of the key None, such as that of a marker, which is about many. With
-        ``undoes_later`` the writes of the key that are handed out behind this one build on it: if the log
-        refuses it they fail with it, and when ``then`` is called what is in the log is all there is.
+        Nobody waits for a write of the key None, such as that of a marker, which is about many. With ``undo``
+        the writes of the key that are handed out behind this one build on it: if the log refuses it they fail
+        with it, and ``undo`` is called with the time, when what is in the log is all there is.
         """
         self.last_ticket += 1
         append = Append(
-            self.last_ticket, records, producer_id, producer_epoch, marker, key, then, answers, undoes_later
+            self.last_ticket, records, producer_id, producer_epoch, marker, key, then, answers, undo
         )
         self._writes[self.last_ticket] = append
         if key is not None:
@@ -331,8 +333,10 @@ class Shard(Generic[S]):
     def reply_when_written(self, key: str, request: Request, body: Any) -> None:
         """Answer when the writes of a key that are under way are durable: at once if there are none."""
         if key in self._in_flight:
-            last = next(each for each in reversed(self._writes.values()) if each.key == key)
-            last.answers = (*last.answers, (request, body))
+            for last in reversed(self._writes.values()):
+                if last.key == key:
+                    last.answers = (*last.answers, (request, body))
+                    break
         else:
             self.reply(request, body)
 
