@@ -9,8 +9,9 @@ partitions, immutable and replaced as a whole. What only brokers of a cluster ne
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from ._document import Document
 from ._files import StateFileError
-from ._folder_store import Document, FolderStore
+from ._folder_store import FolderStore
 from ._image import (
     NO_LEADER,
     UNKNOWN_EPOCH,

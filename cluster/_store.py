@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 from ..protocol import KohortError
+from ._files import StateFileError
 
 #: Take an entry whatever its version is.
 ANY_VERSION: Final = -1
@@ -121,6 +122,10 @@ class MetadataStore(Protocol):
         """
         ...
 
+    async def sync(self) -> None:
+        """Return when every change that was durable before can be read here. Raises OSError."""
+        ...
+
     def watch(self, path: str, fired: Callable[[str], None]) -> None:
         """Call ``fired`` once, with the path, when the entry there is next created, changed or deleted.
 
@@ -136,6 +141,21 @@ class MetadataStore(Protocol):
         """Call ``changed`` whenever the session state becomes another one."""
         ...
 
+    def unreadable(self, path: str, error: Exception) -> StateFileError:
+        """The error for an entry that is not what it should be."""
+        ...
+
     def close(self) -> None:
         """End the session: its ephemeral entries go, and nothing more can be written."""
+        ...
+
+
+@runtime_checkable
+class WritesAtOnce(Protocol):
+    """A store of this machine's disk."""
+
+    def commit_now(self, *changes: Change) -> None:
+        """As ``commit``, without a wait: a disk has none. For the start and for commands, where no event loop
+        runs; a home on a network cannot offer it.
+        """
         ...

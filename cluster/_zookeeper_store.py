@@ -14,6 +14,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import threading
+import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -41,14 +43,17 @@ _IN_PIECES: Final = b"#pieces "
 #: Bytes of a change beside its path and value, at most.
 _CHANGE_BYTES: Final = 200
 
+#: Age of pieces without an entry at which they are no longer those of one that is being written.
+_ORPHAN_MS: Final = 3_600_000
+
 #: Nodes that are not ours.
 _FOREIGN: Final = ("/zookeeper", _PIECES)
 
 #: Rounds of reading before what was found is shown, though still more is changing.
-_MAX_ROUNDS: Final = 10
+_MAX_ROUNDS: Final = 100
 
 #: Entries that only brokers may read where ZooKeeper has digest authentication, as Apache Kafka has it.
-_SECRET: Final = ("/config/users", "/kafka-acl")
+_SECRET: Final = ("/config/users", "/config/brokers", "/kafka-acl")
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,17 +157,26 @@ class ZooKeeperStore(TreeStore):
         self._connections = 0
         self._is_new = False
         self._follower: asyncio.Task[None] | None = None
+        self._sweeper: asyncio.Task[None] | None = None
         self._opened: asyncio.Future[None] = self._loop.create_future()
 
     def close(self) -> None:
         if self._closed:
             return
         self._closed = True
-        if self._follower is not None:
-            self._follower.cancel()
-        self._client.stop()
-        self._client.close()
+        for task in (self._follower, self._sweeper):
+            if task is not None:
+                task.cancel()
+        # it takes until ZooKeeper has answered, or the connection has timed out
+        threading.Thread(target=self._stop_client, name="kohort-zookeeper-close").start()
         self._become(SessionState.LOST)
+
+    def _stop_client(self) -> None:
+        try:
+            self._client.stop()
+            self._client.close()
+        except Exception as error:
+            log.warning("the session with ZooKeeper was not closed, it ends by its timeout: %r", error)
 
     # -- write -----------------------------------------------------------------------------------------------
 
@@ -247,6 +261,38 @@ class ZooKeeperStore(TreeStore):
         self._client.add_listener(lambda state: self._hand_over(self._connection_changed, state))
         await asyncio.to_thread(self._client.start_async)
         await self._opened
+        self._sweeper = self._loop.create_task(self._sweep())
+
+    async def _sweep(self) -> None:
+        """Remove old pieces that no entry names: whoever wrote them died before the entry, or the answer to
+        their removal was lost. Young ones may be of an entry that is being written.
+        """
+        from kazoo.exceptions import KazooException
+
+        try:
+            names = await self._call(self._client.get_children_async, _PIECES)
+            for name in names:
+                stat = await self._call(self._client.exists_async, f"{_PIECES}/{name}")
+                await self._settle()
+                named = {path for pieces in self._pieces.values() for path in pieces}
+                is_old = stat is not None and time.time() * 1_000 - stat.ctime > _ORPHAN_MS
+                if is_old and f"{_PIECES}/{name}" not in named:
+                    self._forget([f"{_PIECES}/{name}"])
+        except (KazooException, OSError) as error:
+            # there are none, or the next start removes them
+            log.debug("pieces in ZooKeeper were not looked through: %r", error)
+
+    async def sync(self) -> None:
+        if self._session is not SessionState.CONNECTED:
+            raise ConnectionError(f"the session with ZooKeeper is {self._session.value}")
+        from kazoo.exceptions import KazooException
+
+        try:
+            # whatever ZooKeeper has told by then comes before the answer
+            await self._call(self._client.sync_async, "/")
+        except KazooException as error:
+            raise _failed(error) from error
+        await self._settle()
 
     def _connection_changed(self, state: str) -> None:
         if self._closed:

@@ -29,6 +29,9 @@ class Rules(NamedTuple):
     """Settings that decisions go by, with Apache Kafka's defaults."""
 
     unclean_leader_election: bool = False
+    #: Whether leaders are balanced, how often, and from which share of a broker's partitions on.
+    balance: bool = True
+    balance_interval_s: float = 300.0
     leader_imbalance_percent: int = 10
 
 
