@@ -89,8 +89,8 @@ def handle_heartbeat(shard: GroupShard, request: Request, now_ms: int) -> None:
 
 
 def _goes_on(shard: GroupShard, request: Request, now_ms: int) -> bool:
-    """Answer a heartbeat that has no news of its member, in a group that has its target, as nearly all are: of
-    a member that is settled, or takes its next step. False for any other.
+    """Answer a heartbeat that has no news of its member, in a group that has its target, as nearly all are:
+    of one that is settled, or takes its next step. False for any other.
     """
     group_id, member_id, epoch, instance_id, *said, owned = request.body
     group = shard.state.groups.get(group_id)
