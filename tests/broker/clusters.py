@@ -77,7 +77,7 @@ class Nodes:
 
     async def until(self, is_so: Callable[[], Any], seconds: float = 30.0) -> None:
         async with asyncio.timeout(seconds):
-            while not is_so():
+            while not is_so():  # noqa: ASYNC110 - an image changes without an event for tests
                 await asyncio.sleep(0.005)
 
 
