@@ -117,6 +117,9 @@ class Control:
 
     async def leave(self, timeout_s: float) -> None:
         """Let others lead what this broker leads, as far as others can; it waits for that so long at most."""
+        if not self._settings.controlled_shutdown_enable:
+            return
+        left = 0
         try:
             async with asyncio.timeout(timeout_s):
                 await self._registration.shut_down()

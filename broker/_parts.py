@@ -279,6 +279,8 @@ class Parts:
             await cluster.control.leave(_LEAVE_S)
         self.node.metrics.stop()
         await self.server.stop()
+        if cluster is not None:
+            cluster.close()
         await self._stop_replicas()
         await self.transactions.stop()
         await self.coordinator.stop()

@@ -28,7 +28,7 @@ from ...protocol.messages.offset_commit import (
 )
 from ..engine.effects import Request
 from ..events import CommitRefused
-from ..groups import Group, GroupShard, TopicDirectory, why_refused
+from ..groups import Group, GroupShard, GroupType, TopicDirectory, why_refused
 from ..replies import NO_TOPIC_ID, bad_first
 
 _GROUP_NOT_FOUND_VERSION: Final = 9
@@ -306,7 +306,10 @@ def _unacceptable(group: Group | None, commit: CommitRequest, version: int) -> E
 def _unacceptable_in_transaction(group: Group | None, commit: CommitRequest) -> ErrorCode:
     """Check the producer's epoch, which fences zombies, and the member that the request names (KIP-447)."""
     if commit.generation < 0 and not commit.member_id and commit.instance_id is None:
-        return ErrorCode.NONE
+        # which numbers name no generation depends on the type of the group, in Apache Kafka as well
+        classic = group is None or group.type is GroupType.CLASSIC
+        if classic or commit.generation == NONE:
+            return ErrorCode.NONE
     if group is None:
         return ErrorCode.NONE if commit.generation < 0 else ErrorCode.ILLEGAL_GENERATION
     error = _unacceptable(group, commit, _GROUP_NOT_FOUND_VERSION)
