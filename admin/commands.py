@@ -49,7 +49,7 @@ def add_commands(parser: argparse.ArgumentParser) -> Callable[..., argparse.Argu
 
     def command(name: str, words: str, *arguments: str) -> argparse.ArgumentParser:
         made = commands.add_parser(name, help=words, description=f"{words[0].upper()}{words[1:]}.")
-        # also behind the action; what is not said there is left to what was said before it
+        # also after the action; what is not said there is left to what was said before it
         add_common(made, argparse.SUPPRESS, argparse.SUPPRESS, argparse.SUPPRESS)
         for argument in arguments:
             made.add_argument(argument, metavar=argument.upper())

@@ -34,7 +34,7 @@ class Broker:
     ``make_router`` what answers requests, both for test kits. ``on_note`` is called with each event of
     the coordinator, ``events`` gives them as they come, ``history`` those that were.
 
-    Raises SettingsError, DataFolderInUseError, and OSError if the address cannot be had.
+    Raises SettingsError, DataFolderInUseError, and OSError if the address is not available.
     """
 
     def __init__(

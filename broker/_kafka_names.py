@@ -139,7 +139,7 @@ def _is_meaningless(name: str) -> bool:
     if not name.startswith(_OF_LISTENERS):
         return False
     words = name.removeprefix(_OF_LISTENERS).split(".")
-    # behind the listener there may be a SASL mechanism
+    # after the listener there may be a SASL mechanism
     return any(".".join(words[at:]) in MEANINGLESS for at in range(1, len(words)))
 
 

@@ -2,7 +2,7 @@
 
 Files are opened when they are first read, and removed with their topic. A deletion is durable once the
 metadata store says so; then the folders are renamed, a while at a time, and removed in a thread. What a crash
-or a failing disk leaves of them goes when the partition is made anew, in the next pass, or at the next start.
+or a failing disk leaves of them goes when the partition is recreated, in the next pass, or at the next start.
 """
 
 from __future__ import annotations
@@ -161,8 +161,8 @@ class LocalLogs:
             partition.delete()
 
     async def clear(self) -> Collection[UUID] | None:
-        """Remove the files of deleted topics, giving way to others now and then. What cannot be removed is
-        told in the log, and tried again another time.
+        """Remove the files of deleted topics, yielding to others now and then. What cannot be removed is told
+        in the log, and tried again another time.
 
         Returns the topics of which something is left; None if nothing was to be renamed, or it is not
         durable.

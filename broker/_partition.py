@@ -91,7 +91,7 @@ class LocalTopic:
 class UnverifiedWrites:
     """Producers whose transaction's first batch is not written yet: what it has to begin with (KIP-890).
 
-    One that was refused is sent again, and those behind it must not be taken for the first one meanwhile.
+    One that was refused is sent again, and those after it must not be taken for the first one meanwhile.
     """
 
     __slots__ = ("_first",)

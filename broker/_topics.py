@@ -256,7 +256,7 @@ class Topics:
             self.logs.reconfigure(each.name, self._config(each.configs))
 
     async def add_partitions(self, counts: Mapping[TopicImage, int]) -> None:
-        """Let topics have so many partitions. Raises KafkaError KAFKA_STORAGE_ERROR; none is added then."""
+        """Let topics have this many partitions. Raises KafkaError KAFKA_STORAGE_ERROR; none is added then."""
         await self._change(self._puts({each: {"partitions": count} for each, count in counts.items()}))
         grown = []
         for each, count in counts.items():
@@ -308,7 +308,7 @@ class Topics:
         return puts
 
     def _ids_behind(self, newest: int) -> list[Change]:
-        """Return what lets producer ids begin behind one that another broker gave, and far behind those that
+        """Return what lets producer ids begin after one that another broker gave, and far behind those that
         it gives when the folder is its own again: it will not be told which were given here.
         """
         entry = self._store.get(PRODUCER_IDS)

@@ -1,7 +1,7 @@
 """Transactions on this broker's partitions: who may write in one, and the markers that end it.
 
 A batch of a transaction is appended only while the transaction is open and has the partition in it, as the
-coordinator knows it (KIP-890): a late batch behind the marker would hold up readers of committed records for
+coordinator knows it (KIP-890): a late batch after the marker would hold up readers of committed records for
 good. The look and the append are one step of the event loop; nothing comes between them.
 """
 

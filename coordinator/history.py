@@ -1,9 +1,10 @@
-"""Histories of groups: the newest events of each, in memory and bounded; a quiet group takes no room.
+"""Histories of groups: the newest events of each, in memory and bounded; a group without events takes no
+memory.
 
-A group's room is divided: half is promised to rebalances, a quarter each to members coming and going and to
-refusals; what one does not use the others may. So neither a thousand joins nor a client that is refused
-thousands of times drives out the rebalances, which are what a history is read for. Equal refusals of the same
-member are one entry with a count.
+A group's entries are divided: half are reserved for rebalances, a quarter each for joining and leaving
+members and for refusals; unused entries are open to the others. So neither a thousand joins nor a client that
+is refused thousands of times displaces the rebalances, which are what a history is read for. Equal refusals
+of the same member are one entry with a count.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ from .events import (
     text_bytes,
 )
 
-#: Most entries of all groups together; over it the group that was quiet the longest loses its history.
+#: Most entries of all groups together; beyond that, the group that was quiet the longest loses its history.
 MAX_ENTRIES: Final = 100_000
 
-#: Most assignments that the rebalances of one group, and of all groups, are kept with. The oldest rebalances
-#: give theirs up first, and then are known without their moves.
+#: Most assignments that are kept with the rebalances of one group, and of all groups. The oldest rebalances
+#: lose theirs first, and with them their moves.
 MAX_OWNERS: Final = 20_000
 MAX_ALL_OWNERS: Final = 400_000
 
-#: Most bytes of texts and assignments that the entries of one group, and of all groups, are kept with; over
-#: them the same makes way. Texts that entries share are counted with each.
+#: Most bytes of texts and assignments that the entries of one group, and of all groups, are kept with; beyond
+#: that the oldest are dropped in the same way. Texts that entries share are counted with each.
 MAX_BYTES: Final = 8 << 20
 MAX_ALL_BYTES: Final = 128 << 20
 
@@ -45,7 +46,7 @@ _ALL_PARTS: Final = sum(_PARTS.values())
 
 
 class _Weight(NamedTuple):
-    """Size of what an entry keeps: owners of assignments, and bytes of these and of texts."""
+    """Size of a kept entry: owners of assignments, and bytes of these and of texts."""
 
     owners: int = 0
     bytes: int = 0
@@ -93,14 +94,14 @@ class History:
         return self._entries
 
     def keep(self, event: CoordinatorEvent, knows: Callable[[str], bool]) -> None:
-        """Take note of an event, and cut its texts; ``knows`` says whether a group exists."""
+        """Record an event, with its texts cut; ``knows`` returns whether a group exists."""
         if not isinstance(event, GroupEvent):
             return
         shorten(event)
         if isinstance(event, GroupRemoved):
             self.drop(event.group)
         elif not isinstance(event, Refusal) or knows(event.group):
-            # anybody may be refused in a group that does not exist
+            # any client may be refused in a group that does not exist
             self.add(event)
 
     def add(self, event: GroupEvent) -> None:
@@ -117,7 +118,7 @@ class History:
 
     def of(self, group: str, limit: int = -1, after: int = -1) -> list[HistoryEntry]:
         """A group's entries with a higher sequence than ``after``, the newest ``limit`` of them (-1: all),
-        oldest first. A history that was begun anew since ``after`` was given is given whole.
+        oldest first. A history that was restarted since ``after`` is returned whole.
         """
         history = self._groups.get(group)
         if history is None:
@@ -143,7 +144,7 @@ class History:
         share = history.shares.setdefault(event.share, {})
         if isinstance(event, RebalanceCompleted):
             for key in _begun(share):
-                # what it says about why it began is in this event too
+                # its cause is in this event too
                 self._remove(history, share, key)
         key = _key(event)
         known = share.pop(key, None)
@@ -162,7 +163,7 @@ class History:
         self._entries -= 1
 
     def _make_room(self, history: _GroupHistory, newest: Share) -> None:
-        """The oldest entry goes of the kind that has most over its share; never the one that came last."""
+        """Drop the oldest entry of the kind that exceeds its share the most, but never the newest entry."""
         over = {
             name: len(share) - (name == newest) - self._size * _PARTS[name] / _ALL_PARTS
             for name, share in history.shares.items()
@@ -184,7 +185,7 @@ class History:
                 if not _heavy(history):
                     break
                 if isinstance(entry.event, RebalanceCompleted):
-                    # listeners hold the event too: theirs stays as it is
+                    # listeners hold the event too: theirs is not changed
                     entry.event = replace(entry.event, before=None, after=None)
                     self._weigh(history, entry, _weight(entry.event))
         while len(self._groups) > 1 and (
@@ -200,7 +201,7 @@ def _heavy(history: _GroupHistory) -> bool:
 
 
 def _begun(share: dict[Hashable, HistoryEntry]) -> list[Hashable]:
-    """The beginnings of the rebalance that is under way."""
+    """Entries that say how the rebalance in progress began."""
     begun = []
     for key in reversed(share):
         if isinstance(share[key].event, RebalanceCompleted):

@@ -142,11 +142,10 @@ class PartitionLog:
         """Open the folder ``<topic>-<partition>``, or make it for ``topic_id``.
 
         Unless the last stop was ``clean``, everything from ``recovery_point`` on is verified.
-        ``high_watermark`` is the last one that is known; readers see no further until it is advanced.
-        Raises CorruptLogError for damage that is no torn tail, DataFolderError for a folder that is no
-        partition's, and KafkaError KAFKA_STORAGE_ERROR. With ``keep_damage``, for logs that are read by
-        ``salvage``, such damage stays where it is, ``recovery.damaged`` tells of it, and the log goes on
-        behind it.
+        ``high_watermark`` is the last one that is known; readers see no further until it is advanced. Raises
+        CorruptLogError for damage that is no torn tail, DataFolderError for a folder that is no partition's,
+        and KafkaError KAFKA_STORAGE_ERROR. With ``keep_damage``, for logs that are read by ``salvage``, such
+        damage stays where it is, ``recovery.damaged`` tells of it, and the log goes on after it.
         """
         folder = os.path.abspath(os.fspath(path))
         if parse_partition_folder(os.path.basename(folder)) is None:
@@ -207,7 +206,7 @@ class PartitionLog:
 
     @property
     def is_damaged(self) -> bool:
-        """Return whether batches are known to be damaged: what lies before and behind them is served."""
+        """Return whether batches are known to be damaged: what lies before and after them is served."""
         return any(segment.damage for segment in self._segments.all)
 
     @property
@@ -241,7 +240,7 @@ class PartitionLog:
 
         They end at the high watermark, with ``committed`` at the last stable offset, with ``to_log_end`` at
         the log's end. Raises KafkaError OFFSET_OUT_OF_RANGE outside of log start .. log end, and
-        CorruptLogError for an offset that is damaged; what lies before and behind damage is given. With
+        CorruptLogError for an offset that is damaged; what lies before and after damage is given. With
         ``range_bytes``, records of that many bytes or more are given as ``range``, unread, where the file
         system is the operating system's own.
         """
@@ -398,7 +397,7 @@ class PartitionLog:
         return base_offset
 
     def missed(self, header: BatchHeader) -> None:
-        """A client's batch was not written: those behind it wait for it, if it is its producer's first."""
+        """A client's batch was not written: those after it wait for it, if it is its producer's first."""
         self._producers.missed(header)
 
     def _add(

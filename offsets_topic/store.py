@@ -160,7 +160,7 @@ class OffsetsStore:
     def load(self, partition: int) -> Iterator[StoredBatch]:
         """Every batch from the log start to the log end, beyond the high watermark too.
 
-        What is damaged is told in its place, and the batches behind it are looked for. Raises KafkaError
+        What is damaged is told in its place, and the batches after it are looked for. Raises KafkaError
         KAFKA_STORAGE_ERROR for a partition that cannot be read at all.
         """
         log = self._log(partition)
@@ -174,7 +174,7 @@ class OffsetsStore:
                 yield _salvaged(piece)
 
     def _whole(self, log: Log, offset: int) -> Iterator[tuple[StoredBatch, int]]:
-        """Each batch, and the offset behind it; CorruptLogError where something else stands."""
+        """Each batch, and the offset after it; CorruptLogError where something else stands."""
         while (run := log.read(offset, self._load_bytes, to_log_end=True)).records:
             for position, header in iter_batches(run.records):
                 if not offset <= header.last_offset < log.log_end_offset:

@@ -305,7 +305,7 @@ def write_varint(out: bytearray, value: int) -> None:
 
 
 def read_varint(data: bytes | bytearray | memoryview, position: int) -> tuple[int, int]:
-    """A zigzag varint (32 or 64 bit signed) and the position behind it.
+    """A zigzag varint (32 or 64 bit signed) and the position after it.
 
     Raises IndexError past the end, ValueError for one of more than ten bytes.
     """

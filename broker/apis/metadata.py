@@ -50,7 +50,7 @@ async def handle(node: Node, request: Request) -> Any:
 
 
 def _topics_meant(topics: Iterable[Any]) -> list[Any]:
-    """The topics of a request, each once. As in Apache Kafka, names mean nothing beside an id."""
+    """The topics of a request, each once. As in Apache Kafka, names mean nothing alongside an id."""
     topics = list(topics)
     by_id = {item.topic_id: item for item in topics if item.topic_id not in (None, NO_TOPIC_ID)}
     if by_id:

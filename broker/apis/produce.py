@@ -39,7 +39,7 @@ _MAGIC = 2
 _MAGIC_AT = 16
 _LENGTH_AT, _LENGTH_END, _ATTRIBUTES_END = 8, 12, 23
 _CODECS = 0x07
-#: Bytes of a message of magic 0 behind its length: less is no message of any magic.
+#: Bytes of a message of magic 0 after its length: less is no message of any magic.
 _LEAST_LENGTH = 14
 _ZSTD = 4
 _ZSTD_FROM = 7
@@ -234,7 +234,7 @@ async def _append(node: Node, request: Request, topic: Any, data: Any, writing: 
         return _Outcome(error=error)
     try:
         config = None
-        # the topic may go meanwhile, be made anew or altered: what counts is what it asks for in the end
+        # the topic may go meanwhile, be recreated or altered: what counts is what it asks for in the end
         while partition.topic.config is not config:
             config = partition.topic.config
             checked = await node.long_work.run(partition.check(records, now_ms=node.now_ms()))
@@ -263,7 +263,7 @@ async def _append(node: Node, request: Request, topic: Any, data: Any, writing: 
 def _check(request: Request, records: bytes | None) -> bytes:
     """One batch of magic 2 and nothing that only a coordinator may write; the log checks the rest.
 
-    Of what lies behind it the beginning of another one is left out, as Apache Kafka does.
+    Of what lies after it the beginning of another one is left out, as Apache Kafka does.
     """
     if records is None or len(records) < BATCH_OVERHEAD or records[_MAGIC_AT] < _MAGIC:
         raise KafkaError(

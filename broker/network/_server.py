@@ -77,7 +77,7 @@ class Server:
         return f"Server({len(self._connections)} connections, {self.backpressure})"
 
     async def start(self, router: Router) -> None:
-        """Listen everywhere. Raises OSError if an address cannot be had."""
+        """Listen everywhere. Raises OSError if an address is not available."""
         self.router = router
         for acceptor in self.acceptors:
             await acceptor.start(self._settings.socket_listen_backlog_size)

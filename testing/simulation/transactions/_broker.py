@@ -48,7 +48,7 @@ class _Metadata(FolderStore):
 
 
 class _DrawnTurns(LongWork):
-    """Others may have their turn whenever work could give way."""
+    """Others may have their turn whenever work could yield."""
 
     def __init__(self, rng: Random) -> None:
         self._rng = rng
