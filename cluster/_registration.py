@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ..protocol import KohortError
-from ._image import BrokerRegistration
+from ._image import BrokerRegistration, Endpoint
 from ._layout import BROKER_IDS, CLUSTER_ID, broker_path, id_text, stored_broker
 from ._store import ConflictError, Create, MetadataStore, Put, SessionState
 
@@ -42,11 +42,13 @@ class Registration:
     def __repr__(self) -> str:
         return f"Registration({self._broker.node_id}, epoch {self.epoch})"
 
-    async def register(self) -> int:
+    async def register(self, endpoints: Sequence[Endpoint] = ()) -> int:
         """Return the epoch once the entry exists. Waits for another owner of the node id: the session of a
-        killed broker lasts a while.
+        killed broker lasts a while. ``endpoints`` are those of a broker that has begun to listen since this
+        was made.
         """
         assert self._keeper is None, "a broker is registered once"
+        self._broker = self._broker._replace(endpoints=tuple(endpoints) or self._broker.endpoints)
         loop = asyncio.get_running_loop()
         self._first = loop.create_future()
         self._store.on_session(self._session_changed)

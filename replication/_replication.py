@@ -181,6 +181,11 @@ class Replication:
     # -- what comes out --------------------------------------------------------------------------------------
 
     @property
+    def replicas(self) -> tuple[int, ...]:
+        """All replicas, this one first."""
+        return (self.node_id, *self._followers)
+
+    @property
     def maximal_isr(self) -> frozenset[int]:
         """The replicas that may be in sync, whether the controller has accepted the wish or not."""
         return self.isr | (self._wanted or frozenset())

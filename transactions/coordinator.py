@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from ..coordinator import CoordinatorEvent
 from ..coordinator.engine.effects import Command, Request
 from ..coordinator.engine.readiness import Unready, unready_error
-from ..coordinator.engine.runner import Call, CoordinatorLog, ShardRunner
+from ..coordinator.engine.runner import Call, CoordinatorLog, Replicas, ShardRunner
 from ..coordinator.engine.runtime import ShardRuntime
 from ..protocol import ApiKey, ErrorCode, RequestContext, TopicPartition
 from ..statemachine import TransactionState
@@ -110,6 +110,33 @@ class TransactionCoordinator:
         """Load every shard from the topic's log and serve; nothing if that was done."""
         if self._shards is not None:
             return
+        shards = self._open(log, None)
+        self.unread = bool(await shards.load_all())
+        # in a data folder of another broker they may be ahead of ours
+        await self._reserve_producer_ids(
+            max((runner.shard.state.newest_producer_id for runner in shards), default=-1)
+        )
+
+    def start_replicated(self, log: CoordinatorLog, replicas: Replicas) -> None:
+        """Serve shards from ``load`` to ``unload``: those that this broker of a cluster leads."""
+        self._open(log, replicas)
+
+    async def load(self, partition: int) -> None:
+        """Take on one partition: this broker now leads it."""
+        if self._shards is not None:
+            await self._shards.load(partition)
+
+    def unload(self, partition: int) -> None:
+        """Give one partition up: another broker leads it."""
+        if self._shards is not None:
+            self._shards.unload(partition)
+
+    def partition_of(self, transactional_id: str) -> int:
+        """The partition of the topic that an id's records are in."""
+        assert self._shards is not None, "the coordinator has started"
+        return self._shards.partition_of(transactional_id)
+
+    def _open(self, log: CoordinatorLog, replicas: Replicas | None) -> ShardRuntime[Transactions]:
         shards = self._shards = ShardRuntime(
             topic=replace(
                 TRANSACTIONS_TOPIC,
@@ -122,13 +149,10 @@ class TransactionCoordinator:
             fsync=self._fsync,
             linger_ms=-1,
             on_command=self._carry_out,
+            replicas=replicas,
         )
         shards.open()
-        self.unread = bool(await shards.load_all())
-        # in a data folder that another broker wrote they may be ahead of ours
-        await self._reserve_producer_ids(
-            max((runner.shard.state.newest_producer_id for runner in shards), default=-1)
-        )
+        return shards
 
     async def stop(self) -> None:
         """Write what is still to be written; the next start writes the markers that are missing."""
