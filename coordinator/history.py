@@ -189,9 +189,7 @@ class History:
                     entry.event = replace(entry.event, before=None, after=None)
                     self._weigh(history, entry, _weight(entry.event))
         while len(self._groups) > 1 and (
-            self._entries > MAX_ENTRIES
-            or self._owners > MAX_ALL_OWNERS
-            or self._bytes > MAX_ALL_BYTES
+            self._entries > MAX_ENTRIES or self._owners > MAX_ALL_OWNERS or self._bytes > MAX_ALL_BYTES
         ):
             self.drop(next(iter(self._groups)))
 
