@@ -53,7 +53,7 @@ CONSUMER: Final = "consumer"
 
 _DEAD: Final = "Dead"
 _CLASSIC: Final = "classic"
-#: A broker that is there takes a connection at once; one that refuses is asked again for so long.
+#: A broker that is there takes a connection at once; one that refuses is asked again for this long.
 _CONNECT_WITHIN_MS: Final = 1_000
 
 

@@ -56,7 +56,7 @@ def add_commands(parser: argparse.ArgumentParser) -> Callable[..., argparse.Argu
             description=f"{words[0].upper()}{words[1:]}.",
             conflict_handler="resolve",
         )
-        # also behind the action; what is not said there is left to what was said before it
+        # also after the action; what is not said there is left to what was said before it
         add_common(made, again=True)
         for argument in arguments:
             made.add_argument(argument, metavar=argument.upper())

@@ -25,7 +25,7 @@ _ENDS: Final = {"beginning": "earliest", "earliest": "earliest", "end": "latest"
 _MOST, _WAIT_MS = 500, 200
 _FETCH_WAIT_MS: Final = 500
 
-#: Where to begin: "earliest", "latest", ("offset", N), below 0 so many before the end, or ("time", MS).
+#: Where to begin: "earliest", "latest", ("offset", N), below 0 this many before the end, or ("time", MS).
 Start = str | tuple[str, int]
 
 
@@ -185,7 +185,7 @@ async def _range(
 async def _print_all(
     consumer: AsyncGroupConsumer, options: argparse.Namespace, ends: Mapping[TopicPartition, int] | None
 ) -> int:
-    """Print records until so many are printed, or their partitions are read to ``ends``."""
+    """Print records until this many are printed, or their partitions are read to ``ends``."""
     line = _as_json if options.json else _as_text(options)
     out = sys.stdout.buffer
     left = options.count

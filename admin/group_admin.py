@@ -11,11 +11,11 @@ from typing import Any, Final, Self, TypeVar
 
 from ..client import CommittedOffset
 from ..protocol import ErrorCode, KafkaError, TopicPartition, UnsupportedVersionError
-from . import _history, _requests, reset
+from . import _held_back, _history, _requests, reset
 from ._connection import cluster_of, read_connection
 from ._errors import advised, with_advice
 from ._requests import lag_rows
-from .results import GroupDescription, GroupHistory, HistoryEntry, ListedGroup, Outcome, ResetPlan
+from .results import GroupDescription, GroupHistory, HeldBack, HistoryEntry, ListedGroup, Outcome, ResetPlan
 
 T = TypeVar("T")
 Item = TypeVar("Item")
@@ -108,6 +108,11 @@ class GroupAdmin:
             for each in description.hold_ups
         )
         return replace(description, hold_ups=tuple(waits))
+
+    @with_advice
+    async def held_back(self, description: GroupDescription) -> tuple[HeldBack, ...]:
+        """Partitions of a group in which it waits for open transactions."""
+        return await _held_back.held_back(self._cluster, description)
 
     async def _each(self, items: Iterable[Item], call: Callable[[Item], Awaitable[T]]) -> list[T]:
         gate = asyncio.Semaphore(_AT_ONCE)

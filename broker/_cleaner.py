@@ -1,6 +1,6 @@
 """The log cleaner: compacts the dirtiest log, then the next, and looks again after a while.
 
-Reading and writing run in a thread that gives way every millisecond or so; changes to a log run on the event
+Reading and writing run in a thread that yields every millisecond or so; changes to a log run on the event
 loop and take microseconds. A log that cannot be compacted is left alone until the next start.
 """
 

@@ -35,6 +35,8 @@ class Features:
         kept = self.file.load(_parsed)
         if kept is not None:
             self.levels, self.epoch = kept
+            for tell in self.on_change:
+                tell()
 
     def updated(self, updates: Iterable[tuple[str, int, int]]) -> dict[str, int]:
         """The levels after updates of (feature, level, upgrade type), of which the last one for a feature

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -25,6 +26,7 @@ class GroupConfigs:
     settings: BrokerSettings
     file: Document
     of_group: dict[str, dict[str, int]] = field(default_factory=dict)
+    _changing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def load(self) -> None:
         """Let what was kept be in force. Raises StateFileError."""
@@ -48,16 +50,21 @@ class GroupConfigs:
             raise KafkaError(ErrorCode.INVALID_CONFIG, text)
         return values
 
-    async def set(self, group_id: str, values: dict[str, int]) -> None:
-        """Let these be all that is set for a group. Raises OSError; nothing is changed then."""
-        before, self.of_group = self.of_group, {**self.of_group, group_id: values}
-        if not values:
-            del self.of_group[group_id]
-        try:
-            await self.file.save({"groups": self.of_group})
-        except OSError:
-            self.of_group = before
-            raise
+    async def change(
+        self, group_id: str, change: Callable[[Mapping[str, int]], Mapping[str, str]], *, validate_only: bool
+    ) -> None:
+        """Let what ``change`` makes of the configs set for a group be all that is. One at a time: each builds
+        on what the one before has kept. Raises KafkaError, and OSError; nothing is changed then.
+        """
+        async with self._changing:
+            values = self.check(change(self.of(group_id)))
+            if validate_only:
+                return
+            of_group = {**self.of_group, group_id: values}
+            if not values:
+                del of_group[group_id]
+            await self.file.save({"groups": of_group})
+            self.of_group = of_group
 
     def _checked(self, name: str, text: str) -> int:
         if name not in GROUP_CONFIGS:

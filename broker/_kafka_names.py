@@ -12,7 +12,7 @@ _NAMES = """
 add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
 alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
 alter.log.dirs.replication.quota.window.size.seconds auto.leader.rebalance.enable background.threads
-broker.heartbeat.interval.ms broker.id broker.rack broker.session.timeout.ms client.quota.callback.class
+broker.heartbeat.interval.ms broker.id broker.session.timeout.ms client.quota.callback.class
 compression.gzip.level compression.lz4.level compression.zstd.level config.providers
 controlled.shutdown.enable controller.listener.names controller.performance.always.log.threshold.ms
 controller.performance.sample.period.ms controller.quorum.append.linger.ms controller.quorum.auto.join.enable
@@ -68,8 +68,7 @@ remote.log.metadata.manager.class.path remote.log.metadata.manager.impl.prefix
 remote.log.metadata.manager.listener.name remote.log.reader.max.pending.tasks remote.log.reader.threads
 remote.log.storage.manager.class.name remote.log.storage.manager.class.path
 remote.log.storage.manager.impl.prefix remote.log.storage.system.enable replica.fetch.backoff.ms
-replica.fetch.max.bytes replica.fetch.min.bytes replica.fetch.response.max.bytes replica.fetch.wait.max.ms
-replica.high.watermark.checkpoint.interval.ms replica.lag.time.max.ms replica.selector.class
+replica.fetch.min.bytes replica.high.watermark.checkpoint.interval.ms replica.selector.class
 replica.socket.receive.buffer.bytes replica.socket.timeout.ms replication.quota.window.num
 replication.quota.window.size.seconds request.timeout.ms sasl.client.callback.handler.class
 sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin sasl.kerberos.principal.to.local.rules
@@ -139,7 +138,7 @@ def _is_meaningless(name: str) -> bool:
     if not name.startswith(_OF_LISTENERS):
         return False
     words = name.removeprefix(_OF_LISTENERS).split(".")
-    # behind the listener there may be a SASL mechanism
+    # after the listener there may be a SASL mechanism
     return any(".".join(words[at:]) in MEANINGLESS for at in range(1, len(words)))
 
 

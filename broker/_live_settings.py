@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from ..cluster import Document
+from ..cluster import Document, MetadataStore
 from ..protocol import ErrorCode, KafkaError
 from ..settings import Setting, SettingsError, as_text, read_settings, settings_of
 from ._settings import BrokerSettings
@@ -22,6 +22,8 @@ DYNAMIC_BROKER_SOURCE, DYNAMIC_DEFAULT_SOURCE, STATIC_BROKER_SOURCE, DEFAULT_SOU
 
 #: Settings that can be changed: those that Apache Kafka changes too.
 DYNAMIC: Final = frozenset(name for name, one in settings_of(BrokerSettings).items() if one.row.dynamic)
+
+T = TypeVar("T")
 
 #: Names of fields and typed values that were set; those of a listener are text, under Kafka's name of it.
 Values = dict[str, Any]
@@ -35,7 +37,7 @@ class LiveSettings:
     """
 
     settings: BrokerSettings
-    file: Document
+    file: Document | SharedSettings
     on_change: list[Callable[[], None]] = field(default_factory=list)
     of_broker: Values = field(default_factory=dict)
     of_all: Values = field(default_factory=dict)
@@ -49,7 +51,7 @@ class LiveSettings:
     def load(self) -> None:
         """Let what was kept be in force. Raises StateFileError."""
         kept = self.file.load(lambda content: (_checked(content["broker"]), _checked(content["all"])))
-        if kept is not None:
+        if kept is not None and kept != (self.of_broker, self.of_all):
             self.of_broker, self.of_all = kept
             self._apply()
 
@@ -118,6 +120,41 @@ class LiveSettings:
                 setattr(self.settings, name, value)
         for tell in self.on_change:
             tell()
+
+
+class SharedSettings:
+    """The document of settings of one broker of a cluster: an entry of its own, and one of all brokers, both
+    as Apache Kafka has them in ZooKeeper.
+    """
+
+    def __init__(self, store: MetadataStore, node_id: int) -> None:
+        self._parts = {
+            "broker": Document(store, f"/config/brokers/{node_id}"),
+            "all": Document(store, "/config/brokers/<default>"),
+        }
+        self._kept: dict[str, dict[str, str]] = {}
+
+    def load(self, parse: Callable[[dict[str, Any]], T]) -> T | None:
+        """See ``Document``."""
+
+        def texts(content: dict[str, Any]) -> dict[str, str]:
+            return dict(content["config"])
+
+        self._kept = {part: document.load(texts) or {} for part, document in self._parts.items()}
+        return parse(self._kept)
+
+    async def save(self, content: Mapping[str, Values]) -> None:
+        """See ``Document``."""
+        for part, document in self._parts.items():
+            texts = {kafka_name(name): as_text(value) or "" for name, value in content[part].items()}
+            if texts != self._kept[part]:
+                await document.save({"version": 1, "config": texts})
+                self._kept[part] = texts
+
+    def follow(self, changed: Callable[[], None]) -> None:
+        """See ``Document``."""
+        for document in self._parts.values():
+            document.follow(changed)
 
 
 def kafka_name(name: str) -> str:

@@ -2,7 +2,7 @@
 
 Files are opened when they are first read, and removed with their topic. A deletion is durable once the
 metadata store says so; then the folders are renamed, a while at a time, and removed in a thread. What a crash
-or a failing disk leaves of them goes when the partition is made anew, in the next pass, or at the next start.
+or a failing disk leaves of them goes when the partition is recreated, in the next pass, or at the next start.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ class LocalLogs:
         self._topics: dict[str, LocalTopic] = {}
         # partitions of which the last run has left files
         self._found: set[TopicPartition] = set()
+        # in a cluster: partitions on the disk that nobody has asked for yet, with their topic's id
+        self._unclaimed: dict[TopicPartition, UUID | None] = {}
         # partitions of deleted topics that may have a folder yet, with the topic's id
         self._doomed: dict[TopicPartition, UUID] = {}
         # their folders that were renamed already
@@ -70,7 +72,7 @@ class LocalLogs:
     def partitions(self) -> Iterator[Partition]:
         """Every partition; a snapshot of the topics, so that they may change meanwhile."""
         for topic in self.topics():
-            yield from list(topic.partitions)
+            yield from list(topic.partitions.values())
 
     @property
     def clean(self) -> bool:
@@ -87,7 +89,8 @@ class LocalLogs:
 
     def newest_producer_id(self, topic: str) -> int:
         """The largest producer id that is known to have written to a topic, -1 if none has."""
-        return max((self._newest_producer_id(each) for each in self._topics[topic].partitions), default=-1)
+        partitions = self._topics[topic].partitions.values()
+        return max((self._newest_producer_id(each) for each in partitions), default=-1)
 
     # -- changing --------------------------------------------------------------------------------------------
 
@@ -126,43 +129,70 @@ class LocalLogs:
             self._rename(key)
         return unknown
 
-    def add(self, name: str, topic_id: UUID, config: TopicConfig, count: int) -> list[Partition]:
-        """Create a new topic's partitions and return them."""
+    def take_in_replicas(self) -> None:
+        """Look which partitions are on the disk, for a broker of a cluster: its image tells which it has."""
+        for name, index, _ in self._folder.partitions():
+            try:
+                found = self._folder.topic_id(name, index)
+            except (DataFolderError, OSError):
+                found = None
+            self._unclaimed[TopicPartition(name, index)] = found
+
+    def unclaimed(self) -> list[TopicPartition]:
+        """Partitions on the disk that are not this broker's by the image: their files stay as they are."""
+        return list(self._unclaimed)
+
+    def _claim(self, topic: LocalTopic, index: int) -> bool:
+        """Return whether a partition has files; those of a former topic of its name go."""
+        key = TopicPartition(topic.name, index)
+        if key in self._unclaimed:
+            found = self._unclaimed.pop(key)
+            if found in (None, topic.id):
+                self._found.add(key)
+            else:
+                self._doomed[key] = found
+        return key in self._found
+
+    def add(self, name: str, topic_id: UUID, config: TopicConfig, indexes: Iterable[int]) -> list[Partition]:
+        """Create these partitions of a new topic and return them."""
         self._topics[name] = LocalTopic(
             name, topic_id, config, name in INTERNAL, flush_times=self._flush_times
         )
-        return self.grow(name, count)
+        return self.grow(name, indexes)
 
-    def grow(self, name: str, count: int) -> list[Partition]:
-        """Let a topic have ``count`` partitions; returns the new ones."""
+    def grow(self, name: str, indexes: Iterable[int]) -> list[Partition]:
+        """Let these partitions of a topic be here too; returns them."""
         topic = self._topics[name]
-        made = [
-            Partition(topic, index, self, on_disk=TopicPartition(name, index) in self._found)
-            for index in range(len(topic.partitions), count)
-        ]
-        topic.partitions += made
+        made = [Partition(topic, index, self, on_disk=self._claim(topic, index)) for index in indexes]
+        topic.partitions.update((each.index, each) for each in made)
         return made
 
     def reconfigure(self, name: str, config: TopicConfig) -> None:
         """Put another config of a topic in force."""
         topic = self._topics[name]
         topic.config = config
-        for partition in topic.partitions:
+        for partition in topic.partitions.values():
             partition.reconfigure()
 
     def delete(self, name: str) -> None:
         """Let ``clear`` remove what there is of a topic; who waits for its records finds it gone."""
-        topic = self._topics.pop(name)
-        for partition in topic.partitions:
-            key = TopicPartition(name, partition.index)
+        topic = self._topics[name]
+        self.remove(topic, list(topic.partitions))
+        del self._topics[name]
+
+    def remove(self, topic: LocalTopic, indexes: Iterable[int]) -> None:
+        """Let ``clear`` remove what there is of some partitions of a topic."""
+        gone = [topic.partitions.pop(index) for index in indexes]
+        for partition in gone:
+            key = TopicPartition(topic.name, partition.index)
             self._doomed[key] = topic.id
             self._found.discard(key)
-        for partition in topic.partitions:
+        for partition in gone:
             partition.delete()
 
     async def clear(self) -> Collection[UUID] | None:
-        """Remove the files of deleted topics, giving way to others now and then. What cannot be removed is
-        told in the log, and tried again another time.
+        """Remove the files of deleted topics, yielding to others now and then. What cannot be removed is told
+        in the log, and tried again another time.
 
         Returns the topics of which something is left; None if nothing was to be renamed, or it is not
         durable.
@@ -212,7 +242,7 @@ class LocalLogs:
     def open(self, partition: Partition) -> PartitionLog:
         """See Files."""
         topic = partition.topic
-        if self._topics.get(topic.name) is not topic:
+        if self._topics.get(topic.name) is not topic or partition.index not in topic.partitions:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic.name} was deleted")
         key = TopicPartition(topic.name, partition.index)
         if key in self._doomed:

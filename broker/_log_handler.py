@@ -111,7 +111,7 @@ def _add_time(_logger: Any, _method: str, event: _EventDict) -> _EventDict:
 
 
 def _add_event_fields(_logger: Any, _method: str, event: _EventDict) -> _EventDict:
-    """Put the fields of a coordinator event in the place of its sentence."""
+    """Put the fields of a coordinator event in place of its sentence."""
     event.update(getattr(event["_record"], "event_fields", {}))
     return event
 

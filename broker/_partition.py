@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import Protocol
 from uuid import UUID
@@ -29,6 +29,7 @@ from ..log import (
 from ..protocol import BatchHeader, ErrorCode, KafkaError, parse_batch_header
 from ..settings import MAX_LONG
 from ._flusher import Flusher, deleted
+from ._leadership import Leadership
 from ._stopwatch import clock
 from ._topic_config import TopicConfig
 from .metrics import Histogram
@@ -80,7 +81,8 @@ class LocalTopic:
     id: UUID
     config: TopicConfig
     internal: bool = False
-    partitions: list[Partition] = field(default_factory=list)
+    #: By number: those that this broker has.
+    partitions: dict[int, Partition] = field(default_factory=dict)
     traffic: TopicTraffic = field(default_factory=TopicTraffic)
     flush_times: Histogram = field(default_factory=Histogram)
 
@@ -91,7 +93,7 @@ class LocalTopic:
 class UnverifiedWrites:
     """Producers whose transaction's first batch is not written yet: what it has to begin with (KIP-890).
 
-    One that was refused is sent again, and those behind it must not be taken for the first one meanwhile.
+    One that was refused is sent again, and those after it must not be taken for the first one meanwhile.
     """
 
     __slots__ = ("_first",)
@@ -169,6 +171,12 @@ class Partition:
     _damage: str | None = field(default=None, init=False)
     _leader_epoch: int | None = field(default=0, init=False)
     _unopened: bool = field(default=False, init=False)
+    #: What this broker knows of the replicas while it leads a partition of a cluster; else None.
+    leadership: Leadership | None = field(default=None, init=False)
+    #: It was deleted, or is not this broker's any more.
+    gone: bool = field(default=False, init=False)
+    # other brokers may have replicas: what is committed is decided by who leads
+    _replicated: bool = field(default=False, init=False)
     _flusher: Flusher | None = field(default=None, init=False)
     _told: tuple[str, int] | None = field(default=None, init=False)
     # first batches that were refused since the folder could not be made
@@ -230,6 +238,71 @@ class Partition:
         log = self.open()
         return 0 if log is None else log.last_stable_offset
 
+    # -- in a cluster ----------------------------------------------------------------------------------------
+
+    def replicate(self) -> None:
+        """Be a replica from now on: one that follows nobody yet."""
+        self._replicated = True
+        self._leader_epoch = self._leader_epoch or 0
+
+    def lead(self, leader_epoch: int, make: Callable[[int, int], Leadership]) -> None:
+        """Lead it from here on, under a new leader epoch. ``make`` is given the log's end and its high
+        watermark. Raises KafkaError.
+        """
+        self.check_usable()
+        self._leader_epoch = leader_epoch
+        log = self.log
+        if log is not None:
+            # before the first record: followers find out by it where they part from this log
+            log.begin_epoch(leader_epoch)
+        self.leadership = make(self.log_end_offset, self.high_watermark)
+        self.committed(self.leadership.replication.high_watermark)
+
+    def follow(self, leader_epoch: int) -> None:
+        """Take records from another broker's log, or wait for a leader."""
+        self._end_leadership()
+        self._leader_epoch = leader_epoch
+
+    def committed(self, high_watermark: int) -> None:
+        """Let records below the high watermark be read, and tell who waits for them."""
+        log = self.log
+        if log is not None:
+            on_disk = log.recovery_point if log.config.shows_flushed else high_watermark
+            if log.advance_high_watermark(min(high_watermark, on_disk)):
+                self.wake()
+
+    def append_copied(self, records: bytes, *, now_ms: int) -> None:
+        """Append batches of the leader's log, as they are. Raises KafkaError."""
+        self.check_usable()
+        if self.log is None:
+            self.log = self._opened()
+        self.log.append_copied(records, now_ms=now_ms)
+        self._plan_flush(self.log)
+
+    def truncate(self, offset: int, *, now_ms: int, restart: bool = False) -> None:
+        """Cut the log off at ``offset``; with ``restart`` nothing stays, and it goes on there. Raises
+        KafkaError.
+        """
+        self.check_usable()
+        if self.log is None:
+            if not restart:
+                return
+            self.log = self._opened()
+        if self._flusher is not None:
+            self._flusher.close(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the log is cut"))
+            self._flusher = None
+        try:
+            self.log = self.log.truncated(offset, now_ms=now_ms, restart=restart)
+        except (CorruptLogError, DataFolderError) as error:
+            self._damaged(error)
+            self.check_usable()
+
+    def _end_leadership(self) -> None:
+        leadership, self.leadership = self.leadership, None
+        if leadership is not None:
+            leadership.end(not_leader(self.topic.name, self.index))
+            self.wake()
+
     def producers(self) -> Iterable[Producer]:
         """The idempotent and transactional producers that have written here."""
         log = self.open()
@@ -262,10 +335,23 @@ class Partition:
 
     def _advance(self, log: PartitionLog) -> None:
         """Move the high watermark: the only replica has all that was appended, or with
-        ``kohort.visibility=flushed`` all that is on the disk. Who waits for records is told of them.
+        ``kohort.visibility=flushed`` all that is on the disk. Who waits for records is told of them. Where
+        there are other replicas, what they have counts.
         """
+        if self._replicated:
+            self._grown(log)
+            return
         if log.advance_high_watermark(log.recovery_point if log.config.shows_flushed else log.log_end_offset):
             self.wake()
+
+    def _grown(self, log: PartitionLog) -> None:
+        leadership = self.leadership
+        if leadership is None:
+            return
+        leadership.appended(log.log_end_offset)
+        self.committed(leadership.replication.high_watermark)
+        # followers read up to the log's end
+        self.wake()
 
     def _damaged(self, error: Exception) -> None:
         """One bad file is no reason to serve nothing; what it holds is left for somebody to look at."""
@@ -275,6 +361,11 @@ class Partition:
         logger.error(
             "%s-%d is not served, its files are left as they are: %s", self.topic.name, self.index, error
         )
+
+    def check_led(self) -> None:
+        """Raise KafkaError NOT_LEADER_OR_FOLLOWER unless this broker leads it."""
+        if self._replicated and self.leadership is None:
+            raise not_leader(self.topic.name, self.index)
 
     def check_usable(self) -> None:
         """Raise KafkaError KAFKA_STORAGE_ERROR for a partition whose files are damaged."""
@@ -304,6 +395,7 @@ class Partition:
         ``flush.messages`` says so. Raises KafkaError.
         """
         self.check_usable()
+        self.check_led()
         if self.log is None:
             self.log = self._created(records, from_client=from_client)
         info = self.log.append(
@@ -320,7 +412,9 @@ class Partition:
 
     def append_built(self, batch: bytearray, *, now_ms: int) -> int:
         """See PartitionLog.append_built; as ``append`` otherwise."""
-        if self.log is None or self._damage is not None:
+        if self.log is None or self._damage is not None or self._replicated:
+            if self.leadership is not None:
+                self.leadership.replication.check_acks_all()
             return self.append(batch, now_ms=now_ms, from_client=False).base_offset
         base_offset = self.log.append_built(batch, now_ms=now_ms, leader_epoch=self._leader_epoch or 0)
         self._advance(self.log)
@@ -477,6 +571,8 @@ class Partition:
 
     def delete(self) -> None:
         """Give the files back, to be removed; who waits finds the topic gone."""
+        self.gone = True
+        self._end_leadership()
         if self._flusher is not None:
             self._flusher.close(deleted(self.topic.name))
         if self.log is not None:
@@ -506,3 +602,7 @@ class Partition:
     def wake(self) -> None:
         for waiter in self.waiters:
             waiter.tell(self)
+
+
+def not_leader(topic: str, index: int) -> KafkaError:
+    return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{topic}-{index} is not led by this broker")

@@ -26,7 +26,7 @@ class Caller(Protocol):
         """Seconds that the connection has run since the last lap; 0.0 while it does not run."""
 
     def mute(self, seconds: float) -> None:
-        """Take nothing more for so long."""
+        """Take nothing more for this long."""
 
 
 class Route(NamedTuple):

@@ -1,7 +1,7 @@
 """Transactions on this broker's partitions: who may write in one, and the markers that end it.
 
 A batch of a transaction is appended only while the transaction is open and has the partition in it, as the
-coordinator knows it (KIP-890): a late batch behind the marker would hold up readers of committed records for
+coordinator knows it (KIP-890): a late batch after the marker would hold up readers of committed records for
 good. The look and the append are one step of the event loop; nothing comes between them.
 """
 
@@ -22,6 +22,7 @@ from ._log_lines import RateLimitedLog
 from ._names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ._node import Node
 from ._partition import Partition
+from ._topics import FolderTopics
 
 log = logging.getLogger("kohort.broker")
 _no_marker = RateLimitedLog()
@@ -104,12 +105,13 @@ async def take_producer_id(ids: ProducerIds) -> int:
 async def start_transactions(node: Node) -> None:
     """Have the coordinator's topic, and the coordinator serve. Raises KafkaError KAFKA_STORAGE_ERROR."""
     if node.topics.get(TRANSACTIONS_TOPIC) is None:
+        assert isinstance(node.topics, FolderTopics), "in a cluster the controller makes it"
         node.topics.create_internal(TRANSACTIONS_TOPIC, node.settings.transaction_state_log_num_partitions)
     topic = node.logs.topic(TRANSACTIONS_TOPIC)
     assert topic is not None, "it was made just now, if it was not there"
     await node.transactions.start(
         OffsetsStore(
-            {partition.index: partition for partition in topic.partitions},
+            topic.partitions,
             load_bytes=node.settings.offsets_load_buffer_size,
         )
     )

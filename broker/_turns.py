@@ -1,4 +1,4 @@
-"""Turns of a request that would keep everybody else waiting: it lets others go on now and then."""
+"""Turns of a request that would keep everybody else waiting: it lets other work run now and then."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ._stopwatch import clock
 
 T = TypeVar("T")
 
-#: A request about very many things lets others go on after this long, in seconds.
+#: A request about very many things lets other work run after this long, in seconds.
 SLICE_S = 0.01
 
-#: Work in steps goes on for this long, in seconds, before others have their turn.
+#: Work in steps goes on for this long, in seconds, before other work runs.
 WORK_SLICE_S = 0.001
 
 
@@ -59,7 +59,7 @@ class LongWork:
 
 
 async def _give_way(begun_s: float) -> float:
-    """Let others have their turn if it is time for that; when the slice began that now goes on."""
+    """Let other work run if it is time for that; return when the current slice began."""
     if clock() - begun_s < WORK_SLICE_S:
         return begun_s
     await asyncio.sleep(0)

@@ -76,6 +76,10 @@ class ServedApi:
     #: Version from which clients know THROTTLING_QUOTA_EXCEEDED; older ones are delayed (KIP-599). None: it
     #: makes and deletes no partitions.
     refused_over_quota_from: int | None = None
+    #: In a cluster the controller carries it out, whichever broker is asked: it is forwarded.
+    by_controller: bool = False
+    #: Only brokers of a cluster ask for it: a broker alone does not serve it.
+    between_brokers: bool = False
 
     @property
     def name(self) -> str:

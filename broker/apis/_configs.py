@@ -175,10 +175,12 @@ async def _alter_group(node: Node, item: Any, changed: Changed, *, validate_only
     name = item.resource_name
     if not name:
         raise invalid("Default group resources are not allowed.")
-    before = {key: str(value) for key, value in node.group_configs.of(name).items()}
-    values = node.group_configs.check(changed(before, partial(group_rows, node, name), item.configs))
-    if not validate_only:
-        await node.group_configs.set(name, values)
+
+    def change(before: Mapping[str, int]) -> dict[str, str]:
+        own = {key: str(value) for key, value in before.items()}
+        return changed(own, partial(group_rows, node, name), item.configs)
+
+    await node.group_configs.change(name, change, validate_only=validate_only)
 
 
 def invalid(reason: str) -> KafkaError:

@@ -1,7 +1,7 @@
 """Guards stand between the router and a handler where there are access rules; here are the usual kinds.
 
 A guard takes out of a request what is not allowed, lets the handler carry out the rest, and puts the errors
-beside its answer; what may not be seen it takes out of the answer. Handlers know nothing of rules.
+alongside its answer; what may not be seen it takes out of the answer. Handlers know nothing of rules.
 """
 
 from __future__ import annotations

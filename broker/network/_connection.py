@@ -238,7 +238,7 @@ class Connection(asyncio.Protocol):
         self._lap_s = 0.0
 
     def mute(self, seconds: float) -> None:
-        """Take nothing more for so long; what has come by now waits, what is answered leaves."""
+        """Take nothing more for this long; what has come by now waits, what is answered leaves."""
         if not self._gone:
             self._pause.begin(seconds)
             self._takes = False

@@ -54,7 +54,7 @@ def _workers(text: str) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Carry the command out; gives the exit code."""
+    """Carry the command out; returns the exit code."""
     logging.basicConfig(level="WARNING", format="%(asctime)s %(levelname)s %(process)d %(message)s")
     logging.getLogger("kohort").setLevel(options.log_level)
     if options.instance_id is not None and options.workers is None:
