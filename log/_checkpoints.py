@@ -171,7 +171,7 @@ class LeaderEpochs:
             self._replace([*(e for e in self._entries if e[1] < start_offset), (epoch, start_offset)])
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """The newest epoch not after ``epoch`` and the offset behind its last record (KIP-101, KIP-320).
+        """The newest epoch not after ``epoch`` and the offset after its last record (KIP-101, KIP-320).
 
         (UNDEFINED, UNDEFINED) for an epoch that is newer than any here.
         """
@@ -205,7 +205,7 @@ class LeaderEpochs:
             self._replace([oldest, *self._entries[after:]])
 
     def cut_end(self, log_end_offset: int) -> None:
-        """Forget epochs that begin behind the log's end. Raises OSError."""
+        """Forget epochs that begin after the log's end. Raises OSError."""
         kept = [entry for entry in self._entries if entry[1] <= log_end_offset]
         if len(kept) < len(self._entries):
             self._replace(kept)

@@ -37,7 +37,7 @@ class Flush:
     def run(self, *, complete: bool = False) -> None:
         """Sync the files, then the folder if it has new ones; ``error`` tells of a failure.
 
-        The files are opened anew: the log may close its own meanwhile. One that is gone is no failure, since
+        The files are reopened: the log may close its own meanwhile. One that is gone is no failure, since
         retention and deletion go on too, and the log looks at ``missing``; but with ``complete``, for a flush
         during which nobody can have taken one away.
         """

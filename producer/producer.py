@@ -1,4 +1,4 @@
-"""The producer: what users see."""
+"""The producer that users see."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _UNKNOWN = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE
 
 
 class _Topic:
-    """What ``send`` needs of a topic: a queue for each partition, and those that have a leader."""
+    """A topic as ``send`` needs it: a queue for each partition, and the partitions that have a leader."""
 
     __slots__ = ("led", "queues", "sticky", "topic_id")
 
@@ -92,7 +92,7 @@ class Producer:
         self._wanted: set[str] = set()
         self._question: asyncio.Task[ClusterMetadata] | None = None
         self._asking = asyncio.Lock()
-        #: How many wait for room, and their order.
+        #: Number of callers that wait for memory, and their order.
         self._in_line = 0
         self._line = asyncio.Lock()
         self._ageing: asyncio.Task[None] | None = None
@@ -154,9 +154,9 @@ class Producer:
         self._ageing = asyncio.get_running_loop().create_task(self._renew_metadata())
 
     async def close(self, timeout_ms: float | None = None) -> None:
-        """Send what was accepted, abort an open transaction, close the connections. Safe to call again.
+        """Send accepted records, abort an open transaction, close the connections. Safe to call again.
 
-        After ``timeout_ms``, by default ``delivery_timeout_ms``, what is left is given up: its futures raise
+        After ``timeout_ms``, by default ``delivery_timeout_ms``, the rest is dropped: its futures raise
         ProducerClosedError.
         """
         if self._closed or self._sender is None:
@@ -186,7 +186,7 @@ class Producer:
         elif transactions.stage in (Stage.OPEN, Stage.FAILED):
             await transactions.abort(self._drop)
         elif transactions.stage is Stage.ENDING:
-            # whoever asked for the end has gone
+            # the caller was cancelled
             await transactions.end_again(self._drop)
 
     # records
@@ -351,7 +351,7 @@ class Producer:
         if known is None:
             known = self._topics[topic] = _Topic(Sticky(self.config.batch_size, self._rng))
         if found.topic_id != known.topic_id:
-            # made anew, perhaps with fewer partitions
+            # recreated, perhaps with fewer partitions
             known.topic_id = found.topic_id
             del known.queues[len(found.partitions) :]
             known.sticky.current = -1
@@ -369,7 +369,7 @@ class Producer:
                 self._take_in(topic)
 
     async def _room(self, size: int, count: int = 1) -> None:
-        """Wait for room for so many bytes, of so many records."""
+        """Wait for memory for this many bytes, of this many records."""
         limit, waiting, sender = self.config.buffer_memory, self._accumulator, self._running()
         largest = self.config.max_request_size
         needed = size + HELD_BYTES * count
@@ -466,7 +466,7 @@ class Producer:
             await self._in_transactions().send_offsets(given, member)
 
     async def detach_transaction(self) -> Transaction | None:
-        """Write what was sent and leave the transaction open, for whoever gets its identity to end.
+        """Write what was sent and leave the transaction open, to be ended by the receiver of its identity.
 
         Returns None when nothing was sent. This producer can only be closed then.
         """
@@ -482,7 +482,7 @@ class Producer:
         return self._transactions
 
     async def _drop(self) -> None:
-        """Give up what is not under way, and wait for the rest."""
+        """Drop what is not in flight, and wait for the rest."""
         assert self._sender is not None, "started"
         self._accumulator.drop_waiting(
             TransactionAbortedError("its transaction was aborted before it was sent")

@@ -1,4 +1,4 @@
-"""Sends what the accumulator gives out: requests to leaders, metadata, the producer id, on asyncio."""
+"""Sends the accumulator's batches on asyncio: requests to leaders, metadata, the producer id."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BY_NAME, _ADDED_BEFORE = 12, 11
 
 
 class Sender:
-    """Everything between an accumulator and the brokers, until ``close``. Made and used on one event loop."""
+    """Connects an accumulator with the brokers, until ``close``. Made and used on one event loop."""
 
     def __init__(
         self,
@@ -41,9 +41,9 @@ class Sender:
         *,
         learned: Callable[[str], None],
     ) -> None:
-        #: Fired when batches have ended: there may be room.
+        #: Fired when batches have ended: there may be memory.
         self.ended = Signal()
-        #: Raised by every call from here on: the broker refuses this producer as such.
+        #: Raised by every later call: the broker refuses this producer as such.
         self.error: KohortError | None = None
         self._cluster = cluster
         self._config = config
@@ -300,7 +300,7 @@ class Sender:
             await self.ended.wait()
 
     async def close(self) -> None:
-        """End all tasks; what is not acknowledged by then is for the caller to give up."""
+        """End all tasks; batches without an acknowledgement are the caller's to drop."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -310,7 +310,7 @@ class Sender:
 
 
 def _refusal(batch: Batch, row: Any) -> KafkaError:
-    """Error of a batch; where the broker names the records to blame, with the first of them."""
+    """Error of a batch; if the broker names faulty records, with the first of them."""
     topic, number = batch.queue.partition
     said = row.error_message or ""
     if row.record_errors:

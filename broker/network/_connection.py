@@ -82,7 +82,7 @@ class Connection(asyncio.Protocol):
         self._pause = Pause(server.loop, self._unmuted)
         self._lap_s = 0.0
         self._served = 0
-        #: Whether the next request of a limited client is charged with the time since the one that was.
+        #: Whether the next request of a limited client is charged with the time since the previous one.
         self.unmetered = False
         #: Whether the socket is read.
         self.reading = True
@@ -238,7 +238,7 @@ class Connection(asyncio.Protocol):
         self._lap_s = 0.0
 
     def mute(self, seconds: float) -> None:
-        """Take nothing more for so long; what has come by now waits, what is answered leaves."""
+        """Take nothing more for this long; what has come by now waits, what is answered leaves."""
         if not self._gone:
             self._pause.begin(seconds)
             self._takes = False

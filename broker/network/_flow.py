@@ -19,12 +19,12 @@ MAX_WAITING_BYTES = 1_048_576
 #: they have MAX_WAITING_BYTES before.
 MAX_AHEAD = 1_024
 
-#: A connection whose requests are all answered at once lets others go on after this long, in seconds. They
+#: A connection whose requests are all answered at once lets other work run after this long, in seconds. They
 #: wait for a turn and for the writes that come of it: of a client with many groups, one in every partition.
 TURN_S = 0.002
 
-#: Of requests that are taken one behind the other one in so many looks at the clock (less one: the bits of a
-#: count that are 0 then): whether the turn is over, and how much a limited client has used by now.
+#: Of consecutive requests, one in this many looks at the clock (less one, as a bit mask of their count), to
+#: see whether the turn is over and how much a limited client has used.
 LOOK = 15
 
 #: A connection that holds no more than this may read on while others, who hold more, have to wait.
@@ -86,7 +86,7 @@ class Pause:
         return self._timer is not None
 
     def begin(self, seconds: float) -> None:
-        """Pause for so long from now on, or until the end of a longer pause."""
+        """Pause for this long from now on, or until the end of a longer pause."""
         if self._timer is not None:
             if self._timer.when() >= self._loop.time() + seconds:
                 return

@@ -1,4 +1,4 @@
-"""Offsets and groups that nobody needs any more (KIP-211): the retention pass, and deleted topics.
+"""Expiry of offsets and groups (KIP-211): the retention pass, and deleted topics.
 
 An offset expires when its group has not used it for ``offsets.retention.minutes``, counted from what the
 group, by its type and state, allows to count from.
@@ -20,7 +20,7 @@ from .commit import refuse_topics
 #: The timer of the retention pass.
 RETENTION: Final = "retention"
 
-# groups looked at in one go; the pass goes on a millisecond later
+# groups checked at a time; the pass continues a millisecond later
 _SLICE: Final = 1_000
 
 
@@ -31,7 +31,7 @@ def start(shard: GroupShard, now_ms: int) -> None:
 
 
 def on_retention_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
-    """A pass over all groups of the shard, a slice at a time so that nobody waits for it.
+    """Check all groups of the shard, a slice at a time so that requests need not wait.
 
     Groups with a write under way wait for the next pass.
     """
@@ -47,10 +47,10 @@ def on_retention_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
 
 
 def remove_topics(shard: GroupShard, names: Collection[str]) -> None:
-    """Topics were deleted: so are their offsets, in every group.
+    """Remove the offsets of deleted topics, in every group.
 
-    Commits that are being written count: the tombstones come behind them in the log. Those that wait for the
-    end of a deletion of their group are refused.
+    Commits that are being written are included: the tombstones come after them in the log. Commits that wait
+    for the deletion of their group are refused.
     """
     for request in shard.deferred():
         if request.api_key == ApiKey.OFFSET_COMMIT:
@@ -64,8 +64,8 @@ def remove_topics(shard: GroupShard, names: Collection[str]) -> None:
 
 
 def _remove(shard: GroupShard, group_id: str, partitions: tuple[TopicPartition, ...]) -> None:
-    """Write tombstones of deleted topics' offsets. If they cannot be written, the next pass of the retention
-    tries again, unless a new topic of that name has got an offset meanwhile.
+    """Write tombstones of deleted topics' offsets. If they cannot be written, the next retention pass tries
+    again, unless a new topic of that name has an offset by then.
     """
 
     def settled(error: ErrorCode, _now_ms: int) -> None:
@@ -134,6 +134,6 @@ def _is_expired(
 
 
 def _is_orphan(shard: GroupShard, group_id: str, partition: TopicPartition) -> bool:
-    """Return whether an offset should have gone with its topic; the question is asked once."""
+    """Return whether an offset should have been removed with its topic; each is checked once."""
     entry = shard.state.orphans.pop((group_id, partition), None)
     return entry is not None and shard.state.durable.offsets[group_id].get(partition) is entry

@@ -115,7 +115,7 @@ class _Times:
         self._newest_ms = max(self._newest_ms, header.max_timestamp_ms)
 
     def end(self, end_offset: int) -> Iterator[str]:
-        """Say what is wrong with the entries behind the last batch."""
+        """Say what is wrong with the entries after the last batch."""
         if self._entry is not None and self._entry[1] > max(end_offset - self._base_offset - 1, 0):
             offset = self._base_offset + self._entry[1]
             yield f"an entry is for offset {offset}, the segment ends at {end_offset}"
@@ -129,7 +129,7 @@ class _SegmentWalk:
         self.base_offset = base_offset
         self.last = last
         self.in_use = in_use
-        #: Behind the last whole batch.
+        #: After the last whole batch.
         self.end_offset = max(base_offset, done.end_offset)
         #: By offset of a marker: the producer, and whether its transaction was committed.
         self.markers: dict[int, tuple[int, bool]] = {}

@@ -159,7 +159,7 @@ class Process:
         self.started_ms = world.heap.now
         #: When it was asked to stop.
         self.stopping_ms: int | None = None
-        #: After its end it is started again after so long; None: it is not.
+        #: After its end it is started again after this long; None: it is not.
         self.restart_ms: int | None = None
         self.ended = False
         self.loop = ProcessLoop(  # type: ignore[abstract]
@@ -258,7 +258,7 @@ class Process:
             self.world.found("L5", f"{self.name} has closed its consumer, and of it still runs: {names}")
 
     def _left(self) -> list[asyncio.Task[Any]]:
-        """Tasks beside the main one that nobody has called off."""
+        """Tasks alongside the main one that nobody has called off."""
         return [task for task in self.loop.tasks if task is not self._main and not task.cancelling()]
 
     # --- inside -------------------------------------------------------------------------------------------
