@@ -1,6 +1,6 @@
-"""Assignors of kohort as kafka-python and aiokafka call them.
+"""Assignors of kohort as kafka-python and aiokafka call them; their groups are in clients/test_mixed_assignors.
 
-Covers: assignors/adapters.py. Groups of real clients: tests/clients/test_mixed_assignors.py.
+Covers: assignors/adapters.py.
 """
 
 from __future__ import annotations
