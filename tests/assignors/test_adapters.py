@@ -1,4 +1,4 @@
-"""Assignors of kohort as kafka-python and aiokafka call them; their groups are in clients/test_mixed_assignors.
+"""Assignors of kohort as kafka-python and aiokafka call them; groups: clients/test_mixed_assignors.py.
 
 Covers: assignors/adapters.py.
 """
