@@ -21,7 +21,7 @@ from ._tree import Tree, TreeStore
 #: The file of the topics: the only one whose name is not that of a kind.
 TOPICS_FILE: Final = "kohort.json"
 
-#: What is lost with each file: the end of the error for one that cannot be read.
+#: What removing each file would lose: the end of the error for one that cannot be read.
 _WITHOUT: Final = {
     "settings": "settings are those of the start",
     "acls": "there are no access rules, and only super users may do anything",
@@ -111,8 +111,8 @@ class FolderStore(TreeStore):
         self.commit_now(*changes)
 
     def commit_now(self, *changes: Change) -> None:
-        """As ``commit``, without a wait: a disk has none. For the start and for commands, where no event loop
-        runs; a home on a network cannot offer it.
+        """Do as ``commit``, synchronously, for the start and for commands, where no event loop runs; a store
+        on a network cannot offer it.
 
         Raises ValueError too, for changes that do not lie in one file.
         """

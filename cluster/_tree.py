@@ -1,4 +1,4 @@
-"""Entries in memory, for all stores: what a step of changes makes of them, who watches, and the session."""
+"""Entries in memory, for all stores: steps of changes, watches, and the session."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Tree:
         return step
 
     def apply(self, step: Step) -> None:
-        """Let the entries be as planned, then call those who watch."""
+        """Apply the planned entries, then call the watches."""
         self._steps += 1
         fired: list[tuple[Callable[[str], None], str]] = []
         for path, entry in step.items():

@@ -1,12 +1,13 @@
 """A metadata store in an ensemble of Apache ZooKeeper, shared by the brokers of a cluster.
 
-kazoo talks with ZooKeeper, in threads of its own. Everything it finds out is handed to the event loop in one
-queue, in the order in which ZooKeeper told it. This process keeps a copy of every entry below the chroot:
-each node has a watch of ZooKeeper's, a change is read together with the watch for the next one, and what
-was changed by one step shows here as one step.
+kazoo talks to ZooKeeper, in threads of its own. Everything it learns is passed to the event loop in one
+queue, in ZooKeeper's order. This process keeps a copy of every entry below the chroot: each node has a watch
+of ZooKeeper's, a change is read together with the watch for the next one, and what was changed by one step
+shows here as one step.
 
 A node without data is a parent that is no entry. A value is JSON; of a step that is larger than what
-ZooKeeper takes in one request, the largest values are written beside it, in pieces, and the entry says where.
+ZooKeeper takes in one request, the largest values are written alongside it, in pieces, and the entry says
+where.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _PIECES: Final = "/kohort_pieces"
 #: The data of an entry whose value is in pieces: this, their name and number. JSON cannot begin so.
 _IN_PIECES: Final = b"#pieces "
 
-#: Bytes of a change beside its path and value, at most.
+#: Bytes of a change apart from its path and value, at most.
 _CHANGE_BYTES: Final = 200
 
 #: Age of pieces without an entry at which they are no longer those of one that is being written.
@@ -49,7 +50,7 @@ _ORPHAN_MS: Final = 3_600_000
 #: Nodes that are not ours.
 _FOREIGN: Final = ("/zookeeper", _PIECES)
 
-#: Rounds of reading before what was found is shown, though still more is changing.
+#: Rounds of reading after which the result is shown, even if entries keep changing.
 _MAX_ROUNDS: Final = 100
 
 #: Entries that only brokers may read where ZooKeeper has digest authentication, as Apache Kafka has it.
@@ -151,7 +152,7 @@ class ZooKeeperStore(TreeStore):
         self._reading = False
         # where the pieces of values are, by entry
         self._pieces: dict[str, list[str]] = {}
-        # what waits until all that was told so far is read
+        # waiters until all changes reported so far are read
         self._settling: list[asyncio.Future[None]] = []
         # connections and their ends; whether nothing was read since the last one
         self._connections = 0
@@ -247,7 +248,7 @@ class ZooKeeperStore(TreeStore):
             self._client.delete_async(path)
 
     async def _settle(self) -> None:
-        """Return when everything that was told so far can be read here."""
+        """Return when all changes reported so far can be read here."""
         if self._changed or self._reading:
             settled = self._loop.create_future()
             self._settling.append(settled)
@@ -299,7 +300,7 @@ class ZooKeeperStore(TreeStore):
             return
         self._connections += 1
         if state == "CONNECTED":
-            # watches went with the connection: everything is read anew
+            # watches went with the connection: everything is read again
             self._is_new = True
             self._wake.set()
         else:
@@ -350,7 +351,7 @@ class ZooKeeperStore(TreeStore):
 
     async def _read_rounds(self) -> dict[str, Entry | None]:
         """Entries as they are now, None for those that are gone, until nothing more is told: an answer comes
-        behind all that was told before it, so a step is read whole.
+        after all that was told before it, so a step is read whole.
         """
         found: dict[str, Entry | None] = {}
         for _ in range(_MAX_ROUNDS):
@@ -414,7 +415,7 @@ class ZooKeeperStore(TreeStore):
             found[f"{above}/{name}"] = None
 
     def _show(self, found: dict[str, Entry | None]) -> None:
-        """Let what was read be seen, in the order of its creation."""
+        """Show the entries that were read, in the order of their creation."""
         order = sorted(found.items(), key=lambda each: (0 if each[1] is None else each[1].created, each[0]))
         self._tree.apply({path: entry for path, entry in order if not _same(entry, self._tree.get(path))})
 
@@ -481,7 +482,7 @@ def _failed(error: Exception) -> OSError:
 def _encoded(changes: Sequence[Change]) -> tuple[list[bytes], dict[str, bytes]]:
     """The data of each change, and the pieces that are written before it, by path.
 
-    Raises ValueError for a step of so many changes that no request holds it.
+    Raises ValueError for a step with so many changes that no request holds it.
     """
     values = [
         json.dumps(change.value, separators=(",", ":")).encode() if isinstance(change, Create | Put) else b""

@@ -30,8 +30,8 @@ from .member import MOVES, GroupMember
 #: A member that has announced its leave reads on for a heartbeat interval of the broker and this long, unless
 #: it sees before that the others are ready: it looks that often, or less often in large groups.
 SLACK_MS = 50.0
-#: After a new epoch heartbeats come so many times as often as the size of the group allows for long, and each
-#: pause is this much longer than the one before.
+#: After a new epoch heartbeats come this many times as often as the size of the group allows for long, and
+#: each pause is this much longer than the one before.
 MOST_AT_ONCE = 20.0
 GROWTH = 1.1
 LOOK_MS = 50.0
@@ -87,7 +87,6 @@ class ConsumerMembership(GroupMember):
         #: Whether a request told what is owned and was not answered: what was not taken by then may be of
         #: another member meanwhile.
         self._unsure = False
-        self._partition_counts: dict[str, int] = {}
         # the reconciliation: whether it is the first one, since when, what it took and gave up
         self._first = True
         self._began: float | None = None

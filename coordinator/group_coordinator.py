@@ -27,7 +27,7 @@ from .durable import OpenTransaction
 from .engine.effects import Command, Marker, Request
 from .engine.events import MAX_WAITING, CoordinatorEvent, EventStream, Listeners
 from .engine.readiness import Unready, unready_error
-from .engine.runner import Call, CoordinatorLog, Handle, ShardRunner, Writes
+from .engine.runner import Call, CoordinatorLog, Handle, Replicas, ShardRunner, Writes
 from .engine.runtime import ShardRuntime, steady_clock_ms
 from .groups import Groups, GroupShard, TopicDirectory
 from .history import History, HistoryEntry
@@ -96,7 +96,7 @@ class GroupCoordinator:
     configs that were set for a single group, by Kafka's names. ``clock_ms`` must not go backwards.
     ``on_event`` is called with each event in order, as readers of ``events`` get them. ``fsync`` puts each
     batch on the disk before it is acknowledged; without it an acknowledged commit survives the end of the
-    process, not that of the machine.
+    process, not that of the machine. ``replicas``: see ``ShardRuntime``.
     """
 
     def __init__(
@@ -115,6 +115,7 @@ class GroupCoordinator:
         new_id: Callable[[], str] | None = None,
         on_event: Callable[[CoordinatorEvent], None] | None = None,
         fsync: bool = False,
+        replicas: Replicas | None = None,
     ) -> None:
         make_id = new_id or (lambda: str(uuid.uuid4()))
         self._settings = settings
@@ -134,6 +135,7 @@ class GroupCoordinator:
             fsync=fsync,
             linger_ms=settings.group_coordinator_append_linger_ms,
             on_command=self._carry_out,
+            replicas=replicas,
         )
         # an unusable assignor is reported before there is anything to stop
         server_assignors(settings.group_consumer_assignors)

@@ -182,6 +182,21 @@ class Segments:
         self.gone.append(self._bases[0])
         del self.all[0], self._bases[0]
 
+    def cut(self, offset: int) -> None:
+        """Remove the batches that end behind ``offset``, the last segment first; indexes are made anew by the
+        next opening.
+        """
+        for segment in reversed(self.all[1:]):
+            if segment.base_offset < offset:
+                break
+            segment.mark_deleted()
+        else:
+            segment = self.first
+        step = segment.seek(offset)
+        if step is not None:
+            segment.truncate(step.position)
+            segment.close()
+
     def holds(self, segments: Sequence[Segment]) -> bool:
         """Return whether these neighbours are still part of the log."""
         first = bisect_left(self._bases, segments[0].base_offset)

@@ -6,7 +6,7 @@ One append is one batch, so its records are in the log together or not at all.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -111,7 +111,7 @@ class OffsetsStore:
     def __init__(
         self,
         logs: Mapping[int, Log],
-        partition_count: int | None = None,
+        partition_count: Callable[[], int] | None = None,
         *,
         load_bytes: int = LOAD_BYTES,
     ) -> None:
@@ -124,7 +124,7 @@ class OffsetsStore:
 
     @property
     def partition_count(self) -> int:
-        return len(self._logs) if self._partition_count is None else self._partition_count
+        return len(self._logs) if self._partition_count is None else self._partition_count()
 
     def append(
         self,

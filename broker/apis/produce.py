@@ -5,6 +5,7 @@ acks=0 has no answer: an error closes the connection, as Apache Kafka does, so t
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +23,7 @@ from ...protocol import (
     TopicPartition,
     parse_batch_header,
 )
+from .._leadership import Leadership
 from .._names import INTERNAL
 from .._node import Node
 from .._partition import Partition
@@ -244,6 +246,8 @@ async def _append(node: Node, request: Request, topic: Any, data: Any, writing: 
             if (refused := writing.refusal(node, partition)) is not None:
                 return _Outcome(error=refused)
             partition.unverified.check(checked.header, partition.producer(checked.header.producer_id))
+        if partition.leadership is not None and request.body.acks == _ALL_REPLICAS:
+            partition.leadership.replication.check_acks_all()
         info = partition.append(records, now_ms=node.now_ms(), checked=checked)
         if writing is not None and not info.duplicate:
             partition.unverified.end(checked.header.producer_id)
@@ -254,10 +258,47 @@ async def _append(node: Node, request: Request, topic: Any, data: Any, writing: 
     if not info.duplicate:
         traffic.messages_in += info.last_offset - info.base_offset + 1
     traffic.bytes_in += len(records)
-    flush = partition.flush_before_answer(
-        info.last_offset + 1, all_replicas=request.body.acks == _ALL_REPLICAS
-    )
+    all_replicas = request.body.acks == _ALL_REPLICAS
+    flush = partition.flush_before_answer(info.last_offset + 1, all_replicas=all_replicas)
+    if all_replicas and partition.leadership is not None:
+        flush = _replicated(partition.leadership, info.last_offset + 1, request.body.timeout_ms, flush)
     return _Outcome(info.base_offset, info.log_append_time_ms, info.log_start_offset, flush=flush)
+
+
+def _replicated(
+    leadership: Leadership, end_offset: int, timeout_ms: int, flush: Awaitable[None] | None
+) -> Awaitable[None] | None:
+    """Wait until records below ``end_offset`` are committed, and for ``flush``; None: for nothing. The wait
+    raises KafkaError: REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND, NOT_LEADER_OR_FOLLOWER.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def then(error: KafkaError | None) -> None:
+        if done.done():
+            return
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)
+
+    if leadership.when_committed(end_offset, then):
+        return flush
+    # from now on, and not from when those in front of it are settled
+    deadline = loop.time() + timeout_ms / 1_000
+
+    async def wait() -> None:
+        try:
+            async with asyncio.timeout_at(deadline):
+                await done
+        except TimeoutError:
+            leadership.forget(then)
+            text = f"records are not with all in-sync replicas after {timeout_ms} ms"
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, text) from None
+        if flush is not None:
+            await flush
+
+    return wait()
 
 
 def _check(request: Request, records: bytes | None) -> bytes:

@@ -9,6 +9,7 @@ from collections.abc import Coroutine
 from functools import partial
 from typing import Any
 
+from ...cluster import Endpoint
 from .._log_lines import RateLimitedLog
 from .._router import Router
 from .._settings import BrokerSettings
@@ -108,6 +109,15 @@ class Server:
             each.listener.name: host_port(*(each.advertised or ("127.0.0.1", each.port)))
             for each in self.acceptors
         }
+
+    def registered(self) -> list[Endpoint]:
+        """The listeners as other brokers, and their clients, are told of them."""
+        return [
+            Endpoint(
+                each.listener.name, each.listener.protocol, *(each.advertised or ("127.0.0.1", each.port))
+            )
+            for each in self.acceptors
+        ]
 
     def peers(self) -> list[Peer]:
         return [connection.peer for connection in self._connections]

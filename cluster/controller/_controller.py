@@ -1,8 +1,8 @@
 """The controller of a cluster: one broker at a time, which decides for all.
 
 It is the broker that created ``/controller`` under its session, in one step with raising the controller's
-epoch. Each write of it is conditional on that epoch: who was replaced cannot write. It takes one event after
-the other, decides on the image as it is then, and writes; brokers learn of it by their images.
+epoch. Each write of it is conditional on that epoch: a controller that was replaced cannot write. It handles
+one event after the other, decides on the current image, and writes; brokers see the result in their images.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _AGAIN_SECONDS = 0.1
 class Controller:
     """A broker's part in controlling its cluster: it stands for election, and decides while it is elected.
 
-    ``view`` is the broker's own image; whoever made it calls ``wake`` when it has changed. ``rules`` gives
-    the settings that are in force, ``now_ms`` the wall clock.
+    ``view`` is the broker's own image; its owner calls ``wake`` when it has changed. ``rules`` gives the
+    settings that are in force, ``now_ms`` the wall clock.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Controller:
         # the value of our entry, and the version of the epoch that was raised with it; None: not elected
         self._value: dict[str, Any] = {}
         self._epoch_version: int | None = None
-        # the image of which every partition is as it should be by these rules
+        # the image in which every partition is known to be settled by these rules
         self._tidied: ClusterImage | None = None
         self._tidied_by = Rules()
         self._tasks: list[asyncio.Task[None]] = []
@@ -75,7 +75,7 @@ class Controller:
         self._tasks = [loop.create_task(self._run()), loop.create_task(self._balance())]
 
     def close(self) -> None:
-        """Decide nothing more; who asked is told."""
+        """Stop deciding; pending requests fail."""
         for task in self._tasks:
             task.cancel()
         self._resign("the broker stops")
@@ -111,7 +111,7 @@ class Controller:
     def _resign(self, why: str) -> None:
         if self._epoch_version is not None:
             log.warning("broker %d is not controller any more: %s", self._node_id, why)
-        # an entry of ours that is read even now is an old one
+        # an entry of ours that can still be read is an old one
         self._epoch_version, self._value = None, {}
         self._tidied = None
         self._give_up_asked(why)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 from ...offsets_topic import (
@@ -154,7 +155,7 @@ class Changes:
             return
         if rebalance.assigned_ms is None and group.target_epoch == group.epoch:
             rebalance.assigned_ms = self.now_ms
-        if group.state not in (ConsumerGroupState.EMPTY, ConsumerGroupState.STABLE):
+        if group.unsettled or group.state not in (ConsumerGroupState.EMPTY, ConsumerGroupState.STABLE):
             return
         group.rebalance, first = None, rebalance.causes[0]
         assigned_ms = self.now_ms if rebalance.assigned_ms is None else rebalance.assigned_ms
@@ -185,12 +186,7 @@ def write(shard: GroupShard, group_id: str, records: Iterable[Record]) -> None:
     """Hand out records that the live group already reflects. If the log refuses them, the group is rebuilt
     from the log, and the writes handed out after them fail too, since they build on them.
     """
-
-    def settled(error: ErrorCode, now_ms: int) -> None:
-        if error:
-            _start_over(shard, group_id, now_ms)
-
-    shard.append(group_id, tuple(records), settled, undoes_later=True)
+    shard.append(group_id, tuple(records), undo=partial(_start_over, shard, group_id))
 
 
 def _start_over(shard: GroupShard, group_id: str, now_ms: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import ClassVar, Final, NamedTuple
 from uuid import UUID
@@ -51,6 +51,8 @@ _OFFSET_COMMIT_WITH_EPOCHS: Final = 9
 _NOTHING: Final[Partitions] = {}
 # most partitions of a target whose moves are reported
 _MOST_TOLD: Final = 50_000
+# different subscriptions of a group whose topics are remembered
+_MOST_SUBSCRIPTIONS: Final = 16
 
 
 @dataclass(slots=True, eq=False)
@@ -128,8 +130,8 @@ class ConsumerGroup:
     ``unsettled`` are members that are not at their target. ``topics_seen`` is the version of the topics that
     ``metadata_hash`` was last compared with, ``topics_resolved`` that of the last resolution, at
     ``resolved_ms`` with the rights of ``resolver``; ``resolving`` is the one under way. ``too_broad`` are
-    expressions that match more topics than a record has room for, with the error text. ``computing`` is the
-    target that is being computed.
+    expressions that match more topics than a record has room for, with the error text. ``ids`` has the topics
+    of subscriptions as of the version ``ids_seen``. ``computing`` is the target that is being computed.
     """
 
     type: ClassVar[GroupType] = GroupType.CONSUMER
@@ -155,6 +157,8 @@ class ConsumerGroup:
     resolving: Resolution | None = None
     too_broad: dict[str, str] = field(default_factory=dict)
     looked_up: tuple[object, Mapping[str, Topic], int] | None = None
+    ids_seen: object = None
+    ids: dict[tuple[tuple[str, ...], str], Set[UUID]] = field(default_factory=dict)
     settled_members: int = 0
     settled_owners: dict[str, Owned] | None = None
     rebalance: Rebalance | None = None
@@ -175,6 +179,19 @@ class ConsumerGroup:
         """The topics that a member subscribes to, by name, whether they exist or not."""
         found = self.regexes.get(member.metadata.regex)
         return {*member.metadata.topics, *(found.topics if found is not None else ())}
+
+    def topic_ids(self, member: Member) -> Set[UUID]:
+        """The topics that a member reads and that exist. Looked up once for all members that read alike."""
+        version, said = self.topics.version(), member.metadata
+        if self.ids_seen is not version:
+            self.ids_seen, self.ids = version, {}
+        found = self.ids.get((said.topics, said.regex))
+        if found is None:
+            ids = (self.topics.id_of_topic(name) for name in self.topics_of(member))
+            found = self.ids[said.topics, said.regex] = {each for each in ids if each is not None}
+            if len(self.ids) > _MOST_SUBSCRIPTIONS:
+                self.ids = {}
+        return found
 
     def subscribed_topics(self) -> tuple[Mapping[str, Topic], int]:
         """The topics that members subscribe to and that exist, by name, and their hash. They are looked up
@@ -337,13 +354,14 @@ class ConsumerGroup:
             self.targets[name] = value.partitions
         elif isinstance(value, ResolvedRegex):
             self.regexes[name] = value
-            self.looked_up = None
+            self.looked_up = self.ids_seen = None
         elif kind is _TYPES.MEMBER:
             self._remove_member(name)
         elif kind is _TYPES.TARGET:
             self.targets.pop(name, None)
         elif kind is _TYPES.REGEX:
             self.regexes.pop(name, None)
+            self.ids_seen = None
         elif kind is _TYPES.CURRENT and name in self.members:
             self._set_current(name, NEW_MEMBER)
 
@@ -379,7 +397,17 @@ class ConsumerGroup:
         member = self.members.get(member_id)
         if member is None:
             return
-        for topics in (member.current.assigned, member.current.revoking):
+        before = member.current
+        if current.assigned is not before.assigned or current.revoking or before.revoking:
+            self._set_owners(member_id, before, current)
+        member.current = current
+        if is_settled(current, self.target_epoch):
+            self.unsettled.discard(member_id)
+        else:
+            self.unsettled.add(member_id)
+
+    def _set_owners(self, member_id: str, before: CurrentAssignment, current: CurrentAssignment) -> None:
+        for topics in (before.assigned, before.revoking):
             for topic_id, numbers in topics.items():
                 owned = self.owners.get(topic_id, {})
                 for number in numbers:
@@ -387,14 +415,9 @@ class ConsumerGroup:
                         del owned[number]
                 if not owned:
                     self.owners.pop(topic_id, None)
-        member.current = current
         for topics in (current.assigned, current.revoking):
             for topic_id, numbers in topics.items():
                 self.owners.setdefault(topic_id, {}).update(dict.fromkeys(numbers, member_id))
-        if is_settled(current, self.target_epoch):
-            self.unsettled.discard(member_id)
-        else:
-            self.unsettled.add(member_id)
 
     def _count(self, metadata: MemberMetadata, step: int) -> None:
         for counter, keys in ((self.names, metadata.topics), (self.patterns, (metadata.regex,))):

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
-from uuid import UUID
 
 from ...offsets_topic import (
     CurrentAssignment,
@@ -52,8 +51,8 @@ from .regex import check_regex, maybe_resolve
 #: From this version on the member chooses its id.
 _OWN_ID_VERSION: Final = 1
 _JOINING: Final = 0
-#: The fields after the instance id in a heartbeat that has no news.
-_NOTHING_SAID: Final = [None, -1, None, None, None, None]
+#: The fields between the instance id and the owned partitions in a heartbeat that has no news of its member.
+_NOTHING_SAID: Final = [None, -1, None, None, None]
 # makes a named tuple in half the time of calling its class
 _new: Final = tuple.__new__
 #: Most bytes of a subscription: with the lengths of 100,000 names it still fits a record of the log.
@@ -90,18 +89,20 @@ def handle_heartbeat(shard: GroupShard, request: Request, now_ms: int) -> None:
 
 
 def _goes_on(shard: GroupShard, request: Request, now_ms: int) -> bool:
-    """Answer a heartbeat that has no news and changes nothing, as nearly all are. False for any other."""
-    group_id, member_id, epoch, instance_id, *said = request.body
+    """Answer a heartbeat that has no news of its member, in a group that has its target, as nearly all are:
+    of one that is settled, or takes its next step. False for any other.
+    """
+    group_id, member_id, epoch, instance_id, *said, owned = request.body
     group = shard.state.groups.get(group_id)
     if said != _NOTHING_SAID or type(group) is not ConsumerGroup:
         return False
     member = group.members.get(member_id)
-    if member is None or shard.is_busy(group_id):
+    if member is None:
         return False
-    current, metadata, context = member.current, member.metadata, request.context
+    before, metadata, context = member.current, member.metadata, request.context
     if (
-        not current.epoch == group.target_epoch == group.epoch == epoch
-        or member_id in group.unsettled
+        before.epoch != epoch
+        or group.target_epoch != group.epoch
         or group.topics_seen is not group.topics.version()
         or group.patterns
         or group.failure is not None
@@ -113,8 +114,15 @@ def _goes_on(shard: GroupShard, request: Request, now_ms: int) -> bool:
         return False
     config = shard.state.config_of(group_id)
     shard.timers.start((SESSION, group_id, member_id), now_ms + config.session_timeout_ms)
-    answer = (0, 0, None, member_id, epoch, config.heartbeat_interval_ms, None)
-    shard.reply(request, _new(ConsumerGroupHeartbeatResponse, answer))
+    assignment = None
+    if member_id in group.unsettled:
+        changes = Changes(shard, group, now_ms)
+        advance(changes, member, _owned(owned), changed=False)
+        if not _has_alike(before, member.current):
+            assignment = _told(member.current)
+        changes.commit()
+    answer = (0, 0, None, member_id, member.current.epoch, config.heartbeat_interval_ms, assignment)
+    shard.reply_when_written(group_id, request, _new(ConsumerGroupHeartbeatResponse, answer))
     return True
 
 
@@ -223,7 +231,7 @@ def _leave(shard: GroupShard, request: Request, now_ms: int) -> ConsumerGroupHea
 
 def _heartbeat(shard: GroupShard, request: Request, now_ms: int) -> ConsumerGroupHeartbeatResponse:
     body = request.body
-    owned = _owned(body)
+    owned = _owned(body.topic_partitions)
     changes, old = _group_for(shard, body, now_ms)
     group = changes.group
     check_size(shard, group, body.member_id)
@@ -244,9 +252,7 @@ def _heartbeat(shard: GroupShard, request: Request, now_ms: int) -> ConsumerGrou
     maybe_resolve(shard, group, request.context, now_ms)
     interval_ms = shard.state.config_of(group.group_id).heartbeat_interval_ms
     current = member.current
-    tells = body.member_epoch == _JOINING or _is_full(body)
-    if not tells and current is not before:
-        tells = _numbers(before) != _numbers(current)
+    tells = body.member_epoch == _JOINING or _is_full(body) or not _has_alike(before, current)
     answer = ConsumerGroupHeartbeatResponse(
         # no error: every client would stop, and its current assignment stays valid
         error_message=None if group.failure is None else group.failure.text,
@@ -282,10 +288,9 @@ def advance(changes: Changes, member: Member, owned: Owned, *, changed: bool) ->
         return
     target = group.targets.get(member.member_id, {})
     taken = partial(group.taken, member.member_id)
-    current = reconcile(
-        member.current, group.target_epoch, target, owned, taken, topic_ids(group, member), changed
-    )
-    if current == member.current:
+    before = member.current
+    current = reconcile(before, group.target_epoch, target, owned, taken, group.topic_ids(member), changed)
+    if current == before:
         return
     changes.set_current(member, current)
     if current.state == _UNREVOKED:
@@ -422,11 +427,12 @@ def _subscribe(
     )
     if known is None or metadata != old:
         changes.set_member(member_id, metadata)
-    member = group.members[member_id]
-    cause = joined_cause(changes, member, is_new=known is None)
+    changed = metadata.topics != old.topics or metadata.regex != old.regex
+    if known is not None and not changed:
+        return None, False
+    cause = joined_cause(changes, group.members[member_id], is_new=known is None)
     if metadata.regex != old.regex:
         changes.drop_unused_regex(old.regex)
-    changed = metadata.topics != old.topics or metadata.regex != old.regex
     unresolved = metadata.regex and metadata.regex not in group.regexes
     if metadata.topics == old.topics and (metadata.regex == old.regex or unresolved):
         return None, changed
@@ -464,18 +470,12 @@ def replace_member(changes: Changes, old: Member, member_id: str, epoch: int = 0
     changes.shard.tell(cause.event(MemberReplaced, group.group_id, group.epoch, old_member=old.member_id))
 
 
-def topic_ids(group: ConsumerGroup, member: Member) -> set[UUID]:
-    """The topics that a member subscribes to and that exist."""
-    ids = (group.topics.id_of_topic(name) for name in group.topics_of(member))
-    return {topic_id for topic_id in ids if topic_id is not None}
-
-
-def _owned(body: Any) -> Owned:
-    if body.topic_partitions is None:
+def _owned(told: Sequence[TopicPartitions] | None) -> Owned:
+    if told is None:
         return None
-    owned: dict[UUID, list[int]] = {}
-    for topic in body.topic_partitions:
-        owned.setdefault(topic.topic_id, []).extend(topic.partitions)
+    owned: dict[Any, list[int]] = {}
+    for topic_id, partitions in told:
+        owned.setdefault(topic_id, []).extend(partitions)
     return owned
 
 
@@ -494,8 +494,13 @@ def _is_full(body: Any) -> bool:
     )
 
 
-def _numbers(current: CurrentAssignment) -> Mapping[UUID, frozenset[int]]:
-    return {topic_id: frozenset(numbers) for topic_id, numbers in current.assigned.items()}
+def _has_alike(before: CurrentAssignment, after: CurrentAssignment) -> bool:
+    """Return whether a member has the same partitions, whatever the epochs it got them at."""
+    if before.assigned == after.assigned:
+        return True
+    return before.assigned.keys() == after.assigned.keys() and all(
+        numbers.keys() == after.assigned[topic_id].keys() for topic_id, numbers in before.assigned.items()
+    )
 
 
 def _told(current: CurrentAssignment) -> Assignment:

@@ -8,7 +8,7 @@ target.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Set
 from uuid import UUID
 
 from ...offsets_topic import CurrentAssignment, PartitionEpochs, Partitions
@@ -36,7 +36,7 @@ def reconcile(
     target: Partitions,
     owned: Owned,
     taken: Callable[[UUID, Collection[int]], Collection[int]],
-    subscribed: Collection[UUID] | None = None,
+    subscribed: Set[UUID] | None = None,
     changed: bool = False,
 ) -> CurrentAssignment:
     """Compute a member's assignment after a heartbeat in which it says that it owns ``owned``.
@@ -48,6 +48,9 @@ def reconcile(
     stays = current.state == _UNREVOKED and not _given_up(current.revoking, owned)
     if stays or is_settled(current, target_epoch):
         return _unsubscribe(current, subscribed or (), owned) if changed else current
+    if _has_all(current, target) and (subscribed is None or subscribed >= target.keys()):
+        # most members, whenever one joins or leaves
+        return CurrentAssignment(target_epoch, current.epoch, _STABLE, current.assigned, {})
     return _step(current, target_epoch, target, owned, taken, subscribed)
 
 
@@ -57,7 +60,7 @@ def _step(
     target: Partitions,
     owned: Owned,
     taken: Callable[[UUID, Collection[int]], Collection[int]],
-    subscribed: Collection[UUID] | None,
+    subscribed: Set[UUID] | None,
 ) -> CurrentAssignment:
     assigned: dict[UUID, dict[int, int]] = {}
     revoking: dict[UUID, dict[int, int]] = {}
@@ -87,6 +90,18 @@ def _step(
             assigned[topic_id] = numbers
     state = _UNRELEASED if waits else _STABLE
     return CurrentAssignment(target_epoch, current.epoch, state, assigned, {})
+
+
+def _has_all(current: CurrentAssignment, target: Partitions) -> bool:
+    assigned = current.assigned
+    return (
+        not current.revoking
+        and len(assigned) == len(target)
+        and all(
+            topic_id in assigned and assigned[topic_id].keys() == frozenset(numbers)
+            for topic_id, numbers in target.items()
+        )
+    )
 
 
 def _unsubscribe(current: CurrentAssignment, subscribed: Collection[UUID], owned: Owned) -> CurrentAssignment:

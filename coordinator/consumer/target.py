@@ -81,9 +81,8 @@ class ComputeTarget(Command):
         from ...assignors.server import ServedMember
 
         names = {topic.id: name for name, topic in self.topics.items()}
-        for member_id, member in self.members.items():
-            owned = {names[each]: numbers for each, numbers in member.target.items() if each in names}
-            instance_id, topics, target, client_id, rack = member
+        for member_id, (instance_id, topics, target, client_id, rack) in self.members.items():
+            owned = {names[each]: numbers for each, numbers in target.items() if each in names}
             had_more = len(owned) < len(target)
             yield member_id, ServedMember(instance_id, client_id, rack, topics, owned, had_more)
 

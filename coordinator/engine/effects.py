@@ -52,7 +52,7 @@ class Append:
     key: str | None = None
     then: Callable[[ErrorCode, int], None] | None = None
     answers: tuple[tuple[Request, Any], ...] = ()
-    undoes_later: bool = False
+    undo: Callable[[int], None] | None = None
 
 
 class Reply(NamedTuple):

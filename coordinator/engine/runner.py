@@ -22,6 +22,7 @@ from ...protocol import ErrorCode, KafkaError
 from .effects import NO_PRODUCER, Append, Command, Reply, Request
 from .events import CoordinatorEvent, ShardLoaded, ShardLoading
 from .loader import LoadedBatch, Loader
+from .readiness import append_error
 from .shard import S, Shard
 from .timers import NEVER
 
@@ -70,6 +71,21 @@ class CoordinatorLog(Protocol):
     ) -> int: ...
     def load(self, partition: int, /) -> Iterator[LoadedBatch]: ...
     def flush(self, partition: int, /) -> None: ...
+
+
+class Replicas(Protocol):
+    """The copies that other brokers have of the internal topic's partitions.
+
+    ``when_committed`` returns whether everything below an offset (None: the log's end) is with all of them;
+    if not, ``then`` is called once: with None when it is, else with the reason why that cannot be known here.
+    Who waits longer than ``timeout_s`` for an answer is refused.
+    """
+
+    timeout_s: float
+
+    def when_committed(
+        self, partition: int, end_offset: int | None, then: Callable[[KafkaError | None], None], /
+    ) -> bool: ...
 
 
 class Handle(Protocol):
@@ -162,6 +178,7 @@ class ShardRunner(Generic[S]):
     fsync: bool
     linger_ms: int = -1
     on_command: Callable[[ShardRunner[S], Command], None] | None = None
+    replicas: Replicas | None = None
     loading: bool = True
     skipped: int = 0
     _loaded: asyncio.Event = field(default_factory=asyncio.Event)
@@ -190,6 +207,12 @@ class ShardRunner(Generic[S]):
                 if now_ms - told_ms >= _PROGRESS_MS:
                     told_ms = now_ms
                     self._tell(ShardLoading("", self.partition, loader.records, now_ms - started_ms))
+        if self.replicas is not None:
+            # what is not with all replicas may be gone with this broker: nobody is told of it before
+            error = await self._committed(self.replicas)
+            loader.failed = loader.failed or error is not None
+            if self._closed:
+                return
         now_ms = self.clock_ms()
         self.skipped = loader.skipped
         if loader.failed:
@@ -206,6 +229,13 @@ class ShardRunner(Generic[S]):
         for step in self._then:
             self._durably(step)
         self._then.clear()
+
+    async def _committed(self, replicas: Replicas) -> KafkaError | None:
+        """Wait until all that was loaded is with all replicas; the reason why that cannot be known here."""
+        done: asyncio.Future[KafkaError | None] = asyncio.get_running_loop().create_future()
+        if replicas.when_committed(self.partition, None, done.set_result):
+            return None
+        return await done
 
     async def wait_loaded(self, seconds: float) -> None:
         """Return when the shard is loaded, or after a timeout."""
@@ -356,7 +386,40 @@ class ShardRunner(Generic[S]):
             code = error.code if isinstance(error, KafkaError) else ErrorCode.KAFKA_STORAGE_ERROR
             self._refused(appends, code, now_ms, some=code in _TOO_LARGE)
             return
-        self.shard.appended_all(appends, records, offset, now_ms)
+        if self.replicas is None:
+            self.shard.appended_all(appends, records, offset, now_ms)
+        else:
+            self._replicate(self.replicas, appends, records, offset)
+
+    def _replicate(
+        self, replicas: Replicas, appends: list[Append], records: Sequence[Any], offset: int
+    ) -> None:
+        """Tell the shard when what was written is with all replicas. Answers wait so long, within bounds."""
+        loop = asyncio.get_running_loop()
+        overdue: asyncio.TimerHandle | None = None
+
+        def then(error: KafkaError | None) -> None:
+            if overdue is not None:
+                overdue.cancel()
+            if error is None or error.code is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND:
+                self.shard.appended_all(appends, records, offset, self.clock_ms())
+            else:
+                self._refused(appends, error.code, self.clock_ms(), some=False)
+            self._carry_out()
+
+        if replicas.when_committed(self.partition, offset + (len(records) or 1), then):
+            self.shard.appended_all(appends, records, offset, self.clock_ms())
+        else:
+            overdue = loop.call_later(replicas.timeout_s, self._overdue, appends)
+
+    def _overdue(self, appends: list[Append]) -> None:
+        """Refuse who waits for a write that may still be committed."""
+        error = append_error(ErrorCode.REQUEST_TIMED_OUT)
+        for append in appends:
+            answers, append.answers = append.answers, ()
+            for request, _ in answers:
+                self.shard.refuse(request, error)
+        self._carry_out()
 
     def _refused(self, appends: list[Append], error: ErrorCode, now_ms: int, *, some: bool) -> None:
         """Report a failed write to the shard. If only ``some`` of the appends may be to blame, retry them in

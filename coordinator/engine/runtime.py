@@ -15,7 +15,7 @@ from ...offsets_topic import partition_for
 from .effects import Command, Request
 from .events import CoordinatorEvent
 from .readiness import Unready
-from .runner import CoordinatorLog, ShardRunner, Writes
+from .runner import CoordinatorLog, Replicas, ShardRunner, Writes
 from .shard import CoordinatorTopic, S, Shard
 
 T = TypeVar("T")
@@ -38,7 +38,8 @@ class ShardRuntime(Generic[S]):
 
     ``new_state`` makes the state of a new shard. ``clock_ms`` must not go backwards. ``on_event`` is called
     with each event and its shard. ``fsync`` puts each batch on the disk before it is acknowledged.
-    ``on_command`` carries out the commands of shards.
+    ``on_command`` carries out the commands of shards. ``replicas`` tells what is committed where other
+    brokers have copies of the topic: shards then come and go by ``load`` and ``unload``.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class ShardRuntime(Generic[S]):
         fsync: bool,
         linger_ms: int,
         on_command: Callable[[ShardRunner[S], Command], None] | None = None,
+        replicas: Replicas | None = None,
     ) -> None:
         self.started = False
         self.writes = Writes()
@@ -64,6 +66,7 @@ class ShardRuntime(Generic[S]):
         self._fsync = fsync
         self._linger_ms = linger_ms
         self._on_command = on_command
+        self._replicas = replicas
         self._runners: dict[int, ShardRunner[S]] = {}
         self._by_key: dict[str, ShardRunner[S]] = {}
 
@@ -77,8 +80,9 @@ class ShardRuntime(Generic[S]):
     def open(self) -> None:
         """Start to answer requests as a coordinator that is loading."""
         self.started = True
-        for partition in range(self._log.partition_count):
-            self._runners[partition] = self._runner(partition)
+        if self._replicas is None:
+            for partition in range(self._log.partition_count):
+                self._runners[partition] = self._runner(partition)
 
     async def load_all(self) -> dict[int, int]:
         """Load every shard; each serves once it is loaded. Returns how many records of each were
@@ -199,6 +203,7 @@ class ShardRuntime(Generic[S]):
             self._fsync,
             self._linger_ms,
             self._on_command,
+            self._replicas,
         )
 
 

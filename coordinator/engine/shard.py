@@ -206,7 +206,7 @@ class Shard(Generic[S]):
         if append is None:
             return
         failed = [append]
-        if append.undoes_later:
+        if append.undo is not None:
             later = (each for each in self._writes.values() if each.ticket > ticket)
             failed += [each for each in later if each.key == append.key]
         for each in failed:
@@ -215,6 +215,8 @@ class Shard(Generic[S]):
                 self.tell(self.topic.append_refused(each.key, error))
             if each.then is not None:
                 each.then(error, now_ms)
+            if each.undo is not None:
+                each.undo(now_ms)
         for each in failed:
             for request, _ in each.answers:
                 self.refuse(request, append_error(error))
@@ -241,7 +243,7 @@ class Shard(Generic[S]):
     # --- load and unload ----------------------------------------------------------------------------------
 
     def apply(self, records: Sequence[Any], offset: int, producer_id: int = NO_PRODUCER) -> None:
-        """Take in records of the log, just written or read back: the only way durable state changes.
+        """Apply records of the log, just written or loaded: the only way in which durable state changes.
 
         They lie one after the other from ``offset`` on. Those of a producer's transaction are pending until
         its marker.
@@ -298,18 +300,18 @@ class Shard(Generic[S]):
         producer_id: int = NO_PRODUCER,
         producer_epoch: int = NO_PRODUCER,
         marker: Marker | None = None,
-        undoes_later: bool = False,
+        undo: Callable[[int], None] | None = None,
     ) -> None:
         """Hand out an Append. When its outcome is known ``then`` is called with the error, NONE for none, and
         the time; after it each request of ``answers`` is answered: with the body alongside it, or refused.
 
         No request waits for a write with the key None, such as a marker, which concerns many keys. With
-        ``undoes_later`` later writes of the key build on this one: if the log refuses it they fail with it,
-        and when ``then`` is called none of the key's writes is pending.
+        ``undo`` later writes of the key build on this one: if the log refuses it they fail with it, and
+        ``undo`` is called with the time, when none of the key's writes is pending.
         """
         self.last_ticket += 1
         append = Append(
-            self.last_ticket, records, producer_id, producer_epoch, marker, key, then, answers, undoes_later
+            self.last_ticket, records, producer_id, producer_epoch, marker, key, then, answers, undo
         )
         self._writes[self.last_ticket] = append
         if key is not None:
@@ -333,8 +335,10 @@ class Shard(Generic[S]):
     def reply_when_written(self, key: str, request: Request, body: Any) -> None:
         """Answer when the writes of a key that are under way are durable: at once if there are none."""
         if key in self._in_flight:
-            last = next(each for each in reversed(self._writes.values()) if each.key == key)
-            last.answers = (*last.answers, (request, body))
+            for last in reversed(self._writes.values()):
+                if last.key == key:
+                    last.answers = (*last.answers, (request, body))
+                    break
         else:
             self.reply(request, body)
 
