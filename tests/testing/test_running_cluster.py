@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from kohort.testing import RunningCluster, running_cluster
 
-QUICK = {"replica_lag_time_max_ms": 1_000, "replica_fetch_wait_max_ms": 50}
+QUICK: dict[str, Any] = {"replica_lag_time_max_ms": 1_000, "replica_fetch_wait_max_ms": 50}
 
 
 @pytest.fixture
