@@ -14,6 +14,7 @@ import pytest
 
 from kohort.client import Cluster, CommittedOffset
 from kohort.client.transactions import END_VERSION, end_transaction
+from kohort.client.transactions import add_partitions as add_now
 from kohort.producer import (
     ApplicationRecoverableError,
     GroupMetadata,
@@ -366,12 +367,11 @@ async def test_an_abort_waits_for_partitions_that_are_being_added(
     monkeypatch.setattr(transactions_module, "_IMPLICIT_FROM", 99)
     topic = new_topic("prod", partitions=1)
     asked, may = asyncio.Event(), asyncio.Event()
-    original = transactions_module.add_partitions
 
     async def add_partitions(*arguments: Any) -> None:
         asked.set()
         await may.wait()
-        await original(*arguments)
+        await add_now(*arguments)
 
     async with Producer(bootstrap_servers=bootstrap, transactional_id=topic, linger_ms=0) as producer:
         with monkeypatch.context() as patch:
