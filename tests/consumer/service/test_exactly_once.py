@@ -19,7 +19,7 @@ from kohort.consumer import ConfigError, ConsumerService, DbApiSink, Record, Sin
 from kohort.consumer.service._exactly_once import Once
 from kohort.consumer.service._sinks import StoredOffset
 from kohort.protocol import TopicPartition
-from tests.consumer.service.killed import Members
+from tests.consumer.service.processes import processes
 
 ORDERS = TopicPartition("orders", 0)
 PARTITIONS, RECORDS, KILLS = 6, 1_200, 10
@@ -374,15 +374,19 @@ def test_through_kills_and_hangs_each_record_takes_effect_exactly_once(
     database.execute("CREATE TABLE effects (number INTEGER)")
     database.commit()
 
+    def send(round_: int) -> None:
+        numbers = range(round_ * RECORDS // KILLS, (round_ + 1) * RECORDS // KILLS)
+        produce(topic, numbers, partitions=PARTITIONS)
+
     def count() -> int:
         return int(database.execute("SELECT count(DISTINCT number) FROM effects").fetchone()[0])
 
-    with Members(MEMBER, bootstrap, name, topic, path, folder=tmp_path) as members:
-        members.disturb(lambda numbers: produce(topic, numbers, partitions=PARTITIONS), RECORDS, KILLS)
+    with processes(tmp_path, MEMBER, bootstrap, name, topic, str(path)) as members:
+        members.disturb(KILLS, send)
         deadline = time.monotonic() + 60
         while count() < RECORDS:
             assert time.monotonic() < deadline, f"{RECORDS - count()} records are missing"
             time.sleep(0.1)
-        members.stop()
+        members.end()
     numbers = [row[0] for row in database.execute("SELECT number FROM effects ORDER BY number")]
     assert numbers == list(range(RECORDS))

@@ -28,7 +28,7 @@ from kohort.producer import GroupMetadata, Producer, ProducerRecord
 from kohort.protocol import ErrorCode, KafkaError, TopicPartition
 from tests.consumer.conftest import QUICK, both_protocols
 from tests.consumer.members import shorten_sessions
-from tests.consumer.service.killed import Members
+from tests.consumer.service.processes import processes
 from tests.producer.reading import read, read_values
 
 PARTITIONS = 3
@@ -367,21 +367,21 @@ async def test_through_kills_and_hangs_each_record_is_in_the_output_exactly_once
     lanes: str,
     protocol: str,
 ) -> None:
-    records = 1_200
+    records, kills = 1_200, 8
     orders, bills, name = new_topic("orders", partitions=6), new_topic("bills"), group("billing")
     await asyncio.to_thread(shorten_sessions, bootstrap, name, SESSION_MS)
 
-    def work(members: Members) -> None:
-        members.disturb(lambda numbers: produce(orders, numbers, partitions=6), records, 8)
+    def send(round_: int) -> None:
+        produce(orders, range(round_ * records // kills, (round_ + 1) * records // kills), partitions=6)
 
-    with Members(MEMBER, bootstrap, name, orders, bills, lanes, protocol, folder=tmp_path) as members:
-        await asyncio.to_thread(work, members)
+    with processes(tmp_path, MEMBER, bootstrap, name, orders, bills, lanes, protocol) as members:
+        await asyncio.to_thread(members.disturb, kills, send)
         found: list[bytes] = []
         async with asyncio.timeout(120):
             while len(found) < 2 * records:
                 await asyncio.sleep(0.2)
                 found = [bytes(value) for value in await read_values(bootstrap, bills) if value]
-        await asyncio.to_thread(members.stop)
+        await asyncio.to_thread(members.end)
         found = [bytes(value) for value in await read_values(bootstrap, bills) if value]
     wanted = [b"%d" % number for number in range(records)]
     assert Counter(found) == Counter([*wanted, *(b"again " + value for value in wanted)])
