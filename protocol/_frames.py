@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ._errors import FrameTooLargeError, MalformedFrameError
 
@@ -36,12 +36,21 @@ class FrameReader:
         """Let frames be as large as this from now on."""
         self._max_frame_bytes = max_frame_bytes
 
-    def feed(self, data: bytes | bytearray | memoryview) -> Iterator[bytes]:
+    def feed(self, data: bytes | bytearray | memoryview) -> Iterable[bytes]:
         """Take bytes as they arrived; give each frame that is complete now, without its length.
 
         Raises MalformedFrameError for a negative length and FrameTooLargeError for one over the limit; the
         stream cannot be trusted after that. Frames are cut as the iterator is consumed.
         """
+        size = len(data) - LENGTH_PREFIX
+        if 0 <= size <= self._max_frame_bytes and not self._buffer and type(data) is bytes:
+            # a request that comes alone
+            (told,) = _LENGTH.unpack_from(data)
+            if told == size:
+                return (data[LENGTH_PREFIX:],)
+        return self._frames(data)
+
+    def _frames(self, data: bytes | bytearray | memoryview) -> Iterator[bytes]:
         buffer = self._buffer
         # requests mostly come whole: then nothing is kept of what arrived
         whole = not buffer and isinstance(data, bytes)
