@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from ..protocol import TopicPartition
 from ._errors import DataFolderError
 from ._files import FileSystem, read_whole, write_whole
-from ._names import PARTITION_METADATA
+from ._names import LEADER_EPOCHS, PARTITION_METADATA
 
 _VERSION = "0"
 _INT_AND_LONG = re.compile(r"(0|[1-9]\d*) (0|[1-9]\d*)", re.ASCII)
@@ -85,7 +85,9 @@ def claim_folder(fs: FileSystem, folder: str, topic_id: uuid.UUID | None) -> uui
     fs.sync_dir(os.path.dirname(folder))
     # where this is done the folder's name is durable; that of the file is again with the first flush
     write_topic_id(fs, folder, topic_id)
-    fs.sync_dir(folder)
+    if fs.exists(os.path.join(folder, LEADER_EPOCHS)):
+        # else the first epoch is noted next, and the folder synced then
+        fs.sync_dir(folder)
     return topic_id
 
 
