@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import uuid
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 
-from kohort.log import OS_FILES, DataFolderError, LogConfig, PartitionLog, encode_uuid
+from kohort.log import OS_FILES, DataFolderError, encode_uuid
 from kohort.log._checkpoints import (
     claim_folder,
     read_epochs,
@@ -21,8 +19,6 @@ from kohort.log._checkpoints import (
     write_properties,
     write_topic_id,
 )
-from kohort.log._files import OsFileSystem
-from kohort.log._names import LEADER_EPOCHS, PARTITION_METADATA
 from kohort.protocol import TopicPartition
 
 CLICKS = uuid.UUID("c2c8fbc4-1d72-4072-8545-f5459c82300c")
@@ -94,30 +90,6 @@ def test_a_folder_belongs_to_one_topic_id(tmp_path: Path) -> None:
     whose = f"{folder} belongs to topic id {CLICKS}, not {other}"
     assert str(caught.value) == f"{whose}: it is another topic's of that name, move it away"
     assert read_topic_id(OS_FILES, folder) == CLICKS
-
-
-@pytest.mark.parametrize("has_epochs", [False, True])
-def test_a_partition_that_is_made_is_durable_with_its_name(tmp_path: Path, has_epochs: bool) -> None:
-    class Recorded(OsFileSystem):
-        done: ClassVar[list[str]] = []
-
-        def rename(self, old: str, new: str) -> None:
-            self.done.append(os.path.basename(new))
-            super().rename(old, new)
-
-        def sync_dir(self, path: str) -> None:
-            self.done.append(path)
-            super().sync_dir(path)
-
-    folder = str(tmp_path / "orders-0")
-    if has_epochs:
-        # of a crash that kept the names of some files
-        os.mkdir(folder)
-        write_epochs(OS_FILES, os.path.join(folder, LEADER_EPOCHS), [(0, 0)])
-    Recorded.done = []
-    PartitionLog.open(folder, LogConfig(), now_ms=1, clean=True, topic_id=CLICKS, fs=Recorded()).close()
-    names = [PARTITION_METADATA] if has_epochs else [PARTITION_METADATA, LEADER_EPOCHS]
-    assert Recorded.done[: len(names) + 2] == [str(tmp_path), *names, folder]
 
 
 def test_properties_are_read_as_java_writes_them(tmp_path: Path) -> None:
