@@ -302,7 +302,7 @@ def measure(
         return measured, [broker.version for broker in running.values() if broker.version]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: list[str] | None = None) -> int:
     names = [row.name for row in ROWS]
     command = Command("consumer_groups", __doc__, names, compare="with Apache Kafka; needs Java, Maven once")
     command.which.add_argument("--beside", metavar="HOST:PORT", help="with an Apache Kafka that runs already")

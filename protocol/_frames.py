@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from ._errors import FrameTooLargeError, MalformedFrameError
 
@@ -36,7 +36,7 @@ class FrameReader:
         """Let frames be as large as this from now on."""
         self._max_frame_bytes = max_frame_bytes
 
-    def feed(self, data: bytes | bytearray | memoryview) -> Iterable[bytes]:
+    def feed(self, data: bytes | bytearray | memoryview) -> Iterator[bytes]:
         """Take bytes as they arrived; give each frame that is complete now, without its length.
 
         Raises MalformedFrameError for a negative length and FrameTooLargeError for one over the limit; the
@@ -47,7 +47,7 @@ class FrameReader:
             # a request that comes alone
             (told,) = _LENGTH.unpack_from(data)
             if told == size:
-                return (data[LENGTH_PREFIX:],)
+                return iter((data[LENGTH_PREFIX:],))
         return self._frames(data)
 
     def _frames(self, data: bytes | bytearray | memoryview) -> Iterator[bytes]:
