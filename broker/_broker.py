@@ -31,13 +31,12 @@ class Broker:
     """One Kafka broker in this process, on the running event loop.
 
     ``async with Broker() as broker:`` serves until the block ends; ``broker.bootstrap`` is what clients
-    connect to. Without ``data`` the topics live in a temporary folder that goes with the broker.
-    ``settings`` are Kafka's names and values, or a BrokerSettings. ``metrics_port`` is where Prometheus finds
-    /metrics (0: a free port, see the attribute). ``clock_ms`` is the time of the groups and
-    ``make_router`` what answers requests, both for test kits. ``on_note`` is called with each event of
-    the coordinator, ``events`` gives them as they come, ``history`` those that were.
-    ``open_store`` begins a session with metadata that brokers share: then this is one broker of a cluster,
-    whose data folder has its records alone.
+    connect to. Without ``data`` the topics live in a temporary folder, which is removed with the broker.
+    ``settings`` are Kafka's names and values, or a BrokerSettings. ``metrics_port`` serves /metrics for
+    Prometheus (0: a free port, see the attribute). ``clock_ms`` is the groups' clock and ``make_router``
+    makes the router, both for test kits. ``on_note`` is called with each event of the coordinator; ``events``
+    subscribes to them, ``history`` returns past ones. ``open_store`` begins a session with metadata that
+    brokers share: then this is one broker of a cluster, whose data folder has its records alone.
 
     Raises SettingsError, DataFolderInUseError, and OSError if the address is not available.
     """
@@ -55,7 +54,7 @@ class Broker:
         metrics_port: int | None = None,
         open_store: Callable[[], Awaitable[MetadataStore]] | None = None,
     ) -> None:
-        #: Where /metrics is served; None: nowhere.
+        #: Port of /metrics; None: not served.
         self.metrics_port = metrics_port
         self._metrics_listener: MetricsListener | None = None
         if not isinstance(settings, BrokerSettings) and (ignored := meaningless(settings or ())):
@@ -130,8 +129,9 @@ class Broker:
     async def start(self) -> None:
         """Open the data folder, listen, load the groups.
 
-        Clients that come before all groups are loaded are served; for a group they are told to ask again.
-        Raises LoadError too, with ``kohort.offsets.load.strict``.
+        Clients that connect before all groups are loaded are served; requests about groups that are still
+        loading are answered with a retriable error. Raises LoadError too, with
+        ``kohort.offsets.load.strict``.
         """
         assert self._parts is None, "a broker is started once"
         if self.data is None:
@@ -186,7 +186,7 @@ class Broker:
             await parts.kill()
 
     async def _expose(self, parts: Parts) -> None:
-        """Serve /metrics, where a port was given for it."""
+        """Serve /metrics, if a port was given."""
         if self.metrics_port is None:
             return
         from .metrics._exposer import MetricsListener
@@ -208,7 +208,7 @@ class Broker:
 
 
 def _temporary_folder() -> Path:
-    # imported here: it is a tenth of what a start imports, and servers have a folder of their own
+    # imported here: it is a tenth of what a start imports, and servers have their own folder
     import tempfile
 
     return Path(tempfile.mkdtemp(prefix="kohort-"))

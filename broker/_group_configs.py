@@ -1,4 +1,4 @@
-"""Configs of single consumer groups (resource type GROUP, KIP-848): checked, kept and in force at once."""
+"""Configs of single consumer groups (resource type GROUP, KIP-848): checked, saved and in force at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..cluster import Document
 from ..protocol import ErrorCode, KafkaError
 from ._settings import BrokerSettings
 
-#: Names, with what each is for.
+#: Names and descriptions.
 GROUP_CONFIGS: Final = {
     "consumer.session.timeout.ms": "how long a member may be silent",
     "consumer.heartbeat.interval.ms": "time between two heartbeats of a member",
@@ -29,7 +29,7 @@ class GroupConfigs:
     _changing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def load(self) -> None:
-        """Let what was kept be in force. Raises StateFileError."""
+        """Load what was saved and put it in force. Raises StateFileError."""
         self.of_group = self.file.load(_parsed) or {}
 
     def of(self, group_id: str) -> Mapping[str, int]:
@@ -42,7 +42,7 @@ class GroupConfigs:
         return value
 
     def check(self, given: Mapping[str, str]) -> dict[str, int]:
-        """Check and type values that are to be all that is set for a group. Raises KafkaError."""
+        """Check and convert the values that replace all configs of a group. Raises KafkaError."""
         values = {name: self._checked(name, text) for name, text in given.items()}
         session, heartbeat, _ = (values.get(name, self.default(name)) for name in GROUP_CONFIGS)
         if session <= heartbeat:

@@ -1,4 +1,4 @@
-"""Broker settings of Apache Kafka 4.3.1 that mean nothing here: for replicas, controllers, threads, tiered
+"""Broker settings of Apache Kafka 4.3.1 that have no meaning here: for replicas, controllers, threads, tiered
 storage. They are accepted with a warning, so that a ``server.properties`` can be used as it is.
 """
 
@@ -105,7 +105,7 @@ unclean.leader.election.interval.ms unstable.api.versions.enable unstable.featur
 
 MEANINGLESS: Final = frozenset(_NAMES.split())
 
-#: How names begin that Apache Kafka hands on to plug-ins.
+#: Prefixes of names that Apache Kafka passes on to plug-ins.
 _PREFIXES: Final = ("config.providers.", "metrics.jmx.", "rlmm.config.", "rsm.config.")
 
 _OF_LISTENERS: Final = "listener.name."
@@ -114,12 +114,12 @@ _ADDRESSES: Final = ("listeners", "advertised.listeners")
 
 
 def meaningless(names: Iterable[str]) -> list[str]:
-    """The names, with dots or underscores, that mean something to Apache Kafka and nothing here."""
+    """Return the names, with dots or underscores, that Apache Kafka knows and that have no meaning here."""
     return [name for name in names if _is_meaningless(name.replace("_", "."))]
 
 
 def meaningful(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that mean something here, without the listeners of a controller."""
+    """Return the settings that have a meaning here, without the listeners of a controller."""
     ignored = set(meaningless(given))
     found = {name: value for name, value in given.items() if name not in ignored}
     for controller in _items(str(_value(given, _CONTROLLERS))):

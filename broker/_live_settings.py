@@ -1,7 +1,7 @@
 """Settings that change while the broker serves (KIP-226): for this broker, or as the default of all brokers.
 
 The value in force is this broker's, or the default of all brokers, or that of the start, or the built-in one.
-What was set is kept in a document of the data folder.
+Changed settings are saved in a document of the data folder.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ DYNAMIC: Final = frozenset(name for name, one in settings_of(BrokerSettings).ite
 
 T = TypeVar("T")
 
-#: Names of fields and typed values that were set; those of a listener are text, under Kafka's name of it.
+#: Field names and typed values that were set; settings of a listener are text, by Kafka's name.
 Values = dict[str, Any]
 
 
 @dataclass(slots=True)
 class LiveSettings:
-    """``settings`` is what everybody reads, and is changed in place; ``on_change`` is called after that.
+    """``settings`` is shared by all readers and changed in place; ``on_change`` is called after that.
 
     ``of_broker`` and ``of_all`` hold what was set, by field name.
     """
@@ -49,14 +49,16 @@ class LiveSettings:
         self._of_listeners_at_start = self.settings.listener_name
 
     def load(self) -> None:
-        """Let what was kept be in force. Raises StateFileError."""
+        """Load what was saved and put it in force. Raises StateFileError."""
         kept = self.file.load(lambda content: (_checked(content["broker"]), _checked(content["all"])))
         if kept is not None and kept != (self.of_broker, self.of_all):
             self.of_broker, self.of_all = kept
             self._apply()
 
     async def set(self, *, for_all: bool, values: Values) -> None:
-        """Let ``values`` be all that is set, durably. Raises OSError, SettingsError; nothing changes then."""
+        """Replace all that is set by ``values``, durably. Raises OSError, SettingsError; nothing changes
+        then.
+        """
         before = self.of_broker, self.of_all
         if for_all:
             self.of_all = values
@@ -71,7 +73,7 @@ class LiveSettings:
             raise
 
     def check(self, given: Mapping[str, str], *, for_all: bool = False) -> Values:
-        """Check and type values that are to be set. Raises KafkaError and SettingsError."""
+        """Check and convert values that are to be set. Raises KafkaError and SettingsError."""
         general, of_listeners = take_listener_settings(given)
         if for_all and of_listeners:
             text = f"{_name(min(of_listeners))} is a setting of one broker: name the broker"
@@ -99,7 +101,7 @@ class LiveSettings:
         return setting, found + self.synonyms(setting)
 
     def synonyms(self, setting: Setting) -> list[tuple[str, Any, int]]:
-        """Name, value and source of every place that gives a value, the one in force first."""
+        """Name, value and source of every level that sets a value, the one in force first."""
         name = setting.name
         places = (self.of_broker, DYNAMIC_BROKER_SOURCE), (self.of_all, DYNAMIC_DEFAULT_SOURCE)
         found = [(setting.kafka_name, values[name], source) for values, source in places if name in values]

@@ -12,7 +12,7 @@ log = logging.getLogger("kohort.broker")
 #: Longest text supplied by a client in a log line, in characters.
 MAX_LOGGED_TEXT: Final = 200
 
-#: Lines of one kind in a second; those over it are counted, and the next line says how many they were.
+#: Most lines of one kind in a second; further ones are counted, and the next line says how many there were.
 LINES: Final = 100
 
 

@@ -1,4 +1,4 @@
-"""The parts of a running broker: put together, started and stopped in the right order, and looked at."""
+"""The parts of a running broker: assembled, started and stopped in the right order, and observed."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Parts:
         make_store: Callable[[str], FolderStore] = FolderStore,
         now_ms: Callable[[], int] = _now_ms,
     ) -> None:
-        settings = copy(settings)  # the caller's stay as they are: these may change
+        settings = copy(settings)  # a copy: the caller's settings are not changed
         metrics = BrokerMetrics(on_note)
         users = ScramUsers()
         self.server = Server(settings, users, metrics.clients, *address)
@@ -277,7 +277,7 @@ class Parts:
                 await cluster.stop()
             self._metadata.close()
             self._folder.close(clean=clean)
-            # last: a log handler that fails keeps nothing else open
+            # last: a failing log handler must not keep anything else open
             for log in self._event_logs:
                 log.close()
 

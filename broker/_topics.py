@@ -1,7 +1,7 @@
-"""The topics of the cluster: how they come, change and go.
+"""The topics of the cluster: created, changed and deleted.
 
-A change of many topics is one step of the metadata store, durable before any of it is seen; then the image is
-another one, and the logs of this broker follow.
+A change of many topics is one step of the metadata store, durable before any of it is visible; then the image
+is replaced, and the logs of this broker follow.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ from ._topic_config import TopicConfig, topic_defaults
 from ._turns import in_slices
 from .metrics import Histogram
 
-#: New topics that get their logs in one go, in about a millisecond.
+#: New topics that get their logs at a time, in about a millisecond.
 _ADDED_AT_ONCE = 200
 
-#: The first producer id that is given to producers of a folder that another broker wrote.
+#: The first producer id given out in a folder that another broker wrote.
 _FAR_PRODUCER_ID = 1_000_000_000
 
 #: The id that stands for none.
@@ -133,7 +133,7 @@ class Topics(ABC):
         return given
 
     def refusals(self, plans: Sequence[TopicPlan]) -> dict[str, KafkaError]:
-        """Return why plans cannot be carried out together now, by name: other topics may exist by now."""
+        """Return why plans can no longer be carried out together, by name: other topics may exist by now."""
         refused: dict[str, KafkaError] = {}
         seen: dict[str, str] = {}
         for plan in plans:
@@ -175,7 +175,7 @@ class Topics(ABC):
         """Remove the files of deleted topics."""
 
     def settings_changed(self) -> None:
-        """The defaults of the topics are others now."""
+        """Apply changed defaults of topics."""
         for each in self.all():
             self.logs.reconfigure(each.name, self.config(each.configs))
 
@@ -212,11 +212,11 @@ class FolderTopics(Topics):
         super().__init__(image, logs, settings)
         self._store = store
         self._here = (node_id,)
-        #: Topics whose deletion the last run may not have finished: offsets of groups may be left.
+        #: Topics whose deletion the last run may not have finished: groups may still have their offsets.
         self.lately_deleted: Collection[str] = ()
         # the groups are not loaded yet: offsets of deleted topics may be among theirs
         self._loading = True
-        # deleted topics of which nothing is left: the next step forgets them
+        # deleted topics of which nothing remains: the next step forgets them
         self._settled: set[str] = set()
 
     def with_epochs(self, topic: TopicImage) -> TopicImage:
@@ -237,10 +237,10 @@ class FolderTopics(Topics):
     # -- starting --------------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Take in what is in the data folder, create ``__consumer_offsets``.
+        """Load what is in the data folder, create ``__consumer_offsets``.
 
-        After a stop that was not clean every log is read and made whole; else one is when it is asked for.
-        Raises StateFileError, and KafkaError.
+        After an unclean stop every log is recovered; otherwise a log is opened when it is needed. Raises
+        StateFileError, and KafkaError.
         """
         records = {name: self._record(name) for name in self._store.children(TOPICS)}
         deleted = self._deleted()
@@ -271,8 +271,8 @@ class FolderTopics(Topics):
         self._add(made)
 
     async def forget_deleted(self) -> None:
-        """Nothing is left in groups of the topics that were being deleted when the last run stopped, nor
-        will be of those that are deleted from now on. Raises OSError.
+        """Forget the topics that were being deleted when the last run stopped: groups have no offsets of them
+        any more, nor of those that are deleted from now on. Raises OSError.
         """
         self._loading = False
         if self._store.children(DELETED_TOPICS):
@@ -290,7 +290,7 @@ class FolderTopics(Topics):
             for plan in plans
         }
         await self._change(self._creations(made))
-        # taken at once, seen in slices: nobody waits until all of them have their logs
+        # created in one step, visible in slices: requests need not wait until all of them have their logs
         self._folded.update((folded(name), name) for name in made)
         records = list(made.items())
         async for start in in_slices(range(0, len(records), _ADDED_AT_ONCE)):
@@ -306,7 +306,7 @@ class FolderTopics(Topics):
             self.logs.reconfigure(each.name, self.config(configs))
 
     async def add_partitions(self, counts: Mapping[TopicImage, int]) -> None:
-        """Let topics have this many partitions. Raises KafkaError KAFKA_STORAGE_ERROR; none is added then."""
+        """Grow topics to this many partitions. Raises KafkaError KAFKA_STORAGE_ERROR; none is added then."""
         await self._change(self._puts({each: {"partitions": count} for each, count in counts.items()}))
         grown = []
         for each, count in counts.items():
@@ -340,7 +340,7 @@ class FolderTopics(Topics):
             raise unchanged(error) from error
 
     async def _commit(self, *changes: Change) -> None:
-        """Make changes, and forget the deleted topics of which nothing is left."""
+        """Commit changes, and forget the deleted topics of which nothing remains."""
         settled = self._settled
         await self._store.commit(*changes, *(Delete(f"{DELETED_TOPICS}/{each}") for each in settled))
         self._settled = self._settled - settled
@@ -358,8 +358,8 @@ class FolderTopics(Topics):
         return puts
 
     def _ids_behind(self, newest: int) -> list[Change]:
-        """Return what lets producer ids begin after one that another broker gave, and far behind those that
-        it gives when the folder is its own again: it will not be told which were given here.
+        """Return the change that lets producer ids begin after those of another broker, and far above those
+        that it gives out once the folder is its own again, since it will not know which were given out here.
         """
         entry = self._store.get(PRODUCER_IDS)
         first = max((newest // BLOCK_SIZE + 1) * BLOCK_SIZE, _FAR_PRODUCER_ID)
@@ -368,7 +368,7 @@ class FolderTopics(Topics):
         return [Put(PRODUCER_IDS, first)] if entry.value < first else []
 
     def _settle(self, left: Collection[uuid.UUID] | None) -> None:
-        """Note that of deleted topics, but for these, nothing is left: they need not be remembered."""
+        """Note that nothing remains of deleted topics, except for these: they need not be remembered."""
         if left is None or self._loading:
             return
         kept = {str(topic_id) for topic_id in left}
@@ -391,7 +391,7 @@ class FolderTopics(Topics):
         return found
 
     def _add(self, records: Mapping[str, TopicRecord]) -> None:
-        """Let there be topics that are in the store."""
+        """Add topics that are in the store."""
         made = []
         usual = self.config({})
         for name, record in records.items():
@@ -409,12 +409,12 @@ class FolderTopics(Topics):
         return [new if each.epoch_is_known else unread for each in partitions]
 
     def _now(self, topic: TopicImage) -> TopicImage:
-        """A topic as it is now."""
+        """The current state of a topic."""
         found = self.image.topic(topic.name)
         return topic if found is None else found
 
     def _damaged(self, partition: Partition) -> None:
-        """Nobody leads a partition whose files cannot be served."""
+        """Remove the leader of a partition whose files cannot be served."""
         found = self.image.topic(partition.topic.name)
         if found is None or found.id != partition.topic.id:
             return
@@ -426,7 +426,7 @@ class FolderTopics(Topics):
 
 
 def unchanged(error: OSError) -> KafkaError:
-    """KAFKA_STORAGE_ERROR, for metadata that cannot be kept."""
+    """KAFKA_STORAGE_ERROR, for metadata that cannot be saved."""
     return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"nothing is changed: {error}")
 
 

@@ -87,7 +87,6 @@ class ConsumerMembership(GroupMember):
         #: Whether a request told what is owned and was not answered: what was not taken by then may be of
         #: another member meanwhile.
         self._unsure = False
-        self._partition_counts: dict[str, int] = {}
         # the reconciliation: whether it is the first one, since when, what it took and gave up
         self._first = True
         self._began: float | None = None

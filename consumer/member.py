@@ -53,6 +53,8 @@ class GroupMember(ABC):
         )
         self._effects: list[Effect] = []
         self._subscription: tuple[str, ...] = ()
+        # by topic, as last reported
+        self._partition_counts: dict[str, int] = {}
         self._revocations = 0
         self._attempts = 0
         self._first_refused: float | None = None

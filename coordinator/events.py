@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from operator import attrgetter
 from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from ..protocol import ErrorCode, MalformedMessageError, decode_assignment
@@ -31,8 +32,8 @@ MAX_QUOTED: Final = 200
 MAX_TEXT: Final = 300
 MAX_CAUSE: Final = 2_000
 
-# by kind of event: worked out once
-_text_fields: dict[str, tuple[str, ...]] = {}
+# names of an event's texts and what gives them, by kind of event: worked out once
+_text_fields: dict[str, tuple[tuple[str, ...], attrgetter[Any]]] = {}
 
 
 class CauseKind(StrEnum):
@@ -309,16 +310,16 @@ def append_refused(group_id: str, error: ErrorCode) -> AppendRefused:
 
 def shorten(event: GroupEvent) -> None:
     """Cut long texts of an event: they come from clients, and events are kept, logged and sent."""
-    for name in _texts(event):
-        text = getattr(event, name)
-        if text is not None and len(text) > MAX_TEXT:
+    names, texts_of = _texts(event)
+    for name, text in zip(names, texts_of(event), strict=True):
+        if text and len(text) > MAX_TEXT:
             setattr(event, name, _cut(text, MAX_CAUSE if name == "cause" else MAX_TEXT))
 
 
 def text_bytes(event: GroupEvent) -> int:
     """Bytes that its texts take in memory, without the group id, which the group shares."""
-    texts: list[str | None] = [getattr(event, name) for name in _texts(event)]
-    return sum(map(size_of, filter(None, texts)))
+    _, texts_of = _texts(event)
+    return sum(map(size_of, filter(None, texts_of(event))))
 
 
 def size_of(text: str) -> int:
@@ -326,15 +327,16 @@ def size_of(text: str) -> int:
     return len(text) if text.isascii() else 4 * len(text)
 
 
-def _texts(event: GroupEvent) -> tuple[str, ...]:
+def _texts(event: GroupEvent) -> tuple[tuple[str, ...], attrgetter[Any]]:
     kind = type(event).__name__
     known = _text_fields.get(kind)
     if known is None:
-        known = _text_fields[kind] = tuple(
+        names = tuple(
             field.name
             for field in fields(event)
             if "str" in str(field.type).split(" | ") and field.name != "group"
         )
+        known = _text_fields[kind] = names, attrgetter(*names)
     return known
 
 

@@ -33,10 +33,10 @@ class GroupType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TopicDirectory:
-    """Looks topics up where they are kept; each function answers None for a topic that does not exist.
+    """Looks up topics; each function returns None for a topic that does not exist.
 
-    ``names`` gives those of all topics, ``version`` an object that is another one when topics have changed,
-    ``shows`` whether the sender of a request may know of a topic.
+    ``names`` returns those of all topics, ``version`` another object when topics have changed, ``shows``
+    whether the sender of a request may know of a topic.
     """
 
     partition_count_of: Callable[[str], int | None]

@@ -46,13 +46,10 @@ _ALL_PARTS: Final = sum(_PARTS.values())
 
 
 class _Weight(NamedTuple):
-    """Size of kept entries: owners of assignments, and bytes of these and of texts."""
+    """Size of a kept entry: owners of assignments, and bytes of these and of texts."""
 
     owners: int = 0
     bytes: int = 0
-
-    def plus(self, other: _Weight, sign: int = 1) -> _Weight:
-        return _Weight(self.owners + sign * other.owners, self.bytes + sign * other.bytes)
 
 
 _NOTHING: Final = _Weight()
@@ -70,11 +67,14 @@ class HistoryEntry:
 
 @dataclass(slots=True, eq=False)
 class _GroupHistory:
-    """Entries of each share, in the order of their sequence; ``size`` is how many there are in all."""
+    """Entries of each share, in the order of their sequence; ``size`` is how many there are in all, with so
+    many owners and bytes.
+    """
 
     sequence: int = 0
     size: int = 0
-    weight: _Weight = _NOTHING
+    owners: int = 0
+    bytes: int = 0
     shares: dict[Share, dict[Hashable, HistoryEntry]] = field(default_factory=dict)
 
 
@@ -85,8 +85,7 @@ class History:
         self._size = size
         # the group that was quiet the longest comes first
         self._groups: dict[str, _GroupHistory] = {}
-        self._entries = 0
-        self._weight = _NOTHING
+        self._entries = self._owners = self._bytes = 0
 
     def __repr__(self) -> str:
         return f"<History: {self._entries} events of {len(self._groups)} groups>"
@@ -134,7 +133,8 @@ class History:
         history = self._groups.pop(group, None)
         if history is not None:
             self._entries -= history.size
-            self._weight = self._weight.plus(history.weight, -1)
+            self._owners -= history.owners
+            self._bytes -= history.bytes
 
     def drop_where(self, gone: Callable[[str], bool]) -> None:
         for group in [group for group in self._groups if gone(group)]:
@@ -172,8 +172,11 @@ class History:
         self._remove(history, share, next(iter(share)))
 
     def _weigh(self, history: _GroupHistory, entry: HistoryEntry, weight: _Weight) -> None:
-        history.weight = history.weight.plus(weight).plus(entry.weight, -1)
-        self._weight = self._weight.plus(weight).plus(entry.weight, -1)
+        owners, size = weight.owners - entry.weight.owners, weight.bytes - entry.weight.bytes
+        history.owners += owners
+        history.bytes += size
+        self._owners += owners
+        self._bytes += size
         entry.weight = weight
 
     def _bound(self, history: _GroupHistory) -> None:
@@ -186,15 +189,13 @@ class History:
                     entry.event = replace(entry.event, before=None, after=None)
                     self._weigh(history, entry, _weight(entry.event))
         while len(self._groups) > 1 and (
-            self._entries > MAX_ENTRIES
-            or self._weight.owners > MAX_ALL_OWNERS
-            or self._weight.bytes > MAX_ALL_BYTES
+            self._entries > MAX_ENTRIES or self._owners > MAX_ALL_OWNERS or self._bytes > MAX_ALL_BYTES
         ):
             self.drop(next(iter(self._groups)))
 
 
 def _heavy(history: _GroupHistory) -> bool:
-    return history.weight.owners > MAX_OWNERS or history.weight.bytes > MAX_BYTES
+    return history.owners > MAX_OWNERS or history.bytes > MAX_BYTES
 
 
 def _begun(share: dict[Hashable, HistoryEntry]) -> list[Hashable]:

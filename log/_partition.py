@@ -14,8 +14,7 @@ from ..protocol import (
     ErrorCode,
     KafkaError,
     iter_batches,
-    parse_batch_header,
-    stamp_batch,
+    stamp_built,
     verify_batch,
 )
 from ._checkpoints import claim_folder
@@ -48,7 +47,7 @@ from .cleaner._swap import Source
 #: Ask delete_records for everything below the high watermark.
 UP_TO_HIGH_WATERMARK = -1
 
-#: Of one plain batch.
+#: Of one batch that no producer numbers.
 _NO_MARKER = (None,)
 
 #: Kafka's default for log.cleaner.dedupe.buffer.size.
@@ -389,10 +388,15 @@ class PartitionLog:
         """
         self._require_online()
         config, base_offset = self.config, self.log_end_offset
-        stamp_batch(batch, 0, base_offset=base_offset, leader_epoch=max(leader_epoch, self.leader_epoch))
-        header = parse_batch_header(batch)
-        most = min(config.max_message_bytes, config.segment_bytes)
-        if header.producer_id >= 0 or len(batch) > most or config.stamps:
+        epoch = max(leader_epoch, self.leader_epoch)
+        header = stamp_built(batch, base_offset=base_offset, leader_epoch=epoch)
+        size = len(batch)
+        if (
+            header.producer_id >= 0
+            or size > config.max_message_bytes
+            or size > config.segment_bytes
+            or config.stamps
+        ):
             info = self.append(batch, now_ms=now_ms, leader_epoch=leader_epoch, from_client=False)
             return info.base_offset
         self._add(batch, [header], _NO_MARKER, now_ms)
@@ -477,16 +481,18 @@ class PartitionLog:
             if roll_is_due(self._segments.active, self.config, headers, now_ms):
                 self._roll(now_ms)
             aborted = None
-            for header, marker in zip(headers, markers, strict=True):
-                if marker is not None:
-                    aborted = self._producers.ended_by(header, marker)
+            if markers is not _NO_MARKER:
+                for header, marker in zip(headers, markers, strict=True):
+                    if marker is not None:
+                        aborted = self._producers.ended_by(header, marker)
             interval = self.config.index_interval_bytes
             self._segments.active.append(data, headers, interval_bytes=interval, aborted=aborted)
         except OSError as error:
             self.offline = isinstance(error, UndoError)
             raise storage_error(self.path, error) from error
-        for header, marker in zip(headers, markers, strict=True):
-            self._producers.note(header, marker, now_ms)
+        if markers is not _NO_MARKER:
+            for header, marker in zip(headers, markers, strict=True):
+                self._producers.note(header, marker, now_ms)
         self.log_end_offset = headers[-1].next_offset
 
     def _roll(self, now_ms: int) -> None:

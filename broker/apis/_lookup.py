@@ -16,7 +16,7 @@ from ._api import Request
 #: No epoch known or given.
 NO_EPOCH = -1
 
-#: Operations on a topic and on the cluster that answers tell where there are no access rules (KIP-430): all.
+#: Operations on a topic and on the cluster that responses list without access rules (KIP-430): all.
 TOPIC_OPERATIONS = operation_bits(OPERATIONS[ResourceType.TOPIC])
 CLUSTER_OPERATIONS = operation_bits(OPERATIONS[ResourceType.CLUSTER])
 
@@ -83,7 +83,7 @@ def check_placed(node: Node, assignments: Iterable[Any]) -> None:
 
 
 def check_leader_epoch(partition: Partition, known: int) -> None:
-    """Compare the epoch a client believes in with ours (KIP-320); NO_EPOCH is not compared."""
+    """Compare a client's leader epoch with the current one (KIP-320); NO_EPOCH is not compared."""
     if known == NO_EPOCH or known == partition.leader_epoch:
         return
     code = ErrorCode.FENCED_LEADER_EPOCH if known < partition.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH

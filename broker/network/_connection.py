@@ -82,7 +82,7 @@ class Connection(asyncio.Protocol):
         self._pause = Pause(server.loop, self._unmuted)
         self._lap_s = 0.0
         self._served = 0
-        #: Whether the next request of a limited client is charged with the time since the one that was.
+        #: Whether the next request of a limited client is charged with the time since the previous one.
         self.unmetered = False
         #: Whether the socket is read.
         self.reading = True

@@ -243,7 +243,7 @@ class Shard(Generic[S]):
     # --- load and unload ----------------------------------------------------------------------------------
 
     def apply(self, records: Sequence[Any], offset: int, producer_id: int = NO_PRODUCER) -> None:
-        """Take in records of the log, just written or read back: the only way durable state changes.
+        """Apply records of the log, just written or loaded: the only way in which durable state changes.
 
         They lie one after the other from ``offset`` on. Those of a producer's transaction are pending until
         its marker.
