@@ -57,7 +57,9 @@ def test_a_copy_has_the_bytes_the_epochs_and_the_producers_of_its_leader(tmp_pat
     ]
     assert encode_snapshot(follower.producers) == encode_snapshot(leader.producers)
     follower.advance_high_watermark(follower.log_end_offset)
-    assert follower.read(0, 1 << 20, committed=True).aborted == leader.read(0, 1 << 20, committed=True).aborted
+    assert (
+        follower.read(0, 1 << 20, committed=True).aborted == leader.read(0, 1 << 20, committed=True).aborted
+    )
 
 
 def test_a_log_is_cut_between_batches_in_any_segment(tmp_path: Path) -> None:
@@ -133,8 +135,8 @@ def test_a_follower_becomes_equal_to_its_leader_whatever_was_cut_off(tmp_path: P
             epoch += rng.random() < 0.15
             producer = rng.choice((7, 8, 9))
             if producer in open_transactions and rng.random() < 0.5:
-                end = marker(producer, committed=rng.random() < 0.5)
-                leader.append(end, now_ms=NOW_MS, leader_epoch=epoch, from_client=False)
+                ends = marker(producer, committed=rng.random() < 0.5)
+                leader.append(ends, now_ms=NOW_MS, leader_epoch=epoch, from_client=False)
                 open_transactions.discard(producer)
             elif rng.random() < 0.5:
                 known = leader.producers.get(producer)
