@@ -9,6 +9,7 @@ from typing import Final
 
 from ..protocol import ErrorCode, KafkaError, UnsupportedVersionError
 from . import _words, tables
+from ._connection import connection_of
 from ._errors import advised
 from ._screen import OK, REFUSED, Screen, plain
 from ._watch import watch
@@ -22,7 +23,9 @@ Action = Callable[[GroupAdmin, argparse.Namespace, Screen], Awaitable[int]]
 async def perform(options: argparse.Namespace) -> int:
     """Connect and run the command."""
     screen = Screen(as_json=options.json)
-    async with GroupAdmin(options.bootstrap, timeout_ms=max(1, round(options.timeout * 1_000))) as admin:
+    connection = connection_of(options)
+    timeout_ms = max(1, round(options.timeout * 1_000))
+    async with GroupAdmin(timeout_ms=timeout_ms, **connection.settings()) as admin:
         return await ACTIONS[options.action](admin, options, screen)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ._screen import INTERRUPTED, OK
-from .commands import TIMEOUT_S, add_connection, reader, run_program, whole
+from .commands import add_connection, reader, run_program, whole
 
 if TYPE_CHECKING:
     from ..client import Cluster
@@ -32,7 +32,7 @@ Start = str | tuple[str, int]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Give ``kohort consume`` its arguments."""
     parser.add_argument("topics", metavar="TOPIC", nargs="+")
-    add_connection(parser, "localhost:9092", TIMEOUT_S)
+    add_connection(parser)
     parser.add_argument(
         "--from",
         dest="start",
@@ -112,6 +112,7 @@ def run(options: argparse.Namespace) -> int:
 async def _perform(options: argparse.Namespace) -> int:
     from ..client import ConfigError
     from ..consumer import AsyncGroupConsumer
+    from ._connection import connection_of
     from ._requests import connected
 
     if options.group is not None and options.partitions:
@@ -123,7 +124,7 @@ async def _perform(options: argparse.Namespace) -> int:
     async with connected(options, _CLIENT) as cluster:
         starts, ends = await _range(cluster, options)
     settings: dict[str, Any] = {
-        "bootstrap": options.bootstrap,
+        **connection_of(options).settings(),
         "client_id": _CLIENT,
         "default_api_timeout_ms": cluster.default_api_timeout_ms,
         "request_timeout_ms": cluster.request_timeout_ms,

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from bisect import insort
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -102,7 +102,7 @@ class Pending(Protocol):
 class Batch:
     """Records of one partition. ``futures`` has one for each record, or one for all of them.
 
-    ``size`` bounds their bytes before compression. ``ended`` is set when its outcome is known.
+    ``size`` bounds their bytes before compression. ``ended`` is set when callers know its outcome.
     """
 
     queue: Queue
@@ -162,7 +162,7 @@ class Batch:
                 at = offset + delta if offset >= 0 else -1
                 time_ms = records[delta][3] if append_ms < 0 else append_ms
                 future.set_result(_new(RecordMetadata, (topic, number, at, time_ms)))
-        self.ended.set_result(None)
+        self.finish()
 
     def fail(self, error: Exception, *, silent: bool) -> None:
         """Fail the futures; asyncio logs one if nobody retrieves any of them, unless ``silent``."""
@@ -172,7 +172,12 @@ class Batch:
                 if silent:
                     future.exception()
                 silent = True
-        self.ended.set_result(None)
+        self.finish()
+
+    def finish(self) -> None:
+        """Tell those who wait for the batch; safe to call again."""
+        if not self.ended.done():
+            self.ended.set_result(None)
 
 
 @dataclass(slots=True, eq=False)
@@ -258,8 +263,18 @@ class Accumulator:
         return found
 
     def unfinished(self) -> list[Batch]:
-        """Batches whose outcome is pending."""
-        return [batch for queue in self._queues.values() for batch in (*queue.under_way, *queue.waiting)]
+        """Batches whose outcome is pending for callers."""
+        return [
+            batch
+            for queue in self._queues.values()
+            for batch in (*queue.under_way, *queue.waiting)
+            if not batch.ended.done()
+        ]
+
+    @property
+    def at_rest(self) -> bool:
+        """Return whether nothing is under way."""
+        return not any(queue.under_way for queue in self._queues.values())
 
     # records in
 
@@ -308,9 +323,15 @@ class Accumulator:
     # batches out
 
     def take(
-        self, now_ms: float, leader: Callable[[TopicPartition], int | None], busy: Mapping[int, int]
+        self,
+        now_ms: float,
+        leader: Callable[[TopicPartition], int | None],
+        room: Callable[[int], int],
     ) -> list[tuple[int, list[Batch]]]:
-        """Requests to send now: node and batches, one of each partition. ``busy`` counts those under way."""
+        """Requests to send now: node and batches, one of each partition.
+
+        ``room`` is asked how many requests a node takes now.
+        """
         self.next_ms, self.leaderless, self.to_pack = math.inf, set(), []
         self.fresh = 0
         by_node: dict[int, list[Queue]] = {}
@@ -333,7 +354,7 @@ class Accumulator:
         requests: list[tuple[int, list[Batch]]] = []
         for node in due:
             queues = by_node[node]
-            for _ in range(self.max_in_flight - busy.get(node, 0)):
+            for _ in range(room(node)):
                 batches, queues = self._fill(queues, now_ms)
                 if not batches:
                     break
@@ -343,19 +364,57 @@ class Accumulator:
     def _expire(self, queue: Queue, now_ms: float) -> None:
         while queue.waiting:
             batch = queue.waiting[0]
-            if batch.created_ms + self.delivery_timeout_ms > now_ms:
-                self._wake_at(batch.created_ms + self.delivery_timeout_ms)
+            if self.deadline_ms(batch) > now_ms:
+                self._wake_at(self.deadline_ms(batch))
                 return
             if batch.packing:
                 return
             queue.waiting.popleft()
-            text = (
-                f"{len(batch.records)} records for {partition_name(queue.partition)} were not acknowledged "
-                f"within delivery_timeout_ms ({self.delivery_timeout_ms:.0f})"
-            )
-            if batch.last_error is not None:
-                text = f"{text}; the last of {batch.tries} tries: {batch.last_error}"
-            self._give_up(batch, DeliveryTimeoutError(text))
+            self._give_up(batch, self._too_late(batch))
+
+    def deadline_ms(self, batch: Batch) -> float:
+        """When the batch is out of time."""
+        return batch.created_ms + self.delivery_timeout_ms
+
+    def overdue(self, batch: Batch, now_ms: float) -> bool:
+        """Fail the records of a batch under way that is out of time; return whether it is.
+
+        The batch itself stays: the numbers behind it depend on its answer.
+        """
+        if self.deadline_ms(batch) > now_ms:
+            return False
+        if not batch.ended.done():
+            error = self._too_late(batch)
+            batch.fail(error, silent=self.transactional)
+            self.failed(error)
+        return True
+
+    def _too_late(self, batch: Batch) -> Exception:
+        text = (
+            f"{len(batch.records)} records for {partition_name(batch.queue.partition)} were not acknowledged "
+            f"within delivery_timeout_ms ({self.delivery_timeout_ms:.0f})"
+        )
+        last = batch.last_error
+        if isinstance(last, KafkaError) and last.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return KafkaError(last.code, f"{text}: the topic or partition is gone")
+        if last is not None:
+            text = f"{text}; the last of {batch.tries} tries: {last}" if batch.tries else f"{text}: {last}"
+        return DeliveryTimeoutError(text)
+
+    def held_up(self, error: Exception, concerned: Callable[[TopicPartition], bool]) -> set[str]:
+        """Note why batches of some partitions wait, for when they are out of time; return their topics.
+
+        They are given up when they would wait in vain.
+        """
+        topics = set()
+        for queue in self._unsent:
+            if queue.waiting and concerned(queue.partition):
+                topics.add(queue.partition.topic)
+                for batch in queue.waiting:
+                    batch.last_error = error
+                while queue.waiting and isinstance(error, KafkaError) and not error.retriable:
+                    self._give_up(queue.waiting.popleft(), error)
+        return topics
 
     def _may_send(self, queue: Queue, now_ms: float) -> bool:
         if not queue.waiting:
@@ -518,7 +577,7 @@ class Accumulator:
         else:
             queue.waiting.extendleft(reversed(halves))
         self._unsent[queue] = None
-        batch.ended.set_result(None)
+        batch.finish()
 
     def _give_up(self, batch: Batch, error: Exception) -> None:
         self.used -= batch.held
