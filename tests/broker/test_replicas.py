@@ -238,3 +238,36 @@ def test_a_group_goes_on_where_its_coordinator_was_killed(tmp_path: Path) -> Non
                 assert (coordination.member_id, coordination.generation) == before
 
     asyncio.run(run())
+
+
+def test_transactions_span_brokers_and_outlive_their_coordinator(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with cluster(data=tmp_path) as nodes:
+            await nodes.create("orders", 3)
+            source = TopicPartition("orders", 0)
+            committed: list[bytes] = []
+            async with producer(nodes, transactional_id="t") as sender:
+                for number, commits in enumerate((True, False, True, True)):
+                    await sender.begin_transaction()
+                    sent = [b"%d-%d" % (number, partition) for partition in range(3)]
+                    for partition, value in enumerate(sent):
+                        await sender.send("orders", value, partition=partition)
+                    await sender.send_offsets_to_transaction({source: number + 1}, "g")
+                    if number == 2:
+                        partition = partition_for("t", 3)
+                        coordinator = nodes.state("__transaction_state", partition).leader
+                        await nodes.kill(coordinator)
+                    if commits:
+                        await sender.commit_transaction()
+                        committed += sent
+                    else:
+                        await sender.abort_transaction()
+            options = {"bootstrap_servers": nodes.bootstrap(), "auto_offset_reset": "earliest"}
+            async with AIOKafkaConsumer("orders", isolation_level="read_committed", **options) as consumer:
+                got = [(await consumer.getone()).value for _ in committed]
+                assert await consumer.getmany(timeout_ms=300) == {}
+            assert sorted(got) == sorted(committed)
+            async with AIOKafkaConsumer(group_id="g", **options) as consumer:
+                assert await consumer.committed(source) == 4
+
+    asyncio.run(run())
