@@ -240,6 +240,8 @@ def broker_settings(given: Mapping[str, Any] | BrokerSettings) -> BrokerSettings
     own, of_listeners = take_listener_settings(meaningful(given))
     names = {name.replace(".", "_") for name in own}
     if own.get("zookeeper.connect") or own.get("zookeeper_connect"):
+        if "node_id" not in names:
+            raise SettingsError("zookeeper.connect needs node.id: give each broker another number")
         own = {**{name: value for name, value in _IN_A_CLUSTER.items() if name not in names}, **own}
     settings = read_settings(BrokerSettings, own)
     settings.listener_name = of_listeners

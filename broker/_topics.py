@@ -189,7 +189,9 @@ class Topics(ABC):
     def settings_changed(self) -> None:
         """Apply changed defaults of topics."""
         for each in self.all():
-            self.logs.reconfigure(each.name, self.config(each.configs))
+            # of a topic of a cluster this broker may have no partition
+            if self.logs.topic(each.name) is not None:
+                self.logs.reconfigure(each.name, self.config(each.configs))
 
     # -- for the homes ---------------------------------------------------------------------------------------
 

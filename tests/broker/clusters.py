@@ -62,7 +62,7 @@ class Nodes:
 
     async def create(self, topic: str, partitions: int = 1, configs: dict[str, Any] | None = None) -> None:
         """Create a topic with three replicas, and wait until every broker knows it."""
-        plan = TopicPlan(topic, partitions, configs or {}, replication_factor=len(self.brokers))
+        plan = TopicPlan(topic, partitions, configs or {}, min(3, len(self.brokers)))
         for broker in list(self.brokers.values()):
             cluster = broker.cluster
             assert cluster is not None

@@ -1,6 +1,6 @@
 """What homes keep to that several brokers share: each of them has a session of its own.
 
-Covers: cluster/_memory_store.py, cluster/_zookeeper_store.py.
+Covers: cluster/_memory_store.py, cluster/_zookeeper_store.py, testing/_shared_metadata.py.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from kohort.cluster import (
     Put,
     topic_path,
 )
+from kohort.testing._shared_metadata import SharedMetadata
 from tests.cluster.servers import ZooKeeper, until
 
 Home: TypeAlias = Callable[[], Awaitable[MetadataStore]]
@@ -31,7 +32,7 @@ Home: TypeAlias = Callable[[], Awaitable[MetadataStore]]
 ORDERS, CLICKS, BROKER = topic_path("orders"), topic_path("clicks"), "/brokers/ids/1"
 
 
-@pytest.fixture(params=["memory", "zookeeper", "ensemble"])
+@pytest.fixture(params=["memory", "threads", "zookeeper", "ensemble"])
 def home(request: pytest.FixtureRequest) -> Home:
     memory = MemoryHome()
 
@@ -40,6 +41,8 @@ def home(request: pytest.FixtureRequest) -> Home:
 
     if request.param == "memory":
         return in_memory
+    if request.param == "threads":
+        return SharedMetadata().open
     servers: ZooKeeper = request.getfixturevalue(request.param)
     return servers.home()
 

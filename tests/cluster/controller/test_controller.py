@@ -32,6 +32,7 @@ from kohort.cluster._layout import CONTROLLER, CONTROLLER_EPOCH, PARTITION_STATE
 from kohort.cluster.controller import Controller, NewTopic, create_topics, delete_topics
 from kohort.cluster.controller.decisions import Decision, Rules
 from kohort.protocol import ErrorCode, KafkaError
+from kohort.testing._shared_metadata import SharedMetadata
 from tests.cluster.servers import ZooKeeper, until
 
 Home: TypeAlias = Callable[[], Awaitable[Any]]
@@ -73,7 +74,7 @@ async def started(store: MetadataStore, node_id: int) -> Broker:
     return broker
 
 
-@pytest.fixture(params=["memory", "zookeeper", "ensemble"])
+@pytest.fixture(params=["memory", "threads", "zookeeper", "ensemble"])
 def home(request: pytest.FixtureRequest) -> Home:
     memory = MemoryHome()
 
@@ -82,6 +83,8 @@ def home(request: pytest.FixtureRequest) -> Home:
 
     if request.param == "memory":
         return in_memory
+    if request.param == "threads":
+        return SharedMetadata().open
     servers: ZooKeeper = request.getfixturevalue(request.param)
     return servers.home()
 
