@@ -338,7 +338,14 @@ def _authorizer(metadata: MetadataStore, settings: BrokerSettings) -> Authorizer
 
 
 #: Counters of groups that are shown as they are.
-_COUNTS = ("abandoned", "expired_members", "offsets_removed", "refusals", "records_skipped")
+_COUNTS = (
+    "abandoned",
+    "expired_members",
+    "offsets_removed",
+    "refusals",
+    "assignor_failures",
+    "records_skipped",
+)
 
 
 def _group_figures(node: Node) -> GroupFigures:

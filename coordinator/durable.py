@@ -96,6 +96,9 @@ class Durable:
     offsets: dict[str, Entries] = field(default_factory=dict)
     pending: dict[int, dict[str, Entries]] = field(default_factory=dict)
     open_producers: dict[str, dict[int, int]] = field(default_factory=dict)
+    #: Groups with offsets in a transaction that left none: as in Apache Kafka they are there until they are
+    #: removed, or compaction leaves nothing of them.
+    from_transactions: set[str] = field(default_factory=set, compare=False)
     # one object for each partition, however many groups commit it; at least all that have an offset
     _keys: dict[tuple[str, int], TopicPartition] = field(default_factory=dict, compare=False, repr=False)
     _most_keys: int = field(default=_KEYS, compare=False, repr=False)
@@ -108,13 +111,15 @@ class Durable:
             group_id in self.stored
             or group_id in self.offsets
             or group_id in self.consumer_groups
+            or group_id in self.from_transactions
             or any(self._pending_of(group_id))
         )
 
     def group_ids(self) -> dict[str, None]:
         """All groups of the log, in a stable order."""
         pending = (group_id for group_id in self.open_producers if any(self._pending_of(group_id)))
-        return dict.fromkeys((*self.stored, *self.consumer_groups, *self.offsets, *pending))
+        known = (*self.stored, *self.consumer_groups, *self.offsets, *self.from_transactions)
+        return dict.fromkeys((*known, *pending))
 
     def offset(self, group_id: str, partition: TopicPartition) -> OffsetEntry | None:
         """The committed offset of a partition."""
@@ -192,6 +197,7 @@ class Durable:
         """Apply tombstones of classic groups."""
         for record in records:
             self.stored.pop(record.group, None)
+            self.from_transactions.discard(record.group)
 
     def store_consumer_groups(self, records: Sequence[ConsumerGroupRecord]) -> None:
         """Apply records of consumer groups and their tombstones."""
@@ -199,6 +205,7 @@ class Durable:
             if value is not None:
                 self.consumer_groups.setdefault(group_id, {})[kind, name] = value
                 continue
+            self.from_transactions.discard(group_id)
             known = self.consumer_groups.get(group_id)
             if known is not None and known.pop((kind, name), None) is not None and not known:
                 del self.consumer_groups[group_id]
@@ -263,6 +270,8 @@ class Durable:
                     assert type(entry) is OffsetEntry, "pending ones are decoded"
                     if type(stored) is not OffsetEntry or entry.record_offset > stored.record_offset:
                         offsets[partition] = entry
+            else:
+                self.from_transactions.add(group_id)
 
     def _pending_of(self, group_id: str) -> Iterator[Entries]:
         """The offsets of a group in each open transaction."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..client import BrokerConnectionError, Cluster
 from ..client.connection import Connection
 from ..client.metadata import Address
-from ..cluster import PartitionState
+from ..cluster import ClusterImage, PartitionState
 from ..protocol import TopicPartition
 from ._running import BrokerThread
 from ._running_broker import CALL_TIMEOUT_S, RunningBroker
@@ -77,6 +77,7 @@ class RunningCluster:
         self._held: dict[int, threading.Event] = {}
         # pairs of brokers without a connection, and connections that were made between brokers
         self._cuts: set[frozenset[int]] = set()
+        self._lone: set[int] = set()
         self._links: list[tuple[frozenset[int], asyncio.AbstractEventLoop, Connection]] = []
         self.brokers: dict[int, RunningBroker] = {}
 
@@ -98,7 +99,7 @@ class RunningCluster:
 
     def state(self, topic: str, partition: int) -> PartitionState:
         """The state of a partition as the controller knows it. Raises KeyError where there is none."""
-        found = self._part(self.controller).image.topic(topic)
+        found = self._image(self.controller).topic(topic)
         if found is None or not 0 <= partition < len(found.partitions):
             raise KeyError(f"there is no partition {topic}-{partition}")
         return found.partitions[partition]
@@ -120,7 +121,7 @@ class RunningCluster:
         """Return when all replicas of a topic are in sync."""
 
         def is_whole() -> bool:
-            found = self._part(self.controller).image.topic(topic)
+            found = self._image(self.controller).topic(topic)
             return found is not None and all(
                 set(state.isr) == set(state.replicas) and state.leader != -1 for state in found.partitions
             )
@@ -130,11 +131,14 @@ class RunningCluster:
     # -- what befalls brokers --------------------------------------------------------------------------------
 
     def kill(self, number: int, missed_after_s: float = 0.0) -> None:
-        """End a broker as SIGKILL does. The others miss it so much later."""
+        """End a broker as SIGKILL does. The others miss it so much later; returns when others lead what they
+        can of its partitions.
+        """
         self._threads.pop(number).end(kill=True)
         self._gone(number)
         time.sleep(missed_after_s)
         self._home.end(self._stores.pop(number))
+        self._missed(number)
 
     def stop(self, number: int) -> None:
         """Stop a broker in good order: others lead its partitions first."""
@@ -160,13 +164,16 @@ class RunningCluster:
         held.wait(CALL_TIMEOUT_S)
         if missed:
             self._home.expire(self._stores[number])
+            self._missed(number)
 
     def resume(self, number: int) -> None:
         self._held.pop(number).set()
 
     def lose_session(self, number: int) -> None:
-        """A broker's session with the metadata ends, and another begins."""
+        """A broker's session with the metadata ends; another begins, unless it is cut off."""
         self._home.expire(self._stores[number])
+        if self._stores[number].is_cut_off:
+            self._missed(number)
 
     def cut(self, first: int, second: int) -> None:
         """Let two brokers have no connection with each other, until ``heal``. Clients reach both."""
@@ -180,6 +187,7 @@ class RunningCluster:
         """Let a broker reach neither other brokers nor the metadata, until ``heal``. Its session lasts, until
         it is lost: see ``lose_session``.
         """
+        self._lone.add(number)
         for other in self._numbers:
             if other != number:
                 self.cut(number, other)
@@ -187,6 +195,7 @@ class RunningCluster:
 
     def heal(self) -> None:
         """Let everybody reach everybody again."""
+        self._lone.clear()
         self._cuts.clear()
         for store in self._stores.values():
             self._home.heal(store)
@@ -242,7 +251,7 @@ class RunningCluster:
         everybody = set(self._numbers)
         for number in self._numbers:
             self._eventually(
-                lambda number=number: self._part(number).image.brokers.keys() == everybody or None  # type: ignore[misc]
+                lambda number=number: self._image(number).brokers.keys() == everybody or None  # type: ignore[misc]
             )
 
     def _begin(self, number: int) -> None:
@@ -280,6 +289,15 @@ class RunningCluster:
         self._links.append((pair, asyncio.get_running_loop(), connection))
         return connection
 
+    def _missed(self, number: int) -> None:
+        """Return when the controller has given what a broker led to others, as far as it can."""
+        self._eventually(lambda: self._is_missed(number) or None)
+
+    def _is_missed(self, number: int) -> bool:
+        image = self._image(self.controller)
+        led = (state for topic in image.topics() for state in topic.partitions if state.leader == number)
+        return number not in image.brokers and not any(led)
+
     def _gone(self, number: int) -> None:
         del self.brokers[number]
 
@@ -288,8 +306,12 @@ class RunningCluster:
         assert part is not None, "it is one of a cluster"
         return part
 
+    def _image(self, number: int) -> ClusterImage:
+        # replaced as a whole: for any thread to look at
+        return self._threads[number].broker.topics.image
+
     def _awake(self) -> list[int]:
-        return [number for number in self.brokers if number not in self._held]
+        return [number for number in self.brokers if number not in self._held and number not in self._lone]
 
     def _at_controller(self, work: Callable[[ClusterNode], Any]) -> Any:
         number = self.controller

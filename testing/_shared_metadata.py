@@ -112,6 +112,10 @@ class SharedStore(TreeStore):
         # paths that were handed to this store's thread
         self._seen: set[str] = set()
 
+    @property
+    def is_cut_off(self) -> bool:
+        return self._cut_off
+
     async def commit(self, *changes: Change) -> None:
         if self._session is not SessionState.CONNECTED:
             raise ConnectionError(f"the session with the metadata store is {self._session.value}")

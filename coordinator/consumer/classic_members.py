@@ -29,6 +29,7 @@ from ..classic.join import handle_join as join_classic_group
 from ..classic.join import unacceptable
 from ..classic.leave import BATCH_VERSION, Leaver, leavers
 from ..classic.members import fence
+from ..classic.sync import PROTOCOL_VERSION
 from ..engine.effects import Request
 from ..events import CauseKind, quoted
 from ..groups import CONSUMER, GroupShard, forget
@@ -76,6 +77,8 @@ def handle_sync(shard: GroupShard, group: ConsumerGroup, request: Request, now_m
     """Answer with the member's current assignment, in the version of its subscription."""
     body = request.body
     try:
+        if request.version >= PROTOCOL_VERSION and None in (body.protocol_type, body.protocol_name):
+            raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         member = _sender(group, body)
         name = protocol_of(member)
         if body.protocol_type not in (None, CONSUMER) or body.protocol_name not in (None, name):

@@ -1,6 +1,6 @@
 """Requests that change a cluster: whichever broker is asked, the controller carries them out.
 
-Covers: broker/_control.py, broker/apis/envelope.py, broker/apis/alter_partition.py.
+Covers: broker/apis/envelope.py, broker/apis/alter_partition.py, broker/apis/alter_partition_reassignments.py.
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ def test_leaders_ask_the_controller_for_in_sync_replicas(cluster: RunningCluster
         made = create(wire, CreatableTopic("synced", -1, -1, [CreatableReplicaAssignment(0, [1, 2])]))[
             "synced"
         ]
-        epochs = {n: part.epoch for n, part in cluster._part(1).image.brokers.items()}
+        epochs = {n: part.epoch for n, part in cluster._image(1).brokers.items()}
 
         def ask(isr: list[int], *, epoch: int | None = None) -> Any:
             partition = RequestPartitionData(0, 0, (), [BrokerState(n, epochs[n]) for n in isr], 0, 0)
