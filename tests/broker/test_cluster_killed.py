@@ -57,12 +57,6 @@ def brokers(folder: Path, connect: str) -> Iterator[dict[int, BrokerProcess]]:
                 each.kill()
 
 
-async def wait(is_so: object, seconds: float = 60.0) -> None:
-    async with asyncio.timeout(seconds):
-        while not await is_so():  # type: ignore[operator]
-            await asyncio.sleep(0.02)
-
-
 @contextlib.asynccontextmanager
 async def client(running: dict[int, BrokerProcess]) -> AsyncIterator[Cluster]:
     async with Cluster(",".join(each.bootstrap for each in running.values())) as made:
@@ -126,11 +120,7 @@ def test_nothing_acknowledged_is_lost_when_processes_are_killed(
 
             async def more(count: int) -> None:
                 enough = len(acknowledged) + count, len(got) + count
-
-                async def is_so() -> bool:
-                    return len(acknowledged) >= enough[0] and len(got) >= enough[1]
-
-                await wait(is_so)
+                await servers.until(lambda: len(acknowledged) >= enough[0] and len(got) >= enough[1])
 
             async with sender, reader:
                 tasks = [asyncio.create_task(send(each)) for each in range(PARTITIONS)]
