@@ -68,7 +68,7 @@ async def leaders(known: Cluster, topic: str) -> dict[int, int]:
     return {number: each.leader for number, each in found.items()}
 
 
-@pytest.mark.slow(25)
+@pytest.mark.slow(60)
 def test_nothing_acknowledged_is_lost_when_processes_are_killed(
     tmp_path: Path, zookeeper: servers.ZooKeeper
 ) -> None:
