@@ -19,32 +19,15 @@ from kohort.cluster import (
     Create,
     Delete,
     Entry,
-    MemoryHome,
     MetadataStore,
     Put,
     topic_path,
 )
-from kohort.testing._shared_metadata import SharedMetadata
-from tests.cluster.servers import ZooKeeper, until
+from tests.cluster.servers import until
 
 Home: TypeAlias = Callable[[], Awaitable[MetadataStore]]
 
 ORDERS, CLICKS, BROKER = topic_path("orders"), topic_path("clicks"), "/brokers/ids/1"
-
-
-@pytest.fixture(params=["memory", "threads", "zookeeper", "ensemble"])
-def home(request: pytest.FixtureRequest) -> Home:
-    memory = MemoryHome()
-
-    async def in_memory() -> MetadataStore:
-        return memory.open()
-
-    if request.param == "memory":
-        return in_memory
-    if request.param == "threads":
-        return SharedMetadata().open
-    servers: ZooKeeper = request.getfixturevalue(request.param)
-    return servers.home()
 
 
 @pytest_asyncio.fixture
