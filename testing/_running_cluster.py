@@ -18,7 +18,7 @@ from ..client.connection import Connection
 from ..client.metadata import Address
 from ..cluster import ClusterImage, PartitionState
 from ..protocol import TopicPartition
-from ._running import BrokerThread
+from ._broker_thread import BrokerThread
 from ._running_broker import CALL_TIMEOUT_S, RunningBroker
 from ._shared_metadata import SharedMetadata, SharedStore
 
