@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from kohort.client import Cluster
+from kohort.client.errors import BrokerConnectionError
 from kohort.client.transactions import init_producer_id
 from kohort.consumer import (
     ConfigError,
@@ -23,8 +24,8 @@ from kohort.consumer import (
     Retry,
     SignatureError,
 )
-from kohort.producer import Producer, ProducerRecord
-from kohort.protocol import TopicPartition
+from kohort.producer import GroupMetadata, Producer, ProducerRecord
+from kohort.protocol import ErrorCode, KafkaError, TopicPartition
 from tests.consumer.conftest import QUICK, both_protocols
 from tests.consumer.members import shorten_sessions
 from tests.consumer.service.processes import processes
@@ -246,6 +247,44 @@ async def test_a_transaction_that_was_open_for_too_long_is_begun_anew_by_a_new_p
         assert await read_values(bootstrap, bills) == []
         return
     await run_until(service, lambda: service.finished == 20)
+    assert await read_values(bootstrap, bills) == [b"%d" % number for number in range(20)]
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("end", ["commit_transaction", "abort_transaction"])
+async def test_the_end_of_a_transaction_is_asked_for_until_its_outcome_is_known(
+    bootstrap: str,
+    new_topic: Topics,
+    produce: Produce,
+    make: Callable[..., ConsumerService],
+    monkeypatch: pytest.MonkeyPatch,
+    end: str,
+) -> None:
+    orders, bills = new_topic("orders", partitions=1), new_topic("bills", partitions=1)
+    await asyncio.to_thread(produce, orders, range(20))
+    service = make(interval_ms=0)
+    service.handler(orders)(plain(bills))
+    original, send_offsets = getattr(Producer, end), Producer.send_offsets
+    failures: list[Exception] = [
+        BrokerConnectionError(bootstrap, "connection reset by peer"),
+        KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "ending it"),
+    ]
+
+    async def fails_twice(producer: Producer) -> None:
+        if failures:
+            raise failures.pop()
+        await original(producer)
+
+    async def refused_once(producer: Producer, *arguments: Any) -> None:
+        monkeypatch.setattr(Producer, "send_offsets", send_offsets)
+        former = GroupMetadata(service.group, 999, "gone")
+        await send_offsets(producer, arguments[0], former)
+
+    if end == "abort_transaction":
+        monkeypatch.setattr(Producer, "send_offsets", refused_once)
+    monkeypatch.setattr(Producer, end, fails_twice)
+    await run_until(service, lambda: service.finished == 20)
+    assert not failures
     assert await read_values(bootstrap, bills) == [b"%d" % number for number in range(20)]
 
 
