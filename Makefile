@@ -6,8 +6,8 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
-# test files that run side by side
-JOBS ?= 2
+# test files that run side by side; half of a test's time is waiting, so there are more of them than processors
+JOBS ?= $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
 # the order that tests/conftest.py gives: files that take long begin first
 SIDE_BY_SIDE = -n $(JOBS) --dist loadfile --no-loadscope-reorder
 # a check has no test that is slow, starts Spark or a client of another make, or needs a broker of its own; but one of Spark

@@ -7,14 +7,15 @@ import time
 from collections.abc import Awaitable, Callable, Collection
 from typing import Final
 
-from ..protocol import ErrorCode
+from ..protocol import ErrorCode, KafkaError, UnsupportedVersionError
 from . import _words, tables
+from ._connection import connection_of
 from ._errors import advised
 from ._screen import OK, REFUSED, Screen, plain
 from ._watch import watch
 from .group_admin import GroupAdmin
 from .reset import ResetTo
-from .results import GroupDescription, Outcome
+from .results import GroupDescription, HeldBack, Outcome
 
 Action = Callable[[GroupAdmin, argparse.Namespace, Screen], Awaitable[int]]
 
@@ -22,7 +23,9 @@ Action = Callable[[GroupAdmin, argparse.Namespace, Screen], Awaitable[int]]
 async def perform(options: argparse.Namespace) -> int:
     """Connect and run the command."""
     screen = Screen(as_json=options.json)
-    async with GroupAdmin(options.bootstrap, timeout_ms=max(1, round(options.timeout * 1_000))) as admin:
+    connection = connection_of(options)
+    timeout_ms = max(1, round(options.timeout * 1_000))
+    async with GroupAdmin(timeout_ms=timeout_ms, **connection.settings()) as admin:
         return await ACTIONS[options.action](admin, options, screen)
 
 
@@ -59,14 +62,25 @@ async def _timeline(admin: GroupAdmin, options: argparse.Namespace, screen: Scre
     )
     if not (now.exists or history.generations or history.entries):
         raise advised(ErrorCode.GROUP_ID_NOT_FOUND, f"group {options.group!r} does not exist")
+    waits, unknown = await _held_back(admin, now)
     if screen.as_json:
-        screen.document({**plain(history), "now": _with_lag(now)})
+        screen.document({**plain(history), "now": {**_with_lag(now), "held_back": waits}})
         return OK
     screen.show(*(tables.events(history.entries) if options.events else tables.timeline(history)))
-    screen.show(*tables.members_now(now))
-    for words in (*history.unknown, *now.notes):
+    screen.show(*tables.members_now(now), *tables.held_back(waits or ()))
+    for words in (*history.unknown, *now.notes, *unknown):
         screen.remark(words)
     return OK
+
+
+async def _held_back(
+    admin: GroupAdmin, now: GroupDescription
+) -> tuple[tuple[HeldBack, ...] | None, tuple[str, ...]]:
+    """What open transactions hold back; None, and the reason, where that cannot be told."""
+    try:
+        return await admin.held_back(now), ()
+    except (KafkaError, UnsupportedVersionError) as error:
+        return None, (f"what open transactions hold back is not known: {error}",)
 
 
 async def _reset(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import ssl
 from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -36,6 +35,7 @@ from ..protocol.messages.offset_delete import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
+from ._connection import cluster_of, connection_of
 from ._errors import advised
 from .results import (
     Coordinator,
@@ -53,25 +53,8 @@ CONSUMER: Final = "consumer"
 
 _DEAD: Final = "Dead"
 _CLASSIC: Final = "classic"
-#: A broker that is there takes a connection at once; one that refuses is asked again for so long.
+#: A broker that is there takes a connection at once; one that refuses is asked again for this long.
 _CONNECT_WITHIN_MS: Final = 1_000
-
-
-def cluster_for(
-    bootstrap: str | Iterable[str],
-    client_id: str,
-    timeout_ms: int,
-    ssl_context: ssl.SSLContext | None = None,
-) -> Cluster:
-    """A cluster whose every call ends within ``timeout_ms``, retries included."""
-    return Cluster(
-        bootstrap,
-        client_id,
-        request_timeout_ms=timeout_ms,
-        default_api_timeout_ms=timeout_ms,
-        connect_timeout_ms=timeout_ms,
-        ssl_context=ssl_context,
-    )
 
 
 async def connect_soon(cluster: Cluster) -> None:
@@ -86,7 +69,7 @@ async def connect_soon(cluster: Cluster) -> None:
 @asynccontextmanager
 async def connected(options: argparse.Namespace, client_id: str) -> AsyncIterator[Cluster]:
     """The cluster of a command's ``--bootstrap`` and ``--timeout``, connected."""
-    cluster = cluster_for(options.bootstrap, client_id, max(1, round(options.timeout * 1_000)))
+    cluster = cluster_of(connection_of(options), client_id, max(1, round(options.timeout * 1_000)))
     await connect_soon(cluster)
     try:
         yield cluster

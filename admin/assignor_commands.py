@@ -12,7 +12,7 @@ _MOST_MEMBERS, _MOST_PARTITIONS = 10_000, 1_000_000
 
 
 class Joining(NamedTuple):
-    """``--join``: so many members, and their topics where these are given."""
+    """``--join``: this many members, and their topics where these are given."""
 
     members: int
     topics: tuple[str, ...] = ()

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Final
 
 from . import _words
+from ._connection import add_connection_options
 from ._screen import INTERRUPTED, OK, REFUSED, UNREACHABLE, WRONG_USE
 
 TIMEOUT_S: Final = 15.0
@@ -44,13 +45,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_commands(parser: argparse.ArgumentParser) -> Callable[..., argparse.ArgumentParser]:
     """Give ``parser`` actions: the result makes one of a name, a description and names of arguments."""
-    add_common(parser, "localhost:9092", TIMEOUT_S, False)
+    add_common(parser)
     commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
 
     def command(name: str, words: str, *arguments: str) -> argparse.ArgumentParser:
-        made = commands.add_parser(name, help=words, description=f"{words[0].upper()}{words[1:]}.")
-        # also behind the action; what is not said there is left to what was said before it
-        add_common(made, argparse.SUPPRESS, argparse.SUPPRESS, argparse.SUPPRESS)
+        made = commands.add_parser(
+            # an action may have a --config of its own, as that of a topic
+            name,
+            help=words,
+            description=f"{words[0].upper()}{words[1:]}.",
+            conflict_handler="resolve",
+        )
+        # also after the action; what is not said there is left to what was said before it
+        add_common(made, again=True)
         for argument in arguments:
             made.add_argument(argument, metavar=argument.upper())
         return made
@@ -58,27 +65,25 @@ def add_commands(parser: argparse.ArgumentParser) -> Callable[..., argparse.Argu
     return command
 
 
-def add_common(parser: argparse.ArgumentParser, bootstrap: Any, timeout: Any, as_json: Any) -> None:
-    """Arguments of every command. ``argparse.SUPPRESS`` leaves a setting to what was said before."""
-    add_connection(parser, bootstrap, timeout)
+def add_common(parser: argparse.ArgumentParser, *, again: bool = False) -> None:
+    """Arguments of every command. ``again``: what is not said is left to what was said before."""
+    add_connection(parser, again=again)
     parser.add_argument(
-        "--json", action="store_true", default=as_json, help="one JSON document instead of tables"
+        "--json",
+        action="store_true",
+        default=argparse.SUPPRESS if again else False,
+        help="one JSON document instead of tables",
     )
 
 
-def add_connection(parser: argparse.ArgumentParser, bootstrap: Any, timeout: Any) -> None:
-    """Where the brokers are, and how long they are waited for."""
-    parser.add_argument(
-        "--bootstrap",
-        metavar="HOST:PORT",
-        default=bootstrap,
-        help="brokers to begin with, with commas between them (default: localhost:9092)",
-    )
+def add_connection(parser: argparse.ArgumentParser, *, again: bool = False) -> None:
+    """Where the brokers are, how to reach them, and how long they are waited for."""
+    add_connection_options(parser, again=again)
     parser.add_argument(
         "--timeout",
         metavar="SECONDS",
         type=_positive,
-        default=timeout,
+        default=argparse.SUPPRESS if again else TIMEOUT_S,
         help=f"longest time to wait for an answer, retries included (default: {TIMEOUT_S:g})",
     )
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ._screen import INTERRUPTED, OK
-from .commands import TIMEOUT_S, add_connection, reader, run_program, whole
+from .commands import add_connection, reader, run_program, whole
 
 if TYPE_CHECKING:
     from ..client import Cluster
@@ -25,14 +25,14 @@ _ENDS: Final = {"beginning": "earliest", "earliest": "earliest", "end": "latest"
 _MOST, _WAIT_MS = 500, 200
 _FETCH_WAIT_MS: Final = 500
 
-#: Where to begin: "earliest", "latest", ("offset", N), below 0 so many before the end, or ("time", MS).
+#: Where to begin: "earliest", "latest", ("offset", N), below 0 this many before the end, or ("time", MS).
 Start = str | tuple[str, int]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Give ``kohort consume`` its arguments."""
     parser.add_argument("topics", metavar="TOPIC", nargs="+")
-    add_connection(parser, "localhost:9092", TIMEOUT_S)
+    add_connection(parser)
     parser.add_argument(
         "--from",
         dest="start",
@@ -112,6 +112,7 @@ def run(options: argparse.Namespace) -> int:
 async def _perform(options: argparse.Namespace) -> int:
     from ..client import ConfigError
     from ..consumer import AsyncGroupConsumer
+    from ._connection import connection_of
     from ._requests import connected
 
     if options.group is not None and options.partitions:
@@ -123,7 +124,7 @@ async def _perform(options: argparse.Namespace) -> int:
     async with connected(options, _CLIENT) as cluster:
         starts, ends = await _range(cluster, options)
     settings: dict[str, Any] = {
-        "bootstrap": options.bootstrap,
+        **connection_of(options).settings(),
         "client_id": _CLIENT,
         "default_api_timeout_ms": cluster.default_api_timeout_ms,
         "request_timeout_ms": cluster.request_timeout_ms,
@@ -184,7 +185,7 @@ async def _range(
 async def _print_all(
     consumer: AsyncGroupConsumer, options: argparse.Namespace, ends: Mapping[TopicPartition, int] | None
 ) -> int:
-    """Print records until so many are printed, or their partitions are read to ``ends``."""
+    """Print records until this many are printed, or their partitions are read to ``ends``."""
     line = _as_json if options.json else _as_text(options)
     out = sys.stdout.buffer
     left = options.count

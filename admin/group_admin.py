@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from ..client import CommittedOffset
 from ..protocol import ErrorCode, KafkaError, TopicPartition, UnsupportedVersionError
-from . import _history, _requests, reset
+from . import _held_back, _history, _requests, reset
+from ._connection import cluster_of, read_connection
 from ._errors import advised, with_advice
 from ._requests import lag_rows
-from .results import GroupDescription, GroupHistory, HistoryEntry, ListedGroup, Outcome, ResetPlan
+from .results import GroupDescription, GroupHistory, HeldBack, HistoryEntry, ListedGroup, Outcome, ResetPlan
 
 T = TypeVar("T")
 Item = TypeVar("Item")
@@ -30,17 +30,18 @@ class GroupAdmin:
     Works on any broker of Kafka's protocol from Apache Kafka 2.4 on, and on several of them: each group is
     asked about at its coordinator. ``timeout_ms`` bounds each call with all its tries. Calls raise KafkaError
     with the broker's number and what to do, and BrokerConnectionError when nobody answers in time.
+    ``connection`` has settings of TLS and SASL, as consumers have them; see docs/connections.md.
     """
 
     def __init__(
         self,
-        bootstrap: str | Iterable[str],
+        bootstrap: str | Iterable[str] | None = None,
         *,
         timeout_ms: int = 30_000,
         client_id: str = "kohort-admin",
-        ssl_context: ssl.SSLContext | None = None,
+        **connection: Any,
     ) -> None:
-        self._cluster = _requests.cluster_for(bootstrap, client_id, timeout_ms, ssl_context)
+        self._cluster = cluster_of(read_connection(bootstrap, connection), client_id, timeout_ms)
 
     def __repr__(self) -> str:
         return f"GroupAdmin({self._cluster!r})"
@@ -107,6 +108,11 @@ class GroupAdmin:
             for each in description.hold_ups
         )
         return replace(description, hold_ups=tuple(waits))
+
+    @with_advice
+    async def held_back(self, description: GroupDescription) -> tuple[HeldBack, ...]:
+        """Partitions of a group in which it waits for open transactions."""
+        return await _held_back.held_back(self._cluster, description)
 
     async def _each(self, items: Iterable[Item], call: Callable[[Item], Awaitable[T]]) -> list[T]:
         gate = asyncio.Semaphore(_AT_ONCE)

@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ._screen import INTERRUPTED, OK, REFUSED, Screen
-from .commands import TIMEOUT_S, add_connection, run_program, whole
+from .commands import add_connection, run_program, whole
 
 if TYPE_CHECKING:
     from ..producer import Producer, RecordMetadata
@@ -43,7 +43,7 @@ class _Record(NamedTuple):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Give ``kohort produce`` its arguments."""
     parser.add_argument("topic", metavar="TOPIC")
-    add_connection(parser, "localhost:9092", TIMEOUT_S)
+    add_connection(parser)
     parser.add_argument("--file", metavar="FILE", help="read this file, not standard input")
     how = parser.add_mutually_exclusive_group()
     how.add_argument(

@@ -46,7 +46,7 @@ class ResetTo:
 
     @classmethod
     def latest(cls) -> Self:
-        """Behind the last record."""
+        """After the last record."""
         return cls(ResetKind.LATEST)
 
     @classmethod

@@ -130,6 +130,23 @@ class GroupDescription:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldBack:
+    """A partition in which a group waits for the end of an open transaction.
+
+    Readers of committed records stop at ``stable_offset``, ``records`` offsets before the end; None for both
+    where it is the group's own committed offset that waits. ``transactional_ids`` are those of which one is
+    open there, ``open_ms`` for how long at most; without any no coordinator will end what is open.
+    """
+
+    topic: str
+    partition: int
+    stable_offset: int | None
+    records: int | None
+    transactional_ids: tuple[str, ...]
+    open_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class OffsetChange:
     """One partition of a reset; ``note`` says why ``new_offset`` is None, or not what was wished."""
 

@@ -7,7 +7,7 @@ import dataclasses
 import json
 
 from ._screen import OK, REFUSED, Screen
-from .commands import TIMEOUT_S, add_common, run_program
+from .commands import add_common, run_program
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     def command(name: str, words: str) -> argparse.ArgumentParser:
         made = commands.add_parser(name, help=words, description=f"{words[0].upper()}{words[1:]}.")
         made.add_argument("--group", required=True)
-        add_common(made, "localhost:9092", TIMEOUT_S, False)
+        add_common(made)
         return made
 
     command("status", "batches and lag of a group's Spark job, from its commits")

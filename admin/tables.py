@@ -13,6 +13,7 @@ from .results import (
     Generation,
     GroupDescription,
     GroupHistory,
+    HeldBack,
     HistoryEntry,
     ListedGroup,
     Outcome,
@@ -111,6 +112,23 @@ def members_now(found: GroupDescription) -> list[Any]:
     lag = "unknown" if found.total_lag is None else found.total_lag
     line = pairs([("now", f"{found.state}, {members}, lag {lag}")])
     return [line, _members(found)] if found.members else [line]
+
+
+def held_back(rows: Sequence[HeldBack]) -> list[Any]:
+    """Partitions in which a group waits for open transactions; nothing without any."""
+    if not rows:
+        return []
+    cells = (
+        (
+            *(row.topic, row.partition),
+            "the committed offset" if row.stable_offset is None else f"records from {row.stable_offset} on",
+            row.records,
+            " or ".join(row.transactional_ids) or "no coordinator: see `kohort transactions abort`",
+            "unknown" if row.open_ms is None else _words.span(row.open_ms),
+        )
+        for row in rows
+    )
+    return [table(["TOPIC", "PARTITION", "WAITING", "HELD BACK", "FOR TRANSACTION", "OPEN FOR"], cells)]
 
 
 def _epochs(found: GroupDescription) -> Iterator[tuple[str, object]]:

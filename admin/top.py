@@ -180,7 +180,7 @@ def _ms(value: float | None) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text of a client's making that steers no terminal."""
+    """Text supplied by a client that steers no terminal."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
@@ -191,7 +191,7 @@ _TIMEOUT_S = 10.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The words behind ``kohort top``."""
+    """Add the arguments of ``kohort top``."""
     parser.add_argument("address", metavar="HOST:PORT", help="the broker's --metrics-port")
     parser.add_argument(
         "--interval",
@@ -205,7 +205,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Show looks until interrupted; gives the exit code."""
+    """Show looks until interrupted; returns the exit code."""
     from rich.console import Console
 
     console = Console()

@@ -420,7 +420,7 @@ async def alter_configs(
 
 
 async def create_partitions(cluster: Cluster, topic: str, count: int, *, only_ask: bool = False) -> None:
-    """Give a topic so many partitions in all, and wait until they have leaders. Raises KafkaError."""
+    """Give a topic this many partitions in all, and wait until they have leaders. Raises KafkaError."""
     from ..client.requests import controller
     from ..protocol import ApiKey, ErrorCode, KafkaError
     from ..protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic

@@ -60,7 +60,7 @@ class GroupSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """Changes to a group. ``leave``: names or ids of members. ``join``: so many new ones, subscribed to
+    """Changes to a group. ``leave``: names or ids of members. ``join``: this many new ones, subscribed to
     ``join_topics``, or to what most members are. ``topics``: numbers of partitions, new topics included.
     """
 

@@ -17,7 +17,7 @@ from .base import Member, TopicInfo
 
 #: Members or topics that a sentence names.
 _NAMED = 5
-#: Times that every topic is distributed anew before the exact search; each time changes less.
+#: Times that every topic is redistributed before the exact search; each time changes less.
 _SWEEPS = 2
 
 
@@ -80,7 +80,7 @@ class _Search:
         return BalancedLoads(self.given, blocks)
 
     def _fill(self) -> None:
-        """Take each topic out and distribute it anew over its subscribers, lowest loads first."""
+        """Take each topic out and redistribute it over its subscribers, lowest loads first."""
         group = self.group
         rarest_first = sorted(range(len(group.topics)), key=lambda t: len(group.subscribers[t]))
         loads = self.loads

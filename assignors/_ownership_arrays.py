@@ -15,7 +15,7 @@ from .base import GroupAssignment
 Numbers = NDArray[np.int64]
 
 _INT16_MAX = 0x7FFF
-#: Entries behind the members' in an array indexed by owner: for UNCLAIMED and CONTESTED.
+#: Entries after the members' in an array indexed by owner: for UNCLAIMED and CONTESTED.
 _NO_OWNER = 2
 
 

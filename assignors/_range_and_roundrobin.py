@@ -139,7 +139,7 @@ def _all_match(group: Sequence[_Share], member: Member, number: int) -> bool:
 class RoundRobinAssignor(Assignor):
     """``roundrobin``: partitions by topic and number, members in a ring; the same answer as Apache Kafka's.
 
-    The ring's position is carried from topic to topic and moves on behind the member that took a partition;
+    The ring's position is carried from topic to topic and moves on after the member that took a partition;
     members that do not subscribe to the topic are passed over. Racks play no part.
     """
 

@@ -40,7 +40,7 @@ Counts = list[list[int]]
 class _Balanced:
     """Settings and the steps that both sticky assignors share.
 
-    ``racks``: what the members' racks count for. ``slack``: a member may have so many partitions more or
+    ``racks``: what the members' racks count for. ``slack``: a member may have this many partitions more or
     fewer than best balance would give it where that saves moves. Only the leader's settings count; give all
     members the same.
     """

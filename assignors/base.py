@@ -137,14 +137,13 @@ def in_member_order(members: Iterable[Member]) -> list[Member]:
 
     Text is compared by UTF-16 units, as Java does (``c10`` comes before ``c2``).
     """
-    return sorted(members, key=_member_key)
+    return sorted(members, key=lambda member: member_key(member.member_id, member.instance_id))
 
 
-def _member_key(member: Member) -> tuple[bool, bytes, bytes]:
-    member_id = _utf16(member.member_id)
-    if member.instance_id is None:
-        return True, member_id, member_id
-    return False, _utf16(member.instance_id), member_id
+def member_key(member_id: str, instance_id: str | None) -> tuple[bool, bytes, bytes]:
+    """What ``in_member_order`` sorts by."""
+    key = _utf16(member_id)
+    return (True, key, key) if instance_id is None else (False, _utf16(instance_id), key)
 
 
 def _utf16(text: str) -> bytes:

@@ -49,8 +49,8 @@ def load_assignor(spec: str | type[Assignor] | Assignor) -> Assignor:
 
     ``spec``: a name (kohort's own or of an entry point), a dotted name (``package.module.Class`` or
     ``package.module:Class``), a class, or an instance, which is answered as it is. Each of the others makes a
-    new instance: assignors keep state, and two consumers must not share it. Behind a name or a dotted name
-    may stand options of the constructor: ``NAME?option=value,option=value``. Raises AssignorError.
+    new instance: assignors keep state, and two consumers must not share it. After a name or a dotted name may
+    stand options of the constructor: ``NAME?option=value,option=value``. Raises AssignorError.
     """
     if not isinstance(spec, str):
         return _checked(spec, _Origin("", spec), {})

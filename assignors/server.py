@@ -13,14 +13,17 @@ import json
 import os
 import struct
 import sys
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import groupby
+from itertools import chain, groupby, repeat
+from operator import itemgetter
 from typing import IO, Any, Final, NamedTuple, TypeAlias
 
-from ..protocol import KohortError, Subscription, TopicPartition
+from ..protocol import KohortError, Subscription
+from ._group import topic_partitions
 from ._range_and_roundrobin import RangeAssignor
 from ._sticky import UniformAssignor
-from .base import Assignor, Member, TopicInfo
+from .base import Assignor, Member, TopicInfo, member_key
 from .registry import AssignorError, load_assignor
 from .validation import validate_assignment
 
@@ -39,6 +42,7 @@ _TOPIC_BYTES: Final = 32
 _FRAME: Final = 5_000
 _LENGTH: Final = struct.Struct(">I")
 _SHOWN_PROBLEMS: Final = 3
+_NUMBER: Final = itemgetter(1)
 
 
 class ServedMember(NamedTuple):
@@ -66,6 +70,8 @@ def changed_targets(
     """The new target of each member whose target changes. Raises AssignorError for an answer that cannot be
     used, and what the assignor raises.
     """
+    if type(assignor) is UniformAssignor and (quick := _few_moves(topics, members)) is not None:
+        return quick
     known = {name: _member(name, member) for name, member in members.items()}
     infos = {name: TopicInfo(count) for name, count in topics.items()}
     answer = assignor.assign(infos, known)
@@ -76,27 +82,89 @@ def changed_targets(
     for name, member in members.items():
         given = answer.get(name, ())
         numbers = _by_topic(given)
-        if _PARTITION_BYTES * len(given) + _TOPIC_BYTES * len(numbers) > MOST_RECORD_BYTES:
-            raise AssignorError(
-                f"{name} would have {len(given)} partitions of {len(numbers)} topics, for which a record has "
-                "no room: start more members"
-            )
+        _check_room(name, len(given), len(numbers))
         if numbers != member.owned or member.had_more:
             changed[name] = numbers
     return changed
 
 
+def _few_moves(topics: Mapping[str, int], members: Mapping[str, ServedMember]) -> dict[str, Numbers] | None:
+    """What ``uniform`` answers where all members read the same, in less time: only who gets or gives up
+    partitions is looked at closely. None where it is not that easy.
+    """
+    wanted = next((member.topics for member in members.values()), ())
+    left = {topic: set(range(topics[topic])) for topic in wanted if topics.get(topic)}
+    loads: dict[str, int] = {}
+    for name, member in members.items():
+        load = 0
+        for topic, row in member.owned.items():
+            unowned = left.get(topic)
+            before = 0 if unowned is None else len(unowned)
+            if unowned is None or before < len(row):
+                return None
+            unowned.difference_update(row)
+            if before - len(unowned) != len(row):
+                return None
+            load += len(row)
+        if member.topics != wanted:
+            return None
+        loads[name] = load
+    if not left:
+        return None
+    quota, extras = divmod(sum(topics[topic] for topic in left), len(members))
+
+    def in_order(names: Iterable[str]) -> list[str]:
+        return sorted(names, key=lambda name: member_key(name, members[name].instance_id))
+
+    # who has one more, beginning with those that have it already
+    more = [name for name, load in loads.items() if load > quota]
+    if len(more) > extras:
+        more = in_order(more)[:extras]
+    elif len(more) < extras:
+        more += in_order(loads.keys() - set(more))[: extras - len(more)]
+    due = dict.fromkeys(members, quota) | dict.fromkeys(more, quota + 1)
+    rest = [(topic, number) for topic, numbers in left.items() for number in numbers]
+    changed: dict[str, set[tuple[str, int]]] = {}
+    short: list[str] = []
+    for name, member in members.items():
+        if loads[name] < due[name]:
+            short.append(name)
+        if loads[name] != due[name] or member.had_more:
+            mine = [(number, topic) for topic, row in member.owned.items() for number in row]
+            if loads[name] > due[name]:
+                # the lowest stay, so that it gives up some of each topic
+                mine.sort()
+                rest += ((topic, number) for number, topic in mine[due[name] :])
+                del mine[due[name] :]
+            changed[name] = {(topic, number) for number, topic in mine}
+    waiting = deque(in_order(short))
+    for partition in sorted(rest):
+        name = waiting.popleft()
+        changed[name].add(partition)
+        if len(changed[name]) < due[name]:
+            waiting.append(name)
+    answer: dict[str, Numbers] = {name: _by_topic(mine) for name, mine in changed.items()}
+    for name, numbers in answer.items():
+        _check_room(name, due[name], len(numbers))
+    return answer
+
+
+def _check_room(name: str, partitions: int, topics: int) -> None:
+    if _PARTITION_BYTES * partitions + _TOPIC_BYTES * topics > MOST_RECORD_BYTES:
+        raise AssignorError(
+            f"{name} would have {partitions} partitions of {topics} topics, for which a record has no room: "
+            "start more members"
+        )
+
+
 def _member(name: str, member: ServedMember) -> Member:
-    owned = tuple(TopicPartition(topic, number) for topic, row in member.owned.items() for number in row)
-    subscription = Subscription(member.topics, owned=owned, generation=0, rack=member.rack)
-    return Member(name, subscription, member.instance_id, member.client_id)
+    instance_id, client_id, rack, topics, owned, _ = member
+    partitions = chain.from_iterable(topic_partitions(repeat(topic), row) for topic, row in owned.items())
+    return Member(name, Subscription(topics, None, tuple(partitions), 0, rack), instance_id, client_id)
 
 
-def _by_topic(partitions: Collection[TopicPartition]) -> dict[str, tuple[int, ...]]:
-    return {
-        topic: tuple(number for _, number in row)
-        for topic, row in groupby(sorted(partitions), key=lambda partition: partition[0])
-    }
+def _by_topic(partitions: Collection[tuple[str, int]]) -> dict[str, tuple[int, ...]]:
+    return {topic: tuple(map(_NUMBER, row)) for topic, row in groupby(sorted(partitions), key=itemgetter(0))}
 
 
 # --- in a process of its own --------------------------------------------------------------------------------

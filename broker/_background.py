@@ -1,4 +1,4 @@
-"""Background work of a broker: retention, recovery points, compaction, a look at its descriptors."""
+"""Background work of a broker: retention, recovery points, compaction, and a check of its descriptors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ _SHORTEST_S = 0.05
 
 
 class Background:
-    """Two loops over the partitions, and the log cleaner. A partition whose disk fails is tried again."""
+    """Runs two loops over the partitions, and the log cleaner. A partition whose disk fails is
+    tried again.
+    """
 
     def __init__(self, topics: Topics, settings: BrokerSettings, now_ms: Callable[[], int]) -> None:
         self._topics = topics
@@ -51,9 +53,9 @@ class Background:
                 try:
                     partition.apply_retention(self._now_ms())
                 except Exception:
-                    # whatever it is: all other partitions, and the next pass, go on
+                    # whatever the error: all other partitions, and the next pass, continue
                     log.exception("retention failed for %s-%d", partition.topic.name, partition.index)
-                await asyncio.sleep(0)  # requests come between two partitions
+                await asyncio.sleep(0)  # requests are served between two partitions
 
     async def _checkpoint(self, interval_s: float) -> None:
         while True:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..cluster import MetadataStore, shared_cluster_id
 from ..coordinator import CoordinatorEvent, EventStream, GroupCoordinator, HistoryEntry
+from ..log import known_cluster_id
 from ._kafka_names import meaningless
 from ._node import Node
 from ._parts import Parts
@@ -19,6 +21,7 @@ from .metrics import BrokerSnapshot
 from .network._server import host_port
 
 if TYPE_CHECKING:
+    from ._cluster import ClusterNode
     from .metrics._exposer import MetricsListener
 
 log = logging.getLogger("kohort.broker")
@@ -28,13 +31,14 @@ class Broker:
     """One Kafka broker in this process, on the running event loop.
 
     ``async with Broker() as broker:`` serves until the block ends; ``broker.bootstrap`` is what clients
-    connect to. Without ``data`` the topics live in a temporary folder that goes with the broker.
-    ``settings`` are Kafka's names and values, or a BrokerSettings. ``metrics_port`` is where Prometheus finds
-    /metrics (0: a free port, see the attribute). ``clock_ms`` is the time of the groups and
-    ``make_router`` what answers requests, both for test kits. ``on_note`` is called with each event of
-    the coordinator, ``events`` gives them as they come, ``history`` those that were.
+    connect to. Without ``data`` the topics live in a temporary folder, which is removed with the broker.
+    ``settings`` are Kafka's names and values, or a BrokerSettings. ``metrics_port`` serves /metrics for
+    Prometheus (0: a free port, see the attribute). ``clock_ms`` is the groups' clock and ``make_router``
+    makes the router, both for test kits. ``on_note`` is called with each event of the coordinator; ``events``
+    subscribes to them, ``history`` returns past ones. ``open_store`` begins a session with metadata that
+    brokers share: then this is one broker of a cluster, whose data folder has its records alone.
 
-    Raises SettingsError, DataFolderInUseError, and OSError if the address cannot be had.
+    Raises SettingsError, DataFolderInUseError, and OSError if the address is not available.
     """
 
     def __init__(
@@ -48,8 +52,9 @@ class Broker:
         clock_ms: Callable[[], int] | None = None,
         make_router: Callable[[Node, Callable[[], Mapping[int, ServedApi]]], Router] = Router,
         metrics_port: int | None = None,
+        open_store: Callable[[], Awaitable[MetadataStore]] | None = None,
     ) -> None:
-        #: Where /metrics is served; None: nowhere.
+        #: Port of /metrics; None: not served.
         self.metrics_port = metrics_port
         self._metrics_listener: MetricsListener | None = None
         if not isinstance(settings, BrokerSettings) and (ignored := meaningless(settings or ())):
@@ -63,6 +68,7 @@ class Broker:
         self._on_note = on_note
         self._clock_ms = clock_ms
         self._make_router = make_router
+        self._open_store = open_store
         self._parts: Parts | None = None
 
     def __repr__(self) -> str:
@@ -81,6 +87,11 @@ class Broker:
     @property
     def cluster_id(self) -> str:
         return self._running().node.image.cluster_id
+
+    @property
+    def cluster(self) -> ClusterNode | None:
+        """This broker's part in its cluster; None for a broker that is alone."""
+        return self._running().node.cluster
 
     @property
     def topics(self) -> Topics:
@@ -118,14 +129,20 @@ class Broker:
     async def start(self) -> None:
         """Open the data folder, listen, load the groups.
 
-        Clients that come before all groups are loaded are served; for a group they are told to ask again.
-        Raises LoadError too, with ``kohort.offsets.load.strict``.
+        Clients that connect before all groups are loaded are served; requests about groups that are still
+        loading are answered with a retriable error. Raises LoadError too, with
+        ``kohort.offsets.load.strict``.
         """
         assert self._parts is None, "a broker is started once"
         if self.data is None:
             self.data = _temporary_folder()
         parts: Parts | None = None
+        store: MetadataStore | None = None
         try:
+            cluster_id = None
+            if self._open_store is not None:
+                store = await self._open_store()
+                cluster_id = await shared_cluster_id(store, known_cluster_id(self.data))
             parts = Parts(
                 self.data,
                 (self.host, self.port),
@@ -133,8 +150,10 @@ class Broker:
                 self._on_note,
                 self._clock_ms,
                 self._make_router,
+                store=store,
+                cluster_id=cluster_id,
             )
-            parts.coordinator.open()
+            parts.open()
             await parts.listen()
             self.host, self.port = parts.server.told(self.host)
             await parts.start()
@@ -142,6 +161,8 @@ class Broker:
         except BaseException:
             if parts is not None:
                 await parts.stop()
+            elif store is not None:
+                store.close()
             self._remove_temporary()
             raise
         self._parts = parts
@@ -156,8 +177,16 @@ class Broker:
             await parts.stop()
             self._remove_temporary()
 
+    async def kill(self) -> None:
+        """Stop as a process that is killed does, as far as one that goes on can: nobody is told, nothing is
+        written or flushed any more. The session with shared metadata goes on until whoever opened it ends it.
+        """
+        parts, self._parts = self._parts, None
+        if parts is not None:
+            await parts.kill()
+
     async def _expose(self, parts: Parts) -> None:
-        """Serve /metrics, where a port was given for it."""
+        """Serve /metrics, if a port was given."""
         if self.metrics_port is None:
             return
         from .metrics._exposer import MetricsListener
@@ -179,7 +208,7 @@ class Broker:
 
 
 def _temporary_folder() -> Path:
-    # imported here: it is a tenth of what a start imports, and servers have a folder of their own
+    # imported here: it is a tenth of what a start imports, and servers have their own folder
     import tempfile
 
     return Path(tempfile.mkdtemp(prefix="kohort-"))

@@ -1,6 +1,6 @@
-"""The log cleaner: compacts the dirtiest log, then the next, and looks again after a while.
+"""The log cleaner: compacts the dirtiest log, then the next, and checks again after a while.
 
-Reading and writing run in a thread that gives way every millisecond or so; changes to a log run on the event
+Reading and writing run in a thread that yields every millisecond or so; changes to a log run on the event
 loop and take microseconds. A log that cannot be compacted is left alone until the next start.
 """
 
@@ -21,19 +21,19 @@ from ._settings import BrokerSettings
 
 log = logging.getLogger("kohort.broker")
 
-#: Seconds for which the thread gives up the interpreter at a time, so that the event loop gets its turn.
+#: Seconds for which the thread releases the interpreter at a time, so that the event loop can run.
 _REST_S = 0.0001
 
 #: Most seconds that a stop spends on compacting ``__consumer_offsets``, which the next start reads whole.
 STOP_BUDGET_S = 3.0
 
-#: Dirty bytes of a partition of ``__consumer_offsets`` for which a start or a stop begins a new segment: less
-#: is read in a few milliseconds.
+#: Dirty bytes of a partition of ``__consumer_offsets`` from which a start or a stop begins a new segment:
+#: less is read in a few milliseconds.
 ROLL_BYTES = 1 << 20
 
 
 class _StoppedError(Exception):
-    """The broker stops, or the time for it is over."""
+    """The broker stops, or the time is up."""
 
 
 class LogCleaner:
@@ -50,12 +50,12 @@ class LogCleaner:
         self._uncleanable: WeakSet[PartitionLog] = WeakSet()
 
     def start(self) -> None:
-        """Begin, with what the last run left of the coordinators' topics."""
+        """Start, first with what the last run left of the coordinators' topics."""
         if self._settings.log_cleaner_enable:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """End what is under way, then compact the coordinators' topics for a short time."""
+        """Abandon the current compaction, then compact the coordinators' topics for a short time."""
         if self._task is None:
             return
         self._stop_at = 0.0
@@ -136,7 +136,7 @@ class LogCleaner:
         except _StoppedError:
             return None
         except Exception as error:
-            # whatever it is: it must not end the compaction of all other logs
+            # whatever the error: it must not end the compaction of all other logs
             return error
         return None
 

@@ -1,4 +1,4 @@
-"""Configs as DescribeConfigs and CreateTopics show them: text, and where each value comes from."""
+"""Configs as DescribeConfigs and CreateTopics show them: text, and the source of each value."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .security._listeners import PREFIX
 if TYPE_CHECKING:
     from ._node import Node
 
-#: The source of what was set for a topic, and for a group, Kafka's numbers.
+#: Kafka's numbers for the sources "topic" and "group".
 TOPIC_SOURCE, GROUP_SOURCE = 1, 8
 
 #: Name, value and source.

@@ -1,7 +1,7 @@
 """Each event of the coordinator as a record of the logger ``kohort.events``.
 
 The message is a sentence; the attribute ``event_fields`` holds the fields, which ``LogHandler`` writes as
-keys and values. Floods are thinned out, and the next line says by how much.
+keys and values. Floods of lines are limited, and the next line says how many were left out.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ EVENTS_LOGGER: Final = "kohort.events"
 MAX_LINES: Final = 500
 MAX_REFUSALS: Final = 50
 
-#: How long an equal refusal of the same member is not repeated, in ms.
+#: Time in ms during which an equal refusal of the same member is not logged again.
 REPEAT_MS: Final = 60_000
 
-#: How long a line may wait for others, in seconds, and most lines that are written in one turn of the loop.
+#: Longest wait of a line for others, in seconds, and most lines that are written in one turn of the loop.
 WAIT_S: Final = 0.005
 _AT_ONCE: Final = 25
 
-# moves of larger groups are not worked out for a line: it takes a millisecond for a hundred members
+# moves of larger groups are not computed for a line: that takes a millisecond for a hundred members
 _MAX_COUNTED = 200
 _MAX_REMEMBERED = 1_000
 _SECOND_MS = 1_000
@@ -36,8 +36,8 @@ _LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": loggi
 
 
 class EventLog:
-    """Writes events to the log, and hands them to ``on_note``. ``later`` calls a function in a while: lines
-    are written then, some at a time, for they cost more than most of what they tell of. ``close`` writes the
+    """Writes events to the log, and passes them to ``on_note``. ``later`` schedules a function: lines are
+    written then, some at a time, because they cost more than most of what they report. ``close`` writes the
     rest.
     """
 
@@ -74,14 +74,15 @@ class EventLog:
             for _ in range(min(len(self._waiting), _AT_ONCE)):
                 self._write(*self._waiting.popleft())
         finally:
-            # a handler may fail at one of them: the others are not to wait for ever
+            # a handler may fail at one of them: the others must still be written
             if self._waiting:
                 self._later(self._write_some)
 
     def _admitted(self, event: CoordinatorEvent) -> dict[str, int] | None:
-        """Return what the event's line says of those left out before it; None: leave this one out, too.
+        """Return what the event's line says about lines left out before it; None: leave this one out, too.
 
-        Asked before the event waits: what waits is never more than a second's lines for each second.
+        This is decided before the event is queued, so that at most a second's lines are queued for each
+        second.
         """
         second = event.timestamp_ms // _SECOND_MS
         if second != self._second:
@@ -137,7 +138,7 @@ class EventLog:
 
 
 def _line(event: CoordinatorEvent) -> dict[str, Any]:
-    """The fields of an event's line: those that say something."""
+    """The fields of an event's line, without empty ones."""
     # not needed for a start
     from ..coordinator.details import event_fields
 

@@ -1,4 +1,4 @@
-"""Features of the cluster and their levels (KIP-584), which clients and coordinators go by."""
+"""Features of the cluster and their levels (KIP-584), which clients and coordinators obey."""
 
 from __future__ import annotations
 
@@ -31,14 +31,16 @@ class Features:
     on_change: list[Callable[[], None]] = field(default_factory=list)
 
     def load(self) -> None:
-        """Let what was kept be in force. Raises StateFileError."""
+        """Load what was saved and put it in force. Raises StateFileError."""
         kept = self.file.load(_parsed)
         if kept is not None:
             self.levels, self.epoch = kept
+            for tell in self.on_change:
+                tell()
 
     def updated(self, updates: Iterable[tuple[str, int, int]]) -> dict[str, int]:
-        """The levels after updates of (feature, level, upgrade type), of which the last one for a feature
-        counts. Raises KafkaError INVALID_UPDATE_VERSION for the first that cannot be.
+        """Return the levels after updates of (feature, level, upgrade type), of which the last one for a
+        feature counts. Raises KafkaError INVALID_UPDATE_VERSION for the first invalid one.
         """
         levels = dict(self.levels)
         for name, (level, kind) in {name: (level, kind) for name, level, kind in updates}.items():
@@ -52,7 +54,7 @@ class Features:
         return levels
 
     async def set(self, levels: dict[str, int]) -> None:
-        """Let these be the levels. Raises OSError; nothing is changed then."""
+        """Set the levels. Raises OSError; nothing is changed then."""
         if levels == self.levels:
             return
         await self.file.save({"levels": levels, "epoch": self.epoch + 1})

@@ -1,7 +1,7 @@
-"""Group commit: one flush at a time for each partition, in a worker thread, shared by all that wait for it.
+"""Group commit: one flush at a time for each partition, in a worker thread, shared by all waiting appends.
 
-A flush covers what was appended before it began. A producer that comes while one is under way waits for the
-next: however many there are, the disk syncs one flush after the other, and the event loop never waits.
+A flush covers what was appended before it began. An append during a flush waits for the next one: however
+many producers there are, the disk does one sync after the other, and the event loop never waits.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ AGAIN_S = 1.0
 @dataclass(slots=True, eq=False, repr=False)
 class Flusher:
     """Flushes of one log. ``on_flushed`` is called after each, ``on_failed`` when the log went offline;
-    ``times`` are told how long each took.
+    ``times`` records how long each took.
     """
 
     _log: PartitionLog
@@ -38,7 +38,7 @@ class Flusher:
         return f"Flusher({self._log}, {len(self._waiting)} waiting)"
 
     def start(self) -> None:
-        """Flush what is appended by now: as soon as all that is ready to be appended has been."""
+        """Flush what is appended by now, after the requests that are ready have been appended."""
         self._wanted = True
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
@@ -49,7 +49,7 @@ class Flusher:
             self._timer = asyncio.get_running_loop().call_later(delay_s, self.start)
 
     def flushed(self, end_offset: int) -> asyncio.Future[None]:
-        """Done once all records below ``end_offset`` are on the disk: the next flush begins for it.
+        """Return when all records below ``end_offset`` are on the disk; starts the next flush for it.
 
         It ends with KafkaError: KAFKA_STORAGE_ERROR if the flush failed, UNKNOWN_TOPIC_OR_PARTITION if the
         topic was deleted meanwhile.
@@ -60,7 +60,7 @@ class Flusher:
         return done
 
     def close(self, error: KafkaError) -> None:
-        """Give up: those who wait get the error. A sync that runs in its thread ends by itself."""
+        """Stop: waiting appends get the error. A sync that runs in its thread ends by itself."""
         self._stop_timer()
         if self._task is not None:
             self._task.cancel()
@@ -106,5 +106,5 @@ class Flusher:
 
 
 def deleted(name: str) -> KafkaError:
-    """The error of those who wait for a flush of a partition that is deleted."""
+    """The error for waiting appends of a partition that is deleted."""
     return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name} was deleted")

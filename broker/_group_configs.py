@@ -1,8 +1,9 @@
-"""Configs of single consumer groups (resource type GROUP, KIP-848): checked, kept and in force at once."""
+"""Configs of single consumer groups (resource type GROUP, KIP-848): checked, saved and in force at once."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -10,7 +11,7 @@ from ..cluster import Document
 from ..protocol import ErrorCode, KafkaError
 from ._settings import BrokerSettings
 
-#: Names, with what each is for.
+#: Names and descriptions.
 GROUP_CONFIGS: Final = {
     "consumer.session.timeout.ms": "how long a member may be silent",
     "consumer.heartbeat.interval.ms": "time between two heartbeats of a member",
@@ -25,9 +26,10 @@ class GroupConfigs:
     settings: BrokerSettings
     file: Document
     of_group: dict[str, dict[str, int]] = field(default_factory=dict)
+    _changing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def load(self) -> None:
-        """Let what was kept be in force. Raises StateFileError."""
+        """Load what was saved and put it in force. Raises StateFileError."""
         self.of_group = self.file.load(_parsed) or {}
 
     def of(self, group_id: str) -> Mapping[str, int]:
@@ -40,7 +42,7 @@ class GroupConfigs:
         return value
 
     def check(self, given: Mapping[str, str]) -> dict[str, int]:
-        """Check and type values that are to be all that is set for a group. Raises KafkaError."""
+        """Check and convert the values that replace all configs of a group. Raises KafkaError."""
         values = {name: self._checked(name, text) for name, text in given.items()}
         session, heartbeat, _ = (values.get(name, self.default(name)) for name in GROUP_CONFIGS)
         if session <= heartbeat:
@@ -48,16 +50,21 @@ class GroupConfigs:
             raise KafkaError(ErrorCode.INVALID_CONFIG, text)
         return values
 
-    async def set(self, group_id: str, values: dict[str, int]) -> None:
-        """Let these be all that is set for a group. Raises OSError; nothing is changed then."""
-        before, self.of_group = self.of_group, {**self.of_group, group_id: values}
-        if not values:
-            del self.of_group[group_id]
-        try:
-            await self.file.save({"groups": self.of_group})
-        except OSError:
-            self.of_group = before
-            raise
+    async def change(
+        self, group_id: str, change: Callable[[Mapping[str, int]], Mapping[str, str]], *, validate_only: bool
+    ) -> None:
+        """Let what ``change`` makes of the configs set for a group be all that is. One at a time: each builds
+        on what the one before has kept. Raises KafkaError, and OSError; nothing is changed then.
+        """
+        async with self._changing:
+            values = self.check(change(self.of(group_id)))
+            if validate_only:
+                return
+            of_group = {**self.of_group, group_id: values}
+            if not values:
+                del of_group[group_id]
+            await self.file.save({"groups": of_group})
+            self.of_group = of_group
 
     def _checked(self, name: str, text: str) -> int:
         if name not in GROUP_CONFIGS:

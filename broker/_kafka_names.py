@@ -1,4 +1,4 @@
-"""Broker settings of Apache Kafka 4.3.1 that mean nothing here: for replicas, controllers, threads, tiered
+"""Broker settings of Apache Kafka 4.3.1 that have no meaning here: for replicas, controllers, threads, tiered
 storage. They are accepted with a warning, so that a ``server.properties`` can be used as it is.
 """
 
@@ -12,7 +12,7 @@ _NAMES = """
 add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
 alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
 alter.log.dirs.replication.quota.window.size.seconds auto.leader.rebalance.enable background.threads
-broker.heartbeat.interval.ms broker.id broker.rack broker.session.timeout.ms client.quota.callback.class
+broker.heartbeat.interval.ms broker.id broker.session.timeout.ms client.quota.callback.class
 compression.gzip.level compression.lz4.level compression.zstd.level config.providers
 controlled.shutdown.enable controller.listener.names controller.performance.always.log.threshold.ms
 controller.performance.sample.period.ms controller.quorum.append.linger.ms controller.quorum.auto.join.enable
@@ -68,8 +68,7 @@ remote.log.metadata.manager.class.path remote.log.metadata.manager.impl.prefix
 remote.log.metadata.manager.listener.name remote.log.reader.max.pending.tasks remote.log.reader.threads
 remote.log.storage.manager.class.name remote.log.storage.manager.class.path
 remote.log.storage.manager.impl.prefix remote.log.storage.system.enable replica.fetch.backoff.ms
-replica.fetch.max.bytes replica.fetch.min.bytes replica.fetch.response.max.bytes replica.fetch.wait.max.ms
-replica.high.watermark.checkpoint.interval.ms replica.lag.time.max.ms replica.selector.class
+replica.fetch.min.bytes replica.high.watermark.checkpoint.interval.ms replica.selector.class
 replica.socket.receive.buffer.bytes replica.socket.timeout.ms replication.quota.window.num
 replication.quota.window.size.seconds request.timeout.ms sasl.client.callback.handler.class
 sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin sasl.kerberos.principal.to.local.rules
@@ -106,7 +105,7 @@ unclean.leader.election.interval.ms unstable.api.versions.enable unstable.featur
 
 MEANINGLESS: Final = frozenset(_NAMES.split())
 
-#: How names begin that Apache Kafka hands on to plug-ins.
+#: Prefixes of names that Apache Kafka passes on to plug-ins.
 _PREFIXES: Final = ("config.providers.", "metrics.jmx.", "rlmm.config.", "rsm.config.")
 
 _OF_LISTENERS: Final = "listener.name."
@@ -115,12 +114,12 @@ _ADDRESSES: Final = ("listeners", "advertised.listeners")
 
 
 def meaningless(names: Iterable[str]) -> list[str]:
-    """The names, with dots or underscores, that mean something to Apache Kafka and nothing here."""
+    """Return the names, with dots or underscores, that Apache Kafka knows and that have no meaning here."""
     return [name for name in names if _is_meaningless(name.replace("_", "."))]
 
 
 def meaningful(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that mean something here, without the listeners of a controller."""
+    """Return the settings that have a meaning here, without the listeners of a controller."""
     ignored = set(meaningless(given))
     found = {name: value for name, value in given.items() if name not in ignored}
     for controller in _items(str(_value(given, _CONTROLLERS))):
@@ -139,7 +138,7 @@ def _is_meaningless(name: str) -> bool:
     if not name.startswith(_OF_LISTENERS):
         return False
     words = name.removeprefix(_OF_LISTENERS).split(".")
-    # behind the listener there may be a SASL mechanism
+    # after the listener there may be a SASL mechanism
     return any(".".join(words[at:]) in MEANINGLESS for at in range(1, len(words)))
 
 

@@ -1,7 +1,7 @@
 """Settings that change while the broker serves (KIP-226): for this broker, or as the default of all brokers.
 
 The value in force is this broker's, or the default of all brokers, or that of the start, or the built-in one.
-What was set is kept in a document of the data folder.
+Changed settings are saved in a document of the data folder.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from ..cluster import Document
+from ..cluster import Document, MetadataStore
 from ..protocol import ErrorCode, KafkaError
 from ..settings import Setting, SettingsError, as_text, read_settings, settings_of
 from ._settings import BrokerSettings
@@ -23,19 +23,21 @@ DYNAMIC_BROKER_SOURCE, DYNAMIC_DEFAULT_SOURCE, STATIC_BROKER_SOURCE, DEFAULT_SOU
 #: Settings that can be changed: those that Apache Kafka changes too.
 DYNAMIC: Final = frozenset(name for name, one in settings_of(BrokerSettings).items() if one.row.dynamic)
 
-#: Names of fields and typed values that were set; those of a listener are text, under Kafka's name of it.
+T = TypeVar("T")
+
+#: Field names and typed values that were set; settings of a listener are text, by Kafka's name.
 Values = dict[str, Any]
 
 
 @dataclass(slots=True)
 class LiveSettings:
-    """``settings`` is what everybody reads, and is changed in place; ``on_change`` is called after that.
+    """``settings`` is shared by all readers and changed in place; ``on_change`` is called after that.
 
     ``of_broker`` and ``of_all`` hold what was set, by field name.
     """
 
     settings: BrokerSettings
-    file: Document
+    file: Document | SharedSettings
     on_change: list[Callable[[], None]] = field(default_factory=list)
     of_broker: Values = field(default_factory=dict)
     of_all: Values = field(default_factory=dict)
@@ -47,14 +49,16 @@ class LiveSettings:
         self._of_listeners_at_start = self.settings.listener_name
 
     def load(self) -> None:
-        """Let what was kept be in force. Raises StateFileError."""
+        """Load what was saved and put it in force. Raises StateFileError."""
         kept = self.file.load(lambda content: (_checked(content["broker"]), _checked(content["all"])))
-        if kept is not None:
+        if kept is not None and kept != (self.of_broker, self.of_all):
             self.of_broker, self.of_all = kept
             self._apply()
 
     async def set(self, *, for_all: bool, values: Values) -> None:
-        """Let ``values`` be all that is set, durably. Raises OSError, SettingsError; nothing changes then."""
+        """Replace all that is set by ``values``, durably. Raises OSError, SettingsError; nothing changes
+        then.
+        """
         before = self.of_broker, self.of_all
         if for_all:
             self.of_all = values
@@ -69,7 +73,7 @@ class LiveSettings:
             raise
 
     def check(self, given: Mapping[str, str], *, for_all: bool = False) -> Values:
-        """Check and type values that are to be set. Raises KafkaError and SettingsError."""
+        """Check and convert values that are to be set. Raises KafkaError and SettingsError."""
         general, of_listeners = take_listener_settings(given)
         if for_all and of_listeners:
             text = f"{_name(min(of_listeners))} is a setting of one broker: name the broker"
@@ -97,7 +101,7 @@ class LiveSettings:
         return setting, found + self.synonyms(setting)
 
     def synonyms(self, setting: Setting) -> list[tuple[str, Any, int]]:
-        """Name, value and source of every place that gives a value, the one in force first."""
+        """Name, value and source of every level that sets a value, the one in force first."""
         name = setting.name
         places = (self.of_broker, DYNAMIC_BROKER_SOURCE), (self.of_all, DYNAMIC_DEFAULT_SOURCE)
         found = [(setting.kafka_name, values[name], source) for values, source in places if name in values]
@@ -118,6 +122,41 @@ class LiveSettings:
                 setattr(self.settings, name, value)
         for tell in self.on_change:
             tell()
+
+
+class SharedSettings:
+    """The document of settings of one broker of a cluster: an entry of its own, and one of all brokers, both
+    as Apache Kafka has them in ZooKeeper.
+    """
+
+    def __init__(self, store: MetadataStore, node_id: int) -> None:
+        self._parts = {
+            "broker": Document(store, f"/config/brokers/{node_id}"),
+            "all": Document(store, "/config/brokers/<default>"),
+        }
+        self._kept: dict[str, dict[str, str]] = {}
+
+    def load(self, parse: Callable[[dict[str, Any]], T]) -> T | None:
+        """See ``Document``."""
+
+        def texts(content: dict[str, Any]) -> dict[str, str]:
+            return dict(content["config"])
+
+        self._kept = {part: document.load(texts) or {} for part, document in self._parts.items()}
+        return parse(self._kept)
+
+    async def save(self, content: Mapping[str, Values]) -> None:
+        """See ``Document``."""
+        for part, document in self._parts.items():
+            texts = {kafka_name(name): as_text(value) or "" for name, value in content[part].items()}
+            if texts != self._kept[part]:
+                await document.save({"version": 1, "config": texts})
+                self._kept[part] = texts
+
+    def follow(self, changed: Callable[[], None]) -> None:
+        """See ``Document``."""
+        for document in self._parts.values():
+            document.follow(changed)
 
 
 def kafka_name(name: str) -> str:

@@ -1,8 +1,9 @@
 """The partitions whose logs are on this broker, and their files in the data folder.
 
-Files are opened when they are first read, and removed with their topic. A deletion is durable once the
-metadata store says so; then the folders are renamed, a while at a time, and removed in a thread. What a crash
-or a failing disk leaves of them goes when the partition is made anew, in the next pass, or at the next start.
+Files are opened when they are first read, and removed with their topic. A deletion is durable once it is in
+the metadata store; then the folders are renamed, some at a time, and removed in a thread. Folders that a
+crash or a failing disk leaves behind are removed when the partition is recreated, in the next pass, or at the
+next start.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ log = logging.getLogger("kohort.broker")
 
 
 class LocalLogs:
-    """Partitions by topic and number, and their ``Files``. ``on_damage`` is told which cannot be served."""
+    """Partitions by topic and number, and their ``Files``. ``on_damage`` is called with each one that cannot
+    be served.
+    """
 
     def __init__(
         self,
@@ -41,11 +44,13 @@ class LocalLogs:
         self._flush_times = flush_times
         self._on_damage = on_damage
         self._topics: dict[str, LocalTopic] = {}
-        # partitions of which the last run has left files
+        # partitions of which the last run left files
         self._found: set[TopicPartition] = set()
-        # partitions of deleted topics that may have a folder yet, with the topic's id
+        # in a cluster: partitions on the disk that nobody has asked for yet, with their topic's id
+        self._unclaimed: dict[TopicPartition, UUID | None] = {}
+        # partitions of deleted topics that may still have a folder, with the topic's id
         self._doomed: dict[TopicPartition, UUID] = {}
-        # their folders that were renamed already
+        # their folders that are renamed already
         self._trees: list[str] = []
 
     def __repr__(self) -> str:
@@ -70,16 +75,16 @@ class LocalLogs:
     def partitions(self) -> Iterator[Partition]:
         """Every partition; a snapshot of the topics, so that they may change meanwhile."""
         for topic in self.topics():
-            yield from list(topic.partitions)
+            yield from list(topic.partitions.values())
 
     @property
     def clean(self) -> bool:
-        """Return whether the last stop was clean: what is on the disk can be trusted unread."""
+        """Return whether the last stop was clean, so that the files can be trusted without reading them."""
         return self._folder.clean_start
 
     @property
     def damaged(self) -> bool:
-        """Return whether a partition was left as it was found: the next start must read the files again."""
+        """Return whether a partition was left damaged: then the next start must read the files again."""
         logs = (partition.log for partition in self.partitions() if partition.topic.name != OFFSETS_TOPIC)
         return any(partition.damage for partition in self.partitions()) or any(
             found.is_damaged for found in logs if found is not None
@@ -87,14 +92,15 @@ class LocalLogs:
 
     def newest_producer_id(self, topic: str) -> int:
         """The largest producer id that is known to have written to a topic, -1 if none has."""
-        return max((self._newest_producer_id(each) for each in self._topics[topic].partitions), default=-1)
+        partitions = self._topics[topic].partitions.values()
+        return max((self._newest_producer_id(each) for each in partitions), default=-1)
 
     # -- changing --------------------------------------------------------------------------------------------
 
     def take_in(
         self, topics: Collection[str], deleted: Mapping[UUID, str | None]
     ) -> dict[str, tuple[UUID, int]]:
-        """Look which partitions are on the disk, and finish deletions that were cut short.
+        """Find the partitions on the disk, and finish interrupted deletions.
 
         Returns those of topics that are not among ``topics``: the topic's id and the number of partitions,
         by name.
@@ -126,45 +132,72 @@ class LocalLogs:
             self._rename(key)
         return unknown
 
-    def add(self, name: str, topic_id: UUID, config: TopicConfig, count: int) -> list[Partition]:
-        """Create a new topic's partitions and return them."""
+    def take_in_replicas(self) -> None:
+        """Look which partitions are on the disk, for a broker of a cluster: its image tells which it has."""
+        for name, index, _ in self._folder.partitions():
+            try:
+                found = self._folder.topic_id(name, index)
+            except (DataFolderError, OSError):
+                found = None
+            self._unclaimed[TopicPartition(name, index)] = found
+
+    def unclaimed(self) -> list[TopicPartition]:
+        """Partitions on the disk that are not this broker's by the image: their files stay as they are."""
+        return list(self._unclaimed)
+
+    def _claim(self, topic: LocalTopic, index: int) -> bool:
+        """Return whether a partition has files; those of a former topic of its name go."""
+        key = TopicPartition(topic.name, index)
+        if key in self._unclaimed:
+            found = self._unclaimed.pop(key)
+            if found in (None, topic.id):
+                self._found.add(key)
+            else:
+                self._doomed[key] = found
+        return key in self._found
+
+    def add(self, name: str, topic_id: UUID, config: TopicConfig, indexes: Iterable[int]) -> list[Partition]:
+        """Create these partitions of a new topic and return them."""
         self._topics[name] = LocalTopic(
             name, topic_id, config, name in INTERNAL, flush_times=self._flush_times
         )
-        return self.grow(name, count)
+        return self.grow(name, indexes)
 
-    def grow(self, name: str, count: int) -> list[Partition]:
-        """Let a topic have ``count`` partitions; returns the new ones."""
+    def grow(self, name: str, indexes: Iterable[int]) -> list[Partition]:
+        """Let these partitions of a topic be here too; returns them."""
         topic = self._topics[name]
-        made = [
-            Partition(topic, index, self, on_disk=TopicPartition(name, index) in self._found)
-            for index in range(len(topic.partitions), count)
-        ]
-        topic.partitions += made
+        made = [Partition(topic, index, self, on_disk=self._claim(topic, index)) for index in indexes]
+        topic.partitions.update((each.index, each) for each in made)
         return made
 
     def reconfigure(self, name: str, config: TopicConfig) -> None:
-        """Put another config of a topic in force."""
+        """Put a changed config of a topic in force."""
         topic = self._topics[name]
         topic.config = config
-        for partition in topic.partitions:
+        for partition in topic.partitions.values():
             partition.reconfigure()
 
     def delete(self, name: str) -> None:
-        """Let ``clear`` remove what there is of a topic; who waits for its records finds it gone."""
-        topic = self._topics.pop(name)
-        for partition in topic.partitions:
-            key = TopicPartition(name, partition.index)
+        """Hand a topic's partitions over to ``clear``; requests that wait for its records find it gone."""
+        topic = self._topics[name]
+        self.remove(topic, list(topic.partitions))
+        del self._topics[name]
+
+    def remove(self, topic: LocalTopic, indexes: Iterable[int]) -> None:
+        """Let ``clear`` remove what there is of some partitions of a topic."""
+        gone = [topic.partitions.pop(index) for index in indexes]
+        for partition in gone:
+            key = TopicPartition(topic.name, partition.index)
             self._doomed[key] = topic.id
             self._found.discard(key)
-        for partition in topic.partitions:
+        for partition in gone:
             partition.delete()
 
     async def clear(self) -> Collection[UUID] | None:
-        """Remove the files of deleted topics, giving way to others now and then. What cannot be removed is
-        told in the log, and tried again another time.
+        """Remove the files of deleted topics, yielding to other tasks now and then. Files that cannot be
+        removed are logged, and tried again later.
 
-        Returns the topics of which something is left; None if nothing was to be renamed, or it is not
+        Returns the topics with remaining files; None if there was nothing to rename, or the renames are not
         durable.
         """
         left = None
@@ -178,7 +211,9 @@ class LocalLogs:
         return left
 
     def settle(self) -> Collection[UUID] | None:
-        """Make the new names of deleted partitions durable; topics that lack some, None if the disk fails."""
+        """Make the new names of deleted partitions durable; returns the topics that lack some, None if the
+        disk fails.
+        """
         try:
             self._folder.sync()
         except OSError as error:
@@ -192,7 +227,7 @@ class LocalLogs:
         self._folder.write_checkpoints(log for log in logs if log is not None)
 
     def write_log_starts(self, partitions: Iterable[Partition]) -> None:
-        """Make what DeleteRecords has moved durable. Raises KafkaError."""
+        """Make the log starts that DeleteRecords has moved durable. Raises KafkaError."""
         self._folder.write_log_starts(each.log for each in partitions if each.log is not None)
 
     def close(self) -> None:
@@ -212,11 +247,11 @@ class LocalLogs:
     def open(self, partition: Partition) -> PartitionLog:
         """See Files."""
         topic = partition.topic
-        if self._topics.get(topic.name) is not topic:
+        if self._topics.get(topic.name) is not topic or partition.index not in topic.partitions:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic.name} was deleted")
         key = TopicPartition(topic.name, partition.index)
         if key in self._doomed:
-            # of the former topic of that name
+            # it belongs to an earlier topic of that name
             self._rename(key)
             if key in self._doomed:
                 raise KafkaError(

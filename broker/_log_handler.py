@@ -1,7 +1,7 @@
 """Log lines as text with keys and values, or as JSON objects, made by structlog.
 
-Importing structlog takes longer than all else before a broker serves: records wait until ``open``, and the
-first of them has it imported in a thread.
+Importing structlog takes longer than everything else before a broker serves: records wait until ``open``, and
+the first one imports it in a thread.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any, Final, Literal, TextIO, TypeAlias
 
 LogFormat: TypeAlias = Literal["text", "json"]
 
-#: Records that wait to be written at most; over it the oldest are lost.
+#: Most records that wait to be written; beyond that the oldest are dropped.
 MAX_WAITING: Final = 10_000
 
 _EventDict: TypeAlias = MutableMapping[str, Any]
 
 
 class LogHandler(logging.Handler):
-    """Writes to ``stream`` (standard error). What waits at the end of the process is written then."""
+    """Writes to ``stream`` (standard error). Records that wait at the end of the process are written then."""
 
     def __init__(self, log_format: LogFormat = "text", stream: TextIO | None = None) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class LogHandler(logging.Handler):
         self._loader: threading.Thread | None = None
 
     def open(self) -> None:
-        """Write what waits and all that comes; returns at once."""
+        """Start to write, pending records first; returns at once."""
         self._open = True
         if self._waiting:
             self._load_soon()
@@ -111,7 +111,7 @@ def _add_time(_logger: Any, _method: str, event: _EventDict) -> _EventDict:
 
 
 def _add_event_fields(_logger: Any, _method: str, event: _EventDict) -> _EventDict:
-    """Put the fields of a coordinator event in the place of its sentence."""
+    """Replace the sentence of a coordinator event by its fields."""
     event.update(getattr(event["_record"], "event_fields", {}))
     return event
 

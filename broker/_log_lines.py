@@ -1,4 +1,4 @@
-"""Log lines that a client can cause: cut to length, on one line, and so many a second."""
+"""Log lines that a client can cause: cut to length, on one line, and this many a second."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Final
 
 log = logging.getLogger("kohort.broker")
 
-#: Longest text of a client's making in a log line, in characters.
+#: Longest text supplied by a client in a log line, in characters.
 MAX_LOGGED_TEXT: Final = 200
 
-#: Lines of one kind in a second; those over it are counted, and the next line says how many they were.
+#: Most lines of one kind in a second; further ones are counted, and the next line says how many there were.
 LINES: Final = 100
 
 

@@ -33,5 +33,7 @@ def check_name(name: str) -> None:
 
 
 def folded(name: str) -> str:
-    """Names that are equal here may not stand side by side: metrics write dots as underscores."""
+    """Fold a name: topics with equal folded names may not coexist, because metrics write dots as
+    underscores.
+    """
     return name.replace(".", "_")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ..cluster import ClusterImage, Document, ProducerIds
 from ..coordinator import GroupCoordinator
@@ -19,6 +20,11 @@ from .authorizer import Authorizer
 from .metrics import BrokerMetrics
 from .quotas import ClientQuotas, Throttle
 from .security._scram_users import ScramUsers
+
+if TYPE_CHECKING:
+    # what only a broker of a cluster needs
+    from ._cluster import ClusterNode
+    from ._control import Control
 
 
 @dataclass(slots=True)
@@ -46,7 +52,14 @@ class Node:
     quotas_file: Document
     throttle: Throttle
     authorizer: Authorizer | None = None
+    #: None: this broker is alone.
+    cluster: ClusterNode | None = None
     long_work: LongWork = field(default_factory=LongWork)
+
+    @property
+    def control(self) -> Control | None:
+        """The way to the controller; None for a broker that is alone."""
+        return None if self.cluster is None else self.cluster.control
 
     @property
     def image(self) -> ClusterImage:

@@ -1,14 +1,14 @@
-"""A partition as the broker sees it: its log, who leads it, and who waits for it to grow.
+"""A partition as the broker sees it: its log, its leader, and the requests that wait for it to grow.
 
 The files of a partition are made when it is first written, and opened when they are first read: creating a
-topic of many partitions is one small write, and a start costs the same however many there are.
+topic with many partitions is one small write, and a start costs the same however many partitions there are.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import Protocol
 from uuid import UUID
@@ -29,6 +29,7 @@ from ..log import (
 from ..protocol import BatchHeader, ErrorCode, KafkaError, parse_batch_header
 from ..settings import MAX_LONG
 from ._flusher import Flusher, deleted
+from ._leadership import Leadership
 from ._stopwatch import clock
 from ._topic_config import TopicConfig
 from .metrics import Histogram
@@ -39,17 +40,17 @@ logger = logging.getLogger("kohort.broker")
 #: No epoch, no offset.
 _NONE = -1
 
-#: First batches remembered that came when the folder could not be made.
+#: Most first batches remembered that arrived while the folder could not be created.
 _MAX_MISSED = 100
 
-#: Producers remembered whose batches were to be verified.
+#: Most producers remembered whose batches are to be verified.
 _MAX_UNVERIFIED = 1_000
 
 _EMPTY = ReadInfo(b"", 0, 0, 0)
 
 
 class Waiter:
-    """A waiting Fetch, told which of its partitions have something new."""
+    """A waiting Fetch, which is notified of partitions with new records."""
 
     __slots__ = ("_changed", "_woken")
 
@@ -64,7 +65,7 @@ class Waiter:
             self._woken.set_result(None)
 
     async def changed(self) -> list[Partition]:
-        """The partitions that have changed since this was last asked; waits for the first."""
+        """Wait for a change; return the partitions that have changed since the last call."""
         if not self._changed:
             self._woken = asyncio.get_running_loop().create_future()
             await self._woken
@@ -80,7 +81,8 @@ class LocalTopic:
     id: UUID
     config: TopicConfig
     internal: bool = False
-    partitions: list[Partition] = field(default_factory=list)
+    #: By number: those that this broker has.
+    partitions: dict[int, Partition] = field(default_factory=dict)
     traffic: TopicTraffic = field(default_factory=TopicTraffic)
     flush_times: Histogram = field(default_factory=Histogram)
 
@@ -89,9 +91,9 @@ class LocalTopic:
 
 
 class UnverifiedWrites:
-    """Producers whose transaction's first batch is not written yet: what it has to begin with (KIP-890).
+    """Producers whose transaction's first batch is not written yet, and where that has to begin (KIP-890).
 
-    One that was refused is sent again, and those behind it must not be taken for the first one meanwhile.
+    A refused first batch is sent again, and later ones must not be taken for the first meanwhile.
     """
 
     __slots__ = ("_first",)
@@ -134,7 +136,7 @@ class UnverifiedWrites:
 
 
 class Files(Protocol):
-    """The source of partitions' files, and of the epoch in which they are led."""
+    """The source of partitions' files, and of their leader epochs."""
 
     def open(self, partition: Partition, /) -> PartitionLog:
         """Open them, or make them. Raises CorruptLogError, DataFolderError, KafkaError."""
@@ -151,10 +153,10 @@ class Files(Protocol):
 
 @dataclass(slots=True, eq=False, repr=False)
 class Partition:
-    """One partition. ``waiters`` are waiting Fetch requests, told of the next append and of a deletion.
+    """One partition. ``waiters`` are waiting Fetch requests, notified of the next append and of a deletion.
 
-    ``damage`` says what is wrong with files that cannot be served (None: nothing): they are left as they
-    are, and nothing is read or written until somebody has seen to them and started the broker again.
+    ``damage`` says what is wrong with files that cannot be served (None: nothing): they are left as they are,
+    and nothing is read or written until somebody has repaired them and restarted the broker.
     """
 
     topic: LocalTopic
@@ -164,14 +166,20 @@ class Partition:
     on_disk: InitVar[bool]
     waiters: set[Waiter] = field(default_factory=set, init=False)
     unverified: UnverifiedWrites = field(default_factory=UnverifiedWrites, init=False)
-    #: The files; None if nothing was ever written, or nobody has asked for them yet.
+    #: The files; None if nothing was ever written, or they were not needed yet.
     log: PartitionLog | None = field(default=None, init=False)
     _damage: str | None = field(default=None, init=False)
     _leader_epoch: int | None = field(default=0, init=False)
     _unopened: bool = field(default=False, init=False)
+    #: What this broker knows of the replicas while it leads a partition of a cluster; else None.
+    leadership: Leadership | None = field(default=None, init=False)
+    #: It was deleted, or is not this broker's any more.
+    gone: bool = field(default=False, init=False)
+    # other brokers may have replicas: what is committed is decided by who leads
+    _replicated: bool = field(default=False, init=False)
     _flusher: Flusher | None = field(default=None, init=False)
     _told: tuple[str, int] | None = field(default=None, init=False)
-    # first batches that were refused since the folder could not be made
+    # first batches that were refused because the folder could not be created
     _missed: list[BatchHeader] = field(default_factory=list, init=False)
 
     def __post_init__(self, on_disk: bool) -> None:
@@ -197,12 +205,12 @@ class Partition:
 
     @property
     def epoch_is_known(self) -> bool:
-        """Return whether ``leader_epoch`` takes no look at the files."""
+        """Return whether ``leader_epoch`` is known without reading the files."""
         return self._leader_epoch is not None
 
     @property
     def leader_epoch(self) -> int:
-        """The epoch in which this broker leads it. Raises KafkaError."""
+        """The leader epoch under which this broker leads it. Raises KafkaError."""
         if self._leader_epoch is None:
             try:
                 self._leader_epoch = self._files.leader_epoch(self)
@@ -230,13 +238,78 @@ class Partition:
         log = self.open()
         return 0 if log is None else log.last_stable_offset
 
+    # -- in a cluster ----------------------------------------------------------------------------------------
+
+    def replicate(self) -> None:
+        """Be a replica from now on: one that follows nobody yet."""
+        self._replicated = True
+        self._leader_epoch = self._leader_epoch or 0
+
+    def lead(self, leader_epoch: int, make: Callable[[int, int], Leadership]) -> None:
+        """Lead it from here on, under a new leader epoch. ``make`` is given the log's end and its high
+        watermark. Raises KafkaError.
+        """
+        self.check_usable()
+        self._leader_epoch = leader_epoch
+        log = self.log
+        if log is not None:
+            # before the first record: followers find out by it where they part from this log
+            log.begin_epoch(leader_epoch)
+        self.leadership = make(self.log_end_offset, self.high_watermark)
+        self.committed(self.leadership.replication.high_watermark)
+
+    def follow(self, leader_epoch: int) -> None:
+        """Take records from another broker's log, or wait for a leader."""
+        self._end_leadership()
+        self._leader_epoch = leader_epoch
+
+    def committed(self, high_watermark: int) -> None:
+        """Let records below the high watermark be read, and tell who waits for them."""
+        log = self.log
+        if log is not None:
+            on_disk = log.recovery_point if log.config.shows_flushed else high_watermark
+            if log.advance_high_watermark(min(high_watermark, on_disk)):
+                self.wake()
+
+    def append_copied(self, records: bytes, *, now_ms: int) -> None:
+        """Append batches of the leader's log, as they are. Raises KafkaError."""
+        self.check_usable()
+        if self.log is None:
+            self.log = self._opened()
+        self.log.append_copied(records, now_ms=now_ms)
+        self._plan_flush(self.log)
+
+    def truncate(self, offset: int, *, now_ms: int, restart: bool = False) -> None:
+        """Cut the log off at ``offset``; with ``restart`` nothing stays, and it goes on there. Raises
+        KafkaError.
+        """
+        self.check_usable()
+        if self.log is None:
+            if not restart:
+                return
+            self.log = self._opened()
+        if self._flusher is not None:
+            self._flusher.close(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the log is cut"))
+            self._flusher = None
+        try:
+            self.log = self.log.truncated(offset, now_ms=now_ms, restart=restart)
+        except (CorruptLogError, DataFolderError) as error:
+            self._damaged(error)
+            self.check_usable()
+
+    def _end_leadership(self) -> None:
+        leadership, self.leadership = self.leadership, None
+        if leadership is not None:
+            leadership.end(not_leader(self.topic.name, self.index))
+            self.wake()
+
     def producers(self) -> Iterable[Producer]:
         """The idempotent and transactional producers that have written here."""
         log = self.open()
         return () if log is None else log.producers
 
     def producer(self, producer_id: int) -> Producer | None:
-        """One of them; None if it has not written here, or not for long."""
+        """Find a producer; None if it has not written here, or has expired."""
         log = self.open()
         return None if log is None else log.producers.get(producer_id)
 
@@ -256,25 +329,43 @@ class Partition:
     def _opened(self) -> PartitionLog:
         log = self._files.open(self)
         if log.config.shows_flushed and log.recovery_point < log.log_end_offset:
-            log.flush()  # what was recovered is read from the page cache
+            log.flush()  # recovered records are read from the page cache
         self._advance(log)
         return log
 
     def _advance(self, log: PartitionLog) -> None:
-        """Move the high watermark: the only replica has all that was appended, or with
-        ``kohort.visibility=flushed`` all that is on the disk. Who waits for records is told of them.
+        """Advance the high watermark to everything that was appended or, with ``kohort.visibility=flushed``,
+        to everything on the disk, and notify waiting requests. Where there are other replicas, what they have
+        counts.
         """
+        if self._replicated:
+            self._grown(log)
+            return
         if log.advance_high_watermark(log.recovery_point if log.config.shows_flushed else log.log_end_offset):
             self.wake()
 
+    def _grown(self, log: PartitionLog) -> None:
+        leadership = self.leadership
+        if leadership is None:
+            return
+        leadership.appended(log.log_end_offset)
+        self.committed(leadership.replication.high_watermark)
+        # followers read up to the log's end
+        self.wake()
+
     def _damaged(self, error: Exception) -> None:
-        """One bad file is no reason to serve nothing; what it holds is left for somebody to look at."""
+        """Take a damaged partition out of service and serve the others; its files are left for inspection."""
         if isinstance(error, NoDescriptorsError):
             raise error
         self.damage = str(error)
         logger.error(
             "%s-%d is not served, its files are left as they are: %s", self.topic.name, self.index, error
         )
+
+    def check_led(self) -> None:
+        """Raise KafkaError NOT_LEADER_OR_FOLLOWER unless this broker leads it."""
+        if self._replicated and self.leadership is None:
+            raise not_leader(self.topic.name, self.index)
 
     def check_usable(self) -> None:
         """Raise KafkaError KAFKA_STORAGE_ERROR for a partition whose files are damaged."""
@@ -298,12 +389,13 @@ class Partition:
         from_client: bool = True,
         checked: CheckedBatch | None = None,
     ) -> AppendInfo:
-        """Append batches, wake who waits for them, and see to it that they are flushed when they have to be.
+        """Append batches, wake waiting requests, and plan the flush.
 
-        Of a client's batches that is for ``flush_before_answer``, or done later; others are flushed here if
-        ``flush.messages`` says so. Raises KafkaError.
+        For a client's batches ``flush_before_answer`` waits for it; others are flushed here if
+        ``flush.messages`` asks for that. Raises KafkaError.
         """
         self.check_usable()
+        self.check_led()
         if self.log is None:
             self.log = self._created(records, from_client=from_client)
         info = self.log.append(
@@ -320,7 +412,9 @@ class Partition:
 
     def append_built(self, batch: bytearray, *, now_ms: int) -> int:
         """See PartitionLog.append_built; as ``append`` otherwise."""
-        if self.log is None or self._damage is not None:
+        if self.log is None or self._damage is not None or self._replicated:
+            if self.leadership is not None:
+                self.leadership.replication.check_acks_all()
             return self.append(batch, now_ms=now_ms, from_client=False).base_offset
         base_offset = self.log.append_built(batch, now_ms=now_ms, leader_epoch=self._leader_epoch or 0)
         self._advance(self.log)
@@ -341,10 +435,10 @@ class Partition:
         return log
 
     def flush_before_answer(self, end_offset: int, *, all_replicas: bool) -> Awaitable[None] | None:
-        """Return what the answer to an append that ended at ``end_offset`` waits for; None: for nothing.
+        """Return the flush that the response to an append up to ``end_offset`` has to wait for; None: none.
 
-        ``all_replicas`` says that it was asked for with acks=all. The wait raises KafkaError
-        (KAFKA_STORAGE_ERROR and others).
+        ``all_replicas``: the request had acks=all. The wait raises KafkaError (KAFKA_STORAGE_ERROR and
+        others).
         """
         log = self.log
         if log is None or log.recovery_point >= end_offset:
@@ -354,8 +448,8 @@ class Partition:
         return None
 
     def _plan_flush(self, log: PartitionLog) -> None:
-        """Begin a flush or set an alarm for one, if there is something to flush and a config asks for it, or
-        a segment was rolled: what is complete is brought to the disk, as Apache Kafka does it.
+        """Begin or schedule a flush, if there is something to flush and a config asks for it, or if a segment
+        was rolled: complete segments are flushed, as in Apache Kafka.
         """
         config = self.topic.config
         if log.recovery_point >= log.log_end_offset:
@@ -378,7 +472,7 @@ class Partition:
             self._plan_flush(self.log)
 
     def _flush_failed(self, error: KafkaError) -> None:
-        """Take the partition offline: nothing is served until a start has looked at what the disk holds."""
+        """Take the partition offline: nothing is served until a restart has read the files."""
         logger.error("%s-%d is offline, its disk failed: %s", self.topic.name, self.index, error)
         self.damage = str(error)
         self.wake()
@@ -440,7 +534,7 @@ class Partition:
         return 0
 
     def epoch_at(self, offset: int) -> int:
-        """The leader epoch that wrote an offset, or will write the next one; -1 if unknown."""
+        """The leader epoch of the record at an offset, or of the next one to be written; -1 if unknown."""
         if offset == self.log_end_offset:
             return self.leader_epoch
         log = self.open()
@@ -476,7 +570,9 @@ class Partition:
             self._plan_flush(self.log)
 
     def delete(self) -> None:
-        """Give the files back, to be removed; who waits finds the topic gone."""
+        """Return the files, to be removed; waiting requests find the topic gone."""
+        self.gone = True
+        self._end_leadership()
         if self._flusher is not None:
             self._flusher.close(deleted(self.topic.name))
         if self.log is not None:
@@ -486,7 +582,7 @@ class Partition:
         self.wake()
 
     def close(self) -> None:
-        """Flush and give the files back. Raises KafkaError KAFKA_STORAGE_ERROR."""
+        """Flush and close the files. Raises KafkaError KAFKA_STORAGE_ERROR."""
         if self.log is None:
             return
         if self.log.offline and self.damage is None:
@@ -496,7 +592,7 @@ class Partition:
         self.log.close()
 
     def _unreadable(self, error: CorruptLogError) -> KafkaError:
-        """One batch that is damaged: told once while clients ask for it again and again."""
+        """Report a damaged batch, once, however often clients ask for it."""
         place = (error.path, error.position)
         if self._told != place:
             self._told = place
@@ -506,3 +602,7 @@ class Partition:
     def wake(self) -> None:
         for waiter in self.waiters:
             waiter.tell(self)
+
+
+def not_leader(topic: str, index: int) -> KafkaError:
+    return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{topic}-{index} is not led by this broker")

@@ -1,4 +1,4 @@
-"""The parts of a running broker: put together, started and stopped in the right order, and looked at."""
+"""The parts of a running broker: assembled, started and stopped in the right order, and observed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 from copy import copy
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ..cluster import FolderStore, ProducerIds
+from ..cluster import Document, FolderStore, MetadataStore, ProducerIds
 from ..coordinator import CoordinatorEvent, GroupCoordinator
 from ..coordinator.engine.runtime import steady_clock_ms
 from ..log import OPEN_FILES, OS_FILES, DataFolder, FileSystem
@@ -25,7 +26,7 @@ from ._node import Node
 from ._router import Router
 from ._settings import BrokerSettings, parse_principals
 from ._stopwatch import clock
-from ._topics import Topics
+from ._topics import FolderTopics
 from ._transactions import end_in, end_unknown, largest_record, start_transactions, take_producer_id
 from .apis import ServedApi, served_apis
 from .authorizer import Authorizer, Operation, ResourceType
@@ -35,13 +36,24 @@ from .network._server import Server
 from .quotas import ClientQuotas, QuotaTable, QuotaWindows, Throttle
 from .security._scram_users import ScramUsers
 
+if TYPE_CHECKING:
+    from ._cluster import ClusterNode
+    from ._cluster_topics import ClusterTopics
+    from ._replicas import MovingShards, Replicas
+
+#: How long a broker that stops waits for others to lead what it leads, in seconds.
+_LEAVE_S = 30.0
+
 
 def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
 class Parts:
-    """``fs``, ``make_store`` and ``now_ms`` are the disk, the metadata of a folder and the wall clock."""
+    """``store`` is a session with the metadata of the cluster ``cluster_id``; None: the broker is alone, and
+    its metadata are in its folder. ``fs``, ``make_store`` and ``now_ms`` are the disk, the metadata of a
+    folder and the wall clock.
+    """
 
     def __init__(
         self,
@@ -52,49 +64,84 @@ class Parts:
         clock_ms: Callable[[], int] | None,
         make_router: Callable[[Node, Callable[[], Mapping[int, ServedApi]]], Router],
         *,
+        store: MetadataStore | None = None,
+        cluster_id: str | None = None,
         fs: FileSystem = OS_FILES,
         make_store: Callable[[str], FolderStore] = FolderStore,
         now_ms: Callable[[], int] = _now_ms,
     ) -> None:
-        settings = copy(settings)  # the caller's stay as they are: these may change
+        settings = copy(settings)  # a copy: the caller's settings are not changed
         metrics = BrokerMetrics(on_note)
         users = ScramUsers()
         self.server = Server(settings, users, metrics.clients, *address)
-        self._folder = DataFolder.open(data, node_id=settings.node_id, fs=fs)
+        self._folder = DataFolder.open(data, node_id=settings.node_id, cluster_id=cluster_id, fs=fs)
+        cluster: ClusterNode | None = None
         try:
-            metadata = self._metadata = make_store(self._folder.path)
-            users.open(metadata.document("scram-users"))
+            metadata = self._metadata = make_store(self._folder.path) if store is None else store
+            users.open(Document(metadata, "scram-users"))
             users.add_missing(settings.kohort_scram_users)
             live = LiveSettings(
                 settings,
-                metadata.document("settings"),
+                Document(metadata, "settings"),
                 [lambda: self.server.quotas.reconfigure(settings)],
             )
             live.load()
-            topics = Topics(self._folder, metadata, settings, now_ms, metrics.flush_times)
-            topics.open()
+            topics: FolderTopics | ClusterTopics
+            if store is None:
+                assert isinstance(metadata, FolderStore)
+                topics = FolderTopics(self._folder, metadata, settings, now_ms, metrics.flush_times)
+                topics.open()
+            else:
+                from ._cluster import ClusterNode
+                from ._cluster_topics import ClusterTopics
+
+                cluster = ClusterNode(store, settings, now_ms)
+                topics = ClusterTopics(self._folder, cluster.control, settings, now_ms, metrics.flush_times)
             live.on_change.append(topics.settings_changed)
-            kept_quotas = metadata.document("client-quotas")
+            kept_quotas = Document(metadata, "client-quotas")
             table = kept_quotas.load(QuotaTable.parse) or QuotaTable()
             authorizer = _authorizer(metadata, settings)
-            group_configs = GroupConfigs(settings, metadata.document("groups"))
+            group_configs = GroupConfigs(settings, Document(metadata, "groups"))
             group_configs.load()
-            features = Features(settings.node_id, metadata.document("features"))
+            features = Features(settings.node_id, Document(metadata, "features"))
             features.load()
         except BaseException:
             self._folder.close(clean=False)
             raise
-        offsets = topics.logs.topic(OFFSETS_TOPIC)
-        assert offsets is not None, "Topics.open creates it"
-        store = OffsetsStore(
-            {partition.index: partition for partition in offsets.partitions},
-            load_bytes=settings.offsets_load_buffer_size,
-        )
+        self._moving: dict[str, MovingShards] = {}
+        self._replicas: Replicas | None = None
+        if cluster is None:
+            offsets = topics.logs.topic(OFFSETS_TOPIC)
+            assert offsets is not None, "FolderTopics.open creates it"
+            offsets_log = OffsetsStore(offsets.partitions, load_bytes=settings.offsets_load_buffer_size)
+        else:
+            from ._replicas import MovingShards, Replicas, replicated_log
+
+            assert isinstance(topics, ClusterTopics)
+            self._moving = {
+                OFFSETS_TOPIC: MovingShards(
+                    OFFSETS_TOPIC,
+                    topics.logs,
+                    settings,
+                    lambda partition: self.coordinator.load(partition),
+                    lambda partition: self.coordinator.unload(partition),
+                ),
+                TRANSACTIONS_TOPIC: MovingShards(
+                    TRANSACTIONS_TOPIC,
+                    topics.logs,
+                    settings,
+                    lambda partition: self.transactions.load(partition),
+                    lambda partition: self.transactions.unload(partition),
+                ),
+            }
+            self._replicas = Replicas(cluster, topics, settings, now_ms, steady_clock_ms(), self._moving)
+            cluster.follow = self._replicas.follow
+            offsets_log = replicated_log(OFFSETS_TOPIC, topics, settings)
         later = partial(asyncio.get_running_loop().call_later, WAIT_S)
         self._event_logs = EventLog(metrics.groups.see, later), EventLog(later=later)
         self.coordinator = GroupCoordinator(
             settings=settings,
-            store=store,
+            store=offsets_log,
             partition_count_of=topics.count_of,
             topic_of_id=topics.name_of,
             id_of_topic=topics.id_of,
@@ -107,6 +154,7 @@ class Parts:
             clock_ms=clock_ms,
             on_event=self._event_logs[0],
             fsync=settings.kohort_offsets_ack_flush,
+            replicas=self._moving.get(OFFSETS_TOPIC),
         )
         quotas = ClientQuotas(
             table,
@@ -139,26 +187,42 @@ class Parts:
             features=features,
             now_ms=now_ms,
             authorizer=authorizer,
+            cluster=cluster,
             live=live,
             metrics=metrics,
             quotas=quotas,
             quotas_file=kept_quotas,
             throttle=Throttle(quotas),
         )
+        if not isinstance(topics, FolderTopics):
+            self.transactions.start_replicated(
+                replicated_log(TRANSACTIONS_TOPIC, topics, settings), self._moving[TRANSACTIONS_TOPIC]
+            )
         self._router = make_router(self.node, served_apis)
         self._background = Background(topics, settings, now_ms)
+
+    def open(self) -> None:
+        """From here on requests get the answers for a coordinator that loads."""
+        self.coordinator.open()
 
     async def listen(self) -> None:
         await self.server.start(self._router)
 
     async def start(self) -> None:
-        self.coordinator.topics_deleted(self.node.topics.lately_deleted)
-        await self.coordinator.load_all()
-        if self.node.topics.get(TRANSACTIONS_TOPIC) is not None:
-            await start_transactions(self.node)
-        if not self.node.logs.clean:
-            await end_unknown(self.node)
-        await self.node.topics.forget_deleted()
+        topics, cluster = self.node.topics, self.node.cluster
+        if isinstance(topics, FolderTopics):
+            self.coordinator.topics_deleted(topics.lately_deleted)
+            await self.coordinator.load_all()
+            if topics.get(TRANSACTIONS_TOPIC) is not None:
+                await start_transactions(self.node)
+            if not self.node.logs.clean:
+                await end_unknown(self.node)
+            await topics.forget_deleted()
+        else:
+            assert cluster is not None, "it has the topics of a cluster"
+            assert self._replicas is not None, "it has the topics of a cluster"
+            self._replicas.start()
+            await cluster.start(self.server.registered())
         self._background.start()
         self.node.metrics.start()
 
@@ -166,7 +230,7 @@ class Parts:
         """The broker at this moment; for its event loop."""
         node, server, metrics, now = self.node, self.server, self.node.metrics, clock()
         topics = node.logs.topics()
-        partitions = [partition for topic in topics for partition in topic.partitions]
+        partitions = list(node.logs.partitions())
         return BrokerSnapshot(
             timestamp_ms=node.now_ms(),
             node_id=node.node_id,
@@ -193,8 +257,14 @@ class Parts:
         )
 
     async def stop(self) -> None:
+        cluster = self.node.cluster
+        if cluster is not None:
+            await cluster.control.leave(_LEAVE_S)
         self.node.metrics.stop()
         await self.server.stop()
+        if cluster is not None:
+            cluster.close()
+        await self._stop_replicas()
         await self.transactions.stop()
         await self.coordinator.stop()
         await self._background.stop()
@@ -203,18 +273,43 @@ class Parts:
             self.node.logs.close()
             clean = not self.node.logs.damaged
         finally:
+            if cluster is not None:
+                await cluster.stop()
             self._metadata.close()
             self._folder.close(clean=clean)
-            # last: a log handler that fails keeps nothing else open
+            # last: a failing log handler must not keep anything else open
             for log in self._event_logs:
                 log.close()
 
+    async def kill(self) -> None:
+        """Stop as a process that is killed: what is in files stays as it is, the session goes on."""
+        self.node.metrics.stop()
+        await self.server.stop()
+        if self.node.cluster is not None:
+            self.node.cluster.close()
+            await self.node.cluster.control.stop()
+        await self._stop_replicas()
+        for partition in self.node.logs.partitions():
+            partition.delete()
+        await self.transactions.stop()
+        await self.coordinator.stop()
+        await self._background.stop()
+        self._folder.close(clean=False)
+        for log in self._event_logs:
+            log.close()
 
-def _authorizer(metadata: FolderStore, settings: BrokerSettings) -> Authorizer | None:
+    async def _stop_replicas(self) -> None:
+        if self._replicas is not None:
+            await self._replicas.stop()
+        for shards in self._moving.values():
+            await shards.stop()
+
+
+def _authorizer(metadata: MetadataStore, settings: BrokerSettings) -> Authorizer | None:
     """The access rules of the data folder; None if the broker is started without."""
     if not settings.authorizer_class_name:
         return None
-    file = AclsFile(metadata.document("acls"))
+    file = AclsFile(Document(metadata, "acls"))
     return Authorizer(
         file.load(),
         super_users=parse_principals(settings.super_users),
@@ -224,7 +319,14 @@ def _authorizer(metadata: FolderStore, settings: BrokerSettings) -> Authorizer |
 
 
 #: Counters of groups that are shown as they are.
-_COUNTS = ("abandoned", "expired_members", "offsets_removed", "refusals", "records_skipped")
+_COUNTS = (
+    "abandoned",
+    "expired_members",
+    "offsets_removed",
+    "refusals",
+    "assignor_failures",
+    "records_skipped",
+)
 
 
 def _group_figures(node: Node) -> GroupFigures:

@@ -1,4 +1,4 @@
-"""Pending responses: made when a request is taken, filled when the coordinator has answered."""
+"""Pending responses: created when a request is accepted, filled when the coordinator answers."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from .quotas import Gauge, Throttle, told_ms
 
 
 class Caller(Protocol):
-    """The connection that a request came by."""
+    """The connection that a request arrived on."""
 
-    #: Whether the next request of a limited client is charged with the time since the one that was.
+    #: Whether the next request of a limited client is charged with the time since the previous one.
     unmetered: bool
 
     def answered(self) -> None:
-        """A response is there: send what is now due."""
+        """Called when a response is available: send what is now due."""
 
     def lap(self, now: float) -> float:
         """Seconds that the connection has run since the last lap; 0.0 while it does not run."""
 
     def mute(self, seconds: float) -> None:
-        """Take nothing more for so long."""
+        """Accept no requests for this long."""
 
 
 class Route(NamedTuple):
-    """The way of requests of one API and version: how they are read, counted and answered."""
+    """How requests of one API and version are read, counted and answered."""
 
     codec: MessageCodec
     meter: ApiMeter
@@ -39,7 +39,9 @@ class Route(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class PendingResponse:
-    """Response to a request that is answered without a task. They leave in the order of their requests."""
+    """Response to a request that is answered without a task. Responses are sent in the order of their
+    requests.
+    """
 
     _connection: Caller
     _route: Route
@@ -48,11 +50,11 @@ class PendingResponse:
 
     @property
     def parks(self) -> bool:
-        """Return whether the answer may have to wait for other members; nothing overtakes it then."""
+        """Return whether the response may have to wait for other members; then nothing overtakes it."""
         return self._route.api.parks
 
     def set(self, body: Any) -> None:
-        """The answer, from the coordinator: at once, or when what it promises is written."""
+        """Take the coordinator's response: at once, or when what it promises is written."""
         assert self.response is None, "a request is answered once"
         codec, meter, _ = self._route
         if not meter.flat or body.error_code:
@@ -63,7 +65,7 @@ class PendingResponse:
 
 @dataclass(slots=True, eq=False)
 class KnownResponse(PendingResponse):
-    """A response to a commit that is known: if it is the usual one it has been written before."""
+    """Response to a repeated commit: if it is the usual one, its bytes are known."""
 
     _known: KnownCommit
 
@@ -80,14 +82,14 @@ class KnownResponse(PendingResponse):
 
 @dataclass(slots=True, eq=False)
 class TimedResponse(PendingResponse):
-    """A response that is timed: its request waited for ``queue_s`` and was taken up at ``begun_s``."""
+    """A timed response: its request waited for ``queue_s`` and was started at ``begun_s``."""
 
     _begun_s: float
     _queue_s: float
     _submitted_s: float | None = field(default=None, init=False)
 
     def submitted(self) -> None:
-        """The coordinator has it: if it is not answered by now it waits."""
+        """Called when the coordinator has the request: if it is not answered by now, it waits."""
         if self.response is None:
             self._submitted_s = clock()
 
@@ -100,13 +102,15 @@ class TimedResponse(PendingResponse):
 
 @dataclass(slots=True, eq=False)
 class MeteredResponse(PendingResponse):
-    """A response to a client whose time is limited: it tells the delay for what the client has used."""
+    """Response to a client with a quota of time: it carries the delay for what the client has used."""
 
     _throttle: Throttle
     _gauge: Gauge
 
     def set(self, body: Any) -> None:
-        """The answer. What the connection has run since its last answer is what this one cost."""
+        """Take the response. The time that the connection has run since its last response is what this one
+        cost.
+        """
         now = clock()
         if delay_s := self._gauge.record(self._connection.lap(now) * 100.0, now):
             delay_s = self._throttle.told_s(self._gauge, delay_s)

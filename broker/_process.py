@@ -13,13 +13,13 @@ from ..log import OPEN_FILES, process_limit
 
 log = logging.getLogger("kohort.broker")
 
-#: Objects made and not yet freed before the youngest are looked at, and how often that is before those of
-#: middle age are. Commits that wait for one write are some ten thousand objects, none of them garbage: with
-#: Python's 700 each such burst is looked through several times, a tenth of what a commit costs. Meanwhile all
-#: wait: 0.7 ms for the youngest, 2 ms with those of middle age.
+#: Thresholds of the garbage collector: allocations before the youngest generation is collected, and how often
+#: that happens before the middle one is. Commits that wait for one write are some ten thousand objects, none
+#: of them garbage: with Python's 700, each such burst is traversed several times, a tenth of what a commit
+#: costs. A collection takes 0.7 ms for the youngest generation, 2 ms with the middle one.
 YOUNG_OBJECTS, YOUNG_LOOKS = 20_000, 1
 
-#: Share of the descriptors in use from which it is time to give the process more.
+#: Share of descriptors in use at which to warn.
 WARN_FROM = 0.8
 
 _DESCRIPTOR_FOLDERS = ("/proc/self/fd", "/dev/fd")
@@ -36,7 +36,9 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 def settle_collector() -> None:
-    """Exempt what is loaded from collection, and look at new objects less often; for a process of its own."""
+    """Exempt loaded objects from garbage collection, and collect less often; for a process of the broker's
+    own.
+    """
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS, YOUNG_LOOKS, 25)
 
@@ -54,7 +56,9 @@ def allow_open_files() -> None:
 
 
 class DescriptorWatch:
-    """Warns before the descriptors of this process run out: once each time that four fifths are passed."""
+    """Warns before the descriptors of this process run out: once each time that their use passes
+    four fifths.
+    """
 
     def __init__(self) -> None:
         self._warned = False

@@ -1,4 +1,4 @@
-"""Commits that a client sends again with other offsets: these alone are read, and the answer is known."""
+"""Commits that a client repeats with other offsets: only the offsets are read, and the response is known."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, Final
 from ..coordinator.offsets.commit import CommitRequest
 from ..protocol import CommitLayout, MessageCodec, commit_layout
 
-#: Longest body that is remembered: each connection may hold one, and read it takes 30 times its bytes.
+#: Longest body that is remembered: each connection may hold one, and decoded it takes 30 times its bytes.
 _LONGEST: Final = 1_024
-#: Most commits between two that are learnt, where that was of no use.
+#: Most commits between two that are learnt, when learning did not help.
 _LONGEST_PAUSE: Final = 1_024
 
 _HEAD: Final = struct.Struct(">ii")
@@ -49,7 +49,7 @@ class KnownCommit:
 
 
 class Repeats:
-    """The last commit of a client that was learnt. Where the next ones differ, fewer are learnt."""
+    """The last commit of a client that was learnt. If the next ones differ, fewer are learnt."""
 
     __slots__ = ("_pause", "_wait", "known")
 

@@ -1,4 +1,4 @@
-"""The way of a request from its frame to its answer: header, version, gate, body, handler, response."""
+"""The path of a request from its frame to its response: header, version, gate, body, handler."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _CORRELATION_ID = struct.Struct(">i").unpack_from
 
 
 class Router:
-    """Answers frames. ``apis`` gives the APIs that are served, by number; called at the first frame."""
+    """Answers frames. ``apis`` returns the served APIs by number; it is called at the first frame."""
 
     __slots__ = ("_apis", "_gate", "_load", "_node", "_without_task")
 
@@ -57,12 +57,12 @@ class Router:
 
     @property
     def metered(self) -> bool:
-        """Return whether the time that is spent on requests is to be measured: there are quotas."""
+        """Return whether the time spent on requests has to be measured, because there are quotas."""
         return self._node.quotas.active
 
     @property
     def writes(self) -> Writes:
-        """The object to be told when a read of a socket begins and ends."""
+        """The object to notify when a read of a socket begins and ends."""
         return self._node.coordinator.writes
 
     def api_of(self, frame: bytes) -> ServedApi | None:
@@ -75,14 +75,16 @@ class Router:
         return self._apis
 
     def charge(self, peer: Peer, spent_s: float, now: float) -> None:
-        """Count time that was spent on reading a connection and writing to it: its next request pays."""
+        """Count time that was spent on reading from and writing to a connection; its next request is charged
+        with it.
+        """
         if peer.header is not None and (gauge := self._gauge_of(peer, peer.header.context)) is not None:
             gauge.record(spent_s * 100.0, now)
 
     def take(self, frame: bytes, peer: Peer, connection: Caller, calls: deque[PendingResponse]) -> bool:
-        """Hand the coordinator a request that it answers without a task; ``calls`` has its call until then.
+        """Pass the coordinator a request that it answers without a task; ``calls`` holds its call until then.
 
-        False for any other request, and for one that cannot be read or is not allowed whole: those are for
+        False for any other request, and for one that is malformed or not fully allowed: those go to
         ``answer``.
         """
         route = self._without_task.get(frame[:4]) or self._learn(frame[:4])
@@ -130,7 +132,7 @@ class Router:
         gate = self._gate
         if gate is not None:
             readable = peer.readable
-            # written out: a call costs more than the look, and this is asked for every heartbeat
+            # inlined: a call costs more than the check, and this runs for every heartbeat
             if (
                 key is _COMMIT
                 or key is _MEMBERSHIP
@@ -173,7 +175,7 @@ class Router:
         return route
 
     async def answer(self, frame: bytes, peer: Peer) -> bytes | bytearray | Sequence[Part] | None:
-        """The response frame to a request frame, maybe in parts; None where the request asked for none.
+        """Return the response frame to a request frame, maybe in parts; None if the request wants none.
 
         Raises ProtocolError when the connection cannot go on.
         """
@@ -195,7 +197,7 @@ class Router:
         meter.count += 1
         peer.traffic.requests += 1
         size = len(frame)
-        # a request that waits does so without its bytes
+        # a waiting request does not hold its bytes
         del frame
         stopwatch = Stopwatch(self._handled(request))
         read_s = clock() - begun_s
@@ -221,7 +223,7 @@ class Router:
     def _within_quotas(
         self, header: RequestHeader, request: Request, response: Any, peer: Peer, size: int, spent_s: float
     ) -> bytes | bytearray | Sequence[Part] | None:
-        """The response frame, with the delay that the quotas of its client ask for."""
+        """Return the response frame, with the delay that the quotas of its client demand."""
         throttle, now = self._node.throttle, clock()
         if request.api.fetches:
             answer = _encoded(request.api, header, response)
@@ -244,7 +246,7 @@ class Router:
         quotas = self._node.quotas
         if peer.gauge_context is not context or peer.gauge_epoch != quotas.epoch:
             peer.gauge = self._node.throttle.use_of(context, clock()).request
-            # the look-up may have begun a new epoch itself
+            # the lookup itself may have begun a new epoch
             peer.gauge_context, peer.gauge_epoch = context, quotas.epoch
         return peer.gauge
 
@@ -265,7 +267,7 @@ class Router:
         except KafkaError as error:
             return request.error_answer(error.code)
         except OSError as error:
-            # metadata that cannot be kept: what was there still stands, and clients may try again
+            # metadata that cannot be saved: the old state still stands, and clients may retry
             log.error(
                 "%s v%d: nothing is changed, the disk fails: %s", request.api.name, request.version, error
             )

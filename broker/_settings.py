@@ -50,6 +50,21 @@ class BrokerSettings(SecuritySettings):
     num_partitions: Annotated[int, Row("partitions of a topic created without a number", 1, 100_000)] = 1
     default_replication_factor: Annotated[int, Row("replicas of a new topic; there is one broker", 1, 1)] = 1
 
+    broker_rack: Annotated[str, Row("rack of this broker: replicas are spread over racks")] = ""
+
+    replica_lag_time_max_ms: Annotated[
+        int,
+        Row("a replica that has not had all that its leader had for this long is out of sync", 1, MAX_INT),
+    ] = 30_000
+    replica_fetch_wait_max_ms: Annotated[
+        int, Row("a follower's Fetch waits no longer than this for records", 1, MAX_INT)
+    ] = 500
+    replica_fetch_max_bytes: Annotated[int, Row("most bytes of one partition in it", 0, MAX_INT)] = 1_048_576
+    offsets_commit_timeout_ms: Annotated[
+        int, Row("an answer of a coordinator waits no longer than this for other replicas", 1, MAX_INT)
+    ] = 5_000
+    replica_fetch_response_max_bytes: Annotated[int, Row("most bytes of it", 0, MAX_INT)] = 10_485_760
+
     message_max_bytes: Annotated[int, Live("largest record batch, compressed", 0, MAX_INT)] = 1_048_588
     fetch_max_bytes: Annotated[int, Row("most record bytes in one Fetch answer", 1024, MAX_INT)] = 57_671_680
     min_insync_replicas: Annotated[int, Live("kept for tools; there is one replica", 1, MAX_INT)] = 1

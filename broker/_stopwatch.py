@@ -1,4 +1,4 @@
-"""Time that a coroutine spends running, as apart from the time that it waits."""
+"""Time that a coroutine spends running, as opposed to waiting."""
 
 from __future__ import annotations
 

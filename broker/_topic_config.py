@@ -1,7 +1,7 @@
 """Configs of a topic: Kafka's names with underscores, bounds, and the broker's setting that is the default.
 
-All names that Apache Kafka 4.3 knows are here, so that tools find what they look for; what this broker does
-not do (tiered storage, recompression) can be set only to the value that means "off".
+All names that Apache Kafka 4.3 knows are here, so that tools find them; configs of what this broker does not
+do (tiered storage, recompression) can only have the value that means "off".
 """
 
 import operator
@@ -71,7 +71,7 @@ class TopicConfig:
     unclean_leader_election_enable: Annotated[bool, Row("kept for tools; there is one replica")] = False
 
     def log_config(self) -> LogConfig:
-        """Part that the log needs."""
+        """The part that the log needs."""
         names = {field.name for field in fields(LogConfig)}
         return LogConfig(**{name: value for name, value in asdict(self).items() if name in names})
 

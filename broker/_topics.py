@@ -1,12 +1,13 @@
-"""The topics of the cluster: how they come, change and go.
+"""The topics of the cluster: created, changed and deleted.
 
-A change of many topics is one step of the metadata store, durable before any of it is seen; then the image is
-another one, and the logs of this broker follow.
+A change of many topics is one step of the metadata store, durable before any of it is visible; then the image
+is replaced, and the logs of this broker follow.
 """
 
 from __future__ import annotations
 
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -42,10 +43,10 @@ from ._topic_config import TopicConfig, topic_defaults
 from ._turns import in_slices
 from .metrics import Histogram
 
-#: New topics that get their logs in one go, in about a millisecond.
+#: New topics that get their logs at a time, in about a millisecond.
 _ADDED_AT_ONCE = 200
 
-#: The first producer id that is given to producers of a folder that another broker wrote.
+#: The first producer id given out in a folder that another broker wrote.
 _FAR_PRODUCER_ID = 1_000_000_000
 
 #: The id that stands for none.
@@ -62,35 +63,18 @@ class TopicPlan:
     id: uuid.UUID = field(default_factory=lambda: _new_id())
 
 
-class Topics:
-    """All topics, in ``image``; their logs here are in ``logs``."""
+class Topics(ABC):
+    """All topics, in ``image``; their logs here are in ``logs``. A home of metadata knows how they change."""
 
-    def __init__(
-        self,
-        folder: DataFolder,
-        store: FolderStore,
-        settings: BrokerSettings,
-        now_ms: Callable[[], int],
-        flush_times: Histogram | None = None,
-    ) -> None:
-        self._store = store
+    def __init__(self, image: ClusterImage, logs: LocalLogs, settings: BrokerSettings) -> None:
+        #: The cluster as it is now; replaced as a whole.
+        self.image = image
+        self.logs = logs
         self._settings = settings
         self._folded: dict[str, str] = {}
-        node_id = settings.node_id
-        self._here = (node_id,)
-        brokers = {node_id: BrokerRegistration(node_id)}
-        #: The cluster as it is now; replaced as a whole.
-        self.image = ClusterImage(folder.cluster_id, node_id, brokers)
-        self.logs = LocalLogs(folder, settings, now_ms, flush_times or Histogram(), self._damaged)
-        #: Topics whose deletion the last run may not have finished: offsets of groups may be left.
-        self.lately_deleted: Collection[str] = ()
-        # the groups are not loaded yet: offsets of deleted topics may be among theirs
-        self._loading = True
-        # deleted topics of which nothing is left: the next step forgets them
-        self._settled: set[str] = set()
 
     def __repr__(self) -> str:
-        return f"Topics({self.image})"
+        return f"{type(self).__name__}({self.image})"
 
     # -- looking ---------------------------------------------------------------------------------------------
 
@@ -120,6 +104,121 @@ class Topics:
         found = self.image.topic_by_id(topic_id)
         return None if found is None else found.name
 
+    @abstractmethod
+    def with_epochs(self, topic: TopicImage) -> TopicImage:
+        """The topic with all leader epochs. Raises KafkaError if a file with one cannot be opened."""
+
+    # -- changing --------------------------------------------------------------------------------------------
+
+    def check_free(self, name: str) -> None:
+        """Raise KafkaError for a name that no topic can have, or that one has."""
+        check_name(name)
+        beside = self._folded.get(folded(name))
+        if beside == name or self.image.topic(name) is not None:
+            raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name} is there already")
+        if beside is not None:
+            raise _too_like(name, beside)
+
+    def check_configs(self, configs: Mapping[str, str]) -> dict[str, Any]:
+        """Configs of a topic by field name, checked and typed. Raises SettingsError."""
+        checked = read_settings(TopicConfig, configs)
+        given = {name: getattr(checked, name) for name in (key.replace(".", "_") for key in configs)}
+        if given.keys() & {"min_compaction_lag_ms", "max_compaction_lag_ms"}:
+            config = self.config(given)
+            if config.min_compaction_lag_ms > config.max_compaction_lag_ms:
+                raise SettingsError(
+                    f"min.compaction.lag.ms is {config.min_compaction_lag_ms}, max.compaction.lag.ms "
+                    f"{config.max_compaction_lag_ms}: a record cannot be kept for longer than it may wait"
+                )
+        return given
+
+    def refusals(self, plans: Sequence[TopicPlan]) -> dict[str, KafkaError]:
+        """Return why plans can no longer be carried out together, by name: other topics may exist by now."""
+        refused: dict[str, KafkaError] = {}
+        seen: dict[str, str] = {}
+        for plan in plans:
+            beside = seen.setdefault(folded(plan.name), plan.name)
+            try:
+                self.check_free(plan.name)
+                if beside != plan.name:
+                    raise _too_like(plan.name, beside)
+            except KafkaError as error:
+                refused[plan.name] = error
+        return refused
+
+    async def create(self, name: str, partitions: int, configs: Mapping[str, str]) -> TopicImage:
+        """Create a topic. Raises KafkaError, and SettingsError for the configs."""
+        self.check_free(name)
+        await self.carry_out([TopicPlan(name, partitions, self.check_configs(configs))])
+        made = self.image.topic(name)
+        assert made is not None, "it was just made"
+        return made
+
+    @abstractmethod
+    async def carry_out(self, plans: Sequence[TopicPlan]) -> None:
+        """Create what was planned. Raises KafkaError; nothing is created then."""
+
+    @abstractmethod
+    async def alter(self, changes: Mapping[TopicImage, dict[str, Any]]) -> None:
+        """Replace the configs of topics, durably. Raises KafkaError; nothing is changed then."""
+
+    @abstractmethod
+    async def add_partitions(self, counts: Mapping[TopicImage, int]) -> None:
+        """Let topics have so many partitions. Raises KafkaError; none is added then."""
+
+    @abstractmethod
+    async def delete(self, topics: Collection[TopicImage]) -> None:
+        """Delete topics; ``clear`` removes their files. Raises KafkaError; none is deleted then."""
+
+    @abstractmethod
+    async def clear(self) -> None:
+        """Remove the files of deleted topics."""
+
+    def settings_changed(self) -> None:
+        """Apply changed defaults of topics."""
+        for each in self.all():
+            self.logs.reconfigure(each.name, self.config(each.configs))
+
+    # -- for the homes ---------------------------------------------------------------------------------------
+
+    def first_configs(self, name: str) -> dict[str, Any]:
+        """The first configs of a topic that came without any: coordinators' topics are compacted."""
+        sizes = {
+            OFFSETS_TOPIC: self._settings.offsets_topic_segment_bytes,
+            TRANSACTIONS_TOPIC: self._settings.transaction_state_log_segment_bytes,
+        }
+        if name not in sizes:
+            return {}
+        return {"cleanup_policy": "compact", "segment_bytes": sizes[name]}
+
+    def config(self, configs: Mapping[str, Any]) -> TopicConfig:
+        return TopicConfig(**{**topic_defaults(self._settings), **configs})
+
+
+class FolderTopics(Topics):
+    """Topics of one broker alone, which are in its data folder."""
+
+    def __init__(
+        self,
+        folder: DataFolder,
+        store: FolderStore,
+        settings: BrokerSettings,
+        now_ms: Callable[[], int],
+        flush_times: Histogram | None = None,
+    ) -> None:
+        node_id = settings.node_id
+        image = ClusterImage(folder.cluster_id, node_id, {node_id: BrokerRegistration(node_id)})
+        logs = LocalLogs(folder, settings, now_ms, flush_times or Histogram(), self._damaged)
+        super().__init__(image, logs, settings)
+        self._store = store
+        self._here = (node_id,)
+        #: Topics whose deletion the last run may not have finished: groups may still have their offsets.
+        self.lately_deleted: Collection[str] = ()
+        # the groups are not loaded yet: offsets of deleted topics may be among theirs
+        self._loading = True
+        # deleted topics of which nothing remains: the next step forgets them
+        self._settled: set[str] = set()
+
     def with_epochs(self, topic: TopicImage) -> TopicImage:
         """The topic with all leader epochs. Raises KafkaError if a file with one cannot be opened."""
         if all(state.leader_epoch != UNKNOWN_EPOCH for state in topic.partitions):
@@ -138,17 +237,17 @@ class Topics:
     # -- starting --------------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Take in what is in the data folder, create ``__consumer_offsets``.
+        """Load what is in the data folder, create ``__consumer_offsets``.
 
-        After a stop that was not clean every log is read and made whole; else one is when it is asked for.
-        Raises StateFileError, and KafkaError.
+        After an unclean stop every log is recovered; otherwise a log is opened when it is needed. Raises
+        StateFileError, and KafkaError.
         """
         records = {name: self._record(name) for name in self._store.children(TOPICS)}
         deleted = self._deleted()
         self.lately_deleted = {name for name in deleted.values() if name is not None and name not in records}
         unknown = self.logs.take_in(records.keys(), deleted)
         found = {
-            name: TopicRecord(topic_id, count, self._first_configs(name))
+            name: TopicRecord(topic_id, count, self.first_configs(name))
             for name, (topic_id, count) in unknown.items()
         }
         records |= found
@@ -164,7 +263,7 @@ class Topics:
 
     def create_internal(self, name: str, partitions: int) -> None:
         """Create a topic of a coordinator. Raises KafkaError KAFKA_STORAGE_ERROR."""
-        made = {name: TopicRecord(_new_id(), partitions, self._first_configs(name))}
+        made = {name: TopicRecord(_new_id(), partitions, self.first_configs(name))}
         try:
             self._store.commit_now(*self._creations(made))
         except OSError as error:
@@ -172,8 +271,8 @@ class Topics:
         self._add(made)
 
     async def forget_deleted(self) -> None:
-        """Nothing is left in groups of the topics that were being deleted when the last run stopped, nor
-        will be of those that are deleted from now on. Raises OSError.
+        """Forget the topics that were being deleted when the last run stopped: groups have no offsets of them
+        any more, nor of those that are deleted from now on. Raises OSError.
         """
         self._loading = False
         if self._store.children(DELETED_TOPICS):
@@ -182,60 +281,16 @@ class Topics:
 
     # -- changing --------------------------------------------------------------------------------------------
 
-    def check_free(self, name: str) -> None:
-        """Raise KafkaError for a name that no topic can have, or that one has."""
-        check_name(name)
-        beside = self._folded.get(folded(name))
-        if beside == name or self.image.topic(name) is not None:
-            raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name} is there already")
-        if beside is not None:
-            raise _too_like(name, beside)
-
-    def check_configs(self, configs: Mapping[str, str]) -> dict[str, Any]:
-        """Configs of a topic by field name, checked and typed. Raises SettingsError."""
-        checked = read_settings(TopicConfig, configs)
-        given = {name: getattr(checked, name) for name in (key.replace(".", "_") for key in configs)}
-        if given.keys() & {"min_compaction_lag_ms", "max_compaction_lag_ms"}:
-            config = self._config(given)
-            if config.min_compaction_lag_ms > config.max_compaction_lag_ms:
-                raise SettingsError(
-                    f"min.compaction.lag.ms is {config.min_compaction_lag_ms}, max.compaction.lag.ms "
-                    f"{config.max_compaction_lag_ms}: a record cannot be kept for longer than it may wait"
-                )
-        return given
-
-    async def create(self, name: str, partitions: int, configs: Mapping[str, str]) -> TopicImage:
-        """Create a topic. Raises KafkaError, and SettingsError for the configs."""
-        self.check_free(name)
-        await self.carry_out([TopicPlan(name, partitions, self.check_configs(configs))])
-        made = self.image.topic(name)
-        assert made is not None, "it was just made"
-        return made
-
-    def refusals(self, plans: Sequence[TopicPlan]) -> dict[str, KafkaError]:
-        """Return why plans cannot be carried out together now, by name: other topics may exist by now."""
-        refused: dict[str, KafkaError] = {}
-        seen: dict[str, str] = {}
-        for plan in plans:
-            beside = seen.setdefault(folded(plan.name), plan.name)
-            try:
-                self.check_free(plan.name)
-                if beside != plan.name:
-                    raise _too_like(plan.name, beside)
-            except KafkaError as error:
-                refused[plan.name] = error
-        return refused
-
     async def carry_out(self, plans: Sequence[TopicPlan]) -> None:
         """Create what was planned. Raises KafkaError KAFKA_STORAGE_ERROR; nothing is created then."""
         made = {
             plan.name: TopicRecord(
-                plan.id, plan.partitions, {**self._first_configs(plan.name), **plan.configs}
+                plan.id, plan.partitions, {**self.first_configs(plan.name), **plan.configs}
             )
             for plan in plans
         }
         await self._change(self._creations(made))
-        # taken at once, seen in slices: nobody waits until all of them have their logs
+        # created in one step, visible in slices: requests need not wait until all of them have their logs
         self._folded.update((folded(name), name) for name in made)
         records = list(made.items())
         async for start in in_slices(range(0, len(records), _ADDED_AT_ONCE)):
@@ -248,20 +303,15 @@ class Topics:
             [self._now(each).having(configs=configs) for each, configs in changes.items()]
         )
         for each, configs in changes.items():
-            self.logs.reconfigure(each.name, self._config(configs))
-
-    def settings_changed(self) -> None:
-        """The defaults of the topics are others now."""
-        for each in self.all():
-            self.logs.reconfigure(each.name, self._config(each.configs))
+            self.logs.reconfigure(each.name, self.config(configs))
 
     async def add_partitions(self, counts: Mapping[TopicImage, int]) -> None:
-        """Let topics have so many partitions. Raises KafkaError KAFKA_STORAGE_ERROR; none is added then."""
+        """Grow topics to this many partitions. Raises KafkaError KAFKA_STORAGE_ERROR; none is added then."""
         await self._change(self._puts({each: {"partitions": count} for each, count in counts.items()}))
         grown = []
         for each, count in counts.items():
-            more = self._states(self.logs.grow(each.name, count))
             now = self._now(each)
+            more = self._states(self.logs.grow(each.name, range(len(now.partitions), count)))
             grown.append(now.having(partitions=[*now.partitions, *more]))
         self.image = self.image.changed(grown)
 
@@ -290,7 +340,7 @@ class Topics:
             raise unchanged(error) from error
 
     async def _commit(self, *changes: Change) -> None:
-        """Make changes, and forget the deleted topics of which nothing is left."""
+        """Commit changes, and forget the deleted topics of which nothing remains."""
         settled = self._settled
         await self._store.commit(*changes, *(Delete(f"{DELETED_TOPICS}/{each}") for each in settled))
         self._settled = self._settled - settled
@@ -308,8 +358,8 @@ class Topics:
         return puts
 
     def _ids_behind(self, newest: int) -> list[Change]:
-        """Return what lets producer ids begin behind one that another broker gave, and far behind those that
-        it gives when the folder is its own again: it will not be told which were given here.
+        """Return the change that lets producer ids begin after those of another broker, and far above those
+        that it gives out once the folder is its own again, since it will not know which were given out here.
         """
         entry = self._store.get(PRODUCER_IDS)
         first = max((newest // BLOCK_SIZE + 1) * BLOCK_SIZE, _FAR_PRODUCER_ID)
@@ -318,7 +368,7 @@ class Topics:
         return [Put(PRODUCER_IDS, first)] if entry.value < first else []
 
     def _settle(self, left: Collection[uuid.UUID] | None) -> None:
-        """Note that of deleted topics, but for these, nothing is left: they need not be remembered."""
+        """Note that nothing remains of deleted topics, except for these: they need not be remembered."""
         if left is None or self._loading:
             return
         kept = {str(topic_id) for topic_id in left}
@@ -340,26 +390,13 @@ class Topics:
             found[uuid.UUID(topic_id)] = entry.value
         return found
 
-    def _first_configs(self, name: str) -> dict[str, Any]:
-        """The first configs of a topic that came without any: coordinators' topics are compacted."""
-        sizes = {
-            OFFSETS_TOPIC: self._settings.offsets_topic_segment_bytes,
-            TRANSACTIONS_TOPIC: self._settings.transaction_state_log_segment_bytes,
-        }
-        if name not in sizes:
-            return {}
-        return {"cleanup_policy": "compact", "segment_bytes": sizes[name]}
-
-    def _config(self, configs: Mapping[str, Any]) -> TopicConfig:
-        return TopicConfig(**{**topic_defaults(self._settings), **configs})
-
     def _add(self, records: Mapping[str, TopicRecord]) -> None:
-        """Let there be topics that are in the store."""
+        """Add topics that are in the store."""
         made = []
-        usual = self._config({})
+        usual = self.config({})
         for name, record in records.items():
             config = replace(usual, **record.configs) if record.configs else usual
-            local = self.logs.add(name, record.id, config, record.partitions)
+            local = self.logs.add(name, record.id, config, range(record.partitions))
             states = self._states(local)
             made.append(TopicImage(name, record.id, record.configs, states, internal=name in INTERNAL))
             self._folded[folded(name)] = name
@@ -372,12 +409,12 @@ class Topics:
         return [new if each.epoch_is_known else unread for each in partitions]
 
     def _now(self, topic: TopicImage) -> TopicImage:
-        """A topic as it is now."""
+        """The current state of a topic."""
         found = self.image.topic(topic.name)
         return topic if found is None else found
 
     def _damaged(self, partition: Partition) -> None:
-        """Nobody leads a partition whose files cannot be served."""
+        """Remove the leader of a partition whose files cannot be served."""
         found = self.image.topic(partition.topic.name)
         if found is None or found.id != partition.topic.id:
             return
@@ -389,7 +426,7 @@ class Topics:
 
 
 def unchanged(error: OSError) -> KafkaError:
-    """KAFKA_STORAGE_ERROR, for metadata that cannot be kept."""
+    """KAFKA_STORAGE_ERROR, for metadata that cannot be saved."""
     return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"nothing is changed: {error}")
 
 

@@ -1,8 +1,8 @@
-"""Transactions on this broker's partitions: who may write in one, and the markers that end it.
+"""Transactions on this broker's partitions: the check of writes, and the markers that end transactions.
 
 A batch of a transaction is appended only while the transaction is open and has the partition in it, as the
-coordinator knows it (KIP-890): a late batch behind the marker would hold up readers of committed records for
-good. The look and the append are one step of the event loop; nothing comes between them.
+coordinator knows it (KIP-890): a late batch after the marker would hold up readers of committed records for
+good. The check and the append are one step of the event loop; nothing comes between them.
 """
 
 from __future__ import annotations
@@ -22,16 +22,18 @@ from ._log_lines import RateLimitedLog
 from ._names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ._node import Node
 from ._partition import Partition
+from ._topics import FolderTopics
 
 log = logging.getLogger("kohort.broker")
 _no_marker = RateLimitedLog()
 
-#: How long a producer's first write waits for the markers of its last transaction, and between two looks, in
-#: seconds (Kafka's defaults for add.partitions.to.txn.retry.backoff.max.ms and ...ms are 100 and 20 ms).
+#: How long a producer's first write waits for the markers of its last transaction, and the time between two
+#: checks, in seconds (Kafka's defaults for add.partitions.to.txn.retry.backoff.max.ms and ...ms are 100 and
+#: 20 ms).
 _CONCURRENT_S: Final = 0.1
 _LOOK_S: Final = 0.002
 
-#: Errors of a marker that no other try can change: the partition is gone, or knows a newer producer.
+#: Final errors of a marker: the partition is gone, or knows a newer producer.
 _FINAL: Final = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -42,7 +44,7 @@ _FINAL: Final = frozenset(
 
 
 class Writer(NamedTuple):
-    """A producer that writes in a transaction; ``adds`` says that its first write adds the partition."""
+    """A producer that writes in a transaction; ``adds``: its first write adds the partition."""
 
     transactional_id: str
     producer_id: int
@@ -50,8 +52,8 @@ class Writer(NamedTuple):
     adds: bool
 
     def known(self, partition: Partition) -> ErrorCode | None:
-        """Return whether it may write as the partition itself knows it; None if the coordinator is to be
-        asked: it has no transaction open there.
+        """Return whether it may write, as far as the partition knows; None if the coordinator has to be
+        asked, because it has no transaction open there.
         """
         found = partition.producer(self.producer_id)
         if found is None or found.epoch < self.producer_epoch:
@@ -76,7 +78,7 @@ class Writer(NamedTuple):
         missing = [place for place, error in errors.items() if error and error is not fenced]
         if self.adds and missing:
             error = await self._added(node, missing)
-            # what was open may have ended while this waited
+            # the transaction may have ended while this waited
             errors.update((place, error or self.verify(node, place)) for place in missing)
         return errors
 
@@ -92,32 +94,37 @@ class Writer(NamedTuple):
 
 
 async def take_producer_id(ids: ProducerIds) -> int:
-    """A producer id that nobody had. Raises KafkaError COORDINATOR_LOAD_IN_PROGRESS when none can be kept."""
+    """Take an unused producer id. Raises KafkaError COORDINATOR_LOAD_IN_PROGRESS when none can be
+    reserved.
+    """
     try:
         return await ids.take()
     except OSError as failure:
-        # as Apache Kafka while it has no block of ids: what other errors tell a producer is to give up
+        # as Apache Kafka while it has no block of ids: other errors would make a producer give up
         log.error("no block of producer ids can be kept, the disk fails: %s", failure)
         raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, str(failure)) from failure
 
 
 async def start_transactions(node: Node) -> None:
-    """Have the coordinator's topic, and the coordinator serve. Raises KafkaError KAFKA_STORAGE_ERROR."""
+    """Create the coordinator's topic if necessary, and start the coordinator. Raises KafkaError
+    KAFKA_STORAGE_ERROR.
+    """
     if node.topics.get(TRANSACTIONS_TOPIC) is None:
+        assert isinstance(node.topics, FolderTopics), "in a cluster the controller makes it"
         node.topics.create_internal(TRANSACTIONS_TOPIC, node.settings.transaction_state_log_num_partitions)
     topic = node.logs.topic(TRANSACTIONS_TOPIC)
     assert topic is not None, "it was made just now, if it was not there"
     await node.transactions.start(
         OffsetsStore(
-            {partition.index: partition for partition in topic.partitions},
+            topic.partitions,
             load_bytes=node.settings.offsets_load_buffer_size,
         )
     )
 
 
 async def end_unknown(node: Node) -> None:
-    """Abort what is open in partitions and in no transaction of the coordinator: its record was lost with the
-    machine's power, and nobody else would ever end it. For a start after a stop that was not clean.
+    """Abort transactions that are open in partitions and unknown to the coordinator, because their record was
+    lost with the machine's power: nobody else would ever end them. For a start after an unclean stop.
     """
     found = node.transactions.transactions()
     if node.transactions.unread or isinstance(found, ErrorCode):
@@ -171,7 +178,7 @@ async def write_marker(node: Node, place: TopicPartition, marker: TransactionMar
             producer_epoch=epoch,
             marker=(committed, coordinator_epoch),
         )
-        # where records wait for the disk their end does as well: nobody writes it a second time
+        # if records wait for the disk, their marker does as well: nobody writes it a second time
         flush = partition.flush_before_answer(offset + 1, all_replicas=True)
         if flush is not None:
             await flush

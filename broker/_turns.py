@@ -1,4 +1,4 @@
-"""Turns of a request that would keep everybody else waiting: it lets others go on now and then."""
+"""Turns of long requests, which let other work run now and then."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ._stopwatch import clock
 
 T = TypeVar("T")
 
-#: A request about very many things lets others go on after this long, in seconds.
+#: A request about very many items lets other work run after this long, in seconds.
 SLICE_S = 0.01
 
-#: Work in steps goes on for this long, in seconds, before others have their turn.
+#: Work in steps goes on for this long, in seconds, before other work runs.
 WORK_SLICE_S = 0.001
 
 
@@ -28,13 +28,13 @@ async def in_slices(items: Iterable[T]) -> AsyncIterator[T]:
 
 
 class LongWork:
-    """Runs steps. What needs a thread, and the memory that comes with that, is done one at a time."""
+    """Runs long work in steps. Work that needs a thread, and its memory, is done one at a time."""
 
     def __init__(self) -> None:
         self._alone = asyncio.Lock()
 
     async def run(self, steps: Steps[Result]) -> Result:
-        """The result. Work that takes less than a slice is done before anybody else has a turn."""
+        """Run the steps and return the result. Work that takes less than a slice is done without a pause."""
         begun_s = clock()
         try:
             work = next(steps)
@@ -59,7 +59,7 @@ class LongWork:
 
 
 async def _give_way(begun_s: float) -> float:
-    """Let others have their turn if it is time for that; when the slice began that now goes on."""
+    """Let other work run if it is time for that; return when the current slice began."""
     if clock() - begun_s < WORK_SLICE_S:
         return begun_s
     await asyncio.sleep(0)

@@ -216,12 +216,14 @@ class Cluster:
         tried = "; ".join(map(str, failures))
         raise BrokerConnectionError(failures[0].address, f"no broker could be reached ({tried})")
 
-    async def tell(
-        self, node_id: int, body: Any, *, channel: Channel, max_version: int | None = None
-    ) -> None:
-        """Send a request that has no answer; returns when its connection takes more."""
-        connection = await self._connection(self._address(node_id), channel)
-        await connection.tell(body, timeout_ms=self.request_timeout_ms, max_version=max_version)
+    def connected(self, node_id: int, channel: Channel) -> Connection | None:
+        """The open connection to a node; None while there is none."""
+        node = self._state.nodes.get(node_id)
+        return None if node is None else self._pool.ready(node.address, channel)
+
+    async def connect_to(self, node_id: int, channel: Channel) -> Connection:
+        """The open connection to a node, or a new one."""
+        return await self._connection(self._address(node_id), channel)
 
     async def request_coordinator(
         self,

@@ -7,9 +7,10 @@ not wait goes over another connection (see ``pool``).
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import ssl
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from ..protocol import (
     APIS,
@@ -39,6 +40,16 @@ _LONG_MS = 3_600_000
 _LIFETIME_USED = 0.85
 
 
+class _Waiting(NamedTuple):
+    """A request under way; ``until`` is in seconds of the loop's clock."""
+
+    answer: asyncio.Future[Any]
+    api_key: int
+    version: int
+    timeout_ms: float
+    until: float
+
+
 class Connection(asyncio.BufferedProtocol):
     """Use :meth:`open`. Requests may be sent without waiting for earlier responses.
 
@@ -53,8 +64,11 @@ class Connection(asyncio.BufferedProtocol):
         self.features: dict[str, int] = {}
         self._client_id = client_id
         self._frames = FrameReceiver(max_frame_bytes)
-        self._waiting: dict[int, asyncio.Future[bytes | memoryview]] = {}
+        self._waiting: dict[int, _Waiting] = {}
         self._next_id = 0
+        #: When to look for requests that wait for too long: never after the first of them is out of time.
+        self._look_at = math.inf
+        self._timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
         self._closed_because: str | None = None
         self._retire_at: float | None = None
@@ -125,29 +139,46 @@ class Connection(asyncio.BufferedProtocol):
 
     async def request(self, body: Any, *, timeout_ms: float, max_version: int | None = None) -> Any:
         """Send a request; the response's body, a view of what was received. Error codes are not read."""
-        key = body.API_KEY
-        return await self._send(body, self.version_for(key, max_version), timeout_ms)
+        return await self.ask(body, timeout_ms=timeout_ms, max_version=max_version)
 
-    async def _send(self, body: Any, version: int, timeout_ms: float) -> Any:
+    def ask(self, body: Any, *, timeout_ms: float, max_version: int | None = None) -> asyncio.Future[Any]:
+        """As ``request``, sent at once: a future of the response's body."""
+        return self._send(body, self.version_for(body.API_KEY, max_version), timeout_ms)
+
+    def _send(self, body: Any, version: int, timeout_ms: float) -> asyncio.Future[Any]:
         transport = self._open_transport()
         correlation_id = self._next_id
         self._next_id = (self._next_id + 1) & 0x7FFFFFFF
         frame = encode_request(version, correlation_id, self._client_id, body)
-        answer: asyncio.Future[bytes | memoryview] = asyncio.get_running_loop().create_future()
-        self._waiting[correlation_id] = answer
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Any] = loop.create_future()
+        until = loop.time() + timeout_ms / 1000
+        self._waiting[correlation_id] = _Waiting(answer, body.API_KEY, version, timeout_ms, until)
+        if until < self._look_at:
+            self._look_again(until)
         transport.write(frame)
-        try:
-            async with asyncio.timeout(timeout_ms / 1000):
-                data = await answer
-        except TimeoutError:
-            name = api_for(body.API_KEY).name
-            self.close(f"{name} was not answered within {timeout_ms:.0f} ms")
-            raise BrokerTimeoutError(
-                str(self.address), f"{name} was not answered within {timeout_ms:.0f} ms"
-            ) from None
-        if body.API_KEY == ApiKey.FETCH:
-            data = memoryview(data)
-        return decode_response(body.API_KEY, version, data)[1]
+        return answer
+
+    def _look_again(self, at: float) -> None:
+        """Look for requests that wait for too long, at this time of the loop."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._look_at = at
+        self._timer = asyncio.get_running_loop().call_at(at, self._look)
+
+    def _look(self) -> None:
+        self._timer, self._look_at = None, math.inf
+        now = asyncio.get_running_loop().time()
+        waiting = [each for each in self._waiting.values() if not each.answer.done()]
+        why = ""
+        for each in waiting:
+            if each.until <= now:
+                why = f"{api_for(each.api_key).name} was not answered within {each.timeout_ms:.0f} ms"
+                each.answer.set_exception(BrokerTimeoutError(str(self.address), why))
+        if why:
+            self.close(why)
+        elif waiting:
+            self._look_again(min(each.until for each in waiting))
 
     async def tell(self, body: Any, *, timeout_ms: float, max_version: int | None = None) -> None:
         """Send a request that has no answer, Produce with acks 0, and wait until more may be written."""
@@ -234,8 +265,15 @@ class Connection(asyncio.BufferedProtocol):
         waiting = self._waiting.pop(int.from_bytes(frame[:4], "big", signed=True), None)
         if waiting is None:
             self.close("answer to a question that was not asked")
-        elif not waiting.done():
-            waiting.set_result(frame)
+            return
+        answer, api_key, version, _, _ = waiting
+        if answer.done():
+            return
+        try:
+            data = memoryview(frame) if api_key == ApiKey.FETCH else frame
+            answer.set_result(decode_response(api_key, version, data)[1])
+        except Exception as error:
+            answer.set_exception(error)
 
     def connection_lost(self, error: Exception | None) -> None:
         self.close(f"connection lost: {error}" if error else "the broker closed the connection")
@@ -245,10 +283,12 @@ class Connection(asyncio.BufferedProtocol):
         if self._closed_because is None:
             self._closed_because = because
         self._writable.set()
+        if self._timer is not None:
+            self._timer.cancel()
         if self._transport is not None:
             self._transport.abort()
         waiting, self._waiting = self._waiting, {}
-        for answer in waiting.values():
+        for answer, *_ in waiting.values():
             if not answer.done():
                 answer.set_exception(BrokerConnectionError(str(self.address), self._closed_because))
                 # the caller may be gone: asyncio must not report the exception as never retrieved

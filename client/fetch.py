@@ -68,7 +68,7 @@ class FetchedPartition:
 
     ``records`` are record batches, the first of which may begin before the offset asked for and the last of
     which may be cut short. Offsets are -1 where the broker did not say; ``aborted`` is set for
-    read_committed. ``diverging_offset`` is where the log was cut behind what was read (KIP-595), else -1.
+    read_committed. ``diverging_offset`` is where the log was cut after what was read (KIP-595), else -1.
     """
 
     error_code: int

@@ -83,7 +83,9 @@ class TopicMetadata:
 
 @dataclass(slots=True)
 class ClusterMetadata:
-    """One state of the cache; ``errors`` has the error codes of topics that were requested in vain."""
+    """One state of the cache; ``errors`` has the error codes of topics that were requested without
+    success.
+    """
 
     cluster_id: str | None = None
     controller_id: int = -1

@@ -80,15 +80,22 @@ class ConnectionPool:
         """Return whether the last attempt to connect to the address failed."""
         return address in self._failures
 
+    def ready(self, address: Address, channel: Channel) -> Connection | None:
+        """The open connection, if there is one."""
+        connection = self._open.get((address, channel))
+        if connection is None or connection.closed or connection.retired:
+            return None
+        return connection
+
     async def get(self, address: Address, channel: Channel) -> Connection:
         """The open connection, or a new one. Raises BrokerConnectionError after one failed attempt.
 
         After a failure the next attempt at that address, by any caller, waits for the back-off.
         """
-        key = address, channel
-        connection = self._open.get(key)
-        if connection is not None and not connection.closed and not connection.retired:
+        connection = self.ready(address, channel)
+        if connection is not None:
             return connection
+        key = address, channel
         async with self._locks.setdefault(key, asyncio.Lock()):
             connection = self._open.get(key)
             if connection is not None and connection.retired and not connection.closed:

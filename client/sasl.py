@@ -11,6 +11,7 @@ from typing import Any
 from ..protocol import ErrorCode, KafkaError, kafka_module
 from ..protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from ..protocol.messages.sasl_handshake import SaslHandshakeRequest
+from ..settings.connection import OAUTH
 from .errors import AuthenticationError, BrokerConnectionError
 
 #: Returns a token for OAUTHBEARER. Called for each connection, in a thread, so it may block.
@@ -18,8 +19,6 @@ TokenProvider = Callable[[], str]
 
 #: Sends a request and returns the response.
 Ask = Callable[[Any], Awaitable[Any]]
-
-OAUTH = "OAUTHBEARER"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +64,8 @@ async def _step(sasl: Sasl, address: str, step: Callable[..., Any], *arguments: 
     """Run a step in a thread: SCRAM hashes take long, and a token provider may block."""
     try:
         return await asyncio.to_thread(step, *arguments)
+    except AuthenticationError:
+        raise
     except Exception as error:
         if sasl.mechanism == OAUTH:
             raise BrokerConnectionError(address, f"the token provider failed: {error!r}") from error

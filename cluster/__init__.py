@@ -1,16 +1,18 @@
-"""The metadata of a cluster: everything that is not a record and must last.
+"""The metadata of a cluster: everything durable that is not a record.
 
-``MetadataStore`` is the interface through which it is read and written, with ZooKeeper's semantics; the
-homes behind it are a data folder (``FolderStore``), memory (``MemoryHome``) and Apache ZooKeeper
-(``open_zookeeper``). ``ClusterImage`` is what a broker goes by: brokers, topics and the states of their
-partitions, immutable and replaced as a whole. What only brokers of a cluster need is loaded on first use.
+``MetadataStore`` is the interface through which it is read and written, with ZooKeeper's semantics; the homes
+behind it are a data folder (``FolderStore``), memory (``MemoryHome``) and Apache ZooKeeper
+(``open_zookeeper``). ``ClusterImage`` is the broker's view of the cluster: brokers, topics and the states of
+their partitions, immutable and replaced as a whole. What only brokers of a cluster need is loaded on first
+use.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from ._document import Document
 from ._files import StateFileError
-from ._folder_store import Document, FolderStore
+from ._folder_store import FolderStore
 from ._image import (
     NO_LEADER,
     UNKNOWN_EPOCH,

@@ -1,7 +1,7 @@
 """Small durable files of the data folder: one JSON document each, for what Apache Kafka keeps in its quorum.
 
-A document is replaced as a whole: written beside, synced, renamed. So a change happens or does not, whenever
-the broker dies. The files are the owner's alone (0600): they may hold credentials.
+A document is replaced as a whole: written alongside, synced, renamed. So a change happens or does not,
+whenever the broker dies. The files are the owner's alone (0600): they may hold credentials.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class StateFileError(KohortError):
 
 @dataclass(frozen=True, slots=True)
 class StateFile:
-    """One document. ``without`` ends the sentence of an error: what is lost by who removes a file that cannot
-    be read. ``version`` is written with it and must be the same when it is read.
+    """One document. ``without`` ends the sentence of an error: what removing an unreadable file would lose.
+    ``version`` is written with it and must be the same when it is read.
     """
 
     path: Path
@@ -63,8 +63,8 @@ class StateFile:
     def save(self, content: Mapping[str, Any]) -> None:
         """Replace the document. Raises OSError; the old content then still stands.
 
-        Where only the folder cannot be synced the new content stands, and is in force: that it could be lost
-        with the power is told in the log.
+        If only the folder cannot be synced, the new content is in force; the broker's log warns that a loss
+        of power could lose it.
         """
         beside = self.path.with_suffix(".json.tmp")
         descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

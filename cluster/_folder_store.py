@@ -8,22 +8,20 @@ versions: an entry begins at version 0 with each start, which nobody but this pr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from ._files import StateFile
+from ._files import StateFile, StateFileError
 from ._layout import DELETED_TOPICS, DOCUMENTS, PRODUCER_IDS, TOPICS
-from ._store import Change, Create, Entry, Put, SessionState, Value
+from ._store import Change, Entry, SessionState, Value
 from ._tree import Tree, TreeStore
-
-T = TypeVar("T")
 
 #: The file of the topics: the only one whose name is not that of a kind.
 TOPICS_FILE: Final = "kohort.json"
 
-#: What is lost with each file: the end of the error for one that cannot be read.
+#: What removing each file would lose: the end of the error for one that cannot be read.
 _WITHOUT: Final = {
     "settings": "settings are those of the start",
     "acls": "there are no access rules, and only super users may do anything",
@@ -113,8 +111,8 @@ class FolderStore(TreeStore):
         self.commit_now(*changes)
 
     def commit_now(self, *changes: Change) -> None:
-        """As ``commit``, without a wait: a disk has none. For the start and for commands, where no event loop
-        runs; a home on a network cannot offer it.
+        """Do as ``commit``, synchronously, for the start and for commands, where no event loop runs; a store
+        on a network cannot offer it.
 
         Raises ValueError too, for changes that do not lie in one file.
         """
@@ -141,11 +139,7 @@ class FolderStore(TreeStore):
         self._tree.apply({path: None for path, entry in self._tree.entries().items() if entry.ephemeral})
         self._become(SessionState.LOST)
 
-    def document(self, kind: str) -> Document:
-        """The document of a kind: ``settings``, ``acls``, ``scram-users`` or ``client-quotas``."""
-        return Document(self, kind)
-
-    def unreadable(self, path: str, error: Exception) -> Exception:
+    def unreadable(self, path: str, error: Exception) -> StateFileError:
         return self._parts[path].file.unreadable(error)
 
     def _part_of(self, path: str) -> _Part | None:
@@ -156,51 +150,3 @@ class FolderStore(TreeStore):
             self._tree.apply({path: Entry(value) for path, value in found.items()})
             self._unread.discard(part.file)
         return part
-
-
-class Document:
-    """One entry that its owner reads and replaces as a whole: what was read, and not what came since."""
-
-    def __init__(self, store: FolderStore, kind: str) -> None:
-        self._store = store
-        self._path = DOCUMENTS[kind]
-        #: The version that the owner has read or written; None for no entry.
-        self._version: int | None = None
-
-    def __repr__(self) -> str:
-        return f"Document({self._path})"
-
-    def load(self, parse: Callable[[dict[str, Any]], T]) -> T | None:
-        """Return what ``parse`` makes of the document; None if there is none.
-
-        Raises StateFileError for one that cannot be read, or that ``parse`` raises ValueError, KeyError,
-        TypeError or AttributeError for.
-        """
-        entry = self._store.get(self._path)
-        self._version = None if entry is None else entry.version
-        if entry is None:
-            return None
-        try:
-            return parse(entry.value)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise self._store.unreadable(self._path, error) from error
-
-    async def save(self, content: Mapping[str, Any]) -> None:
-        """Replace the document. Raises OSError, and ConflictError where somebody else has changed it since it
-        was read; the old content then still stands.
-        """
-        await self._store.commit(self._change(content))
-        self._saved()
-
-    def save_now(self, content: Mapping[str, Any]) -> None:
-        """As ``save``, at the start and in commands, where no event loop runs."""
-        self._store.commit_now(self._change(content))
-        self._saved()
-
-    def _change(self, content: Mapping[str, Any]) -> Change:
-        if self._version is None:
-            return Create(self._path, dict(content))
-        return Put(self._path, dict(content), self._version)
-
-    def _saved(self) -> None:
-        self._version = 0 if self._version is None else self._version + 1

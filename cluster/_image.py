@@ -1,6 +1,6 @@
-"""The image of the cluster that a broker works by: brokers, topics and the states of their partitions.
+"""The image of the cluster that a broker uses: brokers, topics and the states of their partitions.
 
-An image never changes; a change makes another one, which shares what stayed as it was: it costs the same
+An image is immutable; a change makes another one, which shares the unchanged parts, so that it costs the same
 however many topics there are.
 """
 
@@ -19,7 +19,7 @@ V = TypeVar("V")
 
 #: The leader of a partition that has none.
 NO_LEADER: Final = -1
-#: The leader epoch of a partition whose log nobody has looked at since the start.
+#: The leader epoch of a partition whose log was not opened since the start.
 UNKNOWN_EPOCH: Final = -1
 
 #: Parts of a map, of which a change copies those that it touches.
@@ -32,7 +32,7 @@ class PartitionState(NamedTuple):
 
     A reassignment is under way while ``adding`` or ``removing`` name replicas (KIP-455). ``partition_epoch``
     rises with each change of the state. ``recovering``: the leader was elected although it may lack records,
-    and has not told yet that it has settled what it has (KIP-704).
+    and has not reported yet that it has recovered (KIP-704).
     """
 
     leader: int
@@ -56,15 +56,15 @@ class Endpoint(NamedTuple):
 
 
 class BrokerRegistration(NamedTuple):
-    """A broker that is there. Where a lone broker listens depends on who asks: each listener answers with its
-    own address. ``epoch`` is that of its registration: one that comes back has a higher one.
+    """A live broker. The address of a single broker depends on the listener that a client uses. ``epoch`` is
+    that of its registration: a broker that comes back has a higher one.
     """
 
     node_id: int
     rack: str | None = None
     epoch: int = -1
     endpoints: tuple[Endpoint, ...] = ()
-    #: It is about to stop, and wants to lead nothing.
+    #: Set when it is about to stop, and wants to lead nothing.
     shutting_down: bool = False
 
 
@@ -73,7 +73,7 @@ class TopicImage:
     """A topic. ``configs`` is what was set for it, ``partitions`` has the state of each by number.
 
     ``order`` is its place among all topics, by their creation; the image that it comes into gives it.
-    ``described`` keeps its part of the answer to Metadata, which is made once.
+    ``described`` caches its part of Metadata responses.
     """
 
     name: str
@@ -103,7 +103,7 @@ _EMPTY: Final[tuple[dict[Any, Any], ...]] = ({},) * _SHARDS
 
 
 def _changed(shards: _Shards[K, V], there: Iterable[tuple[K, V]], gone: Iterable[K]) -> _Shards[K, V]:
-    """Another mapping, which shares the shards that stay as they are."""
+    """Return another mapping, which shares the unchanged shards."""
     copies: dict[int, dict[K, V]] = {}
 
     def shard_of(key: K) -> dict[K, V]:
@@ -167,8 +167,8 @@ class ClusterImage:
         brokers: Mapping[int, BrokerRegistration] | None = None,
         controller_id: int | None = None,
     ) -> ClusterImage:
-        """The cluster with these topics, new or in the place of those of their names, and without the
-        deleted; with other brokers, or another controller.
+        """The cluster with these topics, new or in place of those of their names, and without the deleted;
+        with other brokers, or another controller.
         """
         image = ClusterImage(
             self.cluster_id,

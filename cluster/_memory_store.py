@@ -1,6 +1,6 @@
 """A metadata store in memory, shared by the brokers of a cluster that lives in one process.
 
-Its sessions are lost, cut off and renewed on command: for clusters in tests and in the simulator.
+Its sessions can be lost, cut off and renewed on command, for clusters in tests and in the simulator.
 """
 
 from __future__ import annotations
@@ -78,11 +78,11 @@ class MemoryStore(TreeStore):
     # -- what happens to sessions ----------------------------------------------------------------------------
 
     def suspend(self) -> None:
-        """Cut the store off: it reads what it knew, and writes nothing."""
+        """Cut the store off: it can read its copy, and write nothing."""
         self._become(SessionState.SUSPENDED)
 
     def resume(self) -> None:
-        """Let a store that was cut off know again what there is, with the session that it has."""
+        """Reconnect a store that was cut off, in its old session."""
         self._catch_up()
         self._become(SessionState.CONNECTED)
 

@@ -1,7 +1,7 @@
 """Producer ids (KIP-98): never given twice, not even after a crash.
 
 Ids are taken from a block; the block's end is durable before its first id is given away, so a restart begins
-behind it. Apache Kafka gives them out in blocks of the same size.
+after it. Apache Kafka gives them out in blocks of the same size.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ProducerIds:
     async def take(self) -> int:
         """Return an id that nobody had before. Raises OSError when no block can be reserved."""
         while self._next == self._end:
-            # whoever else takes a block meanwhile gets another
+            # another broker that takes a block meanwhile gets another one
             with suppress(ConflictError):
                 await self._reserve()
         taken = self._next
@@ -37,7 +37,7 @@ class ProducerIds:
         return taken
 
     async def begin_behind(self, newest: int) -> None:
-        """Give no id up to ``newest``, which another broker gave. Raises OSError."""
+        """Skip ids up to ``newest``, which another broker gave out. Raises OSError."""
         while newest >= self._end:
             with suppress(ConflictError):
                 await self._reserve((newest // BLOCK_SIZE + 1) * BLOCK_SIZE)

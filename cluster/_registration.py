@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ..protocol import KohortError
-from ._image import BrokerRegistration
+from ._image import BrokerRegistration, Endpoint
 from ._layout import BROKER_IDS, CLUSTER_ID, broker_path, id_text, stored_broker
 from ._store import ConflictError, Create, MetadataStore, Put, SessionState
 
@@ -23,7 +23,7 @@ class WrongClusterError(KohortError):
 
 
 class Registration:
-    """The entry of one broker: made anew under each session, until this is closed.
+    """The entry of one broker: recreated under each session, until this is closed.
 
     ``now_ms`` is the wall clock.
     """
@@ -42,11 +42,13 @@ class Registration:
     def __repr__(self) -> str:
         return f"Registration({self._broker.node_id}, epoch {self.epoch})"
 
-    async def register(self) -> int:
-        """Return the epoch once the entry is there. Whoever has the node id is waited for: the session of a
-        broker that was killed lasts a while.
+    async def register(self, endpoints: Sequence[Endpoint] = ()) -> int:
+        """Return the epoch once the entry exists. Waits for another owner of the node id: the session of a
+        killed broker lasts a while. ``endpoints`` are those of a broker that has begun to listen since this
+        was made.
         """
         assert self._keeper is None, "a broker is registered once"
+        self._broker = self._broker._replace(endpoints=tuple(endpoints) or self._broker.endpoints)
         loop = asyncio.get_running_loop()
         self._first = loop.create_future()
         self._store.on_session(self._session_changed)
@@ -61,7 +63,7 @@ class Registration:
             await self._store.commit(Put(self._path, {**entry.value, "shutting_down": True}, entry.version))
 
     def close(self) -> None:
-        """Keep the registration no longer; it goes with the session."""
+        """Stop keeping the registration; it goes with the session."""
         if self._keeper is not None:
             self._keeper.cancel()
 
@@ -87,7 +89,7 @@ class Registration:
             await self._wait_for_other()
             return
         except OSError as error:
-            # it may have been made: then what is read says so, once the session is connected again
+            # the entry may have been made: then reads show it, once the session is connected again
             log.warning("broker %d could not be registered: %s", self._broker.node_id, error)
             await asyncio.sleep(_AGAIN_SECONDS)
             while self._store.session is SessionState.SUSPENDED:

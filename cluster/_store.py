@@ -1,8 +1,8 @@
 """The interface of a metadata store, with ZooKeeper's semantics: versioned entries in a tree, conditional
 writes, several writes in one step, ephemeral entries, watches and session states.
 
-Each home has a copy of what it holds in this process, so reading needs no waiting; a write is awaited,
-since it may have to go over the network.
+Each store keeps a copy of its entries in this process, so reads do not wait; writes are awaited, since they
+may go over the network.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 from ..protocol import KohortError
+from ._files import StateFileError
 
-#: Take an entry whatever its version is.
+#: Matches any version of an entry.
 ANY_VERSION: Final = -1
 
 #: The value of an entry: anything that JSON can express. It is not changed once it was given to a store or
@@ -64,7 +65,9 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Change nothing; the entry must be there and have ``version``: so that who was replaced cannot write."""
+    """Change nothing; the entry must be there and have ``version``: so that a controller that was replaced
+    cannot write.
+    """
 
     path: str
     version: int
@@ -74,7 +77,9 @@ Change: TypeAlias = Create | Put | Delete | Check
 
 
 class ConflictError(KohortError):
-    """An entry is not as a change asks for: none was made. ``change`` is the first that did not fit."""
+    """An entry does not meet the condition of a change: no change was made. ``change`` is the first that did
+    not fit.
+    """
 
     def __init__(self, change: Change, entry: Entry | None) -> None:
         found = "it is not there" if entry is None else f"it is there, at version {entry.version}"
@@ -85,9 +90,9 @@ class ConflictError(KohortError):
 class SessionState(Enum):
     """The state of a store's session with its home."""
 
-    #: Entries are as they are read here, writes are taken.
+    #: Reads are current, writes are accepted.
     CONNECTED = "connected"
-    #: The home is out of reach; the session, and its ephemeral entries, may still be there.
+    #: The home is out of reach; the session, and its ephemeral entries, may still exist.
     SUSPENDED = "suspended"
     #: The session is over, and its ephemeral entries are gone. Where the home can be reached again another
     #: session follows (connected), unless the store was closed.
@@ -121,6 +126,10 @@ class MetadataStore(Protocol):
         """
         ...
 
+    async def sync(self) -> None:
+        """Return when every change that was durable before can be read here. Raises OSError."""
+        ...
+
     def watch(self, path: str, fired: Callable[[str], None]) -> None:
         """Call ``fired`` once, with the path, when the entry there is next created, changed or deleted.
 
@@ -136,6 +145,21 @@ class MetadataStore(Protocol):
         """Call ``changed`` whenever the session state becomes another one."""
         ...
 
+    def unreadable(self, path: str, error: Exception) -> StateFileError:
+        """The error for an entry that is not what it should be."""
+        ...
+
     def close(self) -> None:
         """End the session: its ephemeral entries go, and nothing more can be written."""
+        ...
+
+
+@runtime_checkable
+class WritesAtOnce(Protocol):
+    """A store of this machine's disk."""
+
+    def commit_now(self, *changes: Change) -> None:
+        """Do as ``commit``, synchronously, for the start and for commands, where no event loop runs; a store
+        on a network cannot offer it.
+        """
         ...

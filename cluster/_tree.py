@@ -1,11 +1,14 @@
-"""Entries in memory, for all stores: what a step of changes makes of them, who watches, and the session."""
+"""Entries in memory, for all stores: steps of changes, watches, and the session."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+from ._document import Document
+from ._files import StateFileError
 from ._store import ANY_VERSION, Change, Check, ConflictError, Create, Delete, Entry, Put, SessionState
 
 #: The entries that a step leaves, by path; None: removed.
@@ -61,7 +64,7 @@ class Tree:
         return step
 
     def apply(self, step: Step) -> None:
-        """Let the entries be as planned, then call those who watch."""
+        """Apply the planned entries, then call the watches."""
         self._steps += 1
         fired: list[tuple[Callable[[str], None], str]] = []
         for path, entry in step.items():
@@ -88,7 +91,7 @@ class Tree:
         self._child_watchers.setdefault(path, []).append(fired)
 
 
-class TreeStore:
+class TreeStore(ABC):
     """The part of a ``MetadataStore`` that is alike in all homes: reading and watching a copy in memory, and
     the state of the session.
     """
@@ -111,6 +114,10 @@ class TreeStore:
     def children(self, path: str) -> Sequence[str]:
         return self._tree.children(path)
 
+    async def sync(self) -> None:
+        """See ``MetadataStore``. A home in this process shows every change at once."""
+        return
+
     def watch(self, path: str, fired: Callable[[str], None]) -> None:
         self._tree.watch(path, fired)
 
@@ -119,6 +126,19 @@ class TreeStore:
 
     def on_session(self, changed: Callable[[SessionState], None]) -> None:
         self._session_watchers.append(changed)
+
+    @abstractmethod
+    async def commit(self, *changes: Change) -> None: ...
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    def document(self, kind: str) -> Document:
+        """The document of a kind: a key of ``DOCUMENTS``, or a path."""
+        return Document(self, kind)
+
+    def unreadable(self, path: str, error: Exception) -> StateFileError:
+        return StateFileError(f"the entry {path} of the metadata store cannot be read: {error!r}")
 
     def _become(self, session: SessionState) -> None:
         if session is self._session:

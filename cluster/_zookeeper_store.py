@@ -1,12 +1,13 @@
 """A metadata store in an ensemble of Apache ZooKeeper, shared by the brokers of a cluster.
 
-kazoo talks with ZooKeeper, in threads of its own. Everything it finds out is handed to the event loop in one
-queue, in the order in which ZooKeeper told it. This process keeps a copy of every entry below the chroot:
-each node has a watch of ZooKeeper's, a change is read together with the watch for the next one, and what
-was changed by one step shows here as one step.
+kazoo talks to ZooKeeper, in threads of its own. Everything it learns is passed to the event loop in one
+queue, in ZooKeeper's order. This process keeps a copy of every entry below the chroot: each node has a watch
+of ZooKeeper's, a change is read together with the watch for the next one, and what was changed by one step
+shows here as one step.
 
 A node without data is a parent that is no entry. A value is JSON; of a step that is larger than what
-ZooKeeper takes in one request, the largest values are written beside it, in pieces, and the entry says where.
+ZooKeeper takes in one request, the largest values are written alongside it, in pieces, and the entry says
+where.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import threading
+import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -38,17 +41,20 @@ _PIECES: Final = "/kohort_pieces"
 #: The data of an entry whose value is in pieces: this, their name and number. JSON cannot begin so.
 _IN_PIECES: Final = b"#pieces "
 
-#: Bytes of a change beside its path and value, at most.
+#: Bytes of a change apart from its path and value, at most.
 _CHANGE_BYTES: Final = 200
+
+#: Age of pieces without an entry at which they are no longer those of one that is being written.
+_ORPHAN_MS: Final = 3_600_000
 
 #: Nodes that are not ours.
 _FOREIGN: Final = ("/zookeeper", _PIECES)
 
-#: Rounds of reading before what was found is shown, though still more is changing.
-_MAX_ROUNDS: Final = 10
+#: Rounds of reading after which the result is shown, even if entries keep changing.
+_MAX_ROUNDS: Final = 100
 
 #: Entries that only brokers may read where ZooKeeper has digest authentication, as Apache Kafka has it.
-_SECRET: Final = ("/config/users", "/kafka-acl")
+_SECRET: Final = ("/config/users", "/config/brokers", "/kafka-acl")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,23 +152,32 @@ class ZooKeeperStore(TreeStore):
         self._reading = False
         # where the pieces of values are, by entry
         self._pieces: dict[str, list[str]] = {}
-        # what waits until all that was told so far is read
+        # waiters until all changes reported so far are read
         self._settling: list[asyncio.Future[None]] = []
         # connections and their ends; whether nothing was read since the last one
         self._connections = 0
         self._is_new = False
         self._follower: asyncio.Task[None] | None = None
+        self._sweeper: asyncio.Task[None] | None = None
         self._opened: asyncio.Future[None] = self._loop.create_future()
 
     def close(self) -> None:
         if self._closed:
             return
         self._closed = True
-        if self._follower is not None:
-            self._follower.cancel()
-        self._client.stop()
-        self._client.close()
+        for task in (self._follower, self._sweeper):
+            if task is not None:
+                task.cancel()
+        # it takes until ZooKeeper has answered, or the connection has timed out
+        threading.Thread(target=self._stop_client, name="kohort-zookeeper-close").start()
         self._become(SessionState.LOST)
+
+    def _stop_client(self) -> None:
+        try:
+            self._client.stop()
+            self._client.close()
+        except Exception as error:
+            log.warning("the session with ZooKeeper was not closed, it ends by its timeout: %r", error)
 
     # -- write -----------------------------------------------------------------------------------------------
 
@@ -233,7 +248,7 @@ class ZooKeeperStore(TreeStore):
             self._client.delete_async(path)
 
     async def _settle(self) -> None:
-        """Return when everything that was told so far can be read here."""
+        """Return when all changes reported so far can be read here."""
         if self._changed or self._reading:
             settled = self._loop.create_future()
             self._settling.append(settled)
@@ -247,13 +262,45 @@ class ZooKeeperStore(TreeStore):
         self._client.add_listener(lambda state: self._hand_over(self._connection_changed, state))
         await asyncio.to_thread(self._client.start_async)
         await self._opened
+        self._sweeper = self._loop.create_task(self._sweep())
+
+    async def _sweep(self) -> None:
+        """Remove old pieces that no entry names: whoever wrote them died before the entry, or the answer to
+        their removal was lost. Young ones may be of an entry that is being written.
+        """
+        from kazoo.exceptions import KazooException
+
+        try:
+            names = await self._call(self._client.get_children_async, _PIECES)
+            for name in names:
+                stat = await self._call(self._client.exists_async, f"{_PIECES}/{name}")
+                await self._settle()
+                named = {path for pieces in self._pieces.values() for path in pieces}
+                is_old = stat is not None and time.time() * 1_000 - stat.ctime > _ORPHAN_MS
+                if is_old and f"{_PIECES}/{name}" not in named:
+                    self._forget([f"{_PIECES}/{name}"])
+        except (KazooException, OSError) as error:
+            # there are none, or the next start removes them
+            log.debug("pieces in ZooKeeper were not looked through: %r", error)
+
+    async def sync(self) -> None:
+        if self._session is not SessionState.CONNECTED:
+            raise ConnectionError(f"the session with ZooKeeper is {self._session.value}")
+        from kazoo.exceptions import KazooException
+
+        try:
+            # whatever ZooKeeper has told by then comes before the answer
+            await self._call(self._client.sync_async, "/")
+        except KazooException as error:
+            raise _failed(error) from error
+        await self._settle()
 
     def _connection_changed(self, state: str) -> None:
         if self._closed:
             return
         self._connections += 1
         if state == "CONNECTED":
-            # watches went with the connection: everything is read anew
+            # watches went with the connection: everything is read again
             self._is_new = True
             self._wake.set()
         else:
@@ -304,7 +351,7 @@ class ZooKeeperStore(TreeStore):
 
     async def _read_rounds(self) -> dict[str, Entry | None]:
         """Entries as they are now, None for those that are gone, until nothing more is told: an answer comes
-        behind all that was told before it, so a step is read whole.
+        after all that was told before it, so a step is read whole.
         """
         found: dict[str, Entry | None] = {}
         for _ in range(_MAX_ROUNDS):
@@ -368,7 +415,7 @@ class ZooKeeperStore(TreeStore):
             found[f"{above}/{name}"] = None
 
     def _show(self, found: dict[str, Entry | None]) -> None:
-        """Let what was read be seen, in the order of its creation."""
+        """Show the entries that were read, in the order of their creation."""
         order = sorted(found.items(), key=lambda each: (0 if each[1] is None else each[1].created, each[0]))
         self._tree.apply({path: entry for path, entry in order if not _same(entry, self._tree.get(path))})
 
@@ -435,7 +482,7 @@ def _failed(error: Exception) -> OSError:
 def _encoded(changes: Sequence[Change]) -> tuple[list[bytes], dict[str, bytes]]:
     """The data of each change, and the pieces that are written before it, by path.
 
-    Raises ValueError for a step of so many changes that no request holds it.
+    Raises ValueError for a step with so many changes that no request holds it.
     """
     values = [
         json.dumps(change.value, separators=(",", ":")).encode() if isinstance(change, Create | Put) else b""

@@ -61,7 +61,7 @@ class _Scratch(threading.local):
     room = bytearray()
 
     def of(self, size: int) -> bytearray:
-        """Room for so many bytes at least, kept for the next time unless it is very much."""
+        """Room for this many bytes at least, kept for the next time unless it is very much."""
         if size > 2 * RUN_BYTES:
             return bytearray(size)
         if len(self.room) < size:
@@ -103,7 +103,7 @@ def decode(
 
 
 def next_offset(records: bytes | bytearray | memoryview, otherwise: int) -> int:
-    """The offset behind the last whole batch, or ``otherwise`` if there is none. Reads the headers only."""
+    """The offset after the last whole batch, or ``otherwise`` if there is none. Reads the headers only."""
     behind, position = otherwise, 0
     while len(records) - position >= BATCH_OVERHEAD:
         header = parse_batch_header(records, position)

@@ -37,9 +37,9 @@ from ..protocol import (
 )
 from .events import AssignmentRefused, AssignorFailed, Event
 
-#: Begins the note behind all assignments while partitions wait for their owners to revoke them (KIP-429):
-#: another rebalance follows as soon as they have, and members that know of it send heartbeats more often.
-#: Other clients pass over it.
+#: Begins the note that is appended to all assignments while partitions wait for their owners to revoke them
+#: (KIP-429): another rebalance follows as soon as they have, and members that know of it send heartbeats more
+#: often. Other clients pass over it.
 ANOTHER_ROUND = b"another round follows"
 #: Begins that of all other assignments under COOPERATIVE: this leader understands members that announce their
 #: leave.
@@ -51,7 +51,7 @@ _SIZE = re.compile(rb", (\d{1,9}) members\Z")
 #: Suffix of the user data of a member that is about to leave, after a byte: 1 if there is other user data.
 _LEAVING = b"about to leave"
 
-#: At most so many problems of an assignment are named in its error.
+#: At most this many problems of an assignment are named in its error.
 _SHOWN_PROBLEMS = 5
 
 

@@ -144,7 +144,7 @@ def _long_length(data: bytes | bytearray, position: int) -> tuple[int, int]:
 
 
 def varints(data: Bytes, at: Ints) -> tuple[Ints, Ints]:
-    """The zigzag varint at each position, and the positions behind them. Raises IndexError past the end."""
+    """The zigzag varint at each position, and the positions after them. Raises IndexError past the end."""
     first = data[at]
     behind = at + 1
     more = first > 0x7F
@@ -177,7 +177,7 @@ def _long_varints(data: Bytes, at: Ints) -> tuple[Ints, Ints]:
 
 
 def spans(data: Bytes, at: Ints) -> tuple[Spans, Ints]:
-    """The length-prefixed, nullable piece at each position, and the positions behind them."""
+    """The length-prefixed, nullable piece at each position, and the positions after them."""
     if (alike := _spans_alike(data, at)) is not None:
         return alike, alike.ends
     lengths, starts = varints(data, at)
@@ -213,7 +213,7 @@ def _spans_alike(data: Bytes, at: Ints) -> Spans | None:
 
 def fields(data: Bytes, bodies: Ints, batches: Sequence[BatchHeader]) -> Fields:
     """The fields of the records whose bodies start at these positions. Raises IndexError past the end."""
-    deltas_ms, at = varints(data, bodies + 1)  # behind the attributes, which are always 0
+    deltas_ms, at = varints(data, bodies + 1)  # after the attributes, which are always 0
     deltas, at = varints(data, at)
     keys, at = spans(data, at)
     values, at = spans(data, at)
@@ -281,7 +281,7 @@ def plain_rows(batches: Sequence[BatchHeader], payloads: Sequence[bytes | memory
 
 
 def _filled(bodies: Ints, found: Fields, size: int) -> bool:
-    """Return whether each record ends where its fields do: behind a count of headers of one byte."""
+    """Return whether each record ends where its fields do: after a count of headers of one byte."""
     behind = found.headers_at + 1
     gaps = bodies[1:] - behind[:-1]  # the length of the next one lies there
     return bool(behind[-1] == size and (gaps > 0).all() and (gaps <= _LONGEST_LENGTH).all())

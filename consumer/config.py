@@ -10,9 +10,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from annotated_types import Ge
 from pydantic import BeforeValidator, model_validator
 
-from ..client.config import ClientSettings, positive
-from ..client.errors import ConfigError
-from ..settings import CONSUMER, MAX_INT, Row, Scope, read_settings
+from ..client.config import ClientSettings, positive, read_connected
+from ..settings import CONSUMER, MAX_INT, Row, Scope
 
 #: Java's spelling of "there is no reset: tell me".
 _RESET_ALIASES = {"none": "fail"}
@@ -229,4 +228,4 @@ class ConsumerConfig(ClientSettings):
 
 def consumer_config(**settings: Any) -> ConsumerConfig:
     """Check settings. Raises ConfigError naming each wrong setting, its value and what is allowed."""
-    return read_settings(ConsumerConfig, settings, ConfigError)
+    return read_connected(ConsumerConfig, settings)

@@ -542,7 +542,9 @@ class AsyncGroupConsumer:
         return self._built.delivery.next_offset(session) if session is not None else None
 
     def lag(self) -> dict[TopicPartition, int]:
-        """Records behind the high watermark, as of the last fetch, by partition; unknown ones left out."""
+        """Number of records up to the high watermark, as of the last fetch, by partition; unknown ones are
+        left out.
+        """
         lags = {}
         for position in self._built.positions:
             session = self._built.tracker.get(position.partition)

@@ -65,8 +65,8 @@ class ChunkReader:
 
     ``next_offset`` is the one after what was read. It passes control batches and, under read_committed,
     aborted records, which are not returned. A batch cut short at the end is left for the next fetch.
-    ``leader_epoch`` is that of the last batch read. ``damage`` is the error behind the last readable batch;
-    it is raised when reading gets there.
+    ``leader_epoch`` is that of the last batch read. ``damage`` is the error after the last readable batch; it
+    is raised when reading gets there.
     """
 
     partition: TopicPartition
@@ -266,10 +266,10 @@ def _compiled() -> Callable[[bytes], Iterable[Any]] | None:
 def end_of_run(
     data: bytes | memoryview, offset: int, leader_epoch: int = -1
 ) -> tuple[int, int, CorruptBatchError | None]:
-    """The offset to fetch after these bytes, behind the last whole batch, and that batch's leader epoch.
+    """The offset to fetch after these bytes, after the last whole batch, and that batch's leader epoch.
 
-    Both are the given ones if no batch is whole. The third value is the error of the bytes behind: they are
-    no batch, or there is not one whole batch, which a broker always sends.
+    Both are the given ones if no batch is whole. The third value is the error of the bytes after: they are no
+    batch, or there is not one whole batch, which a broker always sends.
     """
     position = 0
     damage: CorruptBatchError | None = None
@@ -299,7 +299,7 @@ def _each(header: BatchHeader, data: bytes) -> Iterator[tuple[int, int, bytes | 
     for _ in range(header.record_count):
         size, at = read_varint(data, at)
         end = at + size
-        delta_ms, at = read_varint(data, at + 1)  # behind the attributes, of which there are none
+        delta_ms, at = read_varint(data, at + 1)  # after the attributes, of which there are none
         delta, at = read_varint(data, at)
         key, at = _piece(data, at)
         value, at = _piece(data, at)
@@ -317,7 +317,7 @@ def _each(header: BatchHeader, data: bytes) -> Iterator[tuple[int, int, bytes | 
 
 
 def _piece(data: bytes, at: int) -> tuple[bytes | None, int]:
-    """Bytes behind their length, None for null; and the position behind them."""
+    """Bytes after their length, None for null; and the position after them."""
     size, at = read_varint(data, at)
     if size < 0:
         return None, at

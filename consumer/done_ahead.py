@@ -1,6 +1,6 @@
 """Records done beyond the committed offset, as ranges in the commit's metadata.
 
-A committed offset means that everything before it is done. Records done behind it, out of order, are written
+A committed offset means that everything before it is done. Records done after it, out of order, are written
 as ranges into the metadata string that Kafka keeps with each offset and that other clients ignore, so that
 the next owner does not handle them again. Ranges count only with the exact offset that they were written for,
 and only in the version known here; what does not fit, or cannot be read, is handled again. To lose them is

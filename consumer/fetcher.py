@@ -169,7 +169,7 @@ class Fetcher:
         return replica if replica >= 0 else leader
 
     def _room(self, node: int) -> int:
-        """Limit of a response: what prefetching leaves beside the pending requests to other nodes."""
+        """Limit of a response: what prefetching leaves alongside the pending requests to other nodes."""
         config = self.config
         others = sum(size for other, size in self._asked_bytes.items() if other != node)
         room = config.prefetch_max_bytes - self.reading.delivery.held.total - others

@@ -53,6 +53,8 @@ class GroupMember(ABC):
         )
         self._effects: list[Effect] = []
         self._subscription: tuple[str, ...] = ()
+        # by topic, as last reported
+        self._partition_counts: dict[str, int] = {}
         self._revocations = 0
         self._attempts = 0
         self._first_refused: float | None = None
@@ -82,6 +84,11 @@ class GroupMember(ABC):
     def subscription(self) -> frozenset[str]:
         """The topics that this member subscribes to."""
         return frozenset(self._subscription)
+
+    @property
+    def topic_ids(self) -> frozenset[UUID]:
+        """Ids of assigned topics that the broker found by a regular expression: nobody names them here."""
+        return frozenset()
 
     @property
     def identity(self) -> tuple[str | None, int]:

@@ -63,6 +63,8 @@ class Membership(GroupMember):
         self._said_so = False
         #: Whether the leader of this generation understands such announcements.
         self._heard_by_leader = False
+        #: The group's size by its leader; None if the leader does not say it.
+        self._told_size: int | None = None
         # as leader: the members, and the topics of their assignment
         self._led_group: LedGroup | None = None
         self._led_topics: dict[str, TopicInfo] | None = None
@@ -184,6 +186,9 @@ class Membership(GroupMember):
         ids: Mapping[UUID, str] | None = None,  # noqa: ARG002 - leaders know topics by name
     ) -> None:
         """As leader this member may ask for a rebalance."""
+        self._partition_counts = {name: info.partition_count for name, info in topics.items()}
+        if self.state is MemberState.STABLE:
+            self._set_pace(now)
         if self._led_group is None:
             return
         known = {name: topics[name] for name in self._led_group.topics if name in topics}
@@ -368,8 +373,8 @@ class Membership(GroupMember):
         note = share.note
         announced = note.startswith(ANOTHER_ROUND)
         self._heard_by_leader = announced or note.startswith(LISTENING)
-        if not self._config.heartbeat_is_set:
-            self._heartbeats.change(interval_ms(size_in(note), self._config.heartbeat_interval_ms), now)
+        self._told_size = size_in(note)
+        self._set_pace(now)
         self._ask_next_round(announced, now)
 
     def _reject(self, reason: str, now: float) -> None:
@@ -422,6 +427,20 @@ class Membership(GroupMember):
             self._ask_rejoin(f"assignor {self.protocol} failed", now, 0.0)
 
     # heartbeats
+
+    def _set_pace(self, now: float) -> None:
+        """Send heartbeats as often as the group's size allows. Where its leader does not say it, the size
+        follows from this member's part of the partitions.
+        """
+        if self._config.heartbeat_is_set:
+            return
+        size = len(self._led_group.members) if self._led_group is not None else self._told_size
+        if size is None:
+            total = sum(self._partition_counts.get(topic, 0) for topic in self._subscription)
+            size = round(total / max(1, len(self.owned))) or None
+        interval = interval_ms(size, self._config.heartbeat_interval_ms)
+        if interval != self._heartbeats.interval_ms:
+            self._heartbeats.change(interval, now)
 
     def _heartbeat_answered(self, number: int, now: float) -> None:
         if self._heartbeats.generation != self.generation or not self.state.heartbeats:

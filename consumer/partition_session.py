@@ -28,7 +28,7 @@ class PartitionSession:
     beyond there are *closed* ranges of offsets: they are done, in this session or an earlier one, or hold no
     records (compaction, control batches, aborted transactions). Everything else before ``position`` is
     delivered and not done. There is at most one closed range for each undone record, so that memory and the
-    work of a commit grow with the gaps, not with the records behind them.
+    work of a commit grow with the gaps, not with the records after them.
     """
 
     partition: TopicPartition
@@ -144,7 +144,7 @@ class PartitionSession:
             self._settle(undone)
 
     def cut(self, offset: int) -> None:
-        """The log was truncated at this offset: forget what earlier sessions had done behind it."""
+        """The log was truncated at this offset: forget what earlier sessions had done after it."""
         offset, bounds = max(offset, self.position), self._bounds
         at = bisect_left(bounds, offset, self._head)
         self._holes.difference_update(bounds[at:])
@@ -155,7 +155,7 @@ class PartitionSession:
         self._settle(self.undone)
 
     def closed_beyond(self, offset: int) -> list[Range]:
-        """Closed ranges that end behind this offset."""
+        """Closed ranges that end after this offset."""
         at = bisect_right(self._bounds, offset, self._head) // 2 * 2
         return list(zip(self._bounds[at::2], self._bounds[at + 1 :: 2], strict=True))
 

@@ -64,7 +64,7 @@ class Position:
     retry_at: float = 0.0
     failures: int = 0
     #: How often in a row its bytes could not be decoded; whether the last fetch ended in such bytes, so that
-    #: the offset behind them is unknown.
+    #: the offset after them is unknown.
     unreadable: int = 0
     damaged: bool = False
     #: Polls raise it. In phases other than FAILED the request is retried.
@@ -233,7 +233,7 @@ class Positions:
         position.error = None
 
     def cut_at(self, position: Position, offset: int) -> None:
-        """The log was truncated at, or just behind, this offset."""
+        """The log was truncated at, or just after, this offset."""
         checked = position.checked_epoch
         self._read_from(position, offset)
         position.checked_epoch = checked

@@ -189,8 +189,7 @@ class StartOffsets:
         delivered = self.reading.delivery.delivered_to(partition)
         offset = end.offset if delivered is None else min(end.offset, delivered)
         session = self.reading.delivery.session(partition)
-        # a session with records from behind the cut is over: what it has not done before the cut is read
-        # again
+        # a session with records from after the cut is over: what it has not done before the cut is read again
         again = offset if session is None or delivered == offset else min(offset, session.committable)
         self.reading.positions.cut_at(position, again)
         position.leader_epoch = end.leader_epoch

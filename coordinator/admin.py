@@ -36,7 +36,7 @@ class ListRequest:
 
 
 def split_delete(body: Any) -> list[GroupRequest]:
-    """One request for each group of a DeleteGroups body, duplicates folded."""
+    """Split a DeleteGroups body into one request for each group, without duplicates."""
     return [GroupRequest(group_id or "") for group_id in dict.fromkeys(body.groups_names)]
 
 
@@ -58,7 +58,7 @@ def handle_list(shard: GroupShard, request: Request, _now_ms: int) -> None:
 
 
 def handle_delete(shard: GroupShard, request: Request, _now_ms: int) -> None:
-    """Tombstones for an Empty group; whoever asks for the group meanwhile waits until it is settled."""
+    """Write tombstones for an Empty group; requests for the group wait until these are written."""
     group_id = request.body.group_id
     group = shard.state.find(group_id)
     if group is None:

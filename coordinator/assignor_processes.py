@@ -1,7 +1,7 @@
-"""Assignors in processes of their own: started when one is needed, ended when it is idle or gives no answer.
+"""Assignors in processes of their own: started when needed, ended when idle or when they do not answer.
 
-Each assignor has a process, so that one that hangs keeps only its own groups waiting. Questions go out and
-answers come in in small frames, between which others have their turn.
+Each assignor has a process, so that one that hangs keeps only its own groups waiting. Questions and answers
+are sent in small frames, so that other work runs in between.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .consumer.target import ComputeTarget
 from .engine.runner import ShardRunner
 from .groups import Groups
 
-#: Time in seconds after which a process that nobody needs is ended.
+#: Time in seconds after which an idle process is ended.
 _IDLE_S: Final = 60.0
 
 _LENGTH_BYTES: Final = 4
@@ -110,13 +110,13 @@ class AssignorProcesses:
         return f"<AssignorProcesses: {', '.join(self._processes) or 'none'}, {len(self._tasks)} at work>"
 
     def carry_out(self, runner: ShardRunner[Groups], asked: ComputeTarget) -> None:
-        """Have a target computed, and take it in."""
+        """Have a target computed, and apply it."""
         task = asyncio.get_running_loop().create_task(self._carry_out(runner, asked))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def stop(self) -> None:
-        """End all processes; nothing is taken in any more."""
+        """End all processes; results that come later are ignored."""
         children = [process.child for process in self._processes.values() if process.child is not None]
         for task in self._tasks:
             task.cancel()

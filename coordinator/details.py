@@ -11,11 +11,11 @@ from .engine.events import CoordinatorEvent
 from .events import CausedEvent, RebalanceCompleted, Refusal
 from .history import HistoryEntry
 
-#: Fields that stand beside the details: of every event, and of the answer to DescribeGroupHistory.
+#: Fields outside of the details: those of every event, and those of the response to DescribeGroupHistory.
 _EVERYWHERE: Final = frozenset({"group", "sequence", "timestamp_ms"})
 _ON_THE_WIRE: Final = frozenset({"generation", "cause", "member", "client_id", "client_host"})
 
-#: Names, and moves, that details list at most; fewer where they are long.
+#: Most names, and moves, that details list; fewer if they are long.
 MAX_LISTED: Final = 200
 
 #: Most bytes of details as JSON: a string of the wire has room for 32,767.
@@ -23,7 +23,7 @@ MAX_BYTES: Final = 32_000
 
 
 def event_fields(event: CoordinatorEvent) -> dict[str, Any]:
-    """The fields of an event that are not those of every event, without assignments."""
+    """The fields that only this kind of event has, without assignments."""
     found = {
         field.name: getattr(event, field.name)
         for field in fields(event)
@@ -38,7 +38,7 @@ def event_fields(event: CoordinatorEvent) -> dict[str, Any]:
 
 
 def details_json(entry: HistoryEntry) -> str:
-    """The fields that have no place of their own in the answer to DescribeGroupHistory, as a JSON object."""
+    """The fields that DescribeGroupHistory has no field for, as a JSON object."""
     event = entry.event
     found = {name: value for name, value in event_fields(event).items() if name not in _ON_THE_WIRE}
     if entry.count > 1:

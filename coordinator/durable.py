@@ -1,12 +1,12 @@
-"""Durable state of a shard, known from its log alone: groups, committed offsets, open transactions.
+"""Durable state of a shard, derived from its log alone: groups, committed offsets, open transactions.
 
-Records change it, and nothing else, whether they were just appended or are read back at the start
-(``Shard.apply``). So a shard that was loaded knows what the one that wrote knew. Plain commits that are read
-back stay encoded until somebody asks for them, which for most is never: :meth:`Durable.load`.
+Only records change it, whether they were just appended or are loaded at the start (``Shard.apply``). So a
+loaded shard knows what the shard that wrote the records knew. Plain commits that are loaded stay encoded
+until they are asked for, which most never are: :meth:`Durable.load`.
 
-Order does not matter more than it must: after compaction an offset may stand before its group's record, or
-the group's tombstone may be gone. Offsets and groups are therefore kept apart; a group with offsets and no
-record is a *simple* one, used for storage only.
+The order of records matters as little as possible: after compaction an offset may come before its group's
+record, or the group's tombstone may be gone. Offsets and groups are therefore kept apart; a group with
+offsets and no record is a *simple* one, used only to store offsets.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _new: Final = tuple.__new__
 
 
 class OffsetEntry(NamedTuple):
-    """A committed offset; ``record_offset`` is where its record lies in the log."""
+    """A committed offset; ``record_offset`` is the offset of its record in the log."""
 
     offset: int
     leader_epoch: int
@@ -48,17 +48,17 @@ class OffsetEntry(NamedTuple):
     record_offset: int
 
 
-#: By partition. An entry that was read back and that nobody has asked for is still the value of its record.
+#: By partition. A loaded entry that was not asked for yet is still the encoded value of its record.
 Entries: TypeAlias = dict[TopicPartition, OffsetEntry | bytes]
 
-# the place of an entry that was read back encoded: before every transaction that is open now
+# record offset of an entry that was loaded encoded: before every transaction that is open now
 _UNPLACED: Final = -1
 _NO_OFFSETS: Final[Entries] = {}
 
-#: The last words on a consumer group, by the type of the record and the name in its key.
+#: The newest records of a consumer group, by record type and the name in the key.
 ConsumerGroupRecords: TypeAlias = dict[tuple[GroupRecordType, str], GroupRecordValue]
 
-#: Partitions that are remembered before those are looked for that nobody commits any more.
+#: Number of remembered partitions at which those that are no longer committed are dropped.
 _KEYS: Final = 10_000
 
 
@@ -75,7 +75,7 @@ class OpenTransaction(NamedTuple):
     wait for its end.
 
     While it is open they are UNSTABLE_OFFSET_COMMIT for readers of stable offsets, and its group is not
-    removed. The log has no time limit for it, so its age is told.
+    removed. The log has no time limit for it, so its age is reported.
     """
 
     group_id: str
@@ -96,10 +96,13 @@ class Durable:
     offsets: dict[str, Entries] = field(default_factory=dict)
     pending: dict[int, dict[str, Entries]] = field(default_factory=dict)
     open_producers: dict[str, dict[int, int]] = field(default_factory=dict)
-    # one object for a partition, however many groups commit it; at least all that have an offset
+    #: Groups with offsets in a transaction that left none: as in Apache Kafka they are there until they are
+    #: removed, or compaction leaves nothing of them.
+    from_transactions: set[str] = field(default_factory=set, compare=False)
+    # one object for each partition, however many groups commit it; at least all that have an offset
     _keys: dict[tuple[str, int], TopicPartition] = field(default_factory=dict, compare=False, repr=False)
     _most_keys: int = field(default=_KEYS, compare=False, repr=False)
-    #: The same by their bytes in a record's key, while a log is loaded.
+    #: The same, by their bytes in a record's key, while a log is loaded.
     encoded_keys: dict[bytes, TopicPartition] = field(default_factory=dict, compare=False, repr=False)
 
     def knows(self, group_id: str) -> bool:
@@ -108,13 +111,15 @@ class Durable:
             group_id in self.stored
             or group_id in self.offsets
             or group_id in self.consumer_groups
+            or group_id in self.from_transactions
             or any(self._pending_of(group_id))
         )
 
     def group_ids(self) -> dict[str, None]:
         """All groups of the log, in a stable order."""
         pending = (group_id for group_id in self.open_producers if any(self._pending_of(group_id)))
-        return dict.fromkeys((*self.stored, *self.consumer_groups, *self.offsets, *pending))
+        known = (*self.stored, *self.consumer_groups, *self.offsets, *self.from_transactions)
+        return dict.fromkeys((*known, *pending))
 
     def offset(self, group_id: str, partition: TopicPartition) -> OffsetEntry | None:
         """The committed offset of a partition."""
@@ -131,7 +136,7 @@ class Durable:
         return any(partition in entries for entries in self._pending_of(group_id))
 
     def partitions_of(self, group_id: str) -> dict[TopicPartition, None]:
-        """Partitions with an offset of the group, committed or in an open transaction."""
+        """Partitions for which the group has an offset, committed or in an open transaction."""
         partitions = dict.fromkeys(self.offsets.get(group_id, ()))
         for entries in self._pending_of(group_id):
             partitions.update(dict.fromkeys(entries))
@@ -140,13 +145,13 @@ class Durable:
     def partitions_with(self, topics: Collection[str]) -> dict[str, dict[TopicPartition, None]]:
         """By group, the partitions of these topics with an offset, committed or in an open transaction.
 
-        What is remembered of the names of these partitions is given up: the topics are gone.
+        These partitions are forgotten as well: the topics are gone.
         """
         keys = _pop_topics(self._keys, topics)
         found: dict[str, dict[TopicPartition, None]] = {}
         for by_group in (self.offsets, *self.pending.values()):
             for group_id, entries in by_group.items():
-                # goes through the smaller one: most groups have read none of them
+                # iterates over the smaller one: most groups have read none of the topics
                 if not entries.keys().isdisjoint(keys):
                     found.setdefault(group_id, {}).update(dict.fromkeys(k for k in entries if k in keys))
         return found
@@ -154,7 +159,7 @@ class Durable:
     # --- how records are taken in, those of one type that lie one behind the other --------------------------
 
     def commit(self, records: Sequence[OffsetCommitted], record_offset: int, producer_id: int) -> None:
-        """Take in committed offsets; those of a transaction are pending."""
+        """Apply committed offsets; those of a transaction are pending."""
         by_group, known = self.offsets, self._keys
         if producer_id != NONE:
             by_group = self.pending.setdefault(producer_id, {})
@@ -174,7 +179,7 @@ class Durable:
             record_offset += 1
 
     def remove_offsets(self, records: Sequence[OffsetDeleted]) -> None:
-        """Take in tombstones of offsets."""
+        """Apply tombstones of offsets."""
         for group_id, topic, number in records:
             partition = TopicPartition(topic, number)
             offsets = self.offsets.get(group_id)
@@ -185,28 +190,31 @@ class Durable:
                 entries.pop(partition, None)
 
     def store_groups(self, records: Sequence[GroupStored]) -> None:
-        """Take in groups."""
+        """Apply records of classic groups."""
         self.stored.update((record.group, record) for record in records)
 
     def remove_groups(self, records: Sequence[GroupDeleted]) -> None:
-        """Take in tombstones of groups."""
+        """Apply tombstones of classic groups."""
         for record in records:
             self.stored.pop(record.group, None)
+            self.from_transactions.discard(record.group)
 
     def store_consumer_groups(self, records: Sequence[ConsumerGroupRecord]) -> None:
-        """Take in parts of consumer groups and their tombstones."""
+        """Apply records of consumer groups and their tombstones."""
         for kind, group_id, name, value in records:
             if value is not None:
                 self.consumer_groups.setdefault(group_id, {})[kind, name] = value
                 continue
+            self.from_transactions.discard(group_id)
             known = self.consumer_groups.get(group_id)
             if known is not None and known.pop((kind, name), None) is not None and not known:
                 del self.consumer_groups[group_id]
 
     def load(self, batch: OffsetsBatch) -> Iterator[LoadedRecord]:
-        """Take in the plain commits of a batch that is read back, and give its other records.
+        """Apply the plain commits of a loaded batch, and return its other records.
 
-        While a transaction is open every record is given: what its marker does goes by where they lie.
+        While a transaction is open every record is returned, since the effect of its marker depends on their
+        offsets.
         """
         if self.pending:
             for offset, _, record_key, value in batch.records:
@@ -219,7 +227,7 @@ class Durable:
                 self._load_encoded(cast("Iterable[EncodedCommit]", piece))
 
     def _load_encoded(self, commits: Iterable[EncodedCommit]) -> None:
-        """Take in plain commits as they lie in the log; each is decoded when it is asked for."""
+        """Apply plain commits without decoding them; each is decoded when it is asked for."""
         by_group, known = self.offsets, self.encoded_keys
         for encoded_group, partition, value in commits:
             group = encoded_group.decode()
@@ -233,12 +241,12 @@ class Durable:
                 offsets[key] = value
 
     def loaded(self) -> None:
-        """A load is over: from now on nobody looks for partitions by their bytes."""
+        """Called when a load is over: partitions are no longer looked up by their bytes."""
         self._keys.update((key, key) for key in self.encoded_keys.values())
         self.encoded_keys.clear()
 
     def open_transactions(self, now_ms: int) -> list[OpenTransaction]:
-        """Every open transaction, in the order in which groups were first met."""
+        """Every open transaction, in the order in which its groups were first seen."""
         return [
             OpenTransaction(
                 group_id, producer_id, max(now_ms - since_ms, 0), tuple(self.pending[producer_id][group_id])
@@ -248,7 +256,7 @@ class Durable:
         ]
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
-        """Take in a marker. A plain commit that lies later in the log than a pending one stays."""
+        """Apply a marker. A plain commit that comes later in the log than a pending one stays."""
         for group_id, entries in self.pending.pop(producer_id, {}).items():
             producers = self.open_producers[group_id]
             del producers[producer_id]
@@ -258,10 +266,12 @@ class Durable:
                 offsets = self.offsets.setdefault(group_id, {})
                 for partition, entry in entries.items():
                     stored = offsets.get(partition)
-                    # one that is still encoded was read before any transaction of now was opened
+                    # an entry that is still encoded is older than every open transaction
                     assert type(entry) is OffsetEntry, "pending ones are decoded"
                     if type(stored) is not OffsetEntry or entry.record_offset > stored.record_offset:
                         offsets[partition] = entry
+            else:
+                self.from_transactions.add(group_id)
 
     def _pending_of(self, group_id: str) -> Iterator[Entries]:
         """The offsets of a group in each open transaction."""

@@ -1,4 +1,4 @@
-"""Events of groups: one typed event for each thing that happens in one.
+"""Events of groups: one type for each thing that happens in a group.
 
 An event costs little to make: the moves of a rebalance are only worked out when asked for, and only then are
 members' assignments looked into, and only for the protocol type "consumer". Nothing is made for a heartbeat
@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from operator import attrgetter
 from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from ..protocol import ErrorCode, MalformedMessageError, decode_assignment
@@ -18,21 +19,21 @@ from .engine.events import CoordinatorEvent
 
 E = TypeVar("E", bound="GroupEvent")
 
-#: How a history divides its room, and what makes way for what.
+#: Shares of a history, which bound how much each kind of event may displace.
 Share: TypeAlias = Literal["rebalances", "members", "refusals"]
 
-#: What an owner has: an assignment as members read it, or numbers by topic.
+#: An owner's partitions: an assignment as members read it, or numbers by topic.
 Owned: TypeAlias = bytes | Mapping[str, Collection[int]]
 
-#: Longest text of a client's making inside a cause, in characters.
+#: Longest client-supplied text inside a cause, in characters.
 MAX_QUOTED: Final = 200
 
-#: Longest text in an event, in characters, but for its group and its cause; and the longest cause.
+#: Longest text in an event, in characters, except for its group and its cause; and the longest cause.
 MAX_TEXT: Final = 300
 MAX_CAUSE: Final = 2_000
 
-# by kind of event: worked out once
-_text_fields: dict[str, tuple[str, ...]] = {}
+# names of an event's texts and what gives them, by kind of event: worked out once
+_text_fields: dict[str, tuple[tuple[str, ...], attrgetter[Any]]] = {}
 
 
 class CauseKind(StrEnum):
@@ -52,7 +53,7 @@ class CauseKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why something happens: in words, of what kind, and the member it is about ("" if about none)."""
+    """Why something happens: the text, the kind, and the member concerned ("" for none)."""
 
     text: str
     kind: CauseKind = CauseKind.OTHER
@@ -94,7 +95,7 @@ class GroupEvent(CoordinatorEvent):
 
     ``generation`` is the group's at that time, -1 for none; ``cause`` says why, in one line of words with
     control characters escaped. ``member``, ``instance_id``, ``client_id`` and ``client_host`` are those of
-    the member it is about, "" and None if about none.
+    the member concerned, "" and None for none.
     """
 
     share: ClassVar[Share] = "rebalances"
@@ -127,8 +128,8 @@ class RebalanceCompleted(CausedEvent):
 
     ``duration_ms`` runs from the first cause to here: ``join_ms`` until all had joined and ``sync_ms`` until
     the assignment was handed out. ``cause`` names every reason, the member is that of the first. ``before``
-    and ``after`` are assignments by owner (instance id, or member id); a history lets go of them in time, and
-    then no moves are known. In a consumer group ``slowest`` is the owner that took longest to give up what
+    and ``after`` are assignments by owner (instance id, or member id); a history drops them in time, and then
+    the moves are unknown. In a consumer group ``slowest`` is the owner that took longest to give up what
     moved, and ``slowest_ms`` how long.
     """
 
@@ -151,7 +152,7 @@ class RebalanceCompleted(CausedEvent):
     @property
     def partitions_moved(self) -> int | None:
         """Partitions given to an owner that did not have them before; None if that is not known: for types
-        other than "consumer", and where the assignments were let go of.
+        other than "consumer", and after the assignments were dropped.
         """
         return self._count()[0]
 
@@ -161,7 +162,7 @@ class RebalanceCompleted(CausedEvent):
         return self._count()[1]
 
     def moves(self) -> list[Move]:
-        """Every partition whose owner is another now, in order; [] where that is not known."""
+        """Every partition whose owner has changed, in order; [] if that is not known."""
         return moves_between(self.before or {}, self.after or {}) if self.protocol_type == "consumer" else []
 
     def joined(self) -> list[str]:
@@ -308,33 +309,34 @@ def append_refused(group_id: str, error: ErrorCode) -> AppendRefused:
 
 
 def shorten(event: GroupEvent) -> None:
-    """Cut the texts of an event that are long: they are a client's, and events are kept, logged and sent."""
-    for name in _texts(event):
-        text = getattr(event, name)
-        if text is not None and len(text) > MAX_TEXT:
+    """Cut long texts of an event: they come from clients, and events are kept, logged and sent."""
+    names, texts_of = _texts(event)
+    for name, text in zip(names, texts_of(event), strict=True):
+        if text and len(text) > MAX_TEXT:
             setattr(event, name, _cut(text, MAX_CAUSE if name == "cause" else MAX_TEXT))
 
 
 def text_bytes(event: GroupEvent) -> int:
-    """Bytes that its texts take in memory, but for the group's id, which the group has too."""
-    texts: list[str | None] = [getattr(event, name) for name in _texts(event)]
-    return sum(map(size_of, filter(None, texts)))
+    """Bytes that its texts take in memory, without the group id, which the group shares."""
+    _, texts_of = _texts(event)
+    return sum(map(size_of, filter(None, texts_of(event))))
 
 
 def size_of(text: str) -> int:
-    """Bytes of a text, at most."""
+    """Upper bound of a text's size in bytes."""
     return len(text) if text.isascii() else 4 * len(text)
 
 
-def _texts(event: GroupEvent) -> tuple[str, ...]:
+def _texts(event: GroupEvent) -> tuple[tuple[str, ...], attrgetter[Any]]:
     kind = type(event).__name__
     known = _text_fields.get(kind)
     if known is None:
-        known = _text_fields[kind] = tuple(
+        names = tuple(
             field.name
             for field in fields(event)
             if "str" in str(field.type).split(" | ") and field.name != "group"
         )
+        known = _text_fields[kind] = names, attrgetter(*names)
     return known
 
 
@@ -343,7 +345,7 @@ def _cut(text: str, length: int) -> str:
 
 
 def quoted(text: str) -> str:
-    """Text of a client's making, fit for a cause: control characters escaped, cut to length."""
+    """Client-supplied text for a cause: control characters escaped, cut to length."""
     text = _cut(text, MAX_QUOTED)
     if text.isprintable():
         return text
@@ -351,7 +353,7 @@ def quoted(text: str) -> str:
 
 
 def owned_bytes(owned: Owned) -> int:
-    """Bytes that an owner's partitions take in memory, about."""
+    """Approximate bytes that an owner's partitions take in memory."""
     return len(owned) if isinstance(owned, bytes) else 8 * sum(map(len, owned.values()))
 
 
@@ -368,7 +370,7 @@ def count_moves(before: Mapping[str, Owned], after: Mapping[str, Owned]) -> tupl
 
 
 def moves_between(before: Mapping[str, Owned], after: Mapping[str, Owned]) -> list[Move]:
-    """Every partition whose owner is another now, by topic and partition."""
+    """Every partition whose owner has changed, by topic and partition."""
     changed = [owner for owner in {**before, **after} if before.get(owner) != after.get(owner)]
     old = {partition: owner for owner in changed for partition in _partitions(before.get(owner))}
     new = {partition: owner for owner in changed for partition in _partitions(after.get(owner))}

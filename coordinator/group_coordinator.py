@@ -1,8 +1,8 @@
 """The group coordinator of a broker: all shards of ``__consumer_offsets`` on one event loop, for requests as
 they come off the wire.
 
-Requests about many groups are taken apart, asked one by one where each group lives, and answered together.
-Time comes from a clock that never jumps: the wall clock of the start, carried on by the monotonic one.
+Requests about many groups are split, asked of each group's shard, and answered together. Time comes from a
+clock that never jumps: the wall clock at the start plus monotonic time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .durable import OpenTransaction
 from .engine.effects import Command, Marker, Request
 from .engine.events import MAX_WAITING, CoordinatorEvent, EventStream, Listeners
 from .engine.readiness import Unready, unready_error
-from .engine.runner import Call, CoordinatorLog, Handle, ShardRunner, Writes
+from .engine.runner import Call, CoordinatorLog, Handle, Replicas, ShardRunner, Writes
 from .engine.runtime import ShardRuntime, steady_clock_ms
 from .groups import Groups, GroupShard, TopicDirectory
 from .history import History, HistoryEntry
@@ -43,13 +43,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# as numbers: an enum's members cost more to reach than to compare
+# plain numbers: reaching an enum's members costs more than comparing them
 _COMMIT: Final = int(ApiKey.OFFSET_COMMIT)
 _DELETE_OFFSETS: Final = int(ApiKey.OFFSET_DELETE)
 
 
 class FanOut(NamedTuple):
-    """Functions that take a request apart by group, and make one answer of the groups' answers."""
+    """Functions that split a request by group, and merge the groups' responses."""
 
     split: Callable[[int, Any, TopicDirectory], list[Any]]
     join: Callable[[int, list[Any], TopicDirectory], Any]
@@ -76,7 +76,7 @@ _READS: Final = (ApiKey.OFFSET_FETCH, ApiKey.DESCRIBE_GROUPS, ApiKey.CONSUMER_GR
 
 
 class LoadError(KohortError):
-    """Records of the offsets topic could not be read, and the settings say not to go on without them."""
+    """Records of the offsets topic could not be read, and the settings forbid to continue without them."""
 
     def __init__(self, skipped: Mapping[int, int]) -> None:
         where = ", ".join(f"{count} in partition {partition}" for partition, count in skipped.items())
@@ -91,12 +91,12 @@ class GroupCoordinator:
     """All groups of one broker, for one event loop.
 
     ``partition_count_of``, ``topic_of_id`` and ``id_of_topic`` look topics up (None: no such topic),
-    ``topic_names`` gives all, ``topics_version`` another object whenever topics have changed.
-    ``shows_topic`` tells whether the sender of a request may know of a topic.
-    ``group_configs`` gives what is set for a group of its own, by Kafka's names.
-    ``clock_ms`` must not go backwards. ``on_event`` is told what happens, in order, as those are who read
-    ``events``. ``fsync`` puts each batch on the disk before it is acknowledged; without it an acknowledged
-    commit survives the end of the process, not that of the machine.
+    ``topic_names`` returns all, ``topics_version`` returns another object whenever topics have changed.
+    ``shows_topic`` returns whether the sender of a request may know of a topic. ``group_configs`` returns the
+    configs that were set for a single group, by Kafka's names. ``clock_ms`` must not go backwards.
+    ``on_event`` is called with each event in order, as readers of ``events`` get them. ``fsync`` puts each
+    batch on the disk before it is acknowledged; without it an acknowledged commit survives the end of the
+    process, not that of the machine. ``replicas``: see ``ShardRuntime``.
     """
 
     def __init__(
@@ -115,6 +115,7 @@ class GroupCoordinator:
         new_id: Callable[[], str] | None = None,
         on_event: Callable[[CoordinatorEvent], None] | None = None,
         fsync: bool = False,
+        replicas: Replicas | None = None,
     ) -> None:
         make_id = new_id or (lambda: str(uuid.uuid4()))
         self._settings = settings
@@ -134,8 +135,9 @@ class GroupCoordinator:
             fsync=fsync,
             linger_ms=settings.group_coordinator_append_linger_ms,
             on_command=self._carry_out,
+            replicas=replicas,
         )
-        # one that cannot be used is told of before there is anything to stop
+        # an unusable assignor is reported before there is anything to stop
         server_assignors(settings.group_consumer_assignors)
 
     def __repr__(self) -> str:
@@ -160,14 +162,14 @@ class GroupCoordinator:
             raise LoadError(bad)
 
     async def stop(self) -> None:
-        """Write what is still to be written, then send everyone who waits to look for another coordinator."""
+        """Write what is pending, then answer waiting requests NOT_COORDINATOR."""
         if self._assignors is not None:
             await self._assignors.stop()
         self._shards.stop()
         self._listeners.close()
 
     async def load(self, partition: int) -> None:
-        """Take on one partition: this broker now leads it."""
+        """Load one partition, which this broker now leads."""
         self.unload(partition)
         await self._shards.load(partition)
 
@@ -177,8 +179,8 @@ class GroupCoordinator:
             self._history.drop_where(lambda group: self._shards.partition_of(group) == partition)
 
     async def handle(self, api_key: int, version: int, body: Any, context: RequestContext) -> Any:
-        """The response body to a decoded request body, when it is due: JoinGroup and SyncGroup may be held
-        for minutes. Cancelling the call gives the answer up, not what was asked for.
+        """Return the response body to a decoded request body, when it is due: JoinGroup and SyncGroup may be
+        parked for minutes. Cancelling the call gives up the response, not the request.
         """
         fan_out = FAN_OUT.get(api_key)
         if fan_out is not None:
@@ -211,7 +213,7 @@ class GroupCoordinator:
 
     @property
     def writes(self) -> Writes:
-        """To be told when reads of sockets begin and end."""
+        """The object to notify when reads of sockets begin and end."""
         return self._shards.writes
 
     def partition_of(self, group_id: str) -> int:
@@ -221,8 +223,8 @@ class GroupCoordinator:
     async def commit_in_transaction(
         self, body: Any, context: RequestContext, admit: Callable[[], Awaitable[ErrorCode]]
     ) -> OffsetCommitResponse:
-        """As ``handle``, for a TxnOffsetCommit body. ``admit`` is asked once it is known what exists: whether
-        the transaction may write to the group's partition.
+        """As ``handle``, for a TxnOffsetCommit body. ``admit`` is called once it is known which topics exist:
+        it returns whether the transaction may write to the group's partition.
         """
         commit = resolve_transactional(body, self._topics, self._settings.kohort_commit_max_partitions)
         call = Call()
@@ -259,7 +261,7 @@ class GroupCoordinator:
         return error
 
     def events(self, group: str | None = None, *, limit: int = MAX_WAITING) -> EventStream:
-        """A subscription to what happens from now on, in one group or (None) in all.
+        """Subscribe to events from now on, of one group or (None) of all.
 
         A reader that lets more than ``limit`` events wait loses the oldest, and is told how many.
         """
@@ -316,7 +318,7 @@ class GroupCoordinator:
         return self._shards.steer(group_id, step)
 
     def time_moved(self) -> None:
-        """The clock has jumped ahead: what became due is done now."""
+        """Do what has become due, after the clock was moved forward."""
         self._shards.time_moved()
 
     def _carry_out(self, runner: ShardRunner[Groups], command: Command) -> None:

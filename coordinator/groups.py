@@ -1,7 +1,7 @@
-"""The groups of one shard, whatever their type, and what they must say of themselves.
+"""The groups of one shard, of every type, and the interface that they share.
 
-Offsets are committed, read and expire alike for all types of groups; where the type matters the group is
-asked.
+Offsets are committed, read and expired in the same way for all types of groups; if the type matters, the
+group is asked.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .engine.timers import Timers
 from .events import quoted
 from .settings import GroupSettings
 
-#: The protocol type of consumers, the only one whose metadata is ever looked into.
+#: The protocol type of consumers, the only one whose metadata is ever parsed.
 CONSUMER: str = "consumer"
 
 
@@ -33,10 +33,10 @@ class GroupType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TopicDirectory:
-    """Looks topics up where they are kept; each function answers None for a topic that does not exist.
+    """Looks up topics; each function returns None for a topic that does not exist.
 
-    ``names`` gives those of all topics, ``version`` an object that is another one when topics have changed,
-    ``shows`` whether the sender of a request may know of a topic.
+    ``names`` returns those of all topics, ``version`` another object when topics have changed, ``shows``
+    whether the sender of a request may know of a topic.
     """
 
     partition_count_of: Callable[[str], int | None]
@@ -47,12 +47,12 @@ class TopicDirectory:
     shows: Callable[[RequestContext, str], bool] = lambda _context, _name: True
 
 
-#: Where nobody keeps topics.
+#: Directory without topics.
 NO_TOPICS: Final = TopicDirectory(lambda _name: None, lambda _id: None, lambda _name: None)
 
 
 class CommittedTopic(Protocol):
-    """A topic of a commit, as a group sees it that is asked whether it may be committed."""
+    """A topic of a commit, as a group sees it when it checks the commit."""
 
     @property
     def name(self) -> str: ...
@@ -76,7 +76,7 @@ class ConsumerGroupConfig(NamedTuple):
 
 
 class Group(Protocol):
-    """A group as everyone sees it who does not care for its type."""
+    """A group, whatever its type."""
 
     type: ClassVar[GroupType]
     group_id: str
@@ -103,7 +103,7 @@ class Group(Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """True without members and with none about to come: without offsets it may be removed."""
+        """True without members, present or expected: then it may be removed if it has no offsets."""
 
     def check_commit(
         self,
@@ -119,13 +119,13 @@ class Group(Protocol):
         """Return the error of an OffsetFetch of this member at this epoch."""
 
     def why_refused(self, member_id: str, instance_id: str | None, generation: int, error: int) -> str:
-        """The reason why a request's sender does not pass for a member, in words."""
+        """The reason, in words, why a request's sender is not accepted as a member."""
 
     def heard_from(self, member_id: str, timers: Timers, now_ms: int) -> None:
-        """A member has shown that it is alive."""
+        """Called when a member has shown that it is alive."""
 
     def subscribes_to(self, topic: str) -> bool:
-        """Return whether members read a topic; when in doubt they do."""
+        """Return whether members subscribe to a topic; true if unsure."""
 
     def offset_age_counts_from(self, topic: str, commit_ms: int) -> int | None:
         """The time in ms from which an offset's age counts; None while it must stay."""
@@ -134,27 +134,26 @@ class Group(Protocol):
         """Records that remove the group from the log, but for its offsets."""
 
     def stop_timers(self, timers: Timers) -> None:
-        """Stop its timers: it goes."""
+        """Stop its timers, before it is removed."""
 
 
 @dataclass(slots=True, eq=False)
 class Groups:
-    """State of a shard of ``__consumer_offsets``. ``groups`` are those that live; ``wake`` makes one from
-    what is in the log, or one of which there are only offsets. ``new_id`` gives a fresh unique text for each
-    member.
+    """State of a shard of ``__consumer_offsets``. ``groups`` are those in memory; ``wake`` restores one from
+    the log, or from its offsets alone. ``new_id`` returns a fresh unique text for each member.
     """
 
     settings: GroupSettings
     new_id: Callable[[], str]
     wake: Callable[[Groups, str], Group]
     topics: TopicDirectory = NO_TOPICS
-    #: What each assignor of consumer groups is loaded by, by its name; the first is the default.
+    #: What each assignor of consumer groups is loaded by, by name; the first is the default.
     assignors: Mapping[str, str] = field(default_factory=dict)
-    #: What is set for a group of its own, by Kafka's names.
+    #: Configs that are set for a single group, by Kafka's names.
     configs: Callable[[str], Mapping[str, int]] = lambda _group_id: {}
     durable: Durable = field(default_factory=Durable)
     groups: dict[str, Group] = field(default_factory=dict)
-    #: Groups that the retention pass under way has not come to.
+    #: Groups that the retention pass in progress has not visited yet.
     retention_queue: list[str] = field(default_factory=list)
     #: Offsets of deleted topics whose tombstones could not be written, as they were then.
     orphans: dict[tuple[str, TopicPartition], OffsetEntry | bytes] = field(default_factory=dict)
@@ -164,7 +163,7 @@ class Groups:
         return group_id in self.groups or self.durable.knows(group_id)
 
     def find(self, group_id: str) -> Group | None:
-        """The live group; one that is only in the log comes to life here."""
+        """Find a group in memory, or restore it from the log."""
         group = self.groups.get(group_id)
         if group is None and self.durable.knows(group_id):
             group = self.groups[group_id] = self.wake(self, group_id)
@@ -189,7 +188,7 @@ GroupShard: TypeAlias = Shard[Groups]
 
 
 def forget(shard: GroupShard, group_id: str) -> None:
-    """Take a group and its timers out of memory; whoever is parked in it must have been answered."""
+    """Remove a group and its timers from memory; its parked requests must have been answered."""
     group = shard.state.groups.pop(group_id, None)
     if group is not None:
         group.stop_timers(shard.timers)
@@ -198,7 +197,7 @@ def forget(shard: GroupShard, group_id: str) -> None:
 def why_refused(
     group: Group | None, member_id: str, instance_id: str | None, generation: int, error: int
 ) -> str:
-    """Why a request's sender does not pass for a member of a group, in words."""
+    """The reason, in words, why a request's sender is not accepted as a member of a group."""
     if group is not None:
         return group.why_refused(member_id, instance_id, generation, error)
     who = f"member {quoted(member_id)}" if member_id else "a sender without a member id"

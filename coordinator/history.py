@@ -1,9 +1,10 @@
-"""Histories of groups: the newest events of each, in memory and bounded; a quiet group takes no room.
+"""Histories of groups: the newest events of each, in memory and bounded; a group without events takes no
+memory.
 
-A group's room is divided: half is promised to rebalances, a quarter each to members coming and going and to
-refusals; what one does not use the others may. So neither a thousand joins nor a client that is refused
-thousands of times drives out the rebalances, which are what a history is read for. Equal refusals of the same
-member are one entry with a count.
+A group's entries are divided: half are reserved for rebalances, a quarter each for joining and leaving
+members and for refusals; unused entries are open to the others. So neither a thousand joins nor a client that
+is refused thousands of times displaces the rebalances, which are what a history is read for. Equal refusals
+of the same member are one entry with a count.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ from .events import (
     text_bytes,
 )
 
-#: Most entries of all groups together; over it the group that was quiet the longest loses its history.
+#: Most entries of all groups together; beyond that, the group that was quiet the longest loses its history.
 MAX_ENTRIES: Final = 100_000
 
-#: Most assignments that the rebalances of one group, and of all groups, are kept with. The oldest rebalances
-#: give theirs up first, and then are known without their moves.
+#: Most assignments that are kept with the rebalances of one group, and of all groups. The oldest rebalances
+#: lose theirs first, and with them their moves.
 MAX_OWNERS: Final = 20_000
 MAX_ALL_OWNERS: Final = 400_000
 
-#: Most bytes of texts and assignments that the entries of one group, and of all groups, are kept with; over
-#: them the same makes way. Texts that entries share are counted with each.
+#: Most bytes of texts and assignments that the entries of one group, and of all groups, are kept with; beyond
+#: that the oldest are dropped in the same way. Texts that entries share are counted with each.
 MAX_BYTES: Final = 8 << 20
 MAX_ALL_BYTES: Final = 128 << 20
 
@@ -45,13 +46,10 @@ _ALL_PARTS: Final = sum(_PARTS.values())
 
 
 class _Weight(NamedTuple):
-    """Size of what is kept: owners of assignments, and bytes of these and of texts."""
+    """Size of a kept entry: owners of assignments, and bytes of these and of texts."""
 
     owners: int = 0
     bytes: int = 0
-
-    def plus(self, other: _Weight, sign: int = 1) -> _Weight:
-        return _Weight(self.owners + sign * other.owners, self.bytes + sign * other.bytes)
 
 
 _NOTHING: Final = _Weight()
@@ -69,11 +67,14 @@ class HistoryEntry:
 
 @dataclass(slots=True, eq=False)
 class _GroupHistory:
-    """Entries of each share, in the order of their sequence; ``size`` is how many there are in all."""
+    """Entries of each share, in the order of their sequence; ``size`` is how many there are in all, with so
+    many owners and bytes.
+    """
 
     sequence: int = 0
     size: int = 0
-    weight: _Weight = _NOTHING
+    owners: int = 0
+    bytes: int = 0
     shares: dict[Share, dict[Hashable, HistoryEntry]] = field(default_factory=dict)
 
 
@@ -84,8 +85,7 @@ class History:
         self._size = size
         # the group that was quiet the longest comes first
         self._groups: dict[str, _GroupHistory] = {}
-        self._entries = 0
-        self._weight = _NOTHING
+        self._entries = self._owners = self._bytes = 0
 
     def __repr__(self) -> str:
         return f"<History: {self._entries} events of {len(self._groups)} groups>"
@@ -94,14 +94,14 @@ class History:
         return self._entries
 
     def keep(self, event: CoordinatorEvent, knows: Callable[[str], bool]) -> None:
-        """Take note of an event, and cut its texts; ``knows`` says whether a group exists."""
+        """Record an event, with its texts cut; ``knows`` returns whether a group exists."""
         if not isinstance(event, GroupEvent):
             return
         shorten(event)
         if isinstance(event, GroupRemoved):
             self.drop(event.group)
         elif not isinstance(event, Refusal) or knows(event.group):
-            # anybody may be refused in a group that does not exist
+            # any client may be refused in a group that does not exist
             self.add(event)
 
     def add(self, event: GroupEvent) -> None:
@@ -118,7 +118,7 @@ class History:
 
     def of(self, group: str, limit: int = -1, after: int = -1) -> list[HistoryEntry]:
         """A group's entries with a higher sequence than ``after``, the newest ``limit`` of them (-1: all),
-        oldest first. A history that was begun anew since ``after`` was given is given whole.
+        oldest first. A history that was restarted since ``after`` is returned whole.
         """
         history = self._groups.get(group)
         if history is None:
@@ -133,7 +133,8 @@ class History:
         history = self._groups.pop(group, None)
         if history is not None:
             self._entries -= history.size
-            self._weight = self._weight.plus(history.weight, -1)
+            self._owners -= history.owners
+            self._bytes -= history.bytes
 
     def drop_where(self, gone: Callable[[str], bool]) -> None:
         for group in [group for group in self._groups if gone(group)]:
@@ -143,7 +144,7 @@ class History:
         share = history.shares.setdefault(event.share, {})
         if isinstance(event, RebalanceCompleted):
             for key in _begun(share):
-                # what it says about why it began is in this event too
+                # its cause is in this event too
                 self._remove(history, share, key)
         key = _key(event)
         known = share.pop(key, None)
@@ -162,7 +163,7 @@ class History:
         self._entries -= 1
 
     def _make_room(self, history: _GroupHistory, newest: Share) -> None:
-        """The oldest entry goes of the kind that has most over its share; never the one that came last."""
+        """Drop the oldest entry of the kind that exceeds its share the most, but never the newest entry."""
         over = {
             name: len(share) - (name == newest) - self._size * _PARTS[name] / _ALL_PARTS
             for name, share in history.shares.items()
@@ -171,8 +172,11 @@ class History:
         self._remove(history, share, next(iter(share)))
 
     def _weigh(self, history: _GroupHistory, entry: HistoryEntry, weight: _Weight) -> None:
-        history.weight = history.weight.plus(weight).plus(entry.weight, -1)
-        self._weight = self._weight.plus(weight).plus(entry.weight, -1)
+        owners, size = weight.owners - entry.weight.owners, weight.bytes - entry.weight.bytes
+        history.owners += owners
+        history.bytes += size
+        self._owners += owners
+        self._bytes += size
         entry.weight = weight
 
     def _bound(self, history: _GroupHistory) -> None:
@@ -181,23 +185,21 @@ class History:
                 if not _heavy(history):
                     break
                 if isinstance(entry.event, RebalanceCompleted):
-                    # listeners hold the event too: theirs stays as it is
+                    # listeners hold the event too: theirs is not changed
                     entry.event = replace(entry.event, before=None, after=None)
                     self._weigh(history, entry, _weight(entry.event))
         while len(self._groups) > 1 and (
-            self._entries > MAX_ENTRIES
-            or self._weight.owners > MAX_ALL_OWNERS
-            or self._weight.bytes > MAX_ALL_BYTES
+            self._entries > MAX_ENTRIES or self._owners > MAX_ALL_OWNERS or self._bytes > MAX_ALL_BYTES
         ):
             self.drop(next(iter(self._groups)))
 
 
 def _heavy(history: _GroupHistory) -> bool:
-    return history.weight.owners > MAX_OWNERS or history.weight.bytes > MAX_BYTES
+    return history.owners > MAX_OWNERS or history.bytes > MAX_BYTES
 
 
 def _begun(share: dict[Hashable, HistoryEntry]) -> list[Hashable]:
-    """The beginnings of the rebalance that is under way."""
+    """Entries that say how the rebalance in progress began."""
     begun = []
     for key in reversed(share):
         if isinstance(share[key].event, RebalanceCompleted):

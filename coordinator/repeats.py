@@ -1,8 +1,8 @@
 """Elements that a request names again and again.
 
-Apache Kafka answers an element that is in a request twice twice, as large as it is. So here, but a small
-request that names one large group a hundred thousand times would be hours of work: after a few repeats the
-further ones are refused.
+Apache Kafka answers an element twice if a request names it twice, however large the answer. So does kohort,
+but a small request that names one large group a hundred thousand times would be hours of work: after a few
+repeats, further ones are refused.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Final
 
-#: Elements of one request that may be there again; what is named again then is answered INVALID_REQUEST.
+#: Most repeated elements of one request; further ones are answered INVALID_REQUEST.
 MAX_REPEATS: Final = 10
 
 
@@ -23,7 +23,7 @@ class Repeats:
         self._left = MAX_REPEATS
 
     def refuses(self, element: Hashable) -> bool:
-        """Return whether this element is here again, after too many repeats."""
+        """Return whether this element is a repeat, after too many others."""
         if element not in self._seen:
             self._seen.add(element)
             return False

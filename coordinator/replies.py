@@ -1,4 +1,4 @@
-"""Parts of answers that more than one API has."""
+"""Parts of responses that several APIs share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GROUP_OPERATIONS: Final = operation_bits((3, 6, 8, 10, 11))
 
 
 def protocol_told(version: int, protocol_name: str | None) -> str | None:
-    """A protocol name as a JoinGroup answer has it: from v7 on none, and one without letters, is null."""
+    """Return a protocol name as a JoinGroup response has it: from v7 on, none and an empty one are null."""
     return protocol_name or (None if version >= 7 else "")
 
 
@@ -34,7 +34,9 @@ def join_failed(version: int, error_code: int, member_id: str) -> JoinGroupRespo
 def bad_first(
     topics: Sequence[tuple[K, Iterable[P]]], is_bad: Callable[[P], bool]
 ) -> Iterable[tuple[K, list[P]]]:
-    """Partitions by topic in Kafka's order of an answer: what does not exist first, each topic once."""
+    """Sort partitions by topic in the order of Kafka's responses: those that do not exist first, each topic
+    once.
+    """
     merged: dict[K, list[P]] = {}
     for wanted in (True, False):
         for topic, partitions in topics:

@@ -1,9 +1,9 @@
 """Settings of the coordinator: Kafka's names with underscores for dots, and Kafka's defaults.
 
-Four defaults differ. ``group_max_size`` and ``group_consumer_max_size``: Apache Kafka has no limit, here a
-group stays within what one rebalance can serve; ``group_coordinator_threads``: all shards share one event
-loop; ``offsets_topic_replication_factor``: there is one broker. Those that begin with ``kohort_`` are no
-settings of Kafka's. The rows are read by whoever takes settings from outside; nothing checks them here.
+Four defaults differ. ``group_max_size`` and ``group_consumer_max_size``: Apache Kafka has no limit; here a
+group stays within the size that one rebalance can serve; ``group_coordinator_threads``: all shards share one
+event loop; ``offsets_topic_replication_factor``: there is one broker. Those that begin with ``kohort_`` are
+not Kafka's. The rows are checked when settings are read; nothing checks them here.
 """
 
 from dataclasses import dataclass
@@ -66,7 +66,7 @@ class GroupSettings:
     group_coordinator_threads: Annotated[
         int, Row("all shards of the coordinator share one event loop", 1, 1)
     ] = 1
-    # for the next five Kafka has no limit but the size of a request
+    # for the next five, Kafka's only limit is the size of a request
     kohort_group_max_metadata_bytes: Annotated[
         int, Row("most bytes of metadata of one group (not a setting of Kafka)", 1, MAX_INT)
     ] = 64 * 1024 * 1024

@@ -1,4 +1,4 @@
-"""Shards of ``__consumer_offsets``: all kinds of coordinators that have records there, put together."""
+"""Shards of ``__consumer_offsets``, with all kinds of coordinators that have records there."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _MEMBERS: Final[Kind[Groups]] = Kind(
     }
 )
 
-#: The topic, and who has records in it or answers from them.
+#: The topic, with the kinds that write or read its records.
 OFFSETS_TOPIC: Final[CoordinatorTopic[Groups]] = CoordinatorTopic(
     "__consumer_offsets",
     (CLASSIC, CONSUMER, _MEMBERS, OFFSETS, _ADMIN),
@@ -84,7 +84,7 @@ def new_groups(
 
 
 def _wake(groups: Groups, group_id: str) -> Group:
-    """A group as it comes out of the log."""
+    """Restore a group from the log."""
     records = groups.durable.consumer_groups.get(group_id)
     if records is None:
         return wake_classic(group_id, groups.durable.stored.get(group_id))

@@ -10,7 +10,7 @@ from ._descriptors import OPEN_FILES, OpenFiles, process_limit
 from ._errors import CorruptLogError, DataFolderError, DataFolderInUseError, NoDescriptorsError
 from ._files import OS_FILES, File, FileRange, FileSystem, Lock
 from ._flush import Flush
-from ._folder import DataFolder
+from ._folder import DataFolder, known_cluster_id
 from ._partition import DEDUPE_BUFFER_BYTES, UP_TO_HIGH_WATERMARK, AppendInfo, PartitionLog, ReadInfo
 from ._producers import Producer
 from ._records import decode_records, record_at
@@ -56,6 +56,7 @@ __all__ = [
     "check_batch",
     "decode_records",
     "encode_uuid",
+    "known_cluster_id",
     "process_limit",
     "record_at",
 ]

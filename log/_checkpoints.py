@@ -44,8 +44,10 @@ def read_epochs(fs: FileSystem, path: str) -> list[tuple[int, int]]:
     return epochs
 
 
-def write_epochs(fs: FileSystem, path: str, epochs: Sequence[tuple[int, int]]) -> None:
-    _write_entries(fs, path, [f"{epoch} {start}" for epoch, start in epochs])
+def write_epochs(
+    fs: FileSystem, path: str, epochs: Sequence[tuple[int, int]], *, durable: bool = True
+) -> None:
+    _write_entries(fs, path, [f"{epoch} {start}" for epoch, start in epochs], durable=durable)
 
 
 def read_topic_id(fs: FileSystem, folder: str) -> uuid.UUID | None:
@@ -69,7 +71,8 @@ def write_topic_id(fs: FileSystem, folder: str, topic_id: uuid.UUID) -> None:
 def claim_folder(fs: FileSystem, folder: str, topic_id: uuid.UUID | None) -> uuid.UUID:
     """The topic id of a partition's folder, which is made for ``topic_id`` if it is not there.
 
-    Raises DataFolderError if it is another topic's, or is not there and no id is given, and OSError.
+    A new folder is durable with the first flush. Raises DataFolderError if it is another topic's, or is not
+    there and no id is given, and OSError.
     """
     known = read_topic_id(fs, folder)
     if known is not None:
@@ -82,10 +85,7 @@ def claim_folder(fs: FileSystem, folder: str, topic_id: uuid.UUID | None) -> uui
     if topic_id is None:
         raise DataFolderError(f"{folder} has no {PARTITION_METADATA}: pass the topic's id")
     fs.make_dirs(folder)
-    fs.sync_dir(os.path.dirname(folder))
-    # where this is done the folder's name is durable; that of the file is again with the first flush
     write_topic_id(fs, folder, topic_id)
-    fs.sync_dir(folder)
     return topic_id
 
 
@@ -132,9 +132,9 @@ def _read_entries(fs: FileSystem, path: str) -> list[str]:
     return entries
 
 
-def _write_entries(fs: FileSystem, path: str, entries: Sequence[str]) -> None:
+def _write_entries(fs: FileSystem, path: str, entries: Sequence[str], *, durable: bool = True) -> None:
     lines = [_VERSION, str(len(entries)), *entries]
-    write_whole(fs, path, ("\n".join(lines) + "\n").encode())
+    write_whole(fs, path, ("\n".join(lines) + "\n").encode(), sync=durable, sync_folder=durable)
 
 
 def _unreadable(path: str, why: str) -> DataFolderError:
@@ -171,7 +171,7 @@ class LeaderEpochs:
             self._replace([*(e for e in self._entries if e[1] < start_offset), (epoch, start_offset)])
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """The newest epoch not after ``epoch`` and the offset behind its last record (KIP-101, KIP-320).
+        """The newest epoch not after ``epoch`` and the offset after its last record (KIP-101, KIP-320).
 
         (UNDEFINED, UNDEFINED) for an epoch that is newer than any here.
         """
@@ -205,11 +205,12 @@ class LeaderEpochs:
             self._replace([oldest, *self._entries[after:]])
 
     def cut_end(self, log_end_offset: int) -> None:
-        """Forget epochs that begin behind the log's end. Raises OSError."""
+        """Forget epochs that begin after the log's end. Raises OSError."""
         kept = [entry for entry in self._entries if entry[1] <= log_end_offset]
         if len(kept) < len(self._entries):
             self._replace(kept)
 
     def _replace(self, entries: list[tuple[int, int]]) -> None:
-        write_epochs(self._fs, self._path, entries)
+        # a first file that is lost or torn is made anew from the batches, so that a new log waits for no disk
+        write_epochs(self._fs, self._path, entries, durable=bool(self._entries))
         self._entries = entries

@@ -290,14 +290,20 @@ def read_whole(fs: FileSystem, path: str) -> bytes | None:
         file.close()
 
 
-def write_whole(fs: FileSystem, path: str, data: bytes, *, sync_folder: bool = True) -> None:
-    """Replace a small file so that a crash leaves the old one or the new: written aside, synced, renamed."""
+def write_whole(
+    fs: FileSystem, path: str, data: bytes, *, sync: bool = True, sync_folder: bool = True
+) -> None:
+    """Replace a small file so that a crash leaves the old one or the new: written aside, synced, renamed.
+
+    Without ``sync`` only the process may crash: with the power the new content may be lost in part.
+    """
     aside = path + ".tmp"
     fs.remove(aside)
     file = fs.file(aside)
     try:
         file.write(0, data)
-        file.sync()
+        if sync:
+            file.sync()
     finally:
         file.close()
     fs.rename(aside, path)

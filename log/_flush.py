@@ -8,6 +8,7 @@ what was added meanwhile is the next flush's.
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -19,14 +20,14 @@ from ._segment import Segment
 class Flush:
     """One flush: ``run`` it, in any thread, and everything below ``end_offset`` is on the disk.
 
-    ``folder`` is None if it has no new files. ``error`` is that of a run that failed; ``missing`` are the
+    ``folders`` are those with new names. ``error`` is that of a run that failed; ``missing`` are the
     paths that were gone when their turn came.
     """
 
     fs: FileSystem
     end_offset: int
     paths: Sequence[str]
-    folder: str | None
+    folders: Sequence[str]
     marks: Mapping[str, int]
     error: OSError | None = None
     missing: set[str] = field(default_factory=set)
@@ -35,17 +36,17 @@ class Flush:
         return f"Flush(up to {self.end_offset}, {len(self.paths)} files)"
 
     def run(self, *, complete: bool = False) -> None:
-        """Sync the files, then the folder if it has new ones; ``error`` tells of a failure.
+        """Sync the files, then the folders with new ones; ``error`` tells of a failure.
 
-        The files are opened anew: the log may close its own meanwhile. One that is gone is no failure, since
+        The files are reopened: the log may close its own meanwhile. One that is gone is no failure, since
         retention and deletion go on too, and the log looks at ``missing``; but with ``complete``, for a flush
         during which nobody can have taken one away.
         """
         try:
             for path in self.paths:
                 self._sync(path)
-            if self.folder is not None:
-                self._sync_folder(self.folder)
+            for folder in self.folders:
+                self._sync_folder(folder)
         except OSError as error:
             self.error = error
         if complete and self.missing and self.error is None:
@@ -88,8 +89,11 @@ class Flushing:
         """Return the flush that these segments need."""
         marks = {path: mark for segment in segments for path, mark in _marks(segment)}
         changed = [path for path, mark in marks.items() if self._marks.get(path) != mark]
-        folder = None if marks.keys() <= self._marks.keys() else self._folder
-        return Flush(self._fs, end_offset, changed, folder, marks)
+        folders = [] if marks.keys() <= self._marks.keys() else [self._folder]
+        if not self._marks:
+            # its own name may be new
+            folders.append(os.path.dirname(self._folder))
+        return Flush(self._fs, end_offset, changed, folders, marks)
 
     def end(self, flush: Flush) -> None:
         """Note that a flush was done."""

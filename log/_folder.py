@@ -46,6 +46,12 @@ _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII)
 _CLEAN_SHUTDOWN_TEXT = b'{"version":0,"brokerEpoch":-1}'
 
 
+def known_cluster_id(path: str | os.PathLike[str]) -> str | None:
+    """The cluster that a data folder is of; None for one that is to be made. Raises DataFolderError."""
+    properties = read_properties(OS_FILES, os.path.join(os.fspath(path), META_PROPERTIES))
+    return None if properties is None else properties.get("cluster.id")
+
+
 class DataFolder:
     """One broker's data folder, locked while it is open.
 
@@ -73,8 +79,16 @@ class DataFolder:
         return f"DataFolder({self.path!r}, cluster {self.cluster_id}, node {self.node_id})"
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], *, node_id: int = 1, fs: FileSystem = OS_FILES) -> DataFolder:
-        """Lock the folder, making it if need be, and read what it says of itself.
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        node_id: int = 1,
+        cluster_id: str | None = None,
+        fs: FileSystem = OS_FILES,
+    ) -> DataFolder:
+        """Lock the folder, making it if need be, and read what it says of itself. A new one is of the cluster
+        ``cluster_id``; without it of a cluster of its own.
 
         Raises DataFolderInUseError while somebody else has it, DataFolderError if it is another node's or
         cannot be read, and KafkaError KAFKA_STORAGE_ERROR.
@@ -89,7 +103,7 @@ class DataFolder:
                 )
             folder = cls(folder_path, lock, fs)
             try:
-                folder._load(node_id)
+                folder._load(node_id, cluster_id)
             except BaseException:
                 lock.release()
                 raise
@@ -251,8 +265,8 @@ class DataFolder:
             (CLEANER_OFFSETS, self._cleaner_offsets),
         ]
 
-    def _load(self, node_id: int) -> None:
-        self._identify(node_id)
+    def _load(self, node_id: int, cluster_id: str | None) -> None:
+        self._identify(node_id, cluster_id)
         for name, offsets in self._checkpoints():
             offsets.update(read_offsets(self._fs, os.path.join(self.path, name)))
         for name in self._fs.list(self.path):
@@ -267,13 +281,13 @@ class DataFolder:
             self._fs.remove(marker)
             self._fs.sync_dir(self.path)
 
-    def _identify(self, node_id: int) -> None:
+    def _identify(self, node_id: int, cluster_id: str | None) -> None:
         path = os.path.join(self.path, META_PROPERTIES)
         properties = read_properties(self._fs, path)
         if properties is None:
             properties = {
                 "version": "1",
-                "cluster.id": encode_uuid(uuid.uuid4()),
+                "cluster.id": cluster_id or encode_uuid(uuid.uuid4()),
                 "node.id": str(node_id),
                 "directory.id": encode_uuid(uuid.uuid4()),
             }

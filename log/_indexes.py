@@ -66,12 +66,12 @@ class EntryFile:
             self.file.truncate(size)
 
     def truncate(self, count: int) -> None:
-        """Keep the first ``count`` entries, and no zeros behind them."""
+        """Keep the first ``count`` entries, and no zeros after them."""
         self.count = count
         self.file.truncate(count * self.ENTRY.size)
 
     def is_full(self, max_bytes: int) -> bool:
-        """Return whether ``segment.index.bytes`` has no room for an entry beside the one at the close."""
+        """Return whether ``segment.index.bytes`` has no room for an entry besides the one at the close."""
         return self.count >= max_bytes // self.ENTRY.size - 1
 
 

@@ -19,7 +19,7 @@ STEP_RECORDS = 256
 def find_timestamp(
     segments: Segments, timestamp_ms: int, start_offset: int, end_offset: int
 ) -> Steps[tuple[int, int, int] | None]:
-    """Offset, timestamp and leader epoch of the first record at or behind ``start_offset`` that is not older.
+    """Offset, timestamp and leader epoch of the first record at or after ``start_offset`` that is not older.
 
     None if every record is older. Between two steps the log may go on, and lose segments. Batches that
     cannot be told from others are left out; raises CorruptLogError for one whose checksum is wrong, and
@@ -59,7 +59,7 @@ def find_newest(segments: Segments) -> Steps[tuple[int, int] | None]:
 
 
 def _batch_from(segments: Segments, due: int, timestamp_ms: int) -> tuple[Segment, int, BatchHeader] | None:
-    """The first batch at or behind ``due`` that may have such a record, or the last of STEP_BATCHES."""
+    """The first batch at or after ``due`` that may have such a record, or the last of STEP_BATCHES."""
     looked = 0
     for segment in segments.since(due):
         if segment.max_timestamp[0] < timestamp_ms:
@@ -77,7 +77,7 @@ def _batch_from(segments: Segments, due: int, timestamp_ms: int) -> tuple[Segmen
 def _first(
     segment: Segment, position: int, header: BatchHeader, timestamp_ms: int, start_offset: int
 ) -> Steps[tuple[int, int] | None]:
-    """Offset and time of the batch's first record at or behind ``start_offset`` that is not older.
+    """Offset and time of the batch's first record at or after ``start_offset`` that is not older.
 
     What a producer sent that cannot be read, though its checksum is right, counts as one record at the
     batch's base offset with its newest time.

@@ -11,8 +11,8 @@ LOG, INDEX, TIME_INDEX, TXN_INDEX, SNAPSHOT = ".log", ".index", ".timeindex", ".
 #: leaves files that belong to no segment, and comes last when files get their names.
 SEGMENT_SUFFIXES = (LOG, INDEX, TIME_INDEX, TXN_INDEX)
 
-#: Put behind a segment file's name: waiting for removal, being written by compaction, and complete but not
-#: yet in the place of its sources.
+#: Appended to a segment file's name: waiting for removal, being written by compaction, and complete but not
+#: yet in place of its sources.
 DELETED, CLEANED, SWAP = ".deleted", ".cleaned", ".swap"
 
 PARTITION_METADATA = "partition.metadata"

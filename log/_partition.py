@@ -8,7 +8,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from ..protocol import BatchHeader, ErrorCode, KafkaError, parse_batch_header, stamp_batch
+from ..protocol import (
+    BatchHeader,
+    CorruptBatchError,
+    ErrorCode,
+    KafkaError,
+    iter_batches,
+    stamp_built,
+    verify_batch,
+)
 from ._checkpoints import claim_folder
 from ._config import LogConfig
 from ._errors import (
@@ -22,7 +30,7 @@ from ._errors import (
 from ._files import OS_FILES, FileRange, FileSystem
 from ._flush import Flush, Flushing
 from ._lookup import find_newest, find_timestamp
-from ._names import parse_partition_folder
+from ._names import LEADER_EPOCHS, SEGMENT_SUFFIXES, SNAPSHOT, parse_partition_folder
 from ._producers import Producers, remove_snapshot, write_snapshot
 from ._records import Marker, markers_of
 from ._recovery import Opened, Opening, RecoveryReport
@@ -39,7 +47,7 @@ from .cleaner._swap import Source
 #: Ask delete_records for everything below the high watermark.
 UP_TO_HIGH_WATERMARK = -1
 
-#: Of one plain batch.
+#: Of one batch that no producer numbers.
 _NO_MARKER = (None,)
 
 #: Kafka's default for log.cleaner.dedupe.buffer.size.
@@ -142,11 +150,10 @@ class PartitionLog:
         """Open the folder ``<topic>-<partition>``, or make it for ``topic_id``.
 
         Unless the last stop was ``clean``, everything from ``recovery_point`` on is verified.
-        ``high_watermark`` is the last one that is known; readers see no further until it is advanced.
-        Raises CorruptLogError for damage that is no torn tail, DataFolderError for a folder that is no
-        partition's, and KafkaError KAFKA_STORAGE_ERROR. With ``keep_damage``, for logs that are read by
-        ``salvage``, such damage stays where it is, ``recovery.damaged`` tells of it, and the log goes on
-        behind it.
+        ``high_watermark`` is the last one that is known; readers see no further until it is advanced. Raises
+        CorruptLogError for damage that is no torn tail, DataFolderError for a folder that is no partition's,
+        and KafkaError KAFKA_STORAGE_ERROR. With ``keep_damage``, for logs that are read by ``salvage``, such
+        damage stays where it is, ``recovery.damaged`` tells of it, and the log goes on after it.
         """
         folder = os.path.abspath(os.fspath(path))
         if parse_partition_folder(os.path.basename(folder)) is None:
@@ -207,7 +214,7 @@ class PartitionLog:
 
     @property
     def is_damaged(self) -> bool:
-        """Return whether batches are known to be damaged: what lies before and behind them is served."""
+        """Return whether batches are known to be damaged: what lies before and after them is served."""
         return any(segment.damage for segment in self._segments.all)
 
     @property
@@ -241,7 +248,7 @@ class PartitionLog:
 
         They end at the high watermark, with ``committed`` at the last stable offset, with ``to_log_end`` at
         the log's end. Raises KafkaError OFFSET_OUT_OF_RANGE outside of log start .. log end, and
-        CorruptLogError for an offset that is damaged; what lies before and behind damage is given. With
+        CorruptLogError for an offset that is damaged; what lies before and after damage is given. With
         ``range_bytes``, records of that many bytes or more are given as ``range``, unread, where the file
         system is the operating system's own.
         """
@@ -381,10 +388,15 @@ class PartitionLog:
         """
         self._require_online()
         config, base_offset = self.config, self.log_end_offset
-        stamp_batch(batch, 0, base_offset=base_offset, leader_epoch=max(leader_epoch, self.leader_epoch))
-        header = parse_batch_header(batch)
-        most = min(config.max_message_bytes, config.segment_bytes)
-        if header.producer_id >= 0 or len(batch) > most or config.stamps:
+        epoch = max(leader_epoch, self.leader_epoch)
+        header = stamp_built(batch, base_offset=base_offset, leader_epoch=epoch)
+        size = len(batch)
+        if (
+            header.producer_id >= 0
+            or size > config.max_message_bytes
+            or size > config.segment_bytes
+            or config.stamps
+        ):
             info = self.append(batch, now_ms=now_ms, leader_epoch=leader_epoch, from_client=False)
             return info.base_offset
         self._add(batch, [header], _NO_MARKER, now_ms)
@@ -392,8 +404,72 @@ class PartitionLog:
             self.flush()
         return base_offset
 
+    # -- as a replica ----------------------------------------------------------------------------------------
+
+    def begin_epoch(self, leader_epoch: int) -> None:
+        """Note that what is appended from here on is of a new leader epoch: before its first record, so that
+        followers find out where their logs part from this one. Raises KafkaError KAFKA_STORAGE_ERROR.
+        """
+        self._require_online()
+        with self._changing():
+            self._epochs.assign(leader_epoch, self.log_end_offset)
+
+    def append_copied(self, records: bytes, *, now_ms: int) -> None:
+        """Add batches that the leader's log has from this log's end on, as they are there: offsets, epochs
+        and times are the leader's. Raises KafkaError CORRUPT_MESSAGE, and KAFKA_STORAGE_ERROR; batches in
+        front of what is wrong are added.
+        """
+        self._require_online()
+        for position, end, headers in _runs(records, self.config.segment_bytes):
+            due, first = self.log_end_offset, headers[0]
+            if first.base_offset < due or first.leader_epoch < 0:
+                raise KafkaError(
+                    ErrorCode.CORRUPT_MESSAGE, f"a batch at offset {first.base_offset} where {due} is due"
+                )
+            data = bytearray(records[position:end])
+            if first.leader_epoch < self._epochs.latest:
+                # this broker led from here on, and nothing that it wrote has stayed
+                with self._changing():
+                    self._epochs.cut_end(due - 1)
+            self._add(data, headers, markers_of(data, headers), now_ms)
+
+    def truncated(self, offset: int, *, now_ms: int, restart: bool = False) -> PartitionLog:
+        """The log without the batches that end behind ``offset``, which takes the place of this one; with
+        ``restart`` without any, to go on at ``offset``. This one is closed.
+
+        Raises KafkaError KAFKA_STORAGE_ERROR, also while a compaction puts its files in place: try again; and
+        CorruptLogError, DataFolderError.
+        """
+        self._require_online()
+        if self._segments.replacing:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.path} is being compacted: try again")
+        self.abandon()
+        with storage_errors(self.path):
+            if restart:
+                for name in self._fs.list(self.path):
+                    if name == LEADER_EPOCHS or name.endswith((*SEGMENT_SUFFIXES, SNAPSHOT)):
+                        self._fs.remove(os.path.join(self.path, name))
+            else:
+                self._segments.cut(offset)
+                self._epochs.cut_end(offset)
+            self._fs.sync_dir(self.path)
+        log = PartitionLog.open(
+            self.path,
+            self.config,
+            now_ms=now_ms,
+            clean=False,
+            recovery_point=min(self.recovery_point, offset),
+            log_start_offset=offset if restart else self.log_start_offset,
+            high_watermark=min(self.high_watermark, offset),
+            topic_id=self.topic_id,
+            keep_damage=True,
+            fs=self._fs,
+        )
+        log.cleaner_offset = min(self.cleaner_offset, log.log_end_offset)
+        return log
+
     def missed(self, header: BatchHeader) -> None:
-        """A client's batch was not written: those behind it wait for it, if it is its producer's first."""
+        """A client's batch was not written: those after it wait for it, if it is its producer's first."""
         self._producers.missed(header)
 
     def _add(
@@ -405,16 +481,18 @@ class PartitionLog:
             if roll_is_due(self._segments.active, self.config, headers, now_ms):
                 self._roll(now_ms)
             aborted = None
-            for header, marker in zip(headers, markers, strict=True):
-                if marker is not None:
-                    aborted = self._producers.ended_by(header, marker)
+            if markers is not _NO_MARKER:
+                for header, marker in zip(headers, markers, strict=True):
+                    if marker is not None:
+                        aborted = self._producers.ended_by(header, marker)
             interval = self.config.index_interval_bytes
             self._segments.active.append(data, headers, interval_bytes=interval, aborted=aborted)
         except OSError as error:
             self.offline = isinstance(error, UndoError)
             raise storage_error(self.path, error) from error
-        for header, marker in zip(headers, markers, strict=True):
-            self._producers.note(header, marker, now_ms)
+        if markers is not _NO_MARKER:
+            for header, marker in zip(headers, markers, strict=True):
+                self._producers.note(header, marker, now_ms)
         self.log_end_offset = headers[-1].next_offset
 
     def _roll(self, now_ms: int) -> None:
@@ -639,3 +717,31 @@ class PartitionLog:
                 ErrorCode.KAFKA_STORAGE_ERROR,
                 f"{self.path} is closed or its disk failed: look at the disk, then restart the broker",
             )
+
+
+def _runs(records: bytes, most_bytes: int) -> Iterator[tuple[int, int, list[BatchHeader]]]:
+    """Batches that may be added together: of one epoch, and no more than fit a segment; those of transactions
+    alone. Position, end and headers of each run. Raises KafkaError CORRUPT_MESSAGE.
+    """
+    start = end = 0
+    run: list[BatchHeader] = []
+    try:
+        for position, header in iter_batches(records):
+            verify_batch(records, header, position)
+            if run and (
+                header.leader_epoch != run[0].leader_epoch
+                or header.base_offset < run[-1].next_offset
+                or header.transactional
+                or run[-1].transactional
+                or position + header.size - start > most_bytes
+            ):
+                yield start, end, run
+                start, run = position, []
+            run.append(header)
+            end = position + header.size
+    except CorruptBatchError as error:
+        if run:
+            yield start, end, run
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+    if run:
+        yield start, end, run

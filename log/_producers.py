@@ -4,7 +4,7 @@ snapshots that spare a start reading the whole log for them.
 The last five batches of a producer are remembered. A batch that is one of them is a duplicate and is answered
 as the first time; one that does not follow the last is refused. A producer that is not known here may begin
 with any sequence number: its records may have been deleted by retention. A newer epoch begins at 0. One whose
-first batch met a disk error begins with that one, since others may be under way behind it.
+first batch met a disk error begins with that one, since others may be under way after it.
 
 A snapshot is int16 version 1, uint32 CRC-32C of what follows, int32 count, then 46 bytes a producer.
 """
@@ -154,8 +154,8 @@ class Producers:
             )
 
     def missed(self, header: BatchHeader) -> None:
-        """A client's batch could not be written. If nothing is known of its producer, those behind it would
-        be taken for its first ones, and stored in front of it, or twice once it is sent again.
+        """A client's batch could not be written. If nothing is known of its producer, those after it would be
+        taken for its first ones, and stored in front of it, or twice once it is sent again.
         """
         if header.base_sequence >= 0 and header.producer_id not in self._producers:
             if len(self._missed) >= MAX_MISSED:

@@ -59,7 +59,7 @@ def _walk(data: bytes, header: BatchHeader) -> list[Record]:
 
 def record_at(data: bytes, position: int) -> tuple[int, int, bytes | None, bytes | None, int]:
     """One record of an uncompressed batch: the difference of its offset and of its time in milliseconds to
-    the batch's, its key, its value, and the position behind it.
+    the batch's, its key, its value, and the position after it.
 
     Raises IndexError and ValueError where there is no record.
     """
@@ -141,7 +141,7 @@ PROMPT_BYTES = 1 << 20
 
 
 def unpacked(header: BatchHeader, payload: memoryview) -> Steps[bytes]:
-    """The records behind a batch's header, as they were before they were compressed.
+    """The records after a batch's header, as they were before they were compressed.
 
     Raises CorruptBatchError, and GrownTooLargeError over the limits of decompression.
     """

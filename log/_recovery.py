@@ -1,7 +1,7 @@
 """Opening the files of a partition, and mending what an unclean stop left.
 
 Below the recovery point everything was flushed and is trusted; from the segment that holds it on, every batch
-is verified and the indexes are made anew. A torn tail, all that can be left of an append that was never
+is verified and the indexes are rebuilt. A torn tail, all that can be left of an append that was never
 answered, is cut at the last whole batch. Damage that whole batches follow is no torn tail: it is an error,
 for cutting there would lose records that were acknowledged; or it is left where it is and noted, for logs
 whose reader steps over damage.
@@ -50,8 +50,8 @@ class Damaged(NamedTuple):
 class RecoveryReport:
     """Findings and repairs of opening a partition. ``verified_bytes`` is 0 after a clean stop.
 
-    ``found``: there were segments. ``lost_offsets``: so many offsets below the recovery point are missing at
-    the log's end, though their records were on the disk.
+    ``found``: there were segments. ``lost_offsets``: this many offsets below the recovery point are missing
+    at the log's end, though their records were on the disk.
     """
 
     found: bool = field(default=False, compare=False)
@@ -77,7 +77,7 @@ class Opened(NamedTuple):
 @dataclass(slots=True, eq=False)
 class Opening:
     """The steps of one opening, in their order. With ``keep_damage``, damage that is no torn tail stays as it
-    is, and the log goes on behind it.
+    is, and the log goes on after it.
     """
 
     fs: FileSystem
@@ -121,7 +121,7 @@ class Opening:
         return Opened(self.segments, self.next_offset, producers, self.epochs, self.report)
 
     def _open_epochs(self) -> LeaderEpochs:
-        """The epochs as noted; a file that cannot be read is made anew from the batches."""
+        """The epochs as noted; a file that cannot be read is rebuilt from the batches."""
         path = os.path.join(self.folder, LEADER_EPOCHS)
         try:
             return LeaderEpochs(self.fs, path)
@@ -161,7 +161,7 @@ class Opening:
         return dirty
 
     def _end_of(self, segment: Segment) -> int:
-        """The end of a segment that needs no check. Raises CorruptLogError if the batches behind its last
+        """The end of a segment that needs no check. Raises CorruptLogError if the batches after its last
         index entry do not follow each other.
         """
         last = segment.index.last()
@@ -201,7 +201,7 @@ class Opening:
                 return
 
     def _verify_met(self, error: CorruptLogError, dirty: int) -> int:
-        """Check the trusted segment in which damage was met, and those behind it; its number."""
+        """Check the trusted segment in which damage was met, and those after it; its number."""
         found = (n for n, segment in enumerate(self.segments[:dirty]) if segment.file.path == error.path)
         number = next(found, None)
         if number is None:
@@ -210,7 +210,7 @@ class Opening:
         return number
 
     def _verify(self, number: int, next_offset: int) -> bool:
-        """Check a segment and make its indexes; True if it is the last now, with nothing whole behind."""
+        """Check a segment and make its indexes; True if it is the last now, with nothing whole after."""
         segment = self.segments[number]
         behind = next((s for s in self.segments[number + 1 :] if s.size), None)
         bound = None if behind is None else behind.base_offset
@@ -232,7 +232,7 @@ class Opening:
         self.report.verified_bytes += segment.size
         self.report.rebuilt_indexes.append(segment.index.file.path)
         segment.end_indexes()
-        # an empty segment behind offsets that are not there was made for batches that are lost
+        # an empty segment after offsets that are not there was made for batches that are lost
         last = torn or (behind is None and not may_miss and self.next_offset < self.segments[-1].base_offset)
         if last:
             self._remove_segments(self.segments[number + 1 :])  # there is nothing in them
@@ -247,7 +247,7 @@ class Opening:
         resumed = -1
 
         def take(header: BatchHeader, position: int) -> None:
-            # what lies behind damage has to be found without a walk over it
+            # what lies after damage has to be found without a walk over it
             segment.note_batch(header, position, -1 if position == resumed else interval)
 
         position = 0
@@ -290,7 +290,7 @@ class Opening:
         self.report.cuts.append(cut)
 
     def _start_over(self) -> int:
-        """Begin at the log start, which lies behind what is left: no offset is given twice."""
+        """Begin at the log start, which lies after what is left: no offset is given twice."""
         self._add_segment()
         self._remove_segments(self.segments[:-1])
         self.next_offset = self.log_start_offset
@@ -354,8 +354,8 @@ class Opening:
     def _restore(self, producers: Producers, names: Sequence[str], limit: int) -> int:
         """Take the newest snapshot at or below ``limit`` that can be read; the offset to replay from.
 
-        Those behind the log's end go. Those before it are wrong where batches that they tell of are gone, as
-        pages reach a disk in any order: the replay writes them anew.
+        Those after the log's end go. Those before it are wrong where batches that they tell of are gone, as
+        pages reach a disk in any order: the replay rewrites them.
         """
         start = self.segments[0].base_offset
         for offset in reversed(offsets_of(names, SNAPSHOT)):

@@ -34,7 +34,7 @@ class Chain:
     batch of an epoch; one more than its newest is let pass: Apache Kafka writes the checkpoint afterwards.
 
     ``gaps`` counts batches that leave offsets out, as compaction does; unless ``anchored`` the first one may
-    begin behind ``next_offset`` without counting.
+    begin after ``next_offset`` without counting.
     """
 
     __slots__ = ("_anchored", "_base", "_bound", "_epoch", "_epochs", "_rose", "gaps", "next_offset")
@@ -79,11 +79,11 @@ class Chain:
         return last.base_offset > due and due <= header.base_offset < last.next_offset
 
     def step_over(self) -> None:
-        """Go on behind damage: it is why offsets are left out."""
+        """Go on after damage: it is why offsets are left out."""
         self._anchored = False
 
     def take(self, header: BatchHeader) -> bool:
-        """Go on behind a batch; whether it leaves offsets out."""
+        """Go on after a batch; whether it leaves offsets out."""
         gap = header.base_offset != self.next_offset
         self.gaps += gap and self._anchored
         self._anchored = True
@@ -113,7 +113,7 @@ def verify_segment(
 ) -> Damage | None:
     """Check each batch of a segment from ``position`` on: whole, its checksum, and what ``chain`` asks for.
 
-    Each good one is given to ``take`` with its position, and ``chain`` ends behind the last. Returns the
+    Each good one is given to ``take`` with its position, and ``chain`` ends after the last. Returns the
     damage that ended the walk, if any. Unless ``gap_at_end``, a last batch that alone leaves offsets out and
     does not reach to ``end`` is damage: its base offset is outside of its checksum, and nothing shows that it
     is right.
@@ -162,7 +162,7 @@ def _wrong(held: _Held, chain: Chain) -> Damage:
 
 
 def batch_follows(segment: Segment, damage: Damage, next_offset: int) -> int | None:
-    """The position of a whole batch behind the damage, if there is one.
+    """The position of a whole batch after the damage, if there is one.
 
     Its base offset is at least ``next_offset``, so its upper bytes are known, and they and the magic are
     searched for; a batch counts once its checksum is right. A ``next_offset`` that a damaged base offset led
@@ -235,7 +235,7 @@ class Salvaged(NamedTuple):
 
 
 def salvage(segments: Sequence[Segment], offset: int) -> Iterator[Salvaged]:
-    """Everything from ``offset`` on, in order. Behind damage the walk goes on at the next whole batch of the
+    """Everything from ``offset`` on, in order. After damage the walk goes on at the next whole batch of the
     segment, or else in the next segment. Raises OSError.
     """
     due = segments[0].base_offset

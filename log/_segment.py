@@ -80,7 +80,7 @@ class Segment:
     def __init__(
         self, fs: FileSystem, folder: str, base_offset: int, *, created_ms: int, tail: str = ""
     ) -> None:
-        """``tail`` is what the files' names end with behind what segments are called."""
+        """``tail`` is a suffix of the usual names of the segment's files."""
         self._fs = fs
         self._stem = os.path.join(folder, file_name(base_offset, ""))
         self._tail = tail
@@ -138,7 +138,7 @@ class Segment:
         return self._first_timestamp_ms
 
     def next_offset(self) -> int:
-        """The offset behind the last batch; the base offset if there is none."""
+        """The offset after the last batch; the base offset if there is none."""
         end = self.base_offset
         for step in self.steps(self._indexed(self.index.last())):
             end = step.last_offset + 1
@@ -187,7 +187,7 @@ class Segment:
             position += at
 
     def damage_from(self, position: int) -> DamagedRange | None:
-        """The first damage at ``position`` or behind it."""
+        """The first damage at ``position`` or after it."""
         return next((damage for damage in self.damage if damage.position >= position), None)
 
     def require_intact(self, offset: int) -> None:
@@ -199,7 +199,7 @@ class Segment:
                 raise CorruptLogError(self.file.path, damage.position, reason)
 
     def seek(self, offset: int) -> Step | None:
-        """The first batch that ends at or behind ``offset``; None if all end before it."""
+        """The first batch that ends at or after ``offset``; None if all end before it."""
         for step in self.steps(self.start_for(offset)):
             if step.last_offset >= offset:
                 return step
@@ -309,12 +309,12 @@ class Segment:
             self.txn_index.file.sync()
 
     def truncate(self, size: int) -> None:
-        """Cut the .log; the indexes are the caller's to make anew."""
+        """Cut the .log; the indexes are the caller's to rebuild."""
         self.file.truncate(size)
         self.size = size
 
     def begin_indexes(self) -> None:
-        """Start the indexes anew, to be filled by ``note_batch`` and finished by ``end_indexes``."""
+        """Start the indexes again, to be filled by ``note_batch`` and finished by ``end_indexes``."""
         self.damage = []
         self.index.reset()
         self.time_index.reset()

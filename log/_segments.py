@@ -71,7 +71,7 @@ class Segments:
         self._bases.append(segment.base_offset)
 
     def since(self, offset: int) -> list[Segment]:
-        """The segment that holds ``offset`` and those behind it."""
+        """The segment that holds ``offset`` and those after it."""
         return self.all[max(bisect_right(self._bases, offset) - 1, 0) :]
 
     def count_below(self, offset: int) -> int:
@@ -154,7 +154,7 @@ class Segments:
         return found
 
     def remove_first(self, count: int, due_ms: int) -> None:
-        """Take the first segments out of the log; their files are renamed now and removed by ``purge``.
+        """Take the first segments from the log; their files are renamed now and removed by ``purge``.
 
         Nothing is done while a compaction is ``replacing`` some: retention comes again.
         """
@@ -182,6 +182,21 @@ class Segments:
         self.gone.append(self._bases[0])
         del self.all[0], self._bases[0]
 
+    def cut(self, offset: int) -> None:
+        """Remove the batches that end behind ``offset``, the last segment first; indexes are made anew by the
+        next opening.
+        """
+        for segment in reversed(self.all[1:]):
+            if segment.base_offset < offset:
+                break
+            segment.mark_deleted()
+        else:
+            segment = self.first
+        step = segment.seek(offset)
+        if step is not None:
+            segment.truncate(step.position)
+            segment.close()
+
     def holds(self, segments: Sequence[Segment]) -> bool:
         """Return whether these neighbours are still part of the log."""
         first = bisect_left(self._bases, segments[0].base_offset)
@@ -191,7 +206,7 @@ class Segments:
         )
 
     def replace(self, segments: Sequence[Segment], new: Segment) -> None:
-        """Put one segment in the place of neighbours that begin at the same offset; no file is touched."""
+        """Put one segment in place of neighbours that begin at the same offset; no file is touched."""
         assert self.holds(segments), "segments that are gone cannot be replaced"
         first = bisect_left(self._bases, segments[0].base_offset)
         self.gone += self._bases[first + 1 : first + len(segments)]
@@ -214,7 +229,7 @@ class Segments:
             segment.close()
 
     def _find(self, offset: int) -> tuple[Segment, Step] | None:
-        """The first batch that ends at or behind ``offset``, maybe in a later segment after compaction."""
+        """The first batch that ends at or after ``offset``, maybe in a later segment after compaction."""
         for segment in self.since(offset):
             step = segment.seek(offset)
             if step is not None:

@@ -64,7 +64,7 @@ def _finish_swap(fs: FileSystem, folder: str, base: int, removed: list[str]) -> 
     """Remove the segments that ``<base>.log.swap`` replaces, then give it its name.
 
     The logs go and come last, so that a stop in between is followed by doing it again. Offset and time index
-    are left to be made anew.
+    are left to be rebuilt.
     """
     replacement = Segment(fs, folder, base, created_ms=0)
     replacement.file = fs.file(os.path.join(folder, file_name(base, LOG + SWAP)))

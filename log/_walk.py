@@ -29,7 +29,7 @@ _LOW, _BOTH = 1 << 6, 1 << 13
 
 
 class Columns:
-    """The numbers of a record that was read, each with what lies in its place in the records behind."""
+    """The numbers of a record that was read, each with what lies in its place in the records after."""
 
     __slots__ = ("_alike", "_data", "_delta", "_time", "end", "until")
 
@@ -120,7 +120,7 @@ def _deltas(first: int, count: int) -> list[bytes]:
 
 
 def _short_varint(data: bytes, at: int) -> tuple[int, int]:
-    """A varint of up to three bytes, and the position behind it. Raises ValueError for a longer one."""
+    """A varint of up to three bytes, and the position after it. Raises ValueError for a longer one."""
     number, behind = read_varint(data, at)
     if behind - at > _SHORT_BYTES:
         raise ValueError(f"a number of {behind - at} bytes")
@@ -305,7 +305,7 @@ class RecordWalk:
         self.oldest, self.newest, self.keyless = oldest, newest, keyless
 
     def _take_like(self, begin: int) -> bool:
-        """Walk over the records behind the one at ``begin``, if all of some have fields of its lengths."""
+        """Walk over the records after the one at ``begin``, if all of some have fields of its lengths."""
         data, stride = self._data, self._at - begin
         room = 0
         if data[begin : begin + 1] == data[self._at : self._at + 1]:
@@ -363,14 +363,14 @@ class RecordWalk:
         return time, delta, has_key
 
     def _skip(self, at: int) -> tuple[bool, int]:
-        """Return whether bytes with their length in front are there, not null, and the position behind."""
+        """Return whether bytes with their length in front are there, not null, and the position after."""
         size, at = self._number(at)
         if size > len(self._data) - at:
             raise RecordsEndError
         return size >= 0, at + max(size, 0)
 
     def _number(self, at: int, most_bytes: int = _INT_BYTES, *, outside: bool = False) -> tuple[int, int]:
-        """A varint and the position behind it. ``outside``: it is the length of a record that lies plain,
+        """A varint and the position after it. ``outside``: it is the length of a record that lies plain,
         which Apache Kafka reads before it looks for errors.
         """
         data, value, shift = self._data, 0, 0
@@ -388,7 +388,7 @@ class RecordWalk:
 
 
 def _behind_headers(data: bytes, at: int, count: int) -> int:
-    """The position behind small headers; ``count`` is as it is written. -1 where there are others."""
+    """The position after small headers; ``count`` is as it is written. -1 where there are others."""
     if count >= _MORE or count & 1:
         return -1
     for part in range(count):  # each is a name and what it says

@@ -164,7 +164,7 @@ def _run(
     data: bytes, position: int, most: int, known: MutableMapping[bytes, TopicPartition]
 ) -> tuple[Iterable[EncodedCommit], int, int]:
     """Plain commits from ``position`` on whose fields have the lengths of the first one's: they, the position
-    behind them, and how many they are; none where there are too few of them.
+    after them, and how many they are; none where there are too few of them.
     """
     first, behind = _one_by_one(data, position, 1, known)
     size = behind - position

@@ -7,8 +7,9 @@ has, and the topics that regular expressions stand for. Values have version 0, w
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import IntEnum
+from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
@@ -115,10 +116,14 @@ class ConsumerGroupRecord(NamedTuple):
 
     def encoded(self) -> tuple[bytes, bytes | None]:
         """Key and value. Raises ValueError for a string, struct.error for a number that has no room."""
-        key = self.type.to_bytes(2, "big") + key_string(self.group)
-        if self.type in _NAMED:
-            key += key_string(self.name)
-        return key, None if self.value is None else _VERSION + _WRITERS[type(self.value)](self.value)
+        kind, group, name, value = self
+        return _key(kind, group, name), None if value is None else _VERSION + _WRITERS[type(value)](value)
+
+
+@lru_cache(maxsize=16_384)
+def _key(kind: GroupRecordType, group: str, name: str) -> bytes:
+    key = kind.to_bytes(2, "big") + key_string(group)
+    return key + key_string(name) if kind in _NAMED else key
 
 
 #: The types of keys that are a consumer group's.
@@ -254,10 +259,12 @@ def _read_current(reader: WireReader) -> CurrentAssignment:
 
 
 def _write_epochs(topics: PartitionEpochs) -> bytes:
-    return _array(
-        topic_id.bytes + _numbers(partitions) + _tagged(_numbers(partitions.values()))
-        for topic_id, partitions in topics.items()
-    )
+    if not topics:
+        return b"\x01"
+    parts = [varint(len(topics) + 1)]
+    for topic_id, partitions in topics.items():
+        parts += (topic_id.bytes, _numbers(partitions), _tagged(_numbers(partitions.values())))
+    return b"".join(parts)
 
 
 def _read_epochs(reader: WireReader, default: int) -> PartitionEpochs:
@@ -334,9 +341,9 @@ def _array(elements: Iterable[bytes]) -> bytes:
     return varint(len(encoded) + 1) + b"".join(encoded)
 
 
-def _numbers(numbers: Iterable[int]) -> bytes:
-    listed = tuple(numbers)
-    return varint(len(listed) + 1) + struct.pack(f">{len(listed)}i", *listed)
+def _numbers(numbers: Collection[int]) -> bytes:
+    count = len(numbers)
+    return varint(count + 1) + struct.pack(f">{count}i", *numbers)
 
 
 def _tagged(data: bytes) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 
-#: From so many units on they are taken eight by eight.
+#: From this many units on they are taken eight by eight.
 _LONG = 512
 _EIGHT = struct.Struct("<Q8x")
 _31_TO_8 = 31**8

@@ -6,7 +6,7 @@ One append is one batch, so its records are in the log together or not at all.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -111,7 +111,7 @@ class OffsetsStore:
     def __init__(
         self,
         logs: Mapping[int, Log],
-        partition_count: int | None = None,
+        partition_count: Callable[[], int] | None = None,
         *,
         load_bytes: int = LOAD_BYTES,
     ) -> None:
@@ -124,7 +124,7 @@ class OffsetsStore:
 
     @property
     def partition_count(self) -> int:
-        return len(self._logs) if self._partition_count is None else self._partition_count
+        return len(self._logs) if self._partition_count is None else self._partition_count()
 
     def append(
         self,
@@ -160,7 +160,7 @@ class OffsetsStore:
     def load(self, partition: int) -> Iterator[StoredBatch]:
         """Every batch from the log start to the log end, beyond the high watermark too.
 
-        What is damaged is told in its place, and the batches behind it are looked for. Raises KafkaError
+        What is damaged is told in its place, and the batches after it are looked for. Raises KafkaError
         KAFKA_STORAGE_ERROR for a partition that cannot be read at all.
         """
         log = self._log(partition)
@@ -174,7 +174,7 @@ class OffsetsStore:
                 yield _salvaged(piece)
 
     def _whole(self, log: Log, offset: int) -> Iterator[tuple[StoredBatch, int]]:
-        """Each batch, and the offset behind it; CorruptLogError where something else stands."""
+        """Each batch, and the offset after it; CorruptLogError where something else stands."""
         while (run := log.read(offset, self._load_bytes, to_log_end=True)).records:
             for position, header in iter_batches(run.records):
                 if not offset <= header.last_offset < log.log_end_offset:

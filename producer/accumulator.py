@@ -1,16 +1,15 @@
-"""Record batches of each partition on their way to brokers, without I/O: what is sent next, and what became
-of it.
+"""Record batches of each partition on their way to brokers, without I/O: what is sent next, and its outcome.
 
 Records are appended to the partition's newest batch until that is full. A batch gets its sequence number when
-it is first taken and keeps it over all tries, so that a broker writes it once. A partition has several
-batches under way when all is well; when one is tried again, or when its leader has acknowledged nothing of
-this producer yet, it has one, because a broker that does not know a producer takes whatever sequence number
+it is first taken and keeps it over all attempts, so that a broker writes it once. A partition normally has
+several batches in flight; after a failed attempt, or while its leader has acknowledged nothing of this
+producer yet, it has one, because a broker that does not know a producer accepts whatever sequence number
 comes first.
 
 A batch that fails leaves a gap in the numbers: the broker then refuses the next one as out of order. When no
-batch in front of a refused one is left it was certainly not written, and neither was any behind it: all of
-them are numbered anew from 0 under the next epoch (KIP-360). In a transaction the refusal is an error
-instead, after which the transaction is aborted.
+batch in front of a refused one is left it was certainly not written, and neither was any after it: all of
+them are renumbered from 0 under the next epoch (KIP-360). In a transaction the refusal is an error instead,
+after which the transaction is aborted.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from __future__ import annotations
 import math
 from bisect import insort
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -39,16 +38,16 @@ from ..protocol import (
 )
 from .errors import DeliveryTimeoutError
 
-#: Most bytes of a record beside its key, value and headers; and of a header beside its name and value.
+#: Most bytes of a record apart from its key, value and headers; and of a header alongside its name and value.
 RECORD_BYTES, HEADER_BYTES = 21, 10
-#: Bytes of a batch beside its records.
+#: Bytes of a batch apart from its records.
 BATCH_BYTES = 61
-#: Approximate memory of a record beside its bytes: a tuple, and a future.
+#: Approximate memory of a record apart from its bytes: a tuple, and a future.
 HELD_BYTES = 300
 #: Batches from this size on are compressed in a thread.
 LARGE_BYTES = 131_072
 
-#: Pause while the end of the transaction before is being written.
+#: Pause while the end of the previous transaction is being written.
 CONCURRENT_MS = 5.0
 
 _MAX_EPOCH = 2**15 - 1
@@ -56,7 +55,7 @@ _SEQUENCES = 2**31
 _TRANSACTIONAL = 0x10
 
 _E = ErrorCode
-#: The broker's view of the producer's numbers is another one than ours.
+#: Errors after which the broker's sequence numbers differ from the producer's.
 _NUMBERS = frozenset((_E.OUT_OF_ORDER_SEQUENCE_NUMBER, _E.UNKNOWN_PRODUCER_ID, _E.INVALID_PRODUCER_EPOCH))
 _TOO_LARGE = frozenset((_E.MESSAGE_TOO_LARGE, _E.RECORD_LIST_TOO_LARGE))
 
@@ -88,7 +87,7 @@ class RecordMetadata(NamedTuple):
 
 
 class Pending(Protocol):
-    """The part of an asyncio future that is used here."""
+    """The part of an asyncio future that the accumulator uses."""
 
     def done(self) -> bool: ...
 
@@ -103,7 +102,7 @@ class Pending(Protocol):
 class Batch:
     """Records of one partition. ``futures`` has one for each record, or one for all of them.
 
-    ``size`` bounds their bytes before compression. ``ended`` is set when its outcome is known.
+    ``size`` bounds their bytes before compression. ``ended`` is set when callers know its outcome.
     """
 
     queue: Queue
@@ -114,7 +113,7 @@ class Batch:
     size: int = BATCH_BYTES
     full: bool = False
     sequence: int = -1
-    #: Tries that have failed, and the error of the last one.
+    #: Number of failed attempts, and the error of the last one.
     tries: int = 0
     last_error: Exception | None = None
     #: The records as they are sent, and with which codec.
@@ -146,14 +145,16 @@ class Batch:
         count = len(self.records)
         newest_ms = max(record[3] for record in self.records)
         attributes = self.codec | (_TRANSACTIONAL if transactional else 0)
-        # offset, length and checksum are set by others, the leader epoch is not known
+        # offset, length and checksum are set later, the leader epoch is not known
         head = BatchHeader(
             0, 0, -1, 2, 0, attributes, count - 1, self.first_ms, newest_ms, *producer, self.sequence, count
         )
         return seal_batch(head, self.payload)
 
     def succeed(self, offset: int, append_ms: int) -> None:
-        """Tell where the records are; ``append_ms`` is -1 where they keep their own times."""
+        """Resolve the futures with the records' places; ``append_ms`` is -1 if records keep their
+        own times.
+        """
         topic, number = self.queue.partition
         records = self.records
         for delta, future in enumerate(self.futures):
@@ -161,17 +162,22 @@ class Batch:
                 at = offset + delta if offset >= 0 else -1
                 time_ms = records[delta][3] if append_ms < 0 else append_ms
                 future.set_result(_new(RecordMetadata, (topic, number, at, time_ms)))
-        self.ended.set_result(None)
+        self.finish()
 
     def fail(self, error: Exception, *, silent: bool) -> None:
-        """Tell what happened; asyncio logs one of the futures that nobody looks at, unless ``silent``."""
+        """Fail the futures; asyncio logs one if nobody retrieves any of them, unless ``silent``."""
         for future in self.futures:
             if not future.done():
                 future.set_exception(error)
                 if silent:
                     future.exception()
                 silent = True
-        self.ended.set_result(None)
+        self.finish()
+
+    def finish(self) -> None:
+        """Tell those who wait for the batch; safe to call again."""
+        if not self.ended.done():
+            self.ended.set_result(None)
 
 
 @dataclass(slots=True, eq=False)
@@ -185,7 +191,7 @@ class Queue:
     next_sequence: int = 0
     #: The leader has acknowledged a batch of this producer id and epoch.
     known: bool = False
-    #: All that is not written gets new numbers when nothing is under way.
+    #: Set when batches get new numbers once nothing is in flight.
     renumber: bool = False
     not_before_ms: float = 0.0
 
@@ -200,7 +206,7 @@ class Queue:
         return (batch.sequence - self.next_sequence) % _SEQUENCES
 
     def put_back(self, batches: Iterable[Batch]) -> None:
-        """Batches to be sent again, in front of those behind them."""
+        """Batches to be sent again, in front of those after them."""
         numbered = list(batches)
         while self.waiting and self.waiting[0].sequence >= 0:
             insort(numbered, self.waiting.popleft(), key=self.age)
@@ -213,7 +219,7 @@ class Accumulator:
 
     ``future`` makes what callers wait for. ``producer`` is None until the broker has given a producer id, and
     again when a partition's epochs have run out; nothing numbered is sent until it is set. ``failed`` is
-    called with the error of each batch that is given up.
+    called with the error of each batch that is dropped.
     """
 
     future: Callable[[], Any]
@@ -232,13 +238,14 @@ class Accumulator:
     #: Whether batches of a partition may be sent; in a transaction it may have to be added first.
     admits: Callable[[TopicPartition], bool] = lambda _: True
     producer: ProducerId | None = None
-    #: Brokers take 0 alone as the first number of an epoch, so that batches may follow it at once.
+    #: Set if brokers accept only 0 as the first number of an epoch, so that further batches may follow at
+    #: once.
     from_zero: bool = False
-    #: Bytes of records whose outcome is not known.
+    #: Bytes of records whose outcome is pending.
     used: int = 0
     #: Bytes of records that came since the last ``take``.
     fresh: int = 0
-    #: While there are callers that wait for everything, or for room, batches do not wait for more records.
+    #: While callers wait for everything to be sent, or for memory, batches do not linger.
     hurry: int = 0
     #: When to call ``take`` again although nothing has happened; and, of the last call, the topics without a
     #: leader and the batches that are to be packed in a thread.
@@ -256,8 +263,18 @@ class Accumulator:
         return found
 
     def unfinished(self) -> list[Batch]:
-        """Batches whose outcome is not known."""
-        return [batch for queue in self._queues.values() for batch in (*queue.under_way, *queue.waiting)]
+        """Batches whose outcome is pending for callers."""
+        return [
+            batch
+            for queue in self._queues.values()
+            for batch in (*queue.under_way, *queue.waiting)
+            if not batch.ended.done()
+        ]
+
+    @property
+    def at_rest(self) -> bool:
+        """Return whether nothing is under way."""
+        return not any(queue.under_way for queue in self._queues.values())
 
     # records in
 
@@ -306,9 +323,15 @@ class Accumulator:
     # batches out
 
     def take(
-        self, now_ms: float, leader: Callable[[TopicPartition], int | None], busy: Mapping[int, int]
+        self,
+        now_ms: float,
+        leader: Callable[[TopicPartition], int | None],
+        room: Callable[[int], int],
     ) -> list[tuple[int, list[Batch]]]:
-        """Requests to send now: node and batches, one of each partition. ``busy`` counts those under way."""
+        """Requests to send now: node and batches, one of each partition.
+
+        ``room`` is asked how many requests a node takes now.
+        """
         self.next_ms, self.leaderless, self.to_pack = math.inf, set(), []
         self.fresh = 0
         by_node: dict[int, list[Queue]] = {}
@@ -331,7 +354,7 @@ class Accumulator:
         requests: list[tuple[int, list[Batch]]] = []
         for node in due:
             queues = by_node[node]
-            for _ in range(self.max_in_flight - busy.get(node, 0)):
+            for _ in range(room(node)):
                 batches, queues = self._fill(queues, now_ms)
                 if not batches:
                     break
@@ -341,19 +364,57 @@ class Accumulator:
     def _expire(self, queue: Queue, now_ms: float) -> None:
         while queue.waiting:
             batch = queue.waiting[0]
-            if batch.created_ms + self.delivery_timeout_ms > now_ms:
-                self._wake_at(batch.created_ms + self.delivery_timeout_ms)
+            if self.deadline_ms(batch) > now_ms:
+                self._wake_at(self.deadline_ms(batch))
                 return
             if batch.packing:
                 return
             queue.waiting.popleft()
-            text = (
-                f"{len(batch.records)} records for {partition_name(queue.partition)} were not acknowledged "
-                f"within delivery_timeout_ms ({self.delivery_timeout_ms:.0f})"
-            )
-            if batch.last_error is not None:
-                text = f"{text}; the last of {batch.tries} tries: {batch.last_error}"
-            self._give_up(batch, DeliveryTimeoutError(text))
+            self._give_up(batch, self._too_late(batch))
+
+    def deadline_ms(self, batch: Batch) -> float:
+        """When the batch is out of time."""
+        return batch.created_ms + self.delivery_timeout_ms
+
+    def overdue(self, batch: Batch, now_ms: float) -> bool:
+        """Fail the records of a batch under way that is out of time; return whether it is.
+
+        The batch itself stays: the numbers behind it depend on its answer.
+        """
+        if self.deadline_ms(batch) > now_ms:
+            return False
+        if not batch.ended.done():
+            error = self._too_late(batch)
+            batch.fail(error, silent=self.transactional)
+            self.failed(error)
+        return True
+
+    def _too_late(self, batch: Batch) -> Exception:
+        text = (
+            f"{len(batch.records)} records for {partition_name(batch.queue.partition)} were not acknowledged "
+            f"within delivery_timeout_ms ({self.delivery_timeout_ms:.0f})"
+        )
+        last = batch.last_error
+        if isinstance(last, KafkaError) and last.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return KafkaError(last.code, f"{text}: the topic or partition is gone")
+        if last is not None:
+            text = f"{text}; the last of {batch.tries} tries: {last}" if batch.tries else f"{text}: {last}"
+        return DeliveryTimeoutError(text)
+
+    def held_up(self, error: Exception, concerned: Callable[[TopicPartition], bool]) -> set[str]:
+        """Note why batches of some partitions wait, for when they are out of time; return their topics.
+
+        They are given up when they would wait in vain.
+        """
+        topics = set()
+        for queue in self._unsent:
+            if queue.waiting and concerned(queue.partition):
+                topics.add(queue.partition.topic)
+                for batch in queue.waiting:
+                    batch.last_error = error
+                while queue.waiting and isinstance(error, KafkaError) and not error.retriable:
+                    self._give_up(queue.waiting.popleft(), error)
+        return topics
 
     def _may_send(self, queue: Queue, now_ms: float) -> bool:
         if not queue.waiting:
@@ -433,7 +494,7 @@ class Accumulator:
     def _wake_at(self, at_ms: float) -> None:
         self.next_ms = min(self.next_ms, at_ms)
 
-    # what became of them
+    # outcomes
 
     def packed(self, batch: Batch) -> None:
         """The batch of ``to_pack`` is packed, or could not be."""
@@ -447,9 +508,9 @@ class Accumulator:
         batch.succeed(offset, append_ms)
 
     def refused(self, batch: Batch, error: KafkaError, now_ms: float) -> bool:
-        """The broker did not take the batch; returns whether the cluster's metadata should be asked for."""
+        """The broker refused the batch; returns whether the cluster's metadata should be refreshed."""
         if error.code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
-            self.succeeded(batch, -1)  # an earlier try was written
+            self.succeeded(batch, -1)  # an earlier attempt was written
             return False
         queue = batch.queue
         if error.code in _NUMBERS and self.idempotent:
@@ -472,7 +533,7 @@ class Accumulator:
         queue.under_way.remove(batch)
         end = (batch.sequence + len(batch.records)) % _SEQUENCES
         if batch.sequence >= 0 and not batch.tries and end == queue.next_sequence:
-            queue.next_sequence = batch.sequence  # it was never written, and nothing is numbered behind it
+            queue.next_sequence = batch.sequence  # it was never written, and nothing is numbered after it
         self._give_up(batch, error)
         return False
 
@@ -482,7 +543,7 @@ class Accumulator:
         self._give_up(batch, error)
 
     def lost(self, batch: Batch, error: Exception, now_ms: float) -> None:
-        """Nobody knows what became of the batch, or it may be tried again: it is."""
+        """The outcome of the batch is unknown, or it may be tried again: queue it again."""
         batch.last_error = error
         self._again_after(batch, now_ms + self.backoff.delay_ms(batch.tries))
 
@@ -498,7 +559,7 @@ class Accumulator:
         self._unsent[queue] = None
 
     def _split(self, batch: Batch) -> None:
-        """Two batches in the place of one that is too large for its topic, with the same numbers."""
+        """Split a batch that is too large for its topic into two, with the same numbers."""
         queue = batch.queue
         queue.under_way.remove(batch)
         self.used -= batch.held
@@ -516,7 +577,7 @@ class Accumulator:
         else:
             queue.waiting.extendleft(reversed(halves))
         self._unsent[queue] = None
-        batch.ended.set_result(None)
+        batch.finish()
 
     def _give_up(self, batch: Batch, error: Exception) -> None:
         self.used -= batch.held
@@ -524,14 +585,14 @@ class Accumulator:
         self.failed(error)
 
     def drop_waiting(self, error: Exception) -> None:
-        """Give up what is not under way, without a call of ``failed``."""
+        """Drop what is not in flight, without calling ``failed``."""
         for queue in self._queues.values():
             while queue.waiting:
                 self._drop(queue.waiting.popleft(), error)
         self._unsent.clear()
 
     def drop_all(self, error: Exception) -> None:
-        """Give up everything: no answers come any more."""
+        """Drop everything: no more responses will arrive."""
         self.drop_waiting(error)
         for queue in self._queues.values():
             while queue.under_way:
@@ -549,7 +610,7 @@ class Accumulator:
 
 
 def record_size(key: bytes | None, value: bytes | None, headers: Headers) -> int:
-    """Most bytes of a record in a batch."""
+    """Upper bound of a record's bytes in a batch."""
     size = RECORD_BYTES
     if key is not None:
         size += len(key)

@@ -70,7 +70,7 @@ class BlockingProducer:
                 return
             self._closed = True
         try:
-            # behind what was given before
+            # after what was given before
             asyncio.run_coroutine_threadsafe(self._close(timeout_ms), self._loop).result()
         finally:
             self._stop()
@@ -186,7 +186,7 @@ class BlockingProducer:
     # inside
 
     def _run(self, function: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
-        """The result of a call on the loop, behind everything that was given before."""
+        """The result of a call on the loop, after everything that was given before."""
         self._require_running()
         if threading.current_thread() is self._thread:
             raise ProducerError("a callback of a future may send and cannot wait: wait in a thread of yours")

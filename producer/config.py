@@ -9,10 +9,9 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, model_validator
 
-from ..client.config import ClientSettings, positive
-from ..client.errors import ConfigError
+from ..client.config import ClientSettings, positive, read_connected
 from ..protocol import Codec
-from ..settings import MAX_INT, MAX_LONG, PRODUCER, Row, Scope, read_settings
+from ..settings import MAX_INT, MAX_LONG, PRODUCER, Row, Scope
 
 #: Kafka's bound on requests under way where order and idempotence are to be kept.
 _MOST_IN_FLIGHT = 5
@@ -116,4 +115,4 @@ class ProducerConfig(ClientSettings):
 
 def producer_config(**settings: Any) -> ProducerConfig:
     """Check settings. Raises ConfigError naming each wrong setting, its value and what is allowed."""
-    return read_settings(ProducerConfig, settings, ConfigError)
+    return read_connected(ProducerConfig, settings)

@@ -41,7 +41,7 @@ class TransactionAbortedError(ProducerError):
 
 
 class TransactionAbortableError(ProducerError):
-    """The transaction cannot be committed: abort it, then begin anew. The cause says why."""
+    """The transaction cannot be committed: abort it, then start again. The cause says why."""
 
 
 class ApplicationRecoverableError(ProducerError):

@@ -1,4 +1,4 @@
-"""The producer: what users see."""
+"""The producer that users see."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from uuid import UUID
 
 from ..client.cluster import Cluster
 from ..client.errors import BrokerConnectionError
+from ..client.metadata import ClusterMetadata
 from ..client.offsets import CommittedOffset
 from ..client.pool import SURROUNDINGS
 from ..client.transactions import GroupMetadata, Transaction
@@ -37,7 +38,7 @@ _UNKNOWN = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE
 
 
 class _Topic:
-    """What ``send`` needs of a topic: a queue for each partition, and those that have a leader."""
+    """A topic as ``send`` needs it: a queue for each partition, and the partitions that have a leader."""
 
     __slots__ = ("led", "queues", "sticky", "topic_id")
 
@@ -87,7 +88,11 @@ class Producer:
         self._accumulator: Accumulator
         self._transactions: Transactions | None = None
         self._closed = False
-        #: How many wait for room, and their order.
+        #: Topics to ask for, the task that is going to, and those that do it one after the other.
+        self._wanted: set[str] = set()
+        self._question: asyncio.Task[ClusterMetadata] | None = None
+        self._asking = asyncio.Lock()
+        #: Number of callers that wait for memory, and their order.
         self._in_line = 0
         self._line = asyncio.Lock()
         self._ageing: asyncio.Task[None] | None = None
@@ -149,9 +154,9 @@ class Producer:
         self._ageing = asyncio.get_running_loop().create_task(self._renew_metadata())
 
     async def close(self, timeout_ms: float | None = None) -> None:
-        """Send what was accepted, abort an open transaction, close the connections. Safe to call again.
+        """Send accepted records, abort an open transaction, close the connections. Safe to call again.
 
-        After ``timeout_ms``, by default ``delivery_timeout_ms``, what is left is given up: its futures raise
+        After ``timeout_ms``, by default ``delivery_timeout_ms``, the rest is dropped: its futures raise
         ProducerClosedError.
         """
         if self._closed or self._sender is None:
@@ -181,7 +186,7 @@ class Producer:
         elif transactions.stage in (Stage.OPEN, Stage.FAILED):
             await transactions.abort(self._drop)
         elif transactions.stage is Stage.ENDING:
-            # whoever asked for the end has gone
+            # the caller was cancelled
             await transactions.end_again(self._drop)
 
     # records
@@ -205,20 +210,17 @@ class Producer:
         written to, and BufferFullError, after ``max_block_ms``; TransactionStateError outside of a
         transaction of a transactional producer, and TransactionAbortableError once something in it failed.
         """
-        if value is not None and type(value) is not bytes:
+        if type(value) is not bytes:
             value = _as_bytes("value", value)
-        if key is not None and type(key) is not bytes:
+        if type(key) is not bytes:
             key = _as_bytes("key", key)
         if headers:
             headers = _as_headers(headers)
             size = record_size(key, value, headers)
         else:
             size = RECORD_BYTES + (len(value) if value else 0) + (len(key) if key else 0)
-        queue = self._place(topic, key, partition, size)
-        if queue is None:
+        while (queue := self._place(topic, key, partition, size)) is None:
             await self._learn(topic, partition)
-            queue = self._place(topic, key, partition, size)
-            assert queue is not None, "the topic is known"
         waiting = self._accumulator
         if (
             size > self.config.max_request_size
@@ -226,10 +228,7 @@ class Producer:
             or self._in_line
         ):
             await self._room(size)
-        if timestamp_ms is None:
-            timestamp_ms = time.time_ns() // 1_000_000
-        elif type(timestamp_ms) is not int or not 0 <= timestamp_ms <= MAX_LONG:
-            raise ValueError(f"timestamp_ms={timestamp_ms}: it must be whole milliseconds since 1970")
+        timestamp_ms = time.time_ns() // 1_000_000 if timestamp_ms is None else _as_time(timestamp_ms)
         future, began, full = waiting.add(queue, (key, value, headers, timestamp_ms), size)
         if began or full:
             self._running().wake()
@@ -245,14 +244,17 @@ class Producer:
         self, topic: str, partition: int, records: Sequence[TimedRecord]
     ) -> asyncio.Future[RecordMetadata]:
         """Accept records as one batch: key, value, headers and time of each; a future of the first one."""
-        size = sum(record_size(key, value, headers) for key, value, headers, _ in records)
-        queue = self._place(topic, None, partition, size)
-        if queue is None:
+        checked = [
+            (_as_bytes("key", key), _as_bytes("value", value), _as_headers(headers), _as_time(timestamp_ms))
+            for key, value, headers, timestamp_ms in records
+        ]
+        if not checked:
+            raise ValueError("a batch of no records: give it one at least")
+        size = sum(record_size(*record[:3]) for record in checked)
+        while (queue := self._place(topic, None, partition, size)) is None:
             await self._learn(topic, partition)
-            queue = self._place(topic, None, partition, size)
-        assert queue is not None, "the topic is known"
         await self._room(size, len(records))
-        future = self._accumulator.add_all(queue, list(records), size)
+        future = self._accumulator.add_all(queue, checked, size)
         self._running().wake()
         return future  # type: ignore[no-any-return]
 
@@ -262,7 +264,7 @@ class Producer:
 
     async def partitions_for(self, topic: str) -> int:
         """Number of a topic's partitions. Raises KafkaError as ``send`` does."""
-        if topic not in self._topics:
+        while topic not in self._topics:
             await self._learn(topic, None)
         return len(self._topics[topic].queues)
 
@@ -305,9 +307,7 @@ class Producer:
             )
         pause_ms = self.config.retry_backoff_ms
         while True:
-            # brokers that create topics by themselves do it now
-            state = await self._cluster.metadata([topic], create=True)
-            self._take_in(topic)
+            state = await self._asked_about(topic)
             known = self._topics.get(topic)
             if known is not None and (partition is None or partition < len(known.queues)):
                 return
@@ -322,15 +322,36 @@ class Producer:
                 raise KafkaError(code, text)
             await asyncio.sleep(pause_ms / 1000)
 
+    async def _asked_about(self, topic: str) -> ClusterMetadata:
+        """The answer to one question about all topics that were wanted when it was asked."""
+        self._wanted.add(topic)
+        if self._question is None:
+            self._question = asyncio.get_running_loop().create_task(self._ask())
+            # all who asked may have gone
+            self._question.add_done_callback(lambda asked: asked.cancelled() or asked.exception())
+        return await asyncio.shield(self._question)
+
+    async def _ask(self) -> ClusterMetadata:
+        async with self._asking:
+            await asyncio.sleep(0)  # together with all others of this step
+            topics, self._wanted, self._question = self._wanted, set(), None
+            # brokers that create topics by themselves do it now
+            state = await self._cluster.metadata(topics, create=True)
+            for topic in topics:
+                self._take_in(topic)
+            return state
+
     def _take_in(self, topic: str) -> None:
         found = self._cluster.topic(topic)
+        if found is None and self._cluster.known.errors.get(topic) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            self._topics.pop(topic, None)  # the next ``send`` looks for it
         if found is None or not found.partitions:
             return
         known = self._topics.get(topic)
         if known is None:
             known = self._topics[topic] = _Topic(Sticky(self.config.batch_size, self._rng))
         if found.topic_id != known.topic_id:
-            # made anew, perhaps with fewer partitions
+            # recreated, perhaps with fewer partitions
             known.topic_id = found.topic_id
             del known.queues[len(found.partitions) :]
             known.sticky.current = -1
@@ -348,7 +369,7 @@ class Producer:
                 self._take_in(topic)
 
     async def _room(self, size: int, count: int = 1) -> None:
-        """Wait for room for so many bytes, of so many records."""
+        """Wait for memory for this many bytes, of this many records."""
         limit, waiting, sender = self.config.buffer_memory, self._accumulator, self._running()
         largest = self.config.max_request_size
         needed = size + HELD_BYTES * count
@@ -445,7 +466,7 @@ class Producer:
             await self._in_transactions().send_offsets(given, member)
 
     async def detach_transaction(self) -> Transaction | None:
-        """Write what was sent and leave the transaction open, for whoever gets its identity to end.
+        """Write what was sent and leave the transaction open, to be ended by the receiver of its identity.
 
         Returns None when nothing was sent. This producer can only be closed then.
         """
@@ -461,12 +482,13 @@ class Producer:
         return self._transactions
 
     async def _drop(self) -> None:
-        """Give up what is not under way, and wait for the rest."""
+        """Drop what is not in flight, and wait for the rest."""
         assert self._sender is not None, "started"
         self._accumulator.drop_waiting(
             TransactionAbortedError("its transaction was aborted before it was sent")
         )
         await self._sender.flush()
+        await self._sender.at_rest()
 
 
 def _as_headers(given: Headers) -> Headers:
@@ -479,9 +501,15 @@ def _as_headers(given: Headers) -> Headers:
     return headers
 
 
+def _as_time(given: Any) -> int:
+    if type(given) is not int or not 0 <= given <= MAX_LONG:
+        raise ValueError(f"timestamp_ms={given}: it must be whole milliseconds since 1970")
+    return given
+
+
 def _as_bytes(name: str, given: Any) -> bytes | None:
-    if given is None:
-        return None
+    if given is None or type(given) is bytes:
+        return given
     if isinstance(given, bytes | bytearray | memoryview):
         return bytes(given)
     raise TypeError(f"{name} is {type(given).__name__}: records are bytes, or None; encode it first")

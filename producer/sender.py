@@ -1,4 +1,4 @@
-"""Sends what the accumulator gives out: requests to leaders, metadata, the producer id, on asyncio."""
+"""Sends the accumulator's batches on asyncio: requests to leaders, metadata, the producer id."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..client.cluster import Cluster
@@ -14,7 +15,7 @@ from ..client.errors import AuthenticationError, BrokerConnectionError
 from ..client.pool import Channel
 from ..client.transactions import init_producer_id
 from ..client.waiting import Signal, now_ms
-from ..protocol import ApiKey, ErrorCode, KafkaError, KohortError
+from ..protocol import ErrorCode, KafkaError, KohortError
 from ..protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from .accumulator import Accumulator, Batch
 from .errors import TransactionAbortedError
@@ -29,7 +30,7 @@ _BY_NAME, _ADDED_BEFORE = 12, 11
 
 
 class Sender:
-    """Everything between an accumulator and the brokers, until ``close``. Made and used on one event loop."""
+    """Connects an accumulator with the brokers, until ``close``. Made and used on one event loop."""
 
     def __init__(
         self,
@@ -40,9 +41,9 @@ class Sender:
         *,
         learned: Callable[[str], None],
     ) -> None:
-        #: Fired when batches have ended: there may be room.
+        #: Fired when batches have ended: there may be memory.
         self.ended = Signal()
-        #: Raised by every call from here on: the broker refuses this producer as such.
+        #: Raised by every later call: the broker refuses this producer as such.
         self.error: KohortError | None = None
         self._cluster = cluster
         self._config = config
@@ -51,7 +52,12 @@ class Sender:
         #: Called with each topic that was looked up again.
         self._learned = learned
         self._loop = asyncio.get_running_loop()
+        #: Requests under way by node, and which batches they carry.
         self._busy: Counter[int] = Counter()
+        self._requests: dict[asyncio.Future[Any], list[Batch]] = {}
+        #: When the first batch under way is out of time.
+        self._overdue_ms = math.inf
+        self._connecting: set[int] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._scheduled = False
         self._timer: asyncio.TimerHandle | None = None
@@ -86,9 +92,11 @@ class Sender:
         if self._transactions is not None and not self._transactions.writes:
             # also what was under way when the transaction failed, and would be sent again
             waiting.drop_waiting(TransactionAbortedError("its transaction was aborted before it was written"))
-        for node, batches in waiting.take(now_ms(), self._cluster.leader, self._busy):
-            self._busy[node] += 1
-            self._start(self._send(node, batches))
+        now = now_ms()
+        for node, batches in waiting.take(now, self._cluster.leader, self._room):
+            self._send(node, batches)
+        if self._overdue_ms <= now:
+            self._end_overdue(now)
         if waiting.used < used:
             self.ended.fire()  # some were dropped, or out of time
         for batch in waiting.to_pack:
@@ -96,8 +104,14 @@ class Sender:
         self._refresh(waiting.leaderless)
         if waiting.idempotent and waiting.producer is None and self._transactions is None:
             self._ask_for_id()
-        if waiting.next_ms < math.inf:
-            self.wake_at(waiting.next_ms)
+        if (next_ms := min(waiting.next_ms, self._overdue_ms)) < math.inf:
+            self.wake_at(next_ms)
+
+    def _end_overdue(self, now: float) -> None:
+        waiting = self._accumulator
+        under_way = [batch for batches in self._requests.values() for batch in batches]
+        in_time = [batch for batch in under_way if not waiting.overdue(batch, now)]
+        self._overdue_ms = min(map(waiting.deadline_ms, in_time), default=math.inf)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(work)
@@ -106,45 +120,92 @@ class Sender:
 
     # requests
 
-    async def _send(self, node: int, batches: list[Batch]) -> None:
-        accumulator, transactions = self._accumulator, self._transactions
+    def _room(self, node: int) -> int:
+        """How many requests a node takes now; without a connection none, until there is one."""
+        if self._cluster.connected(node, Channel.DATA) is None:
+            if node not in self._connecting:
+                self._connecting.add(node)
+                self._start(self._connect(node))
+            return 0
+        return self._config.max_in_flight_requests - self._busy[node]
+
+    async def _connect(self, node: int) -> None:
+        try:
+            await self._cluster.connect_to(node, Channel.DATA)
+        except BrokerConnectionError as error:
+            leader = self._cluster.leader
+            self._refresh(self._accumulator.held_up(error, lambda partition: leader(partition) == node))
+        except KohortError as error:
+            self._refused(error)
+        finally:
+            self._connecting.discard(node)
+            self.wake()
+
+    def _send(self, node: int, batches: list[Batch]) -> None:
+        """Send a request over the connection that ``_room`` found."""
+        self._busy[node] += 1
+        transactions = self._transactions
+        version = _BY_NAME if transactions is None or transactions.implicit else _ADDED_BEFORE
+        body, timeout_ms = self._body(batches), self._config.request_timeout_ms
+        sent: asyncio.Future[Any]
+        try:
+            connection = self._cluster.connected(node, Channel.DATA)
+            if connection is None:
+                raise BrokerConnectionError(f"node {node}", "its connection has just ended")
+            if self._config.acks:
+                sent = connection.ask(body, timeout_ms=timeout_ms, max_version=version)
+            else:
+                told = connection.tell(body, timeout_ms=timeout_ms, max_version=version)
+                sent = self._loop.create_task(told)
+        except KohortError as error:
+            sent = self._loop.create_future()
+            sent.set_exception(error)
+        self._requests[sent] = batches
+        self._overdue_ms = min(self._overdue_ms, *map(self._accumulator.deadline_ms, batches))
+        sent.add_done_callback(partial(self._on_answer, node))
+
+    def _body(self, batches: list[Batch]) -> ProduceRequest:
+        transactions = self._transactions
         topics: dict[str, list[PartitionProduceData]] = {}
         for batch in batches:
             topic, number = batch.queue.partition
             data = batch.sealed(transactional=transactions is not None)
             topics.setdefault(topic, []).append(PartitionProduceData(number, memoryview(data)))
-        body = ProduceRequest(
+        return ProduceRequest(
             transactional_id=None if transactions is None else self._config.transactional_id,
             acks=self._config.acks,
             timeout_ms=self._config.request_timeout_ms,
             topic_data=[TopicProduceData(name, None, rows) for name, rows in topics.items()],
         )
-        version = _BY_NAME if transactions is None or transactions.implicit else _ADDED_BEFORE
-        try:
-            if not self._config.acks:
-                await self._cluster.tell(node, body, channel=Channel.DATA, max_version=version)
-                for batch in batches:
-                    accumulator.succeeded(batch, -1)
-                return
-            response = await self._cluster.request(
-                node, ApiKey.PRODUCE, body, channel=Channel.DATA, max_version=version
-            )
-            self._answered(batches, response)
-        except BrokerConnectionError as error:
+
+    def _on_answer(self, node: int, sent: asyncio.Future[Any]) -> None:
+        batches = self._requests.pop(sent)
+        if sent.cancelled() or self._closed:
+            return  # ``close`` gives them up
+        self._busy[node] -= 1
+        error, accumulator = sent.exception(), self._accumulator
+        if error is None:
+            self._answered(node, batches, sent.result())
+        elif isinstance(error, BrokerConnectionError):
             for batch in batches:
                 accumulator.lost(batch, error, now_ms())
             self._refresh(batch.queue.partition.topic for batch in batches)
-        except KohortError as error:
-            if isinstance(error, AuthenticationError):
-                self.error = error
+        else:
+            assert isinstance(error, Exception), "it was not cancelled"
             for batch in batches:
                 accumulator.given_up(batch, error)
-        finally:
-            self._busy[node] -= 1
-            self.wake()
-            self.ended.fire()
+        self.wake()
+        self.ended.fire()
 
-    def _answered(self, batches: list[Batch], response: Any) -> None:
+    def _answered(self, node: int, batches: list[Batch], response: Any) -> None:
+        if response is None:  # without acks
+            for batch in batches:
+                self._accumulator.succeeded(batch, -1)
+            return
+        if response.throttle_time_ms:
+            # over a quota (KIP-219): as if it had all the requests that it takes, for so long
+            self._busy[node] += self._config.max_in_flight_requests
+            self._loop.call_later(response.throttle_time_ms / 1000, self._unmute, node)
         rows = {
             (topic.name, row.index): row for topic in response.responses for row in topic.partition_responses
         }
@@ -159,6 +220,10 @@ class Sender:
             elif self._accumulator.refused(batch, _refusal(batch, row), now_ms()):
                 stale.add(batch.queue.partition.topic)
         self._refresh(stale)
+
+    def _unmute(self, node: int) -> None:
+        self._busy[node] -= self._config.max_in_flight_requests
+        self.wake()
 
     async def _pack(self, batch: Batch) -> None:
         await asyncio.to_thread(batch.pack, self._accumulator.codec)
@@ -178,13 +243,20 @@ class Sender:
             while self._stale:
                 topics, self._stale = self._stale, set()
                 with suppress(BrokerConnectionError, KafkaError):
-                    await self._cluster.metadata(topics)
+                    found = await self._cluster.metadata(topics)
                     for topic in topics:
                         self._learned(topic)
+                        if code := found.errors.get(topic):
+                            self._has_no_leaders(topic, code)
                 await asyncio.sleep(self._config.retry_backoff_ms / 1000)
                 self.wake()
         finally:
             self._refreshing = False
+
+    def _has_no_leaders(self, topic: str, code: int) -> None:
+        error = KafkaError(code, f"topic {topic!r}")
+        self._accumulator.held_up(error, lambda partition: partition.topic == topic)
+        self.ended.fire()
 
     def _ask_for_id(self) -> None:
         if not self._asking_for_id and self.error is None:
@@ -196,14 +268,17 @@ class Sender:
             self._accumulator.producer = await self._cluster.retrying(lambda: init_producer_id(self._cluster))
         except (KafkaError, AuthenticationError) as error:
             if isinstance(error, AuthenticationError) or not error.retriable:
-                self.error = error
-                self._accumulator.drop_waiting(error)
-                self.ended.fire()
+                self._refused(error)
         except BrokerConnectionError:
             pass  # what waits for it ends by delivery_timeout_ms
         finally:
             self._asking_for_id = False
             self.wake()
+
+    def _refused(self, error: KohortError) -> None:
+        self.error = error
+        self._accumulator.drop_waiting(error)
+        self.ended.fire()
 
     # the end
 
@@ -219,18 +294,23 @@ class Sender:
         finally:
             self._accumulator.hurry -= 1
 
+    async def at_rest(self) -> None:
+        """Returns when nothing is under way, also of what is out of time."""
+        while not self._accumulator.at_rest:
+            await self.ended.wait()
+
     async def close(self) -> None:
-        """End all tasks; what is not acknowledged by then is given up."""
+        """End all tasks; batches without an acknowledgement are the caller's to drop."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
-        for task in self._tasks:
+        for task in (*self._tasks, *self._requests):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
 def _refusal(batch: Batch, row: Any) -> KafkaError:
-    """Error of a batch; where the broker names the records to blame, with the first of them."""
+    """Error of a batch; if the broker names faulty records, with the first of them."""
     topic, number = batch.queue.partition
     said = row.error_message or ""
     if row.record_errors:

@@ -1,8 +1,8 @@
-"""A producer's transactions: where they are, what may be done there, and the requests that move them on.
+"""A producer's transactions: their stages, the calls that each allows, and the requests to the coordinator.
 
-Brokers with ``transaction.version`` 2 (KIP-890) take partitions and offsets into a transaction as they come,
-and every end gives the next epoch. Others must be told of them first, and after an abort the producer asks
-for the next epoch itself (KIP-360), since it does not know which of its batches were written.
+Brokers with ``transaction.version`` 2 (KIP-890) add partitions and offsets to a transaction by themselves,
+and every end gives the next epoch. Others must be asked to add them first, and after an abort the producer
+asks for the next epoch itself (KIP-360), since it does not know which of its batches were written.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _FATAL = frozenset(
 
 
 class Stage(Enum):
-    """Where a transactional producer is."""
+    """Stages of a transactional producer."""
 
     STARTING = "it was not started"
     READY = "no transaction is open"
@@ -94,7 +94,7 @@ class Transactions:
         self._producer = NO_PRODUCER
         #: Whether the open transaction is one of KIP-890.
         self.implicit = False
-        #: Whether the coordinator may know of the transaction: an empty one needs no end.
+        #: Whether the coordinator may know of the transaction: one that it does not know of needs no end.
         self._begun = False
         self._added: set[TopicPartition] = set()
         self._to_add: set[TopicPartition] = set()
@@ -109,7 +109,7 @@ class Transactions:
         return Transaction(self._name, self._producer)
 
     def require(self, *stages: Stage) -> None:
-        """Raise what speaks against a call that belongs into ``stages``."""
+        """Raise the error of a call that is only allowed in ``stages``."""
         if self.stage in stages:
             return
         if self.stage is Stage.FATAL:
@@ -122,7 +122,9 @@ class Transactions:
         raise TransactionStateError(f"transactional id {self._name!r}: {self.stage.value}")
 
     async def init(self) -> None:
-        """Get an id and an epoch; what an earlier producer of the name had open is aborted."""
+        """Get an id and an epoch; the transaction that an earlier producer of the name left open
+        is aborted.
+        """
         await self._init(NO_PRODUCER)
 
     async def _init(self, last: ProducerId) -> None:
@@ -221,7 +223,7 @@ class Transactions:
             raise
 
     def failed(self, error: Exception) -> None:
-        """Something of the transaction has failed, a batch for example: it can only be aborted."""
+        """Note that part of the transaction has failed, a batch for example: it can only be aborted."""
         if not self.writes:
             return
         if isinstance(error, KafkaError) and error.code in _FATAL:
@@ -231,7 +233,7 @@ class Transactions:
         self._wake()
 
     def _fatal(self, error: KafkaError) -> Exception:
-        """The error that this producer ends with."""
+        """End this producer with an error."""
         fatal: Exception = error
         if error.code in _FENCED or error.code is _E.INVALID_PRODUCER_ID_MAPPING:
             kind = ProducerFencedError if error.code in _FENCED else ApplicationRecoverableError
@@ -276,7 +278,7 @@ class Transactions:
                 )
             except KafkaError as error:
                 if error.retriable:
-                    raise  # whether it is ended is not known: the same call again will say
+                    raise  # whether it has ended is unknown: repeating the call will tell
                 if commit and error.code in (_E.INVALID_TXN_STATE, _E.TRANSACTION_ABORTABLE):
                     self.failed(error)
                     self.require()
@@ -292,7 +294,9 @@ class Transactions:
         await (self.commit if self._committing else self.abort)(dropped)
 
     def detach(self) -> Transaction:
-        """Leave the open transaction to somebody else, who will end it; this producer is at its end."""
+        """Leave the open transaction to somebody else, who will end it; this producer cannot be used any
+        more.
+        """
         self.require(Stage.OPEN)
         self.stage = Stage.FATAL
         self.error = TransactionStateError(f"transaction {self._name!r} was left to somebody else to end")
@@ -304,7 +308,9 @@ class Transactions:
         return not self._begun
 
     async def _asked(self, key: str, key_type: int, call: Callable[[], Awaitable[T]]) -> T:
-        """As Cluster.at_coordinator; the end of the transaction before, which takes little, is waited for."""
+        """Do as Cluster.at_coordinator, and wait for the end of the previous transaction, which takes little
+        time.
+        """
         until = asyncio.get_running_loop().time() + self._cluster.default_api_timeout_ms / 1000
 
         async def patient() -> T:

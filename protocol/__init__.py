@@ -21,6 +21,7 @@ from ._batch import (
     read_varint,
     seal_batch,
     stamp_batch,
+    stamp_built,
     verify_batch,
     write_varint,
 )
@@ -157,6 +158,7 @@ __all__ = [
     "response_type",
     "seal_batch",
     "stamp_batch",
+    "stamp_built",
     "struct_arrays",
     "subscribed_topics",
     "verify_batch",

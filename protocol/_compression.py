@@ -22,14 +22,14 @@ _FIRST_GUESS_BYTES = 64 << 10
 #: Most room that a thread keeps for the next batches.
 _MOST_SCRATCH_BYTES = 4 << 20
 
-#: Snappy data of Java clients comes in blocks, each behind its length, after this header (xerial's format).
+#: Snappy data of Java clients comes in blocks, each after its length, after this header (xerial's format).
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_BYTES = 16
 _XERIAL_VERSIONS = b"\x00\x00\x00\x01\x00\x00\x00\x01"
 _XERIAL_BLOCK_BYTES = 32 << 10
 _BLOCK_LENGTH = struct.Struct(">i")
 
-#: Gzip data may come in members, one behind the other.
+#: Gzip data may come in members, one after the other.
 _GZIP_MAGIC = b"\x1f\x8b"
 
 #: An LZ4 frame of independent blocks of at most 64 KiB without checksums; Java clients take no linked blocks.
@@ -99,7 +99,7 @@ def _lz4_frame(records: bytes) -> bytes:
 
 
 def decompress(codec: int, payload: Bytes, limit: int | None = None) -> Bytes:
-    """The records behind a batch's header; ``payload`` itself where there is nothing to do.
+    """The records after a batch's header; ``payload`` itself where there is nothing to do.
 
     ``codec`` is a number of :class:`Codec`. Raises CorruptBatchError for one that is not assigned and for
     data that does not decompress, as BrokenOffBatchError where it comes out piece by piece, and
@@ -206,7 +206,7 @@ def _unsnap(payload: Bytes, limit: int) -> bytes:
     position = _XERIAL_HEADER_BYTES
     while position < len(payload):
         if bytes(payload[position : position + len(_XERIAL_MAGIC)]) == _XERIAL_MAGIC:
-            position += _XERIAL_HEADER_BYTES  # one stream behind another
+            position += _XERIAL_HEADER_BYTES  # one stream after another
             continue
         if position + _BLOCK_LENGTH.size > len(payload):
             break  # Java clients ignore what is no length
@@ -239,7 +239,7 @@ class _Scratch(threading.local):
     room = bytearray()
 
     def of(self, size: int) -> bytearray:
-        """Room for so many bytes at least, kept for the next time unless it is very much."""
+        """Room for this many bytes at least, kept for the next time unless it is very much."""
         if size > _MOST_SCRATCH_BYTES:
             return bytearray(size)
         if len(self.room) < size:

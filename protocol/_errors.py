@@ -187,9 +187,9 @@ MAX_MESSAGE_CHARS = 2_000
 class KafkaError(KohortError):
     """An answer of the protocol that is an error.
 
-    ``code`` is the wire number; a number this table does not know becomes UNKNOWN_SERVER_ERROR and is
-    named in the text. ``message`` is the text for the answer's own field, beside the code and without it,
-    cut to MAX_MESSAGE_CHARS; None when there is none.
+    ``code`` is the wire number; a number this table does not know becomes UNKNOWN_SERVER_ERROR and is named
+    in the text. ``message`` is the text for the answer's own field, alongside the code and without it, cut to
+    MAX_MESSAGE_CHARS; None when there is none.
     """
 
     def __init__(self, code: int, message: str = "") -> None:

@@ -118,7 +118,7 @@ class FrameReceiver:
         return memoryview(self._long)[self._filled : self._size]
 
     def received(self, count: int) -> Iterator[bytes | memoryview]:
-        """Take in so many bytes; each frame that is complete now, without its length.
+        """Take in this many bytes; each frame that is complete now, without its length.
 
         A long one is a view of where it was written, which nobody writes to while there are views of it.
         """

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ._messages import MessageCodec
 
-#: Bytes of an offset and a leader epoch, one behind the other, and how they are read.
+#: Bytes of an offset and a leader epoch, one after the other, and how they are read.
 _NUMBERS: Final = 12, "qi"
 #: The first version of OffsetCommit with leader epochs.
 _EPOCH_VERSION: Final = 6

@@ -172,7 +172,7 @@ def decode_request_header(frame: bytes) -> RequestHeader:
 
 
 def decode_request(frame: bytes, header: RequestHeader) -> Any:
-    """The body behind a header whose API and version are offered. Raises MalformedMessageError."""
+    """The body after a header whose API and version are offered. Raises MalformedMessageError."""
     return codec_of(header.api_key, header.api_version).request(frame, header.size)
 
 

@@ -1,6 +1,6 @@
 """Subscriptions and assignments of consumer groups (protocol type "consumer"), passed on by coordinators.
 
-Layouts (KIP-341, KIP-429, KIP-792, KIP-881), all behind an int16 version and none of them flexible:
+Layouts (KIP-341, KIP-429, KIP-792, KIP-881), all after an int16 version and none of them flexible:
 
 * Subscription: topics; user data; from v1 owned partitions; from v2 generation; from v3 rack.
 * Assignment: partitions; user data; v1 to v3 are the same.
@@ -48,7 +48,7 @@ class Subscription:
 class Assignment:
     """Partitions that the leader gave to one member, in the leader's order.
 
-    ``note`` are the bytes behind it: readers of other clients pass over them, and so does a coordinator that
+    ``note`` are the bytes after it: readers of other clients pass over them, and so does a coordinator that
     turns the group into a consumer group (KIP-848), which it refuses where there is user data.
     """
 

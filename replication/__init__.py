@@ -1,6 +1,7 @@
-"""Replicas of a partition: what the leader may acknowledge, who is in sync, what a follower cuts off.
+"""Replicas of a partition: what the leader may acknowledge, which replicas are in sync, what a follower
+truncates.
 
-Nothing here knows sockets, files or clocks: log ends, fetches and times go in.
+Nothing here uses sockets, files or clocks: log ends, fetches and times are arguments.
 """
 
 from ._replication import Follower, IsrWish, Replication

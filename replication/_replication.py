@@ -1,9 +1,9 @@
 """The replicas of one partition, as its leader sees them: sans-IO.
 
-Followers fetch; their fetch offsets say what they have. What all in-sync replicas have is committed: the high
-watermark. Who is in sync is the controller's to write; the leader asks (AlterPartition, KIP-497). While that
-is under way nobody knows which of the two sets is in force, so records count as committed only when all of
-the *maximal* set have them: those of both.
+Followers fetch; their fetch offsets show what they have. Records that all in-sync replicas have are
+committed: the high watermark. The controller writes which replicas are in sync; the leader asks for changes
+(AlterPartition, KIP-497). While a change is pending the leader does not know which of the two sets is in
+force, so records count as committed only when the *maximal* set, the union of both, has them.
 
 One ``Replication`` serves one leadership: another leader epoch is another object.
 """
@@ -19,8 +19,8 @@ from ..protocol import ErrorCode, KafkaError
 #: An offset that is not known.
 UNKNOWN: Final = -1
 
-#: Refusals of a wish after which the in-sync replicas are as they were. Behind all others only the
-#: controller's next state tells.
+#: Errors after which the in-sync replicas are certainly unchanged. After all others, only the controller's
+#: next state tells.
 _REFUSED_FOR_SURE: Final = (ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED)
 
 
@@ -34,8 +34,8 @@ class IsrWish(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Follower:
-    """What the leader knows of a follower: its log's end, when it last had all that the leader had, and the
-    epoch of its broker. Times are in milliseconds.
+    """A follower as its leader knows it: its log's end, when it last had everything that the leader had, and
+    the epoch of its broker. Times are in milliseconds.
     """
 
     log_end_offset: int = UNKNOWN
@@ -46,7 +46,7 @@ class Follower:
     leader_end_offset: int = UNKNOWN
 
     def fetched(self, offset: int, now_ms: int, leader_end_offset: int, broker_epoch: int) -> None:
-        """Take in a fetch from an offset: the follower has everything below it."""
+        """Note a fetch from an offset: the follower has everything below it."""
         if offset >= leader_end_offset:
             self.caught_up_ms = max(self.caught_up_ms, now_ms)
         elif self.leader_end_offset != UNKNOWN and offset >= self.leader_end_offset:
@@ -61,8 +61,8 @@ class Replication:
     """The replicas of a partition that ``node_id`` leads.
 
     ``lag_time_max_ms`` is ``replica.lag.time.max.ms``, ``min_isr`` is ``min.insync.replicas``. ``eligible``
-    are the brokers that may be in sync, with their epochs: those that are there and do not stop. Methods that
-    can move the high watermark return whether they have.
+    are the brokers that may be in sync, with their epochs: those that are alive and not shutting down.
+    Methods that can move the high watermark return whether they have.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Replication:
         self._lag_time_max_ms = lag_time_max_ms
         self._eligible = eligible
         self._recovering = recovering
-        # the in-sync replicas that were asked for, and whether the question was handed out
+        # the in-sync replicas that were asked for, and whether the request was handed out
         self._wanted: frozenset[int] | None = None
         self._is_asked = False
         self._followers: dict[int, Follower] = {}
@@ -136,13 +136,13 @@ class Replication:
         recovering: bool,
         now_ms: int,
     ) -> bool:
-        """The controller's state of the partition, under this leader epoch; an older one than is known counts
-        for nothing.
+        """Apply the controller's state of the partition, under this leader epoch; one older than the known
+        one is ignored.
         """
         if partition_epoch < self.partition_epoch:
             return False
         if partition_epoch > self.partition_epoch:
-            # it says what became of the wish, or makes it one about an older state
+            # it decides the wish, or makes it one about an older state
             self._wanted, self._is_asked = None, False
         self.partition_epoch = partition_epoch
         self.isr = frozenset(isr)
@@ -151,8 +151,8 @@ class Replication:
         return self._advance(now_ms)
 
     def refused(self, wish: IsrWish, code: ErrorCode, now_ms: int) -> bool:
-        """The controller, or the way to it, has refused a wish. Unless it is certain that nothing was
-        changed, the wish stays, and is handed out again or settled by the controller's next state.
+        """Note that the controller refused a wish, or could not be reached. Unless the state is certainly
+        unchanged, the wish stays, and is handed out again or decided by the controller's next state.
         """
         if wish.partition_epoch != self.partition_epoch or self._wanted is None:
             return False
@@ -162,12 +162,12 @@ class Replication:
         return self._advance(now_ms)
 
     def brokers_changed(self, eligible: Mapping[int, int], now_ms: int) -> bool:
-        """Other brokers may be in sync."""
+        """Note which brokers may be in sync now."""
         self._eligible = eligible
         return self._advance(now_ms)
 
     def reconfigured(self, min_isr: int, lag_time_max_ms: int, now_ms: int) -> bool:
-        """Other settings are in force."""
+        """Apply changed settings."""
         self._min_isr, self._lag_time_max_ms = min_isr, lag_time_max_ms
         return self._advance(now_ms)
 
@@ -181,8 +181,13 @@ class Replication:
     # -- what comes out --------------------------------------------------------------------------------------
 
     @property
+    def replicas(self) -> tuple[int, ...]:
+        """All replicas, this one first."""
+        return (self.node_id, *self._followers)
+
+    @property
     def maximal_isr(self) -> frozenset[int]:
-        """The replicas that are in sync, whatever the controller has made of the wish."""
+        """The replicas that may be in sync, whether the controller has accepted the wish or not."""
         return self.isr | (self._wanted or frozenset())
 
     @property
@@ -193,7 +198,9 @@ class Replication:
         return len(self.isr) < min(self._min_isr, 1 + len(self._followers))
 
     def next_deadline_ms(self) -> int | None:
-        """When ``advance`` may have something to ask for; None: not before something else happens."""
+        """The time at which ``advance`` may have something to ask for; None: not before something else
+        happens.
+        """
         times = [
             follower.caught_up_ms + self._lag_time_max_ms + 1
             for node_id, follower in self._followers.items()
@@ -202,11 +209,11 @@ class Replication:
         return min(times, default=None) if self._wanted is None else None
 
     def take_wish(self) -> IsrWish | None:
-        """The in-sync replicas to ask the controller for, once for each wish; ``changed`` or ``refused``
-        tells what became of it.
+        """Return the in-sync replicas to ask the controller for, once for each wish; ``changed`` or
+        ``refused`` reports the outcome.
         """
         if self._wanted is None and self._recovering:
-            # what it has is what there is: it tells so, and others may be in sync with it
+            # its log is now the authoritative one: it reports that, and others may get in sync with it
             self._wanted = self.isr
         if self._wanted is None or self._is_asked:
             return None
@@ -216,7 +223,7 @@ class Replication:
         return IsrWish(self.leader_epoch, self.partition_epoch, isr)
 
     def check_acks_all(self) -> None:
-        """Raise KafkaError NOT_ENOUGH_REPLICAS where nothing may be appended with acks=all."""
+        """Raise KafkaError NOT_ENOUGH_REPLICAS if nothing may be appended with acks=all."""
         if self.is_under_min_isr:
             raise KafkaError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
@@ -225,7 +232,7 @@ class Replication:
 
     def acknowledged(self, end_offset: int) -> bool:
         """Return whether records below ``end_offset`` may be acknowledged with acks=all. Raises KafkaError
-        NOT_ENOUGH_REPLICAS_AFTER_APPEND where they are committed, by too few replicas.
+        NOT_ENOUGH_REPLICAS_AFTER_APPEND if they are committed, but by too few replicas.
         """
         if self.high_watermark < end_offset:
             return False
@@ -243,17 +250,17 @@ class Replication:
         self._followers = {}
         for node_id in replicas:
             if node_id != self.node_id:
-                # one in sync has until its lag is over to show that it is
+                # an in-sync replica has the lag time to show that it is in sync
                 caught_up_ms = now_ms if node_id in self.isr else 0
                 self._followers[node_id] = known.get(node_id) or Follower(caught_up_ms=caught_up_ms)
 
     def _advance(self, now_ms: int) -> bool:
-        """Move the high watermark to what the replicas have that count."""
+        """Advance the high watermark to what the maximal in-sync set has."""
         if self.is_under_min_isr:
             return False
         offset = self.log_end_offset
         for node_id, follower in self._followers.items():
-            # one that is about to be in sync is waited for, so that it can come in
+            # a replica that is about to get in sync is waited for, so that it can catch up
             joins = self._is_eligible(node_id) and follower.log_end_offset != UNKNOWN
             joins = joins and now_ms - follower.caught_up_ms <= self._lag_time_max_ms
             if node_id in self.maximal_isr or joins:

@@ -1,7 +1,7 @@
-"""Where the logs of a leader and a follower part, by leader epochs (KIP-101, KIP-279, KIP-595).
+"""Where the logs of a leader and a follower diverge, by leader epochs (KIP-101, KIP-279, KIP-595).
 
-Two logs that have the same last record of an epoch are the same up to there, since one leader alone wrote
-under that epoch. So both sides compare where epochs end.
+Two logs that end an epoch at the same offset are equal up to there, since only one leader wrote under that
+epoch. So both sides compare where epochs end.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from typing import Final, NamedTuple, TypeAlias
 #: No epoch, no offset.
 UNDEFINED: Final = -1
 
-#: The newest epoch of a log that is not after another, and the offset behind its last record there;
+#: The newest epoch of a log that is not after another, and the offset after its last record there;
 #: (UNDEFINED, UNDEFINED) if that is not known.
 EndOfEpoch: TypeAlias = Callable[[int], tuple[int, int]]
 
 
 class Truncation(NamedTuple):
-    """The offset at which a follower cuts its log. Unless it is ``complete``, the end of another epoch has to
-    be asked for. ``below_high_watermark``: records go that were committed, which an unclean election can do.
+    """The offset at which a follower truncates its log. Unless it is ``complete``, the follower has to ask
+    for the end of another epoch. ``below_high_watermark``: committed records are lost, which an unclean
+    election can cause.
     """
 
     offset: int
@@ -42,12 +43,12 @@ def diverging_epoch(fetch_offset: int, last_epoch: int, end_of_epoch: EndOfEpoch
 def truncation(
     leader_epoch: int, leader_end: int, end_of_epoch: EndOfEpoch, *, log_end: int, high_watermark: int
 ) -> Truncation:
-    """What a follower cuts off whose leader says that ``leader_epoch`` ends at ``leader_end``; the follower's
-    own epochs are in ``end_of_epoch``.
+    """Return how a follower truncates its log when its leader says that ``leader_epoch`` ends at
+    ``leader_end``; the follower's own epochs are in ``end_of_epoch``.
     """
     complete = True
     if leader_end == UNDEFINED:
-        # nothing is known in common but what was committed
+        # only committed records are known to be equal
         offset = high_watermark
     else:
         epoch, end = end_of_epoch(leader_epoch)
@@ -56,7 +57,7 @@ def truncation(
         elif epoch == leader_epoch:
             offset = min(end, leader_end)
         else:
-            # the leader has an epoch that this log has not: what is behind the older one is not the leader's
+            # the leader has an epoch that this log lacks: records after the older one are not the leader's
             offset, complete = end, False
     offset = min(offset, log_end)
     return Truncation(offset, complete, offset < high_watermark)

@@ -25,7 +25,8 @@ from kohort.coordinator.events import GroupEvent
 from kohort.coordinator.shards import OFFSETS_TOPIC
 from kohort.producer.config import ProducerConfig
 from kohort.protocol import APIS, ApiKey, ErrorCode
-from kohort.settings import Scope, Setting, as_text, settings_of
+from kohort.settings import CONSUMER, Scope, Setting, as_text, settings_of
+from kohort.settings.connection import ClientRows
 
 
 def _table(head: str, rows: Iterable[Iterable[str]]) -> str:
@@ -64,7 +65,19 @@ def _default(setting: Setting, names: Scope) -> str:
 
 
 def _of(cls: type[Any]) -> str:
-    return settings_table(settings_of(cls).values(), cls.SCOPE)
+    """Table of a class; what all connections share is on a page of its own."""
+    shared = {row.name for row in fields(ClientRows)}
+    return settings_table((s for s in settings_of(cls).values() if s.name not in shared), cls.SCOPE)
+
+
+def connection_settings() -> str:
+    known = settings_of(ConsumerConfig)
+    rows = []
+    for name in ("bootstrap", *(row.name for row in fields(ClientRows))):
+        setting = known[name]
+        java = f"`{setting.kafka_name}`" if setting.row.client else ""
+        rows.append((f"`{name}`", java, _default(setting, CONSUMER), setting.allowed, setting.row.doc))
+    return _table("name | Java's name | default | allowed | what it does", rows)
 
 
 def _of_broker(names: Iterable[str]) -> str:

@@ -5,7 +5,7 @@ what is wrong. ``SettingsModel`` is in ``kohort.settings.model``.
 """
 
 from ._file import read_settings_file
-from ._reading import SettingsError, is_plain, read_settings
+from ._reading import Around, SettingsError, is_plain, read_settings
 from ._table import (
     BROKER,
     CONSUMER,
@@ -41,6 +41,7 @@ __all__ = [
     "SPARK_SOURCE",
     "SPARK_STREAM",
     "TOPIC",
+    "Around",
     "Row",
     "Scope",
     "Setting",

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import is_dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from ..protocol import KohortError
-from ._table import Scope, Setting, as_text, settings_of
+from ._table import Scope, Setting, as_text, is_unchecked, settings_of
 
 Table = TypeVar("Table")
 
@@ -24,30 +23,46 @@ _PLAIN: Final[dict[Any, Callable[[str], Any]]] = {int: int, bool: "true".__eq__,
 _adapters: dict[type[Any], Any] = {}
 
 
+class Around(NamedTuple):
+    """Settings that are not given but set elsewhere, by field, and where each is from."""
+
+    values: Mapping[str, Any]
+    origins: Mapping[str, str]
+
+
+NOTHING_AROUND: Final = Around({}, {})
+
+
 class SettingsError(KohortError, ValueError):
     """A setting with an unknown name or a value that is not allowed."""
 
 
 def read_settings(
-    cls: type[Table], given: Mapping[str, Any], error: type[KohortError] = SettingsError
+    cls: type[Table],
+    given: Mapping[str, Any],
+    error: type[KohortError] = SettingsError,
+    around: Around = NOTHING_AROUND,
 ) -> Table:
     """Make a ``cls`` from names, as its users write them, and values, as text or typed.
 
-    Raises ``error`` with one clause for each name or value that is wrong.
+    ``around`` has what is not given. Raises ``error`` with one clause for each name or value that is wrong.
     """
-    if not given and is_dataclass(cls):
+    if not given and not around.values and is_unchecked(cls):
         return cls()
     values, wrong = _by_field(cls, given)
+    origins = sorted({around.origins[field] for field in around.values.keys() - values.keys()})
+    values = {**around.values, **values}
     known = settings_of(cls)
     if (
         not wrong
-        and is_dataclass(cls)
+        and is_unchecked(cls)
         and all(is_plain(known[name], value) for name, value in values.items())
     ):
         return cls(**{name: _PLAIN[known[name].type](value) for name, value in values.items()})
     made, refused = _validated(cls, values)
     if wrong or refused:
-        raise error("; ".join(dict.fromkeys(wrong + refused)))
+        words = "; ".join(dict.fromkeys(wrong + refused))
+        raise error(f"{words} (settings also come from {', '.join(origins)})" if origins else words)
     return made
 
 
@@ -76,7 +91,7 @@ def _by_field(cls: type[Any], given: Mapping[str, Any]) -> tuple[dict[str, Any],
     are a mistake.
     """
     scope: Scope = cls.SCOPE
-    fields = {_key(scope, name): one.name for one in settings_of(cls).values() for name in _names(one, scope)}
+    fields = {_key(scope, name): one.name for one in settings_of(cls).values() for name in one.names(scope)}
     values: dict[str, Any] = {}
     given_as: dict[str, str] = {}
     wrong = []
@@ -89,10 +104,6 @@ def _by_field(cls: type[Any], given: Mapping[str, Any]) -> tuple[dict[str, Any],
         else:
             values[field], given_as[field] = value, name
     return values, wrong
-
-
-def _names(setting: Setting, scope: Scope) -> tuple[str, ...]:
-    return (setting.shown_name(scope), *setting.row.also)
 
 
 def _key(scope: Scope, name: str) -> str:
@@ -147,7 +158,10 @@ def _refused(known: Mapping[str, Setting], problem: Mapping[str, Any], scope: Sc
     field, *inner = problem["loc"]
     setting = known[str(field)]
     if problem["type"] == "missing":
-        return f"{setting.shown_name(scope)} is missing: it has no default"
+        instead = (
+            f"give it, or set KOHORT_{setting.name.upper()}" if setting.row.client else "it has no default"
+        )
+        return f"{setting.shown_name(scope)} is missing: {instead}"
     own_words = problem["type"] in ("value_error", "assertion_error")
     if setting.allowed and not own_words and (not inner or setting.row.allowed):
         return _not_allowed(setting, problem["input"], scope)

@@ -83,8 +83,9 @@ class Row:
     and ``allowed`` the allowed values in words. ``kafka``: Kafka's or Spark's name, where it is not the
     field's with dots for underscores; ``also``: other names that are taken. ``unit``: where the name does not
     say it. ``dynamic``: the value may change while the broker runs, for the broker or for one listener too.
-    ``sensitive``: the value is shown to nobody. ``commas``: a list with commas. ``default_from``: the
-    broker's setting that is the default of a topic's config.
+    ``sensitive``: the value is shown to nobody. ``client``: a setting of connections, which Spark's options
+    have with ``kafka.`` in front, and which the environment may set. ``commas``: a list with commas.
+    ``default_from``: the broker's setting that is the default of a topic's config.
     """
 
     doc: str
@@ -101,6 +102,7 @@ class Row:
     scope: Scope | None = None
     dynamic: Literal["", "broker", "listener"] = ""
     sensitive: bool = False
+    client: bool = False
     commas: bool = False
     default_from: str = ""
 
@@ -177,7 +179,16 @@ class Setting(NamedTuple):
         """Name as users of a table of ``scope`` write it."""
         if scope.names == "kafka":
             return self.kafka_name
-        return self.row.kafka or self.name if scope.names == "spark" else self.name
+        if scope.names == "spark":
+            return f"kafka.{self.kafka_name}" if self.row.client else self.row.kafka or self.name
+        return self.name
+
+    def names(self, scope: Scope) -> tuple[str, ...]:
+        """All names that are taken from users of a table of ``scope``."""
+        names = (self.shown_name(scope), *self.row.also)
+        if scope.names == "spark" and self.row.client:
+            names += (self.name, *(f"kafka.{name}" for name in self.row.also if "." in name))
+        return names
 
 
 _read_off: dict[type[Any], dict[str, Setting]] = {}
@@ -193,8 +204,13 @@ def settings_of(cls: type[Any]) -> dict[str, Setting]:
     return _read_off[cls]
 
 
+def is_unchecked(cls: type[Any]) -> bool:
+    """Return whether a ``cls`` does not check what it is made of: a dataclass, and no model of pydantic's."""
+    return is_dataclass(cls) and not hasattr(cls, "model_fields")
+
+
 def _defaults(cls: type[Any]) -> Iterator[tuple[str, Any]]:
-    if is_dataclass(cls):
+    if is_unchecked(cls):
         for field in fields(cls):
             made = field.default if field.default_factory is MISSING else field.default_factory()
             yield field.name, made

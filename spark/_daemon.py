@@ -1,7 +1,7 @@
 """Spark's daemon of Python processes, which has loaded what they need: ``python -m kohort.spark._daemon``.
 
 A session forks its Python processes from daemons, one for each kind, and a query has some of its own: each
-would load PySpark's and kohort's modules anew. Nothing is loaded here that starts threads, as numpy and
+would load PySpark's and kohort's modules again. Nothing is loaded here that starts threads, as numpy and
 pyarrow do, for those do not survive a fork.
 """
 

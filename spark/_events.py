@@ -70,7 +70,7 @@ class CommitRefused:
 
 @dataclass(frozen=True, slots=True)
 class OffsetsLost:
-    """Offsets that were to be read and that the logs no longer have; the loop goes on behind them."""
+    """Offsets that were to be read and that the logs no longer have; the loop goes on after them."""
 
     group: str
     ranges: tuple[OffsetRange, ...]

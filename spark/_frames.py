@@ -114,7 +114,7 @@ def _reader(
 
 log = logging.getLogger(__name__)
 
-#: Few records can be large ones: beyond so many bytes the driver leaves a batch to tasks after all.
+#: Few records can be large ones: beyond this many bytes the driver leaves a batch to tasks after all.
 MAX_DRIVER_BYTES = 64 * 1024 * 1024
 
 #: With it on, the JVM expects other types in the batches.

@@ -121,7 +121,7 @@ class GroupOffsets:
     ) -> bool:
         """One attempt of ``commit``; False after a refusal and a wait.
 
-        Somebody else may have committed by then: what was planned by an earlier look is to be planned anew.
+        Somebody else may have committed by then: what was planned by an earlier look is to be planned again.
         """
         refusal = self._try(offsets, meanwhile)
         if refusal is None:
@@ -198,7 +198,7 @@ class GroupOffsets:
     async def _look(self, cluster: Cluster) -> GroupState:
         committed, bounds = await asyncio.gather(self._committed(cluster), self._bounds(cluster))
         if any(at.offset > bounds[p].latest for p, at in committed.items() if p in bounds):
-            # somebody else has read on and committed since we saw the log, or the log was made anew
+            # somebody else has read on and committed since we saw the log, or the log was recreated
             bounds = await self._bounds(cluster)
         return GroupState(
             {partition: Committed(at.offset, at.metadata) for partition, at in committed.items()}, bounds

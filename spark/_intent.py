@@ -92,7 +92,7 @@ def pending(committed: Commits) -> Announced | None:
     """The batch that was announced and not ended, if there is one.
 
     All intents of a batch are one commit, so an intent below the newest number was left behind by a driver
-    that went on without its partition: it no longer stands for a batch, and its records are read anew. So
+    that went on without its partition: it no longer stands for a batch, and its records are read again. So
     are those of another token, which a second driver has left.
     """
     newest = next_number(committed) - 1

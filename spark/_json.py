@@ -1,4 +1,4 @@
-"""JSON values as typed columns, as a pydantic model says; what is no such value is kept beside them."""
+"""JSON values as typed columns, as a pydantic model says; what is no such value is kept alongside them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ModelError(KohortError, TypeError):
 def from_json(
     df: DataFrame, model: type[BaseModel], *, column: str = "value", bad_record: str = "bad_record"
 ) -> DataFrame:
-    """``df`` with ``column`` replaced by the model's fields, and ``bad_record`` behind them.
+    """``df`` with ``column`` replaced by the model's fields, and ``bad_record`` after them.
 
     A value that the model does not take leaves null in every field and ``bad_record`` as
     ``struct<value binary, error string>``; it is null for the others. A null value (a tombstone) is no error:

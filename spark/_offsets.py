@@ -138,9 +138,9 @@ Commits = dict[TopicPartition, Committed]
 class Plan:
     """One batch. ``lag`` is how many offsets are left after it; ``lost`` is what the log no longer has.
 
-    ``token`` tells it apart from all others, and is that of the first announcement in a replay.
-    ``moves`` are positions to commit for partitions that have no range in it: the first one of a partition
-    that is empty yet (so that a fallback of "latest" is decided once), or the one behind a loss.
+    ``token`` tells it apart from all others, and is that of the first announcement in a replay. ``moves`` are
+    positions to commit for partitions that have no range in it: the first one of a partition that is empty
+    yet (so that a fallback of "latest" is decided once), or the one after a loss.
     """
 
     number: int

@@ -9,9 +9,9 @@ from typing import Annotated, ClassVar, Literal, Self, TypeVar
 from annotated_types import Ge, MinLen
 from pydantic import field_validator, model_validator
 
-from ..settings import SPARK_LOOP, SPARK_STREAM, Row, Scope, read_settings
+from ..settings import SPARK_LOOP, SPARK_STREAM, Row, Scope
 from ._client import OptionsError as OptionsError
-from ._connection_options import SecurityOptions
+from ._connection_options import SecurityOptions, read_connected
 from ._offsets import OffsetsFormatError, parse_offsets
 from ._plan import Fallback, Limits, Start, StartRules
 
@@ -180,7 +180,10 @@ class GroupBatchesOptions(ReadOptions):
     has committed; ``starting_offsets_fallback`` is for partitions without a commit.
     """
 
-    group: Annotated[str, Row("group whose offsets are read and committed", kafka="groupId", shortest=1)]
+    group: Annotated[
+        str,
+        Row("group whose offsets are read and committed", kafka="groupId", also=("group_id",), shortest=1),
+    ]
 
 
 _Options = TypeVar("_Options", bound=ReadOptions)
@@ -188,4 +191,4 @@ _Options = TypeVar("_Options", bound=ReadOptions)
 
 def read_options(kind: type[_Options], **options: object) -> _Options:
     """Check options. Raises OptionsError, which names each wrong one, its value and what is allowed."""
-    return read_settings(kind, options, OptionsError)
+    return read_connected(kind, options)

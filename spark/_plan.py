@@ -175,7 +175,7 @@ def usable(offset: int, log: Bounds, rules: StartRules) -> int:
 
 
 def losses(wanted: Mapping[TopicPartition, tuple[int, int]], bounds: Logs) -> tuple[OffsetRange, ...]:
-    """Ranges before the log's start and behind its end: a topic made anew, or cut off."""
+    """Ranges before the log's start and after its end: of a topic that was recreated or truncated."""
     lost = []
     for partition, (start, end) in sorted(wanted.items()):
         log = bounds[partition]

@@ -30,7 +30,7 @@ from ._transaction import NoTransactionsError, TransactionRules
 
 #: Bytes of records that make a batch; below the 1 MiB that brokers take by default.
 BATCH_BYTES = 512 * 1024
-#: Memory of batches that are not acknowledged, beside one of each partition that is being filled.
+#: Memory of batches that are not acknowledged, apart from one of each partition that is being filled.
 _BUFFER_BYTES = 64 << 20
 
 

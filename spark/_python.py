@@ -1,7 +1,7 @@
 """The Python that a local session's workers run, started with all that they need loaded once.
 
 Spark puts ``pyspark.zip`` in front of the search path of all its Python processes, and what Python imports
-from a zip file it compiles anew each time: a second of processor time for each process, of which a query
+from a zip file it compiles again each time: a second of processor time for each process, of which a query
 starts three.
 """
 

@@ -53,7 +53,7 @@ def stream(
     Python's spelling (``bootstrap``, ``group``, ``topics``, ``max_offsets``) or in Spark's. The group stands
     behind Spark's own log, never before it; the last batch is committed, too, however the query ends.
     ``on_event``, a function or several, gets a BatchCommitted for each batch that Spark has done, an
-    OffsetsLost for what it went on behind, and a CommitRefused while the group cannot follow, in threads of
+    OffsetsLost for what it went on after, and a CommitRefused while the group cannot follow, in threads of
     its own. Raises OptionsError, and what the source raises at its start.
     """
     if (write is None) == (foreach_batch is None):

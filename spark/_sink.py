@@ -195,7 +195,7 @@ if WRITES_STREAMS:
 def _query_batch() -> str | None:
     """The key of a query's batch, which foreachBatch has, too; None in a task that belongs to no query.
 
-    The query's id is its checkpoint's: a new checkpoint begins the numbers anew under another id.
+    The query's id is its checkpoint's: a new checkpoint starts numbering again under another id.
     """
     from pyspark import TaskContext
 

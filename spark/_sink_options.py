@@ -9,8 +9,8 @@ from pydantic import field_validator, model_validator
 from pyspark.sql.types import StructType
 
 from ..protocol import Codec
-from ..settings import SPARK_SINK, Row, Scope, read_settings
-from ._connection_options import WRITING, SecurityOptions, from_spark, without_tuning
+from ..settings import SPARK_SINK, Row, Scope
+from ._connection_options import WRITING, SecurityOptions, from_spark, read_connected, without_tuning
 from ._options import OptionsError
 
 _TYPES: Mapping[str, tuple[str, ...]] = {
@@ -104,7 +104,7 @@ def read_sink_options(given: Mapping[str, str]) -> SinkOptions:
             "batchNumber is not taken: after a reset of the job's offsets a number comes again for other "
             "records, which would be passed over. Give batchKey=batch.key"
         )
-    return read_settings(SinkOptions, wanted, OptionsError)
+    return read_connected(SinkOptions, wanted)
 
 
 def check_columns(schema: StructType, options: SinkOptions) -> None:

@@ -19,7 +19,7 @@ from ..settings import (
     read_settings,
     settings_of,
 )
-from ._connection_options import READING, from_spark, without_tuning
+from ._connection_options import READING, from_spark, options_around, without_tuning
 from ._offsets import Offsets, parse_offsets
 from ._options import STARTS, OptionsError, ReadingOptions, ReadOptions, read_options, readable_offsets
 from ._plan import StartRules
@@ -36,8 +36,6 @@ _REFUSED = {
     "kafka.key.deserializer": "keys are binary; cast them in the DataFrame",
     "kafka.value.deserializer": "values are binary; cast them, or use kohort.spark.from_json",
     "kafka.interceptor.classes": "there is no Java consumer",
-    "kafka.ssl.truststore.password": "certificates are PEM, without a password",
-    "kafka.ssl.keystore.password": "certificates are PEM; the key's own is kafka.ssl.key.password",
 }
 
 
@@ -223,10 +221,9 @@ class SourceOptions(ReadingOptions):
 
 #: Spark's names by Python's, those of GroupBatches among them.
 ALIAS_OF = {
-    **{
-        setting.name: setting.kafka_name for setting in settings_of(ReadOptions).values() if setting.row.kafka
-    },
-    **{name: setting.shown_name(SPARK_SOURCE) for name, setting in settings_of(SourceOptions).items()},
+    name: setting.shown_name(SPARK_SOURCE)
+    for table in (ReadOptions, SourceOptions)
+    for name, setting in settings_of(table).items()
 }
 
 
@@ -236,10 +233,11 @@ def read_source_options(given: Mapping[str, str], *, stream: bool) -> SourceOpti
     known = {
         name.lower(): setting
         for setting in settings_of(SourceOptions).values()
-        for name in (setting.shown_name(SPARK_SOURCE), *setting.row.also)
+        for name in setting.names(SPARK_SOURCE)
     }
     elsewhere, wrong = (SPARK_BATCH, []) if stream else (SPARK_STREAM, list[str]())
-    found = set[str]()
+    around = options_around(SourceOptions, named)
+    found = set(around.values)
     for key in named:
         if (instead := _REFUSED.get(key.lower())) is not None:
             raise OptionsError(f"{key} is not taken: {instead}")
@@ -250,7 +248,7 @@ def read_source_options(given: Mapping[str, str], *, stream: bool) -> SourceOpti
         _read_without_group(named, found, stream=stream)
     if wrong:
         raise OptionsError(f"{', '.join(wrong)}: only for {'spark.read' if stream else 'spark.readStream'}")
-    options = read_settings(SourceOptions, named, OptionsError)
+    options = read_settings(SourceOptions, named, OptionsError, around)
     try:
         options.group_options  # noqa: B018 - one way to choose topics, and a pattern that is one
     except OptionsError as error:

@@ -1,6 +1,6 @@
 """The side of ``format("kohort")`` that talks to brokers: where reads begin and end, and commits.
 
-It lives in a Python process that Spark starts beside its JVM and ends by a signal, so nothing here needs a
+It lives in a Python process that Spark starts alongside its JVM and ends by a signal, so nothing here needs a
 goodbye. A batch is committed to the group only when Spark's own log has it: ``latest`` is given the end of
 the last such batch.
 """
@@ -144,7 +144,7 @@ class SourceOffsets:
 
     def ranges(self, start: Offsets, end: Offsets) -> list[OffsetRange]:
         """Tasks of the batch between these two places of the checkpoint."""
-        # a batch that was planned by an earlier process is looked at anew
+        # a batch that was planned by an earlier process is looked at again
         planned = self._planned if self._planned is not None and self._planned.ends == end else None
         state = self._group.look() if planned is None else planned.state
         if not self._is_kept and start == self._initial:

@@ -48,7 +48,7 @@ def next_ends(
         for partition, log in sorted(known.items())
     ]
     ends = dict(start)
-    # an offset behind its log's end is given up here: the log was made anew
+    # an offset after its log's end is given up here: the log was recreated
     ends |= {span.topic_partition: span.start for span in available if start[span.topic_partition] > span.end}
     ends |= {span.topic_partition: span.end for span in allocate(available, limits)}
     return ends, lost
@@ -57,7 +57,7 @@ def next_ends(
 def batch_ranges(start: Offsets, end: Offsets, bounds: Logs, *, fail_on_data_loss: bool) -> list[OffsetRange]:
     """Ranges between two places of the checkpoint. With ``fail_on_data_loss`` nothing is left out.
 
-    An end before the start was planned without it, for a log that was made anew: it is read from its first
+    An end before the start was planned without it, for a log that was recreated: it is read from its first
     record. With it, DataLossError.
     """
     ranges = []

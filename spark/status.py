@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class PartitionStatus:
     """A partition of a job. ``planned_end`` is that of the batch under way, None where there is none.
 
-    ``state``: "done" behind a batch, "under way" in one, "other" where no Spark job wrote the commit.
+    ``state``: "done" after a batch, "under way" in one, "other" where no Spark job wrote the commit.
     """
 
     topic: str

@@ -82,7 +82,7 @@ CONSUMER_GROUP_MOVES: tuple[ConsumerGroupMove, ...] = (
 
 
 def consumer_group_state(*, members: int, epoch: int, target_epoch: int, settled: bool) -> ConsumerGroupState:
-    """The state of a group with so many members; ``settled`` if all are at their target."""
+    """The state of a group with this many members; ``settled`` if all are at their target."""
     if not members:
         return _EMPTY
     if epoch > target_epoch:

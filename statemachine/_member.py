@@ -44,7 +44,7 @@ class MemberState(Enum):
 
     @property
     def heartbeats(self) -> bool:
-        """True where heartbeats are sent: it follows from the state, there is no switch beside it."""
+        """True where heartbeats are sent: it follows from the state, there is no separate switch."""
         return self in _WITH_HEARTBEATS
 
 

@@ -79,7 +79,7 @@ class RequestFaults:
     def delay(
         self, api: ApiKey | str, seconds: float, times: int = 1, *, client_id: str | None = None
     ) -> Fault:
-        """The request waits so long; what is behind it on its connection waits too."""
+        """The request waits this long; what is after it on its connection waits too."""
         return self._add(api, times, client_id, delay_s=seconds)
 
     def error(

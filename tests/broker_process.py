@@ -13,12 +13,13 @@ READY = "kohort broker ready on "
 START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 60.0
 
-#: Groups form at once, and members may ask for short sessions.
+#: Groups form at once, members may ask for short sessions, and transactions end soon after their timeout.
 QUICK_SETTINGS: Mapping[str, str] = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "500",
     "group.consumer.min.session.timeout.ms": "500",
     "group.consumer.min.heartbeat.interval.ms": "100",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
 }
 
 

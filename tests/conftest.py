@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import signal
@@ -10,7 +11,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
@@ -98,10 +99,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             assert foreign.args, f"{item.nodeid}: foreign_client(reason)"
             item.add_marker(pytest.mark.flaky(reruns=1))
     if hasattr(config, "workerinput"):
-        seconds: defaultdict[Path, float] = defaultdict(float)
+        seconds: defaultdict[str, float] = defaultdict(float)
         for item in items:
-            seconds[item.path] += _seconds(item)
-        items.sort(key=lambda item: -seconds[item.path])
+            seconds[_together(item.nodeid)] += _seconds(item)
+        items.sort(key=lambda item: -seconds[_together(item.nodeid)])
+
+
+def _together(nodeid: str) -> str:
+    """Tests that run in one process: those of a file, and all that share the Spark session."""
+    return "tests/spark" if nodeid.startswith("tests/spark/") else nodeid.partition("::")[0]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    scheduler = importlib.import_module("xdist.scheduler").LoadFileScheduling(config, log)
+    scheduler._split_scope = _together
+    return scheduler
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,7 @@
-"""The transaction coordinator: who produces in which transaction, and how it ends (KIP-98, KIP-890).
+"""The transaction coordinator: transactional ids, their transactions and how these end (KIP-98, KIP-890).
 
 Built on the engine of the group coordinator: one shard for each partition of ``__transaction_state``. The
-life cycle of a transactional id is a table in ``statemachine``; its markers the broker writes.
+life cycle of a transactional id is a table in ``statemachine``; the broker writes its markers.
 """
 
 from .coordinator import TransactionCoordinator, TransactionMarker

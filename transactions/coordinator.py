@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from ..coordinator import CoordinatorEvent
 from ..coordinator.engine.effects import Command, Request
 from ..coordinator.engine.readiness import Unready, unready_error
-from ..coordinator.engine.runner import Call, CoordinatorLog, ShardRunner
+from ..coordinator.engine.runner import Call, CoordinatorLog, Replicas, ShardRunner
 from ..coordinator.engine.runtime import ShardRuntime
 from ..protocol import ApiKey, ErrorCode, RequestContext, TopicPartition
 from ..statemachine import TransactionState
@@ -33,11 +33,11 @@ from .shards import (
     verify,
 )
 
-#: Time in seconds to the next try of markers that could not be written; doubled with each up to the most.
+#: Time in seconds before failed markers are tried again: the first, doubled with each try, and the longest.
 _RETRY_S: Final = 0.5
 _MOST_RETRY_S: Final = 5.0
 
-#: Transactions whose markers are written side by side: each writes one in a turn of the loop.
+#: Transactions whose markers are written concurrently: each writes one marker in a turn of the event loop.
 _SIDE_BY_SIDE: Final = 50
 
 _NOBODY: Final = RequestContext()
@@ -53,7 +53,7 @@ class TransactionMarker(NamedTuple):
 
 
 class _Ending(NamedTuple):
-    """A transaction whose end is decided, and the partitions that are to get its marker."""
+    """A transaction whose end is decided, and the partitions that still need its marker."""
 
     runner: ShardRunner[Transactions]
     decided: Transaction
@@ -64,9 +64,9 @@ class _Ending(NamedTuple):
 class TransactionCoordinator:
     """All transactional ids of one broker, for one event loop.
 
-    ``take_producer_id`` gives one that nobody has, and may raise KafkaError; ``reserve_producer_ids`` sees to
-    it that it is above those that it is told. ``write_marker`` writes a marker to a partition, and returns
-    whether that is over: it was written, or never can be. ``epoch_of`` is the coordinator's epoch in a
+    ``take_producer_id`` returns an unused id, and may raise KafkaError; ``reserve_producer_ids`` makes sure
+    that later ids are above the given ones. ``write_marker`` writes a marker to a partition, and returns
+    whether that is final: it was written, or never can be. ``epoch_of`` is the coordinator's epoch in a
     partition of the topic, higher with each start; ``version`` the transaction.version in force; and
     ``max_bytes`` how large a batch of the topic may be. Before ``start`` every request is answered
     NOT_COORDINATOR: there is no topic.
@@ -96,7 +96,7 @@ class TransactionCoordinator:
         self._clock_ms = clock_ms
         self._on_event = on_event
         self._fsync = fsync
-        #: Some records could not be read: there may be transactions that are not known.
+        #: Set when some records could not be read: there may be unknown transactions.
         self.unread = False
         self._shards: ShardRuntime[Transactions] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -110,6 +110,33 @@ class TransactionCoordinator:
         """Load every shard from the topic's log and serve; nothing if that was done."""
         if self._shards is not None:
             return
+        shards = self._open(log, None)
+        self.unread = bool(await shards.load_all())
+        # in a data folder of another broker they may be ahead of ours
+        await self._reserve_producer_ids(
+            max((runner.shard.state.newest_producer_id for runner in shards), default=-1)
+        )
+
+    def start_replicated(self, log: CoordinatorLog, replicas: Replicas) -> None:
+        """Serve shards from ``load`` to ``unload``: those that this broker of a cluster leads."""
+        self._open(log, replicas)
+
+    async def load(self, partition: int) -> None:
+        """Take on one partition: this broker now leads it."""
+        if self._shards is not None:
+            await self._shards.load(partition)
+
+    def unload(self, partition: int) -> None:
+        """Give one partition up: another broker leads it."""
+        if self._shards is not None:
+            self._shards.unload(partition)
+
+    def partition_of(self, transactional_id: str) -> int:
+        """The partition of the topic that an id's records are in."""
+        assert self._shards is not None, "the coordinator has started"
+        return self._shards.partition_of(transactional_id)
+
+    def _open(self, log: CoordinatorLog, replicas: Replicas | None) -> ShardRuntime[Transactions]:
         shards = self._shards = ShardRuntime(
             topic=replace(
                 TRANSACTIONS_TOPIC,
@@ -122,16 +149,13 @@ class TransactionCoordinator:
             fsync=self._fsync,
             linger_ms=-1,
             on_command=self._carry_out,
+            replicas=replicas,
         )
         shards.open()
-        self.unread = bool(await shards.load_all())
-        # in a data folder of another broker they may be ahead of ours
-        await self._reserve_producer_ids(
-            max((runner.shard.state.newest_producer_id for runner in shards), default=-1)
-        )
+        return shards
 
     async def stop(self) -> None:
-        """Write what is still to be written; markers that are not written are by the next start."""
+        """Write what is still to be written; the next start writes the markers that are missing."""
         self._stopped = True
         if self._tasks:
             for task in self._tasks:
@@ -152,14 +176,14 @@ class TransactionCoordinator:
         return answer
 
     async def add(self, add: Add) -> ErrorCode:
-        """Have partitions in the transaction, all or none."""
+        """Add partitions to the transaction, all or none."""
         if not add.transactional_id:
             return ErrorCode.INVALID_REQUEST
         error: ErrorCode = await self._ask(ApiKey.ADD_PARTITIONS_TO_TXN, add)
         return error
 
     async def end(self, end: End) -> Identity:
-        """Commit or abort; with the identity to go on with."""
+        """Commit or abort; return the identity that the producer continues with."""
         if not end.transactional_id:
             return Identity(ErrorCode.INVALID_REQUEST)
         answer: Identity = await self._ask(ApiKey.END_TXN, end)
@@ -217,7 +241,7 @@ class TransactionCoordinator:
         self._begin(_Ending(runner, decided, decided.partitions, _RETRY_S))
 
     def _begin(self, ending: _Ending) -> None:
-        """Write the markers of a transaction whose end is decided, beside those of some others."""
+        """Write the markers of a transaction whose end is decided, concurrently with those of some others."""
         if self._stopped:
             return
         self._endings.append(ending)
@@ -240,7 +264,7 @@ class TransactionCoordinator:
                 runner.steer(partial(markers_written, prepared=decided))
 
     async def _is_written(self, partition: TopicPartition, marker: TransactionMarker) -> bool:
-        # there may be thousands of partitions: others have their turn in between
+        # there may be thousands of partitions: other work has to run in between
         await asyncio.sleep(0)
         try:
             return await self._write_marker(partition, marker)

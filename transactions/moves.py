@@ -1,4 +1,4 @@
-"""Moves of a transactional id: what its next record says. Each follows the table of ``statemachine``.
+"""Moves of a transactional id: each returns its next record, along the table in ``statemachine``.
 
 A move is decided here and takes place when its record is in the log.
 """
@@ -15,13 +15,13 @@ from .records import NONE, Transaction
 #: The transaction.version from which the epoch rises with every transaction (KIP-890).
 EPOCH_BUMP_VERSION: Final = 2
 
-#: The last epoch that a producer is given: one is left to fence it with.
+#: The last epoch that a producer gets: one more is left to fence it with.
 LAST_EPOCH: Final = 2**15 - 2
 _MAX_EPOCH: Final = 2**15 - 1
 
 
 def initialized(now: Transaction, timeout_ms: int, now_ms: int, *, given_epoch: int | None) -> Transaction:
-    """The next epoch for a producer; ``given_epoch`` is the one that it says it has, None for none."""
+    """Give a producer its next epoch; ``given_epoch`` is the one that it says it has, None for none."""
     return _moved(
         now,
         TransactionTrigger.INITIALIZE,
@@ -34,14 +34,14 @@ def initialized(now: Transaction, timeout_ms: int, now_ms: int, *, given_epoch: 
 
 
 def answered_again(now: Transaction, timeout_ms: int, now_ms: int) -> Transaction:
-    """The same epoch again, for a producer that has missed the answer."""
+    """Return the same epoch again, to a producer that missed the response."""
     return _moved(now, TransactionTrigger.INITIALIZE, now_ms, timeout_ms=timeout_ms, start_ms=NONE)
 
 
 def rotated(
     now: Transaction, producer_id: int, timeout_ms: int, now_ms: int, *, given_epoch: int | None
 ) -> Transaction:
-    """A new producer id, where the epochs of the old one are used up."""
+    """Change to a new producer id, when the epochs of the old one are used up."""
     return _moved(
         now,
         TransactionTrigger.INITIALIZE,
@@ -57,7 +57,7 @@ def rotated(
 def added(
     now: Transaction, partitions: Iterable[TopicPartition], client_version: int, now_ms: int
 ) -> Transaction:
-    """More partitions in the transaction, which begins if none is open."""
+    """Add partitions to the transaction, which begins if none is open."""
     after = _moved(
         now,
         TransactionTrigger.ADD,
@@ -71,8 +71,8 @@ def added(
 def ended(
     now: Transaction, client_version: int, now_ms: int, *, committed: bool, next_producer_id: int = NONE
 ) -> Transaction:
-    """The end, decided. From EPOCH_BUMP_VERSION on the epoch rises, and a producer whose epochs are used up
-    goes on with ``next_producer_id``.
+    """Decide the end. From EPOCH_BUMP_VERSION on the epoch rises, and a producer whose epochs are used up
+    continues with ``next_producer_id``.
     """
     trigger = TransactionTrigger.COMMIT if committed else TransactionTrigger.ABORT
     after = _moved(now, trigger, now_ms, client_version=client_version, next_producer_id=next_producer_id)
@@ -85,8 +85,8 @@ def ended(
 
 
 def fenced(now: Transaction, version: int, now_ms: int) -> Transaction:
-    """The end of an open transaction by its coordinator, whose transaction.version is ``version``: aborted,
-    and its producer fenced by a raised epoch.
+    """Abort an open transaction by decision of its coordinator, whose transaction.version is ``version``, and
+    fence its producer by a raised epoch.
     """
     fencing = _moved(now, TransactionTrigger.FENCE, now_ms)
     after = ended(fencing, version, now_ms, committed=False)
@@ -96,7 +96,7 @@ def fenced(now: Transaction, version: int, now_ms: int) -> Transaction:
 
 
 def completed(now: Transaction, now_ms: int) -> Transaction:
-    """All markers are written."""
+    """Complete the transaction: all markers are written."""
     after = _moved(now, TransactionTrigger.COMPLETE, now_ms, partitions=())
     if now.next_producer_id == NONE:
         return after
@@ -104,7 +104,7 @@ def completed(now: Transaction, now_ms: int) -> Transaction:
 
 
 def expired(now: Transaction, now_ms: int) -> Transaction:
-    """The id is to be forgotten."""
+    """Expire the id, which is to be forgotten."""
     return _moved(now, TransactionTrigger.EXPIRE, now_ms)
 
 

@@ -54,7 +54,7 @@ _INT64: Final = struct.Struct(">q")
 _PREVIOUS_ID, _NEXT_ID, _CLIENT_VERSION = range(3)
 _ELEMENTS: Final = 1 << 31
 _INT32_BYTES: Final = 4
-#: Most bytes of a topic beside its name and partitions, and of a batch beside the id and its topics.
+#: Most bytes of a topic apart from its name and partitions, and of a batch alongside the id and its topics.
 _TOPIC_BYTES: Final = 9
 _REST_BYTES: Final = 192
 _MAX_STRING_BYTES: Final = 0x7FFF
@@ -65,11 +65,11 @@ class CorruptRecordError(KohortError):
 
 
 class Transaction(NamedTuple):
-    """A transactional id as its last record tells of it.
+    """A transactional id as its last record describes it.
 
     ``client_version`` is the transaction.version that the transaction is run by. While the epoch runs out,
-    ``next_producer_id`` is the one that comes after it. ``last_epoch`` is the epoch before the last that was
-    given on a producer's own word: its request may be a repeat. It is not in the record.
+    ``next_producer_id`` is the one that comes after it. ``last_epoch`` is the epoch before the last one that
+    a producer asked for: its request may be a repeat. It is not in the record.
     """
 
     transactional_id: str
@@ -119,7 +119,9 @@ def encode(record: Record, *, flexible: bool = True) -> tuple[bytes, bytes | Non
 
 
 def largest_bytes(transaction: Transaction) -> int:
-    """An upper bound of the bytes that this or any later record of the same partitions takes in the log."""
+    """Return an upper bound of the bytes that this or any later record of the same partitions takes in the
+    log.
+    """
     names = sum(len(topic) + _TOPIC_BYTES for topic in {topic for topic, _ in transaction.partitions})
     size = len(transaction.transactional_id.encode()) + names + _INT32_BYTES * len(transaction.partitions)
     return size + _REST_BYTES

@@ -1,6 +1,6 @@
-"""A shard of ``__transaction_state``: its transactional ids, what is asked of them, and when they time out.
+"""A shard of ``__transaction_state``: its transactional ids, their requests and their timeouts.
 
-Requests and answers are plain data; by which name a version of an API knows an error is the broker's matter.
+Requests and responses are plain data; the broker maps errors to those that a version of an API knows.
 Requests about an id wait for the writes of that id, so that each is decided by what is in the log.
 
 Where a producer needs a new producer id the answer is :data:`NEEDS_PRODUCER_ID`: the request comes again with
@@ -28,40 +28,39 @@ from .settings import TransactionSettings
 _OPEN: Final = TransactionState.ONGOING
 _PREPARED: Final = (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
 
-#: The timers: what takes too long is aborted, what could not be written as complete is written, ids that are
-#: not used are forgotten.
+#: The timers: abort transactions that take too long, write completions that failed, forget unused ids.
 _ABORT: Final = "abort"
 _COMPLETE: Final = "complete"
 _FORGET: Final = "forget"
 
-#: Time in ms to the next try of a write that nobody waits for.
+#: Time in ms before a write that nothing waits for is tried again.
 _RETRY_MS: Final = 1_000
 
 #: Kafka's default for max.message.bytes.
 MAX_BYTES: Final = 1_048_588
 
-# ids looked at in one go, and those of them that are written; the pass goes on a millisecond later. All
-# shards may be at it at once
+# ids checked at a time, and how many of them are written; the pass continues a millisecond later. All shards
+# may do so at once
 _SLICE: Final = 1_000
 _WRITTEN_SLICE: Final = 4
 
 
 class Identity(NamedTuple):
-    """Producer id and epoch that a producer is answered; -1 with an error."""
+    """Producer id and epoch in a response; -1 with an error."""
 
     error: ErrorCode
     producer_id: int = NONE
     producer_epoch: int = NONE
 
 
-#: The answer to a request that has to come again with a fresh producer id.
+#: The response to a request that has to be repeated with a fresh producer id.
 NEEDS_PRODUCER_ID: Final = Identity(ErrorCode.NONE)
 
 
 @dataclass(slots=True)
 class Initialize:
-    """A producer begins. ``given`` is the producer id and epoch that it has already; ``fresh_id`` one that
-    nobody has.
+    """A producer initializes. ``given`` is the producer id and epoch that it has already; ``fresh_id`` is
+    unused.
     """
 
     transactional_id: str
@@ -72,7 +71,7 @@ class Initialize:
 
 @dataclass(slots=True)
 class Add:
-    """Partitions are to be in the transaction; the answer is an ErrorCode for all of them."""
+    """Add partitions to the transaction; the response is an ErrorCode for all of them."""
 
     transactional_id: str
     producer_id: int
@@ -83,7 +82,7 @@ class Add:
 
 @dataclass(slots=True)
 class End:
-    """The transaction is to end; the answer is an Identity."""
+    """End the transaction; the response is an Identity."""
 
     transactional_id: str
     producer_id: int
@@ -95,14 +94,14 @@ class End:
 
 @dataclass(slots=True)
 class WriteMarkers(Command):
-    """Write the marker that ends this transaction to all of its partitions, then tell ``markers_written``."""
+    """Write the marker that ends this transaction to all of its partitions, then call ``markers_written``."""
 
     transaction: Transaction
 
 
 @dataclass(slots=True, eq=False)
 class Transactions:
-    """State of a shard: each id as its last record tells of it, and the partitions of open transactions.
+    """State of a shard: each id as its last record describes it, and the partitions of open transactions.
 
     ``version`` is the transaction.version in force; ``max_bytes`` is how large a record may be.
     """
@@ -113,11 +112,11 @@ class Transactions:
     by_id: dict[str, Transaction] = field(default_factory=dict)
     open: dict[str, frozenset[TopicPartition]] = field(default_factory=dict)
     newest_producer_id: int = NONE
-    #: Ids that the passes under way have not come to, by timer.
+    #: Ids that the passes in progress have not visited yet, by timer.
     queues: dict[str, list[str]] = field(default_factory=dict)
 
     def store(self, records: Sequence[Transaction]) -> None:
-        """Take in what ids are now."""
+        """Apply records of ids."""
         for record in records:
             name = record.transactional_id
             self.by_id[name] = record
@@ -130,7 +129,7 @@ class Transactions:
                 self.open.pop(name, None)
 
     def remove(self, records: Sequence[TransactionDeleted]) -> None:
-        """Take in tombstones."""
+        """Apply tombstones."""
         for record in records:
             self.by_id.pop(record.transactional_id, None)
             self.open.pop(record.transactional_id, None)
@@ -144,7 +143,9 @@ TransactionShard: TypeAlias = Shard[Transactions]
 
 
 def handle_initialize(shard: TransactionShard, request: Request, now_ms: int) -> None:
-    """A new id has epoch 0, a known one the next. What is open is aborted first: the producer asks again."""
+    """Give a new id epoch 0, a known one the next. An open transaction is aborted first: the producer asks
+    again.
+    """
     init: Initialize = request.body
     now = shard.state.by_id.get(init.transactional_id)
     if not 0 < init.timeout_ms <= shard.state.settings.transaction_max_timeout_ms:
@@ -169,7 +170,9 @@ def handle_initialize(shard: TransactionShard, request: Request, now_ms: int) ->
 
 
 def _may_initialize(now: Transaction, given: tuple[int, int] | None) -> bool:
-    """A producer that says who it is must be the one of now, or one whose epochs are used up."""
+    """Check a producer that sends its identity: it must be the current one, or one whose epochs
+    are used up.
+    """
     if given is None or given[0] == now.producer_id:
         return True
     return given[0] == now.previous_producer_id and given[1] >= moves.LAST_EPOCH
@@ -196,7 +199,7 @@ def _with_next_epoch(
 
 
 def handle_add(shard: TransactionShard, request: Request, now_ms: int) -> None:
-    """All partitions are added, or none."""
+    """Add all partitions, or none."""
     add: Add = request.body
     now = shard.state.by_id.get(add.transactional_id)
     error = _fence(now, add.producer_id, add.producer_epoch)
@@ -214,8 +217,8 @@ def handle_add(shard: TransactionShard, request: Request, now_ms: int) -> None:
 
 
 def _too_large(state: Transactions, after: Transaction) -> str:
-    """The reason to refuse partitions: with them the transaction could not be ended any more. Empty if there
-    is none.
+    """Return the reason to refuse partitions with which the transaction could not be ended any more; empty if
+    there is none.
     """
     count, most = len(after.partitions), state.settings.kohort_transaction_max_partitions
     if count > most:
@@ -253,7 +256,7 @@ def _fence(now: Transaction | None, producer_id: int, producer_epoch: int) -> Er
 
 
 def handle_end(shard: TransactionShard, request: Request, now_ms: int) -> None:
-    """The end is answered once it is decided; the markers follow."""
+    """Decide the end and answer; the markers follow."""
     end: End = request.body
     now = shard.state.by_id.get(end.transactional_id)
     bumps = end.client_version >= moves.EPOCH_BUMP_VERSION
@@ -278,7 +281,7 @@ def handle_end(shard: TransactionShard, request: Request, now_ms: int) -> None:
 
 
 def _end_error(now: Transaction, end: End) -> ErrorCode | None:
-    """The answer of EndTxn below 5 that ends nothing; None if there is something to end."""
+    """Return the error of an EndTxn below v5 that ends nothing; None if there is something to end."""
     if error := _fence(now, end.producer_id, end.producer_epoch):
         return error
     if now.state is _OPEN:
@@ -290,7 +293,7 @@ def _end_error(now: Transaction, end: End) -> ErrorCode | None:
 
 
 def _end_error_with_bump(now: Transaction, end: End) -> ErrorCode | None:
-    """As ``_end_error``, for EndTxn 5: the old epoch is that of a repeat, unless a transaction is open."""
+    """Do as ``_end_error``, for EndTxn v5: the old epoch means a repeat, unless a transaction is open."""
     rotated = (
         now.previous_producer_id == end.producer_id
         and end.producer_epoch == moves.LAST_EPOCH
@@ -319,7 +322,7 @@ def _end_error_with_bump(now: Transaction, end: End) -> ErrorCode | None:
 
 
 def markers_written(shard: TransactionShard, now_ms: int, *, prepared: Transaction) -> None:
-    """Every marker of a transaction that was decided is written."""
+    """Complete a transaction of which every marker is written."""
     if shard.state.by_id.get(prepared.transactional_id) is prepared:
         _append(shard, moves.completed(prepared, now_ms))
 
@@ -348,7 +351,7 @@ def _append(
     request: Request | None = None,
     answer: Identity | ErrorCode = ErrorCode.NONE,
 ) -> None:
-    """Write what an id is now, answer the request that asked for it, and carry out what it decides."""
+    """Write an id's record, answer the request that caused it, and carry out what it decides."""
 
     def then(error: ErrorCode, now_ms: int) -> None:
         if not error:
@@ -357,7 +360,7 @@ def _append(
             elif record.state is _OPEN:
                 _start_abort_timer(shard, now_ms)
         elif record.state in (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT):
-            # the markers are written: the log has to learn it some time
+            # the markers are written: the completion has to get into the log eventually
             shard.timers.start((_COMPLETE, record.transactional_id), now_ms + _RETRY_MS)
 
     answers = () if request is None else ((request, answer),)
@@ -394,8 +397,8 @@ def _pass(
     write: Callable[[Transaction], bool],
     now_ms: int,
 ) -> bool:
-    """Look at ids that no write is under way of, a slice at a time so that nobody waits for it; ``write``
-    returns whether it wrote. Return whether some are left, for which the timer is started again.
+    """Check ids without a pending write, a slice at a time so that requests need not wait; ``write`` returns
+    whether it wrote. Returns whether some are left, for which the timer was started again.
     """
     state, written = shard.state, 0
     queue = state.queues.get(key[0]) or list(names)
@@ -418,7 +421,7 @@ def _on_complete_timer(shard: TransactionShard, key: TimerKey, now_ms: int) -> N
 
 
 def _on_forget_timer(shard: TransactionShard, key: TimerKey, now_ms: int) -> None:
-    """Forget ids that nobody has used for long."""
+    """Forget ids that were not used for a long time."""
     settings = shard.state.settings
 
     def forget(now: Transaction) -> bool:
@@ -435,7 +438,7 @@ def _on_forget_timer(shard: TransactionShard, key: TimerKey, now_ms: int) -> Non
 
 
 def _activate(shard: TransactionShard, now_ms: int) -> None:
-    """Go on where the last coordinator stopped: what was decided is carried out."""
+    """Continue where the last coordinator stopped: carry out what it decided."""
     state = shard.state
     for now in state.by_id.values():
         if now.state in _PREPARED:

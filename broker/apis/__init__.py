@@ -1,4 +1,5 @@
-"""APIs: one file each, with everything that the broker knows of it. A new API is one file here, and its test.
+"""APIs: one file each, with everything that the broker knows of the API. A new API is one file here, and its
+test.
 
 A file's ``API`` is a :class:`ServedApi`: versions, handler, rights, the shape of its errors, how it is
 scheduled and charged. Everything else about APIs is derived from these: what ApiVersions offers, the
@@ -18,7 +19,7 @@ from ._api import Asked, Request, ServedApi
 
 __all__ = ["Asked", "Request", "ServedApi", "load_all", "served_apis", "warm_up"]
 
-#: The first questions of most clients: their messages are loaded first.
+#: The first requests of most clients: their messages are loaded first.
 _FIRST = (ApiKey.API_VERSIONS, ApiKey.METADATA, ApiKey.FIND_COORDINATOR)
 
 

@@ -1,4 +1,4 @@
-"""Parts that the three APIs of access rules share: numbers on the wire, and the authorizer."""
+"""Shared parts of the three APIs of access rules: numbers on the wire, and the authorizer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _number(kind: type[NumberT], value: int) -> NumberT:
 
 
 def is_known(wanted: AclFilter) -> bool:
-    """Return whether all numbers of the filter mean something here."""
+    """Return whether all numbers of the filter are known."""
     return 0 not in (wanted.resource_type, wanted.pattern_type, wanted.operation, wanted.permission)
 
 

@@ -29,9 +29,9 @@ def replaced(body: Any, **fields: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Stands in front of a handler where there are access rules.
+    """Checks requests before their handler, if there are access rules.
 
-    ``access`` are the rights that ``admit`` asks for, in its order; docs/acls.md shows them.
+    ``access`` are the rights that ``admit`` checks, in order; docs/acls.md shows them.
     """
 
     access: tuple[Access, ...]
@@ -39,7 +39,7 @@ class Guard:
 
 
 async def hand_over(node: Node, request: Request) -> Any:
-    """Handler of the APIs of groups: the coordinator answers them."""
+    """Handler of the group APIs: the coordinator answers them."""
     return await node.coordinator.handle(request.api.key, request.version, request.body, request.context)
 
 
@@ -53,10 +53,10 @@ class ServedApi:
     #: First version that clients are told; None: the first that is served.
     told_from: int | None = None
     guard: Guard
-    #: Answers a request with a response body, None with nothing. May raise KafkaError.
+    #: Returns the response body, None for no response. May raise KafkaError.
     handler: Handler = hand_over
     errors: ErrorShape = AT_TOP
-    #: Whether this body's request is answered at all: a Produce with acks=0 is not.
+    #: Whether this request is answered at all: a Produce with acks=0 is not.
     is_answered: Callable[[Any], bool] = lambda _body: True
     #: The answer may take minutes.
     parks: bool = False
@@ -64,9 +64,9 @@ class ServedApi:
     without_task: bool = False
     #: Feature that has to be at level 1 or above: else every version of it is unsupported.
     feature: str | None = None
-    #: It changes nothing: not carried out for a client that has left.
+    #: It changes nothing: it is not carried out for a client that has disconnected.
     reads_only: bool = False
-    #: It goes on to its end though its client has left: it may take many turns, and a producer with acks=0
+    #: It is completed even if its client has disconnected: it may take many turns, and a producer with acks=0
     #: sends and closes.
     carried_out: bool = False
     #: Its bytes count towards the quota of producers.
@@ -76,6 +76,10 @@ class ServedApi:
     #: Version from which clients know THROTTLING_QUOTA_EXCEEDED; older ones are delayed (KIP-599). None: it
     #: makes and deletes no partitions.
     refused_over_quota_from: int | None = None
+    #: In a cluster the controller carries it out, whichever broker is asked: it is forwarded.
+    by_controller: bool = False
+    #: Only brokers of a cluster ask for it: a broker alone does not serve it.
+    between_brokers: bool = False
 
     @property
     def name(self) -> str:
@@ -87,7 +91,7 @@ class ServedApi:
 
     @property
     def private(self) -> bool:
-        """Return whether it is kohort's own: offered as a feature, not by its number."""
+        """Return whether it is kohort's own: advertised as a feature, not by its number."""
         return APIS[self.key].private
 
     def serves(self, version: int) -> bool:
@@ -105,7 +109,7 @@ class ServedApi:
 
 @dataclass(slots=True)
 class Request:
-    """One decoded request. ``endpoint`` is the host and port that this client is to be told."""
+    """One decoded request. ``endpoint`` is the host and port that this client gets."""
 
     api: ServedApi
     version: int
@@ -114,7 +118,7 @@ class Request:
     endpoint: tuple[str, int]
     #: The APIs that the broker serves, by number.
     apis: Mapping[int, ServedApi] = field(default_factory=dict)
-    #: Seconds that its client is to wait for what it did; the quotas of time and bytes come to it.
+    #: Throttle time in seconds for what this request did; delays for time and bytes are added later.
     delay_s: float = 0.0
 
     @property
@@ -136,12 +140,12 @@ class Request:
         return _response_struct(self.api.key, name)
 
     def result(self, struct: str, error: KafkaError | None = None, /, **fields: Any) -> Any:
-        """The struct of this name inside the response, with an error and its message, or with none."""
+        """The struct of this name inside the response, with an error and its message, or without."""
         code, message = (ErrorCode.NONE, None) if error is None else (error.code, error.message)
         return self.part(struct)(error_code=code, error_message=message, **fields)
 
     async def each_partition(self, work: Callable[[Any, Any], Awaitable[dict[str, Any]]]) -> Any:
-        """The answer with what ``work`` gives, or raises, for each topic and partition."""
+        """The response with what ``work`` returns, or raises, for each topic and partition."""
         outer, inner = self.api.errors.levels[0]
         topics = getattr(self.body, outer.request)
         answered = []
@@ -158,7 +162,7 @@ class Request:
         return self.answer(**{outer.response: answered})
 
     def error_answer(self, code: ErrorCode) -> Any:
-        """The response body that says ``code`` to all of it; None if it is not answered."""
+        """The response body with ``code`` for all of it; None if it is not answered."""
         if not self.api.is_answered(self.body):
             return None
         return self.api.errors.answer(self.api.key, self.version, self.body, code)
@@ -170,19 +174,19 @@ class Request:
 
 @dataclass(slots=True)
 class Asked:
-    """A request with the rights of its sender. ``proceed`` hands what is left of it to its handler."""
+    """A request with the rights of its sender. ``proceed`` passes the rest of it to its handler."""
 
     authorizer: Authorizer
     node: Node
     request: Request
 
     def may(self, access: Access, name: str = CLUSTER_NAME) -> bool:
-        """Return whether this right is there; a no is logged if it is answered with an error."""
+        """Return whether the sender has this right; a denial is logged if it is answered with an error."""
         ask = self.authorizer.shows if access.error is None else self.authorizer.allows
         return ask(self.request.context, access.operation, access.resource, name)
 
     def shows(self, access: Access, name: str = CLUSTER_NAME) -> bool:
-        """Return whether this right is there, without a word in the log."""
+        """Return whether the sender has this right, without logging."""
         return self.authorizer.shows(self.request.context, access.operation, access.resource, name)
 
     def operations(self, resource_type: ResourceType, name: str = CLUSTER_NAME) -> frozenset[int]:
@@ -203,6 +207,6 @@ Handler: TypeAlias = "Callable[[Node, Request], Awaitable[Any]]"
 @cache
 def _response_struct(key: int, name: str) -> Callable[..., Any]:
     module = messages_of(key)
-    # a struct whose name the request has for another thing is told apart
+    # a struct whose name means something else in the request is distinguished
     found: Callable[..., Any] = getattr(module, f"Response{name}", None) or getattr(module, name)
     return found

@@ -22,7 +22,7 @@ from ._guards import Wanted, each
 
 
 class ConfigResource(IntEnum):
-    """Kinds of resources on the wire that have configs in Apache Kafka; here topics, brokers, groups."""
+    """Types of resources on the wire that have configs in Apache Kafka; here topics, brokers, groups."""
 
     TOPIC = 2
     BROKER = 4
@@ -31,10 +31,10 @@ class ConfigResource(IntEnum):
     GROUP = 32
 
 
-#: What a change does to a config that is given with no value.
+#: Operations on a config that is given without a value.
 DELETE = 1
 
-#: Gives the rows that are shown of a resource: few changes need them, and they take long to make.
+#: Returns the rows shown of a resource: few changes need them, and they are expensive.
 Rows = Callable[[], list[ConfigRow]]
 
 #: Makes the texts to be set, by Kafka's name, from what was set by field name, the rows that are shown, and a
@@ -76,7 +76,9 @@ def no_configs(item: Any) -> str:
 
 
 def configs_guard(topic: Access, cluster: Access, group: Access, *, altering: bool) -> Guard:
-    """A request whose outermost array are resources with configs; what cannot be meant is the handler's."""
+    """Guard of a request whose outermost array are resources with configs; invalid resources are left to the
+    handler.
+    """
 
     async def guard(asked: Asked) -> Any:
         request = asked.request
@@ -102,7 +104,7 @@ ALTER_GUARD: Final = configs_guard(*_ALTER_RIGHTS, altering=True)
 
 
 async def alter(node: Node, request: Request, changed: Changed) -> Any:
-    """Settings of the broker are changed one after the other, the configs of all topics at once."""
+    """Change settings of the broker one after the other, and the configs of all topics at once."""
     times = times_named(request.body.resources)
     changes: dict[TopicImage, dict[str, Any]] = {}
     refused: dict[tuple[int, str], KafkaError] = {}
@@ -145,7 +147,7 @@ async def alter(node: Node, request: Request, changed: Changed) -> Any:
 
 
 def _topic_configs(node: Node, item: Any, changed: Changed) -> tuple[TopicImage, dict[str, Any]]:
-    """A topic and its new configs. As in Apache Kafka wrong values are told before that there is no topic."""
+    """A topic and its new configs. As in Apache Kafka, wrong values are reported before a missing topic."""
     name = item.resource_name
     if not name:
         raise invalid("there are no defaults of all topics to change: name a topic")
@@ -175,10 +177,12 @@ async def _alter_group(node: Node, item: Any, changed: Changed, *, validate_only
     name = item.resource_name
     if not name:
         raise invalid("Default group resources are not allowed.")
-    before = {key: str(value) for key, value in node.group_configs.of(name).items()}
-    values = node.group_configs.check(changed(before, partial(group_rows, node, name), item.configs))
-    if not validate_only:
-        await node.group_configs.set(name, values)
+
+    def change(before: Mapping[str, int]) -> dict[str, str]:
+        own = {key: str(value) for key, value in before.items()}
+        return changed(own, partial(group_rows, node, name), item.configs)
+
+    await node.group_configs.change(name, change, validate_only=validate_only)
 
 
 def invalid(reason: str) -> KafkaError:

@@ -1,4 +1,4 @@
-"""Error answers in the shape of their API: the error stands at the top, or else in each element."""
+"""Error responses in the shape of their API: the error is at the top level, or else in each element."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Level:
 
 
 def same(*names: str) -> dict[str, str]:
-    """Fields that have one name in the request and in the response."""
+    """Fields with the same name in request and response."""
     return {name: name for name in names}
 
 
@@ -65,7 +65,7 @@ class ErrorShape:
         return answered
 
     def answer(self, key: int, version: int, body: Any, code: ErrorCode) -> Any:
-        """The response body that says ``code`` to all of a request."""
+        """The response body with ``code`` for all of a request."""
         response = response_type(key)
         fields = {} if self.fields is None else self.fields(body, version, code)
         if self.top is not None and self.top[0] <= version <= self.top[1]:
@@ -83,7 +83,7 @@ AT_TOP: Final = ErrorShape(top=_ALWAYS)
 
 
 def at_top(fields: Callable[[Any, int, ErrorCode], dict[str, Any]], *levels: Level) -> ErrorShape:
-    """An error at the top of every version, with further fields; its elements can say one, too."""
+    """An error at the top of every version, with further fields; its elements can carry one, too."""
     return ErrorShape(_ALWAYS, {0: levels} if levels else {}, fields)
 
 

@@ -1,4 +1,4 @@
-"""The gate: every request passes it on its way to a handler, where there are access rules."""
+"""The gate, which every request passes on its way to a handler if there are access rules."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _READ, _GROUP, _TOPIC, _COMMIT = Operation.READ, ResourceType.GROUP, ResourceTyp
 
 
 class Gate:
-    """Asks ``authorizer`` what the sender of a request may do, by the guard of its API."""
+    """Asks ``authorizer`` what the sender of a request may do, as the API's guard demands."""
 
     def __init__(self, authorizer: Authorizer) -> None:
         self.authorizer = authorizer
 
     async def admit(self, node: Node, request: Request) -> Any:
-        """The answer to a request as far as it is allowed. Raises KafkaError if nothing of it is."""
+        """The response to a request as far as it is allowed. Raises KafkaError if nothing of it is."""
         return await request.api.guard.admit(Asked(self.authorizer, node, request))
 
     def is_open(

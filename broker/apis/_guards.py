@@ -1,7 +1,7 @@
-"""Guards stand between the router and a handler where there are access rules; here are the usual kinds.
+"""The usual guards, which stand between the router and a handler if there are access rules.
 
-A guard takes out of a request what is not allowed, lets the handler carry out the rest, and puts the errors
-beside its answer; what may not be seen it takes out of the answer. Handlers know nothing of rules.
+A guard removes from a request what is not allowed, lets the handler carry out the rest, adds the errors to
+its response, and removes from it what the sender may not see. Handlers know nothing of rules.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ...protocol import ErrorCode, KafkaError, operation_bits
 from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType
 from ._api import Asked, Guard, replaced
 
-#: The right that an element of a request asks for and the name it is asked of; None: nothing to be asked.
+#: The right that an element of a request needs, and the resource's name; None: no right is needed.
 Wanted: TypeAlias = tuple[Access, str] | None
 
 #: Metadata and DescribeCluster tell the operations on the cluster that are allowed.
@@ -31,7 +31,7 @@ def refusal(access: Access) -> KafkaError:
 
 
 async def each(asked: Asked, wanted_of: Callable[[Any], Wanted], *, always: bool = False) -> Any:
-    """Carry out the elements of the request's outermost array that are allowed.
+    """Carry out the allowed elements of the request's outermost array.
 
     An error of the whole, which comes only where the handler was asked, stands alone.
     """
@@ -108,7 +108,7 @@ def groups(access: Access, *, refused_once: bool = False) -> Guard:
     return Guard((access,), guard)
 
 
-#: A request that needs no right: it is how a client says who it is.
+#: A request that needs no right: it is how a client authenticates.
 OPEN_TO_ALL: Final = Guard((), Asked.proceed)
 
 

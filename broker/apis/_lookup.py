@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 from uuid import UUID
 
-from ...cluster import NO_LEADER, TopicImage
+from ...cluster import NO_LEADER, BrokerRegistration, TopicImage
 from ...protocol import ErrorCode, KafkaError, operation_bits
 from .._node import Node
 from .._partition import Partition
 from ..authorizer import OPERATIONS, ResourceType
+from ._api import Request
 
 #: No epoch known or given.
 NO_EPOCH = -1
 
-#: Operations on a topic and on the cluster that answers tell where there are no access rules (KIP-430): all.
+#: Operations on a topic and on the cluster that responses list without access rules (KIP-430): all.
 TOPIC_OPERATIONS = operation_bits(OPERATIONS[ResourceType.TOPIC])
 CLUSTER_OPERATIONS = operation_bits(OPERATIONS[ResourceType.CLUSTER])
 
@@ -47,13 +48,28 @@ def find_partition(
             f"topic {topic.name} has {len(topic.partitions)} partitions, there is no {index}",
         )
     leader = topic.partitions[index].leader
-    if leader != node.node_id and leader != NO_LEADER:
+    if leader != node.node_id and (leader != NO_LEADER or node.cluster is not None):
         raise KafkaError(
             ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{topic.name}-{index} is led by broker {leader}: ask that one"
         )
     partition = node.logs.partition(topic.name, index)
+    partition.check_led()
     partition.check_usable()
     return partition
+
+
+def brokers_of(node: Node, request: Request) -> Iterator[tuple[BrokerRegistration, str, int]]:
+    """The brokers that are there, with host and port for this client. A broker that is alone listens where it
+    was asked; one of a cluster is told where it has the same listener.
+    """
+    if node.cluster is None:
+        for broker in node.image.brokers.values():
+            yield broker, *request.endpoint
+        return
+    for node_id, broker in node.image.brokers.items():
+        endpoint = node.cluster.endpoint(node_id, request.context.listener)
+        if endpoint is not None:
+            yield broker, *endpoint
 
 
 def check_placed(node: Node, assignments: Iterable[Any]) -> None:
@@ -67,7 +83,7 @@ def check_placed(node: Node, assignments: Iterable[Any]) -> None:
 
 
 def check_leader_epoch(partition: Partition, known: int) -> None:
-    """Compare the epoch a client believes in with ours (KIP-320); NO_EPOCH is not compared."""
+    """Compare a client's leader epoch with the current one (KIP-320); NO_EPOCH is not compared."""
     if known == NO_EPOCH or known == partition.leader_epoch:
         return
     code = ErrorCode.FENCED_LEADER_EPOCH if known < partition.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH

@@ -66,4 +66,5 @@ API = ServedApi(
     handler=handle,
     guard=whole(right(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, "all quotas")),
     errors=in_elements(Level("entries", "entries", same("entity"))),
+    by_controller=True,
 )

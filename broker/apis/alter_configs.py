@@ -1,4 +1,6 @@
-"""AlterConfigs (33), v0-2: all configs of topics, or settings of the broker, anew (KIP-133, KIP-226)."""
+"""AlterConfigs (33), v0-2: replaces all configs of topics, or dynamic settings of the broker (KIP-133,
+KIP-226).
+"""
 
 from __future__ import annotations
 
@@ -26,4 +28,5 @@ API = ServedApi(
     handler=handle,
     guard=ALTER_GUARD,
     errors=ALTER_ERRORS,
+    by_controller=True,
 )

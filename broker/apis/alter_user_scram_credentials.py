@@ -92,4 +92,5 @@ API = ServedApi(
     handler=handle,
     guard=whole(right(Operation.ALTER, ResourceType.CLUSTER, "all users")),
     errors=ErrorShape(fields=_with_error),
+    by_controller=True,
 )

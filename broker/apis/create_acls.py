@@ -59,4 +59,5 @@ API = ServedApi(
     handler=handle,
     guard=whole(right(Operation.ALTER, ResourceType.CLUSTER, "all rules")),
     errors=in_elements(Level("creations", "results", {})),
+    by_controller=True,
 )

@@ -80,4 +80,5 @@ API = ServedApi(
     guard=topics(right(Operation.ALTER, ResourceType.TOPIC, "each topic")),
     errors=in_elements(Level("topics", "results", same("name"))),
     refused_over_quota_from=3,
+    by_controller=True,
 )

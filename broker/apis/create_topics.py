@@ -194,4 +194,5 @@ API = ServedApi(
     errors=in_elements(TOPICS_BY_NAME),
     carried_out=True,
     refused_over_quota_from=6,
+    by_controller=True,
 )

@@ -48,4 +48,5 @@ API = ServedApi(
     handler=handle,
     guard=whole(right(Operation.ALTER, ResourceType.CLUSTER, "all rules")),
     errors=in_elements(Level("filters", "filter_results", {})),
+    by_controller=True,
 )

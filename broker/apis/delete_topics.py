@@ -119,4 +119,5 @@ API = ServedApi(
     ),
     carried_out=True,
     refused_over_quota_from=5,
+    by_controller=True,
 )

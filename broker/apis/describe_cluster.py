@@ -8,7 +8,7 @@ from ...protocol import ApiKey, ErrorCode
 from .._node import Node
 from ._api import Asked, Guard, Request, ServedApi
 from ._guards import CLUSTER_OPERATIONS_RIGHT, with_cluster_operations
-from ._lookup import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED
+from ._lookup import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED, brokers_of
 
 _BROKERS = 1
 
@@ -17,10 +17,11 @@ async def handle(node: Node, request: Request) -> Any:
     body = request.body
     if request.version >= 1 and body.endpoint_type != _BROKERS:
         return _refused(request)
-    host, port = request.endpoint
     make = request.part("DescribeClusterBroker")
-    # a broker listens where it was asked
-    brokers = [make(broker_id=each, host=host, port=port) for each in node.image.brokers]
+    brokers = [
+        make(broker_id=each.node_id, host=host, port=port, rack=each.rack)
+        for each, host, port in brokers_of(node, request)
+    ]
     return request.answer(
         cluster_id=node.image.cluster_id,
         controller_id=node.image.controller_id,

@@ -118,7 +118,7 @@ async def _guard(asked: Asked) -> Any:
     may = asked.may if body.topics else asked.shows
     allowed = [name for name in names if may(_TOPIC_RIGHT, name)]
     refused = [TopicRequest(name) for name in names if name not in set(allowed)] if body.topics else []
-    # all that is left comes behind the cursor; its own topic may not be seen
+    # all that is left comes after the cursor; its own topic may not be seen
     cursor = body.cursor if body.cursor is not None and body.cursor.topic_name in allowed else None
     asked.narrow(topics=[TopicRequest(name) for name in allowed], cursor=cursor)
     answer = await asked.proceed() if allowed else request.answer()

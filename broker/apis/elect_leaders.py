@@ -78,4 +78,5 @@ API = ServedApi(
     handler=handle,
     guard=whole(right(Operation.ALTER, ResourceType.CLUSTER, "all partitions")),
     errors=at_top(_with_error),
+    by_controller=True,
 )

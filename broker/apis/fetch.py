@@ -30,6 +30,7 @@ RANGE_BYTES = 262_144
 
 _TOPIC_IDS_FROM = 13
 _SESSIONS_FROM = 7
+_REPLICA_STATE_FROM = 15
 _READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
 _NO_SESSION = 0
 
@@ -58,7 +59,7 @@ async def handle(node: Node, request: Request) -> Any:
     most = _most_bytes(node, request)
     # there may be no batches that come to so little: any will do
     min_bytes = body.min_bytes if body.min_bytes <= most else 1
-    found = _look(node, request, most)
+    found = _look(node, request, most, replica=_replica(node, request))
     if body.max_wait_ms > 0 and found.places and not found.urgent and found.size < min_bytes:
         await _grown(node, request, found, min_bytes)
         found = _look(node, request, most)
@@ -120,7 +121,18 @@ def _most_bytes(node: Node, request: Request) -> int:
     return most if limit is None else min(most, limit)
 
 
-def _look(node: Node, request: Request, left: int) -> _Round:
+def _replica(node: Node, request: Request) -> tuple[int, int] | None:
+    """Node id and epoch of the broker of this cluster that fetches; None for a client."""
+    body = request.body
+    if body.replica_state is None or request.version < _REPLICA_STATE_FROM:
+        node_id, epoch = body.replica_id, -1
+    else:
+        node_id, epoch = body.replica_state
+    return (node_id, epoch) if node.cluster is not None and node_id >= 0 else None
+
+
+def _look(node: Node, request: Request, left: int, *, replica: tuple[int, int] | None = None) -> _Round:
+    """Read all partitions. What a ``replica`` asks for says what it has: it is taken in once."""
     body = request.body
     found = _Round()
     seen: set[tuple[Any, int]] = set()
@@ -133,7 +145,7 @@ def _look(node: Node, request: Request, left: int) -> _Round:
                 continue
             seen.add(name)
             try:
-                result = _read(node, request, topic, wanted, left, found)
+                result = _read(node, request, topic, wanted, left, found, replica=replica)
             except KafkaError as error:
                 result = None, PartitionData(wanted.partition, error.code, -1, aborted_transactions=None)
                 found.urgent = True
@@ -155,6 +167,7 @@ def _read(
     found: _Round,
     *,
     range_bytes: int = RANGE_BYTES,
+    replica: tuple[int, int] | None = None,
 ) -> _Found:
     """Read a partition; of ``range_bytes`` or more only the place in the file is told."""
     by_id = request.version >= _TOPIC_IDS_FROM
@@ -173,12 +186,16 @@ def _read(
             diverging,
             aborted_transactions=None,
         )
+    to_log_end = node.cluster is not None and _replica(node, request) is not None
+    if replica is not None and partition.leadership is not None:
+        _fetched(partition, wanted.fetch_offset, *replica)
     allowed = max(0, min(wanted.partition_max_bytes, left))
     # a batch over the limit is given only as the first of an answer, so that every client gets on (KIP-74)
     info = partition.read(
         wanted.fetch_offset,
         allowed,
         committed=committed,
+        to_log_end=to_log_end,
         at_least_one=not found.size,
         range_bytes=range_bytes,
     )
@@ -193,6 +210,13 @@ def _read(
         aborted_transactions=[AbortedTransaction(*one) for one in info.aborted] if committed else None,
         records=records,
     )
+
+
+def _fetched(partition: Partition, offset: int, node_id: int, epoch: int) -> None:
+    """Take in that a follower has everything below ``offset``. Raises KafkaError."""
+    assert partition.leadership is not None, "this broker leads it"
+    if partition.log_start_offset <= offset <= partition.log_end_offset:
+        partition.leadership.fetched(node_id, offset, epoch)
 
 
 def _diverging(partition: Partition, wanted: Any) -> EpochEndOffset | None:

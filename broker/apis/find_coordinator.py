@@ -1,13 +1,16 @@
-"""FindCoordinator (10), v0-6: this broker, for every group and transactional id (KIP-699: for many at once).
+"""FindCoordinator (10), v0-6: the broker that leads the partition of a group or transactional id; one that is
+alone leads all (KIP-699: many at once).
 
 Share groups are not offered: INVALID_REQUEST, which clients take as final.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ...protocol import ApiKey, ErrorCode
+from ...offsets_topic import partition_for
+from ...protocol import ApiKey, ErrorCode, KafkaError
+from .._names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from .._node import Node
 from .._transactions import start_transactions
 from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType, right
@@ -15,9 +18,15 @@ from ._api import Asked, Guard, Request, ServedApi
 from ._errors import ErrorShape, Level
 from ._guards import each, refusal
 
+if TYPE_CHECKING:
+    from .._cluster import ClusterNode
+
 #: Kinds of coordinators.
 _GROUP, _TRANSACTION, _SHARE_GROUP = range(3)
 _MANY_FROM = 4
+
+#: In a cluster a coordinator is where the partition of its topic is led.
+_TOPICS = {_GROUP: OFFSETS_TOPIC, _TRANSACTION: TRANSACTIONS_TOPIC}
 
 _NOWHERE: dict[str, Any] = {"node_id": -1, "host": "", "port": -1}
 
@@ -26,6 +35,8 @@ async def handle(node: Node, request: Request) -> Any:
     body = request.body
     host, port = request.endpoint
     found: dict[str, Any] = {"node_id": node.node_id, "host": host, "port": port}
+    if node.cluster is not None and body.key_type in _TOPICS:
+        return await _in_cluster(node, request, node.cluster, _TOPICS[body.key_type])
     if body.key_type == _TRANSACTION:
         # the first one has its topic made
         await start_transactions(node)
@@ -37,6 +48,33 @@ async def handle(node: Node, request: Request) -> Any:
         return request.answer(**{"error_message": "NONE", **found})
     make = request.part("Coordinator")
     return request.answer(coordinators=[make(key=key, **found) for key in body.coordinator_keys])
+
+
+async def _in_cluster(node: Node, request: Request, cluster: ClusterNode, topic: str) -> Any:
+    """The leaders of the partitions of the coordinator's topic that the keys are in."""
+    found = node.topics.get(topic)
+    error: KafkaError | None = None
+    if found is None:
+        # the first one has it made
+        try:
+            await cluster.control.create_internal(topic)
+        except KafkaError as failed:
+            error = failed
+        found = node.topics.get(topic)
+
+    def of(key: str) -> dict[str, Any]:
+        if found is not None:
+            state = found.partitions[partition_for(key, len(found.partitions))]
+            endpoint = cluster.endpoint(state.leader, request.context.listener)
+            if endpoint is not None:
+                return {"node_id": state.leader, "host": endpoint[0], "port": endpoint[1]}
+        words = "no broker leads its partition now" if error is None else str(error)
+        return {"error_code": ErrorCode.COORDINATOR_NOT_AVAILABLE, "error_message": words, **_NOWHERE}
+
+    if request.version < _MANY_FROM:
+        return request.answer(**{"error_message": "NONE", **of(request.body.key)})
+    make = request.part("Coordinator")
+    return request.answer(coordinators=[make(key=key, **of(key)) for key in request.body.coordinator_keys])
 
 
 _GROUP_RIGHT = right(Operation.DESCRIBE, ResourceType.GROUP, "each group")

@@ -65,4 +65,5 @@ API = ServedApi(
     handler=handle,
     guard=ALTER_GUARD,
     errors=ALTER_ERRORS,
+    by_controller=True,
 )

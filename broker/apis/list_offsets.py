@@ -65,11 +65,12 @@ async def _find(node: Node, request: Request, topic: str, wanted: Any) -> tuple[
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp} at v{request.version}")
     partition = find_partition(node, topic, None, wanted.partition_index)
     check_leader_epoch(partition, wanted.current_leader_epoch)
-    end = (
-        partition.last_stable_offset
-        if request.body.isolation_level == _READ_COMMITTED
-        else partition.high_watermark
-    )
+    if node.cluster is not None and request.body.replica_id >= 0:
+        end = partition.log_end_offset  # a follower copies up to there
+    elif request.body.isolation_level == _READ_COMMITTED:
+        end = partition.last_stable_offset
+    else:
+        end = partition.high_watermark
     if timestamp == _LATEST:
         return end, -1, partition.leader_epoch
     if timestamp in (_EARLIEST, _EARLIEST_LOCAL):

@@ -18,7 +18,13 @@ from ..authorizer import Access, Operation, ResourceType, right
 from ._api import Asked, Guard, Request, ServedApi
 from ._errors import ErrorShape, Level, same
 from ._guards import CLUSTER_OPERATIONS_RIGHT, topic_name, with_cluster_operations, with_operations
-from ._lookup import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED, TOPIC_OPERATIONS, find_topic
+from ._lookup import (
+    CLUSTER_OPERATIONS,
+    OPERATIONS_NOT_ASKED,
+    TOPIC_OPERATIONS,
+    brokers_of,
+    find_topic,
+)
 from .create_topics import check_total, create_all
 
 #: Answers carry topic ids from v10, questions may from v12 (KIP-516).
@@ -34,12 +40,13 @@ async def handle(node: Node, request: Request) -> Any:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, f"topics cannot be asked for by id before v{_IDS_ASKED_FROM}"
         )
-    host, port = request.endpoint
     make = request.part("MetadataResponseBroker")
     image = node.image
-    # a broker listens where it was asked
     answer = MetadataResponse(
-        brokers=[make(node_id=each, host=host, port=port) for each in image.brokers],
+        brokers=[
+            make(node_id=each.node_id, host=host, port=port, rack=each.rack)
+            for each, host, port in brokers_of(node, request)
+        ],
         cluster_id=image.cluster_id,
         controller_id=image.controller_id,
         topics=await _topics(node, request),
@@ -50,7 +57,7 @@ async def handle(node: Node, request: Request) -> Any:
 
 
 def _topics_meant(topics: Iterable[Any]) -> list[Any]:
-    """The topics of a request, each once. As in Apache Kafka, names mean nothing beside an id."""
+    """The topics of a request, each once. As in Apache Kafka, names mean nothing alongside an id."""
     topics = list(topics)
     by_id = {item.topic_id: item for item in topics if item.topic_id not in (None, NO_TOPIC_ID)}
     if by_id:

@@ -5,6 +5,7 @@ acks=0 has no answer: an error closes the connection, as Apache Kafka does, so t
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +23,7 @@ from ...protocol import (
     TopicPartition,
     parse_batch_header,
 )
+from .._leadership import Leadership
 from .._names import INTERNAL
 from .._node import Node
 from .._partition import Partition
@@ -39,7 +41,7 @@ _MAGIC = 2
 _MAGIC_AT = 16
 _LENGTH_AT, _LENGTH_END, _ATTRIBUTES_END = 8, 12, 23
 _CODECS = 0x07
-#: Bytes of a message of magic 0 behind its length: less is no message of any magic.
+#: Bytes of a message of magic 0 after its length: less is no message of any magic.
 _LEAST_LENGTH = 14
 _ZSTD = 4
 _ZSTD_FROM = 7
@@ -234,7 +236,7 @@ async def _append(node: Node, request: Request, topic: Any, data: Any, writing: 
         return _Outcome(error=error)
     try:
         config = None
-        # the topic may go meanwhile, be made anew or altered: what counts is what it asks for in the end
+        # the topic may go meanwhile, be recreated or altered: what counts is what it asks for in the end
         while partition.topic.config is not config:
             config = partition.topic.config
             checked = await node.long_work.run(partition.check(records, now_ms=node.now_ms()))
@@ -244,6 +246,8 @@ async def _append(node: Node, request: Request, topic: Any, data: Any, writing: 
             if (refused := writing.refusal(node, partition)) is not None:
                 return _Outcome(error=refused)
             partition.unverified.check(checked.header, partition.producer(checked.header.producer_id))
+        if partition.leadership is not None and request.body.acks == _ALL_REPLICAS:
+            partition.leadership.replication.check_acks_all()
         info = partition.append(records, now_ms=node.now_ms(), checked=checked)
         if writing is not None and not info.duplicate:
             partition.unverified.end(checked.header.producer_id)
@@ -254,16 +258,53 @@ async def _append(node: Node, request: Request, topic: Any, data: Any, writing: 
     if not info.duplicate:
         traffic.messages_in += info.last_offset - info.base_offset + 1
     traffic.bytes_in += len(records)
-    flush = partition.flush_before_answer(
-        info.last_offset + 1, all_replicas=request.body.acks == _ALL_REPLICAS
-    )
+    all_replicas = request.body.acks == _ALL_REPLICAS
+    flush = partition.flush_before_answer(info.last_offset + 1, all_replicas=all_replicas)
+    if all_replicas and partition.leadership is not None:
+        flush = _replicated(partition.leadership, info.last_offset + 1, request.body.timeout_ms, flush)
     return _Outcome(info.base_offset, info.log_append_time_ms, info.log_start_offset, flush=flush)
+
+
+def _replicated(
+    leadership: Leadership, end_offset: int, timeout_ms: int, flush: Awaitable[None] | None
+) -> Awaitable[None] | None:
+    """Wait until records below ``end_offset`` are committed, and for ``flush``; None: for nothing. The wait
+    raises KafkaError: REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND, NOT_LEADER_OR_FOLLOWER.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def then(error: KafkaError | None) -> None:
+        if done.done():
+            return
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)
+
+    if leadership.when_committed(end_offset, then):
+        return flush
+    # from now on, and not from when those in front of it are settled
+    deadline = loop.time() + timeout_ms / 1_000
+
+    async def wait() -> None:
+        try:
+            async with asyncio.timeout_at(deadline):
+                await done
+        except TimeoutError:
+            leadership.forget(then)
+            text = f"records are not with all in-sync replicas after {timeout_ms} ms"
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, text) from None
+        if flush is not None:
+            await flush
+
+    return wait()
 
 
 def _check(request: Request, records: bytes | None) -> bytes:
     """One batch of magic 2 and nothing that only a coordinator may write; the log checks the rest.
 
-    Of what lies behind it the beginning of another one is left out, as Apache Kafka does.
+    Of what lies after it the beginning of another one is left out, as Apache Kafka does.
     """
     if records is None or len(records) < BATCH_OVERHEAD or records[_MAGIC_AT] < _MAGIC:
         raise KafkaError(

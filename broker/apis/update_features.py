@@ -40,4 +40,5 @@ API = ServedApi(
     handler=handle,
     guard=whole(right(Operation.ALTER, ResourceType.CLUSTER, "the cluster")),
     errors=at_top(lambda _body, _version, _code: {"error_message": None}),
+    by_controller=True,
 )

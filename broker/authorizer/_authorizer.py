@@ -19,7 +19,7 @@ STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAutho
 #: Most bytes of decisions that are remembered; over it all are forgotten.
 MAX_REMEMBERED_BYTES: Final = 16 << 20
 
-#: The longest name that is remembered, in characters: longer ones are decided anew each time.
+#: The longest name that is remembered, in characters: longer ones are decided again each time.
 MAX_REMEMBERED_NAME: Final = 249
 
 #: Bytes of a decision besides its name, and of remembering that a refusal was logged.
@@ -136,6 +136,11 @@ class Authorizer:
                 await self._save([acl for acl in self._rules if acl not in gone])
             self._rules.remove(gone)
             self._forget()
+
+    def replace(self, acls: Iterable[Acl]) -> None:
+        """Let these be all rules there are: they are durable already."""
+        self._rules = AclRules(acls)
+        self._forget()
 
     def _verdicts(
         self, context: RequestContext, operation: Operation, resource_type: ResourceType

@@ -14,7 +14,7 @@ from ._traffic import Clients
 
 
 class BrokerMetrics:
-    """Counters of one broker. ``on_note`` is told of the coordinator's events behind the counters."""
+    """Counters of one broker. ``on_note`` is told of the coordinator's events after the counters."""
 
     def __init__(self, on_note: Callable[[CoordinatorEvent], None] | None = None) -> None:
         self.requests = RequestMeters(clock())

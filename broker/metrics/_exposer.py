@@ -1,4 +1,4 @@
-"""GET /metrics: the snapshot as Prometheus reads it. The text is made in a thread, beside the event loop.
+"""GET /metrics: the snapshot as Prometheus reads it. The text is made in a thread, alongside the event loop.
 
 prometheus-client comes with the extra "service"; without it /metrics says so.
 """

@@ -10,7 +10,7 @@ from ...protocol import ApiKey, ErrorCode, api_for, response_type, struct_arrays
 from ._sensors import Counter, Histogram
 from ._snapshot import ApiFigures
 
-#: Of the requests that are answered without a task one in so many is timed (less one: the bits of the count
+#: Of the requests that are answered without a task one in this many is timed (less one: the bits of the count
 #: that are 0 then).
 SAMPLED: Final = 63
 

@@ -59,7 +59,7 @@ class Acceptor:
         return f"Acceptor({self.listener}, {self._quotas.by_listener()[self.listener.name]} connections)"
 
     async def start(self, backlog: int) -> None:
-        """Listen. Raises OSError, with the listener in its text, if the address cannot be had."""
+        """Listen. Raises OSError, with the listener in its text, if the address is not available."""
         host = self.listener.host
         try:
             found = await self._loop.getaddrinfo(

@@ -19,16 +19,51 @@ MAX_WAITING_BYTES = 1_048_576
 #: they have MAX_WAITING_BYTES before.
 MAX_AHEAD = 1_024
 
-#: A connection whose requests are all answered at once lets others go on after this long, in seconds. They
+#: A connection whose requests are all answered at once lets other work run after this long, in seconds. They
 #: wait for a turn and for the writes that come of it: of a client with many groups, one in every partition.
 TURN_S = 0.002
 
-#: Of requests that are taken one behind the other one in so many looks at the clock (less one: the bits of a
-#: count that are 0 then): whether the turn is over, and how much a limited client has used by now.
+#: Of consecutive requests, one in this many looks at the clock (less one, as a bit mask of their count), to
+#: see whether the turn is over and how much a limited client has used.
 LOOK = 15
+
+#: Once connections have been at work for this long, in seconds, each takes one request in a turn of the loop:
+#: of thousands that come at once, few are before that of a quiet connection. Where none worked for _REST_S
+#: they have rested.
+CROWD_S = 0.004
+_REST_S = 50e-6
 
 #: A connection that holds no more than this may read on while others, who hold more, have to wait.
 SMALL_BYTES = 16_384
+
+
+class Turn:
+    """The time for which connections have been at work one after the other, without a rest."""
+
+    __slots__ = ("_began", "_ended", "_loop", "_over")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._began = self._ended = 0.0
+        self._over = False
+
+    def is_over(self) -> bool:
+        """Return whether a connection that has work is to leave it for the loop's next turn."""
+        now = clock()
+        if now - self._ended > _REST_S:
+            self._began = now
+        elif not self._over and now - self._began > CROWD_S:
+            self._over = True
+            self._loop.call_soon(self._next)
+        return self._over
+
+    def pause(self) -> None:
+        """Called when a connection has done some work."""
+        self._ended = clock()
+
+    def _next(self) -> None:
+        self._over = False
+        self._began = clock()
 
 
 class RequestQueue:
@@ -86,7 +121,7 @@ class Pause:
         return self._timer is not None
 
     def begin(self, seconds: float) -> None:
-        """Pause for so long from now on, or until the end of a longer pause."""
+        """Pause for this long from now on, or until the end of a longer pause."""
         if self._timer is not None:
             if self._timer.when() >= self._loop.time() + seconds:
                 return

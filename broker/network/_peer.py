@@ -12,13 +12,13 @@ from ..metrics import ApiMeter
 from ..metrics._traffic import Traffic
 from ..quotas import Gauge
 
-#: Where a header's client id starts, behind the correlation id.
+#: Where a header's client id starts, after the correlation id.
 _CLIENT_ID_AT = 8
 
 
 class KnownHeader(NamedTuple):
-    """The last header that was read, from behind its correlation id: its bytes, where they end, and what they
-    say. Most clients never send another.
+    """The last header that was read, starting after its correlation id: its bytes, where they end, and what
+    they say. Most clients never send another.
     """
 
     flexible: bool
@@ -76,7 +76,7 @@ class Peer:
         return delay_ms / 1000
 
     def sent(self, seconds: float) -> None:
-        """The last answer is with the system, after so long."""
+        """The last answer is with the system, after this long."""
         if self.meter is not None:
             self.meter.send.record(seconds)
 

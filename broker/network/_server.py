@@ -9,6 +9,7 @@ from collections.abc import Coroutine
 from functools import partial
 from typing import Any
 
+from ...cluster import Endpoint
 from .._log_lines import RateLimitedLog
 from .._router import Router
 from .._settings import BrokerSettings
@@ -20,6 +21,7 @@ from ..security._scram_users import ScramUsers
 from ._acceptor import Acceptor
 from ._backpressure import Backpressure
 from ._connection import Connection
+from ._flow import Turn
 from ._peer import Peer
 from ._slow_readers import SlowReaders
 
@@ -59,6 +61,7 @@ class Server:
         #: Of connections that are closed.
         self.complaints = RateLimitedLog()
         self.backpressure = Backpressure(settings, self.loop)
+        self.turn = Turn(self.loop)
         self.connections_made = 0
         self._connections: set[Connection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -77,7 +80,7 @@ class Server:
         return f"Server({len(self._connections)} connections, {self.backpressure})"
 
     async def start(self, router: Router) -> None:
-        """Listen everywhere. Raises OSError if an address cannot be had."""
+        """Listen everywhere. Raises OSError if an address is not available."""
         self.router = router
         for acceptor in self.acceptors:
             await acceptor.start(self._settings.socket_listen_backlog_size)
@@ -108,6 +111,15 @@ class Server:
             each.listener.name: host_port(*(each.advertised or ("127.0.0.1", each.port)))
             for each in self.acceptors
         }
+
+    def registered(self) -> list[Endpoint]:
+        """The listeners as other brokers, and their clients, are told of them."""
+        return [
+            Endpoint(
+                each.listener.name, each.listener.protocol, *(each.advertised or ("127.0.0.1", each.port))
+            )
+            for each in self.acceptors
+        ]
 
     def peers(self) -> list[Peer]:
         return [connection.peer for connection in self._connections]

@@ -34,7 +34,7 @@ Shared: TypeAlias = tuple[QuotaKey, str | None, str | None]
 
 class ClientQuotas:
     """Gives each client its gauges. ``epoch`` changes whenever a quota does: what was given is then asked for
-    anew. ``active`` is False while there is no quota at all.
+    again. ``active`` is False while there is no quota at all.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class ClientQuotas:
                 gauge.limit = limit
 
     def _forget(self, now: float) -> None:
-        """Look everything up anew; what nobody uses is measured no longer."""
+        """Look everything up again; what nobody uses is measured no longer."""
         self.epoch += 1
         self._clients.clear()
         self._gauges = {shared: gauge for shared, gauge in self._gauges.items() if not gauge.is_blank(now)}

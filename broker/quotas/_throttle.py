@@ -19,7 +19,7 @@ MAX_DELAY_S: Final = (2**31 - 1) / 1000
 class ChargedRequest(Protocol):
     """A request as its client's quotas see it."""
 
-    #: Seconds that its client is to wait for what it did; the quotas of time and bytes come to it.
+    #: Throttle time in seconds for what this request did; delays for time and bytes are added later.
     delay_s: float
 
     @property

@@ -31,7 +31,7 @@ from ._sasl import Sasl
 RENEWAL_S = 1.0
 
 #: How long a client that could not log in has to read why, in seconds: some that find the end of the
-#: connection right behind an answer see only the end.
+#: connection right after an answer see only the end.
 LINGER_S = 0.1
 
 _PREFIX_BYTES = 4

@@ -1,6 +1,6 @@
 """SCRAM on the broker's side (RFC 5802, RFC 7677): each side proves that it knows the password.
 
-A replayed message is of no use: half of the nonce is made anew for each exchange.
+A replayed message is of no use: half of the nonce is recreated for each exchange.
 """
 
 from __future__ import annotations

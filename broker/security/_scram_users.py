@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from ...cluster import Document
+from ...cluster import ConflictError, Document
 from ...settings import SettingsError
 
 #: The least and the most iterations, as Apache Kafka allows them.
@@ -92,6 +92,11 @@ class ScramUsers:
     def open(self, document: Document) -> None:
         """Read what was kept, and keep changes there. Raises StateFileError."""
         self._file = document
+        self.load()
+
+    def load(self) -> None:
+        """Let what was kept be all there is, if anything was. Raises StateFileError."""
+        assert self._file is not None, "it was opened"
         found = self._file.load(lambda content: (_parsed(content), _parsed_secret(content)))
         if found is not None:
             credentials, secret = found
@@ -105,6 +110,14 @@ class ScramUsers:
         # an older kohort kept no secret
         if made or (self._credentials and not self._kept):
             self.replace({**self._credentials, **made})
+
+    async def add_missing_shared(self, text: str) -> None:
+        """Do the same where brokers share their users: another may make them first. Raises OSError too."""
+        while made := self._made(text):
+            try:
+                await self.change({**self._credentials, **made})
+            except ConflictError:
+                self.load()
 
     def add_in_memory(self, text: str) -> None:
         """Do the same in memory alone, to see what there would be."""

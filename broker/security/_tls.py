@@ -1,4 +1,4 @@
-"""TLS of a listener: contexts from PEM files, made anew when the files change.
+"""TLS of a listener: contexts from PEM files, recreated when the files change.
 
 While a file cannot be used (half written, a key that does not fit) the last good context stays in force.
 """

@@ -1,8 +1,8 @@
 """The controller of a cluster: one broker at a time, which decides for all.
 
 It is the broker that created ``/controller`` under its session, in one step with raising the controller's
-epoch. Each write of it is conditional on that epoch: who was replaced cannot write. It takes one event after
-the other, decides on the image as it is then, and writes; brokers learn of it by their images.
+epoch. Each write of it is conditional on that epoch: a controller that was replaced cannot write. It handles
+one event after the other, decides on the current image, and writes; brokers see the result in their images.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .._image import ClusterImage, TopicImage
 from .._layout import CONTROLLER, CONTROLLER_EPOCH, stored_controller
 from .._store import Change, Check, ConflictError, Create, MetadataStore, Put, SessionState
 from .._view import ClusterView
-from .decisions import Decision, Rules, tidied
+from .decisions import Decision, Rules, balance_leaders, tidied
 from .partitions import moved, moved_replicas
 from .writes import steps
 
@@ -33,8 +33,8 @@ _AGAIN_SECONDS = 0.1
 class Controller:
     """A broker's part in controlling its cluster: it stands for election, and decides while it is elected.
 
-    ``view`` is the broker's own image; whoever made it calls ``wake`` when it has changed. ``rules`` gives
-    the settings that are in force, ``now_ms`` the wall clock.
+    ``view`` is the broker's own image; its owner calls ``wake`` when it has changed. ``rules`` gives the
+    settings that are in force, ``now_ms`` the wall clock.
     """
 
     def __init__(
@@ -55,9 +55,10 @@ class Controller:
         # the value of our entry, and the version of the epoch that was raised with it; None: not elected
         self._value: dict[str, Any] = {}
         self._epoch_version: int | None = None
-        # the image of which every partition is as it should be
+        # the image in which every partition is known to be settled by these rules
         self._tidied: ClusterImage | None = None
-        self._runner: asyncio.Task[None] | None = None
+        self._tidied_by = Rules()
+        self._tasks: list[asyncio.Task[None]] = []
 
     def __repr__(self) -> str:
         return f"Controller({self._node_id}, {'active' if self.is_active else 'not active'})"
@@ -70,16 +71,17 @@ class Controller:
         """Stand for election from now on."""
         self._store.on_session(self._session_changed)
         self._watch_controller(CONTROLLER)
-        self._runner = asyncio.get_running_loop().create_task(self._run())
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(self._run()), loop.create_task(self._balance())]
 
     def close(self) -> None:
-        """Decide nothing more; who asked is told."""
-        if self._runner is not None:
-            self._runner.cancel()
+        """Stop deciding; pending requests fail."""
+        for task in self._tasks:
+            task.cancel()
         self._resign("the broker stops")
 
     def wake(self) -> None:
-        """Look at the image, which has changed."""
+        """Look at the image or at the rules, which have changed."""
         self._wake.set()
 
     async def ask(self, decide: Callable[[ClusterImage, Rules], Decision[A]]) -> A:
@@ -109,7 +111,7 @@ class Controller:
     def _resign(self, why: str) -> None:
         if self._epoch_version is not None:
             log.warning("broker %d is not controller any more: %s", self._node_id, why)
-        # an entry of ours that is read even now is an old one
+        # an entry of ours that can still be read is an old one
         self._epoch_version, self._value = None, {}
         self._tidied = None
         self._give_up_asked(why)
@@ -162,6 +164,18 @@ class Controller:
                 await asyncio.sleep(_AGAIN_SECONDS)
                 self._wake.set()
 
+    async def _balance(self) -> None:
+        """Give brokers back the partitions that they are to lead, now and then."""
+        while True:
+            await asyncio.sleep(self._rules().balance_interval_s)
+            if self.is_active and self._rules().balance:
+                try:
+                    moved = await self.ask(balance_leaders)
+                    if moved:
+                        log.info("leaders balanced: %d partitions have their first replicas", len(moved))
+                except KafkaError as error:
+                    log.info("leaders were not balanced: %s", error)
+
     def _give_up_asked(self, why: str) -> None:
         asked, self._asked = self._asked, []
         for _, answered in asked:
@@ -171,12 +185,12 @@ class Controller:
     async def _work(self) -> None:
         """Take what was asked, and let partitions follow the image, until both are done."""
         while self.is_active:
-            image = self._view.image
-            if image is not self._tidied:
-                decision = tidied(image, self._untidied(image), self._rules())
+            image, rules = self._view.image, self._rules()
+            if image is not self._tidied or rules != self._tidied_by:
+                decision = tidied(image, self._untidied(image, rules), rules)
                 await self._carry_out(image, decision)
                 if not decision.topics:
-                    self._tidied = image
+                    self._tidied, self._tidied_by = image, rules
             elif self._asked:
                 decide, answered = self._asked[0]
                 await self._answer(image, decide, answered)
@@ -208,10 +222,10 @@ class Controller:
             if not answered.done():
                 answered.set_result(decision.answer)
 
-    def _untidied(self, image: ClusterImage) -> Iterable[TopicImage]:
+    def _untidied(self, image: ClusterImage, rules: Rules) -> Iterable[TopicImage]:
         """Topics that are not as they were when everything was as it should be."""
         before = self._tidied
-        if before is None or before.brokers != image.brokers:
+        if before is None or before.brokers != image.brokers or rules != self._tidied_by:
             return image.topics()
         return [topic for topic in image.topics() if before.topic(topic.name) is not topic]
 

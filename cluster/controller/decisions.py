@@ -1,8 +1,8 @@
-"""What the controller decides: an image of the cluster and an event in, topics as they are to be out.
+"""Decisions of the controller: from an image of the cluster and an event to the topics as they should be.
 
-Pure functions: no I/O, no clock, nothing random. A decision names the topics that are to be written and those
-that are to be deleted, and has the answer for who asked. Every partition goes through ``settled``, so each
-decision leaves the partitions that it touches as they should be by the brokers that are there.
+Pure functions: no I/O, no clock, nothing random. A decision has the topics to write, the topics to delete,
+and the response to the request. Every partition goes through ``settled``, so each decision leaves the
+partitions that it touches in a state that fits the live brokers.
 """
 
 from __future__ import annotations
@@ -21,19 +21,22 @@ from .placement import leaders_of, place
 A = TypeVar("A")
 K = TypeVar("K")
 
-#: Answers by what was asked for: None where it was done.
+#: Results by request: None for success.
 Refusals = dict[K, KafkaError | None]
 
 
 class Rules(NamedTuple):
-    """Settings that decisions go by, with Apache Kafka's defaults."""
+    """Settings that decisions depend on, with Apache Kafka's defaults."""
 
     unclean_leader_election: bool = False
+    #: Whether leaders are balanced, how often, and from which share of a broker's partitions on.
+    balance: bool = True
+    balance_interval_s: float = 300.0
     leader_imbalance_percent: int = 10
 
 
 class Decision(NamedTuple, Generic[A]):
-    """Topics as they are to be, those to be deleted, and the answer to who asked."""
+    """Topics to write, topics to delete, and the response to the request."""
 
     answer: A
     topics: Sequence[TopicImage] = ()
@@ -76,8 +79,8 @@ class IsrChange(NamedTuple):
 
 
 def tidied(image: ClusterImage, topics: Iterable[TopicImage], rules: Rules) -> Decision[None]:
-    """Let partitions follow who is there: leaders are elected, in-sync replicas that are away leave,
-    reassignments end.
+    """Adapt partitions to the live brokers: elect leaders, remove dead brokers from the in-sync replicas,
+    complete reassignments.
     """
     return Decision(None, _settled(image, {topic.name: {} for topic in topics}, rules))
 
@@ -90,7 +93,7 @@ def unclean_is_allowed(topic: TopicImage, rules: Rules) -> bool:
 def _settled(
     image: ClusterImage, wanted: Mapping[str, Mapping[int, PartitionState]], rules: Rules
 ) -> list[TopicImage]:
-    """These topics with partitions as they are wanted, the others as they are; those that change."""
+    """Return the topics that change when these partitions are to be as wanted."""
     changed = []
     for name, states in wanted.items():
         topic = image.topic(name)
@@ -130,7 +133,7 @@ def create_topics(image: ClusterImage, wanted: Sequence[NewTopic]) -> Decision[R
 
 
 def add_partitions(image: ClusterImage, wanted: Sequence[NewPartitions]) -> Decision[Refusals[str]]:
-    """Let topics have more partitions. Errors are those of ``create_topics``, and UNKNOWN_TOPIC_OR_PARTITION,
+    """Add partitions to topics. Errors are those of ``create_topics``, and UNKNOWN_TOPIC_OR_PARTITION,
     REASSIGNMENT_IN_PROGRESS.
     """
     answer: Refusals[str] = {}
@@ -277,8 +280,8 @@ def elect_leaders(
 
 
 def balance_leaders(image: ClusterImage, rules: Rules) -> Decision[Refusals[TopicPartition]]:
-    """Elect the preferred leaders of brokers of whose partitions more than so many percent are led by others
-    (``leader.imbalance.per.broker.percentage``).
+    """Elect the preferred leaders of brokers of whose partitions more than this many percent are led by
+    others (``leader.imbalance.per.broker.percentage``).
     """
     preferred = leaders_of(image.topics())
     elsewhere: dict[int, list[TopicPartition]] = {}
@@ -334,7 +337,7 @@ def alter_isr(
             answer.append(error)
             continue
         isr = tuple(each for each, _ in change.isr)
-        # the order is nobody's matter: what says the same changes nothing
+        # the order does not matter: an equal set changes nothing
         wanted = before if set(isr) == set(before.isr) else before._replace(isr=isr)
         wanted = wanted._replace(recovering=change.recovering)
         after = settled(before, wanted, image.brokers, unclean=unclean_is_allowed(topic, rules))
@@ -411,11 +414,12 @@ def reassign(
 
 
 def _aimed(before: PartitionState, target: tuple[int, ...]) -> PartitionState:
-    """The target's replicas first, behind them those that are to go."""
+    """The target's replicas, followed by those to be removed."""
     settled_there = set(before.replicas) - set(before.adding)
     removing = tuple(each for each in before.replicas if each not in target)
     adding = tuple(each for each in target if each not in settled_there)
-    # what an earlier reassignment was adding and this one does not want goes at once, unless it is in sync
+    # replicas that an earlier reassignment was adding and this one does not want are removed at once, unless
+    # they are in sync
     dropped = {each for each in removing if each in before.adding and each not in before.isr}
     removing = tuple(each for each in removing if each not in dropped)
     return before._replace(replicas=(*target, *removing), adding=adding, removing=removing)
@@ -442,8 +446,8 @@ def reassignments(image: ClusterImage) -> dict[TopicPartition, PartitionState]:
 
 
 def leaders_to_move(image: ClusterImage, node_id: int) -> int:
-    """How many partitions a broker leads that another in-sync replica could lead: it may stop when none is
-    left (ControlledShutdown).
+    """Number of partitions that a broker leads and another in-sync replica could lead: the broker may stop
+    when none is left (ControlledShutdown).
     """
     may_lead = {each for each, broker in image.brokers.items() if not broker.shutting_down}
     led: Counter[bool] = Counter(

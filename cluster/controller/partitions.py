@@ -1,4 +1,4 @@
-"""What becomes of one partition: its leader, its in-sync replicas and its epochs, by who is there."""
+"""State of one partition: its leader, in-sync replicas and epochs, depending on the live brokers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ...statemachine import (
 )
 from .._image import NO_LEADER, UNKNOWN_EPOCH, BrokerRegistration, PartitionState
 
-#: What brings a replica into a state.
+#: Triggers that bring a replica into a state.
 _TRIGGERS: Final = {
     ReplicaLife.NEW: ReplicaTrigger.ADD,
     ReplicaLife.ONLINE: ReplicaTrigger.START,
@@ -72,7 +72,7 @@ def _in_sync(state: PartitionState, brokers: Brokers, may_lead: set[int]) -> tup
 
 
 def _reassigned(state: PartitionState, may_lead: set[int]) -> PartitionState:
-    """The state behind its reassignment, if that can end now: not while a leader recovers that may lack what
+    """The state after its reassignment, if that can end now: not while a leader recovers that may lack what
     the replicas have that are to go.
     """
     staying = tuple(each for each in state.isr if each not in state.removing)
@@ -90,7 +90,7 @@ def _leader(state: PartitionState, brokers: Brokers, may_lead: set[int], *, pref
         return state.leader
     if candidates:
         return candidates[0]
-    # one that is about to stop leads until it is gone, if nobody else can
+    # a broker that is about to stop leads until it is gone, if no other can
     stays = state.leader in brokers and state.leader in state.isr and state.leader in state.replicas
     return state.leader if stays else NO_LEADER
 

@@ -1,4 +1,4 @@
-"""Where the replicas of new partitions go: spread over brokers and racks, as Apache Kafka does (KIP-36)."""
+"""Placement of the replicas of new partitions: spread over brokers and racks, as in Apache Kafka (KIP-36)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def place(
 
 
 def leaders_of(topics: Iterable[TopicImage]) -> Counter[int]:
-    """How many partitions have each broker as their preferred leader."""
+    """Number of partitions by preferred leader."""
     return Counter(state.replicas[0] for topic in topics for state in topic.partitions)
 
 
@@ -70,7 +70,7 @@ def _rack(broker: BrokerRegistration) -> object:
 
 
 def _ring(brokers: Iterable[BrokerRegistration]) -> list[int]:
-    """The brokers in an order in which those of one rack are far from each other."""
+    """Order brokers so that those of one rack are far apart."""
     places: Counter[object] = Counter()
     order = []
     for broker in sorted(brokers):

@@ -27,7 +27,9 @@ Entries = Mapping[int, Mapping[PartitionKey, PartitionState]]
 
 
 def steps(image: ClusterImage, entries: Entries, decision: Decision[Any]) -> Iterator[list[Change]]:
-    """What to write, a topic with all its states in one step. ``entries`` are the states as they are kept."""
+    """Make the steps to write, a topic with all its states in one step. ``entries`` are the states as they
+    are kept.
+    """
     kept = _States(entries)
     changes: list[Change] = []
     topics = 0
@@ -69,7 +71,7 @@ def _topic_changes(before: TopicImage | None, topic: TopicImage) -> list[Change]
 
 
 class _States:
-    """The entries of states, as the changes of a decision leave them."""
+    """The entries of states, updated by the changes of a decision."""
 
     def __init__(self, entries: Entries) -> None:
         self._there = set(entries)

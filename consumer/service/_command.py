@@ -31,6 +31,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="with --workers: make them static members PREFIX-0, PREFIX-1 ...: no rebalance at restarts",
     )
     parser.add_argument(
+        "--config",
+        metavar="FILE",
+        help="settings that the service leaves open, by Java's names or as TOML (default: KOHORT_CONFIG; "
+        "see docs/connections.md)",
+    )
+    parser.add_argument(
         "--log-level",
         type=str.upper,
         choices=("DEBUG", "INFO", "WARNING", "ERROR"),
@@ -48,11 +54,14 @@ def _workers(text: str) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Carry the command out; gives the exit code."""
+    """Carry the command out; returns the exit code."""
     logging.basicConfig(level="WARNING", format="%(asctime)s %(levelname)s %(process)d %(message)s")
     logging.getLogger("kohort").setLevel(options.log_level)
     if options.instance_id is not None and options.workers is None:
         return _wrong("--instance-id is for --workers; one process says group_instance_id in its service")
+    if options.config is not None:
+        # for workers too, and for whatever the service connects besides itself
+        os.environ["KOHORT_CONFIG"] = os.path.abspath(options.config)
     sys.path.insert(0, os.getcwd())
     try:
         service = load_service(options.target)

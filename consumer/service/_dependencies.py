@@ -33,7 +33,7 @@ class Wanted:
 
 
 def wanted(name: str, function: Callable[..., Any], given: int) -> tuple[Wanted, ...]:
-    """The parameters behind the ``given`` first ones. Raises SignatureError for one without a usable type."""
+    """The parameters after the ``given`` first ones. Raises SignatureError for one without a usable type."""
     found = []
     for parameter in _further_parameters(name, function, given):
         optional = parameter.default is not parameter.empty

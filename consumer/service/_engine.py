@@ -121,7 +121,7 @@ class Engine:
             self._stop_reason = reason
 
     async def start(self) -> None:
-        """Connect and join. Cancelled, it leaves nothing behind."""
+        """Connect and join. When cancelled, it leaves nothing behind."""
         telling = asyncio.create_task(self._tell_unreachable())
         try:
             if self._output is not None:

@@ -5,8 +5,9 @@ done, call the handler with the connection, store the next offset, commit. So a 
 are stored together or not at all. A second handler of the record (in a member that was thought dead, a retry,
 the next owner) finds the offset and does nothing, so members need no fencing.
 
-A row is about one log, identified by the leader epoch and the topic id beside the offset. After a truncation,
-or when the topic is recreated, new records have offsets that are stored as done; they are handled.
+A row is about one log, identified by the leader epoch and the topic id alongside the offset. After a
+truncation, or when the topic is recreated, new records have offsets that are stored as done; they are
+handled.
 """
 
 from __future__ import annotations

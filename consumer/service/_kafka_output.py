@@ -2,9 +2,9 @@
 
 Calls of handlers that have ended wait here. A few times a second those that nothing in front of them holds up
 are taken: in a transaction their records are written and their partitions' offsets committed. It is open for
-no longer than that takes. One that is aborted is begun anew with the same records, as long as the partitions
-are still this member's: the group's coordinator refuses the offsets of a former generation (KIP-447), so that
-a member that was thought dead commits nothing, and one producer a process is enough.
+no longer than that takes. One that is aborted is started again with the same records, as long as the
+partitions are still this member's: the group's coordinator refuses the offsets of a former generation
+(KIP-447), so that a member that was thought dead commits nothing, and one producer a process is enough.
 
 A partition's offset says that everything before it is done. Of a partition with several lanes, calls that
 ended out of order therefore wait for those in front of them.
@@ -43,7 +43,7 @@ log = logging.getLogger("kohort.consumer.service")
 
 #: How long a transaction of a process that died may keep readers waiting: as Kafka Streams.
 TRANSACTION_TIMEOUT_MS = 10_000
-#: Pause before a transaction is begun anew, or its end asked for again.
+#: Pause before a transaction is started again, or its end asked for again.
 AGAIN_S = 0.2
 #: While this many times ``max_records`` wait to be committed, no further records are polled.
 _FULL = 10

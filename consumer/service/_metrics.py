@@ -19,7 +19,7 @@ from ._handlers import Handler
 if TYPE_CHECKING:
     from ...protocol import TopicPartition
 
-#: (values of the labels beside the group, value) of each sample
+#: (values of the labels besides the group, value) of each sample
 Samples = Sequence[tuple[list[str], float]]
 
 
@@ -77,7 +77,7 @@ class Snapshot:
 
 
 def families(now: Snapshot) -> Iterator[tuple[str, str, bool, tuple[str, ...], Samples]]:
-    """Name, help, whether it is a counter, labels beside the group, and samples of each metric."""
+    """Name, help, whether it is a counter, labels besides the group, and samples of each metric."""
     kafka, seen, handlers = "kafka_consumer_coordinator_", now.counters, now.handlers
     last: Samples = [] if seen.last_rebalance is None else [([], seen.clock() - seen.last_rebalance)]
     yield from (

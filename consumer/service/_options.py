@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import ConfigDict
 
 from ...client.errors import ConfigError
+from ...client.security import context_and_login
 from ...settings import MAX_INT, MAX_LONG, SERVICE, Row, Scope, read_settings
 from ...settings.model import SettingsModel
 from ..config import ConsumerConfig, consumer_config
@@ -58,7 +59,7 @@ def check_consumer(config: dict[str, Any]) -> ConsumerConfig:
     checked = consumer_config(**config)
     if not checked.enable_auto_commit:
         raise ConfigError("enable_auto_commit=False: a service commits what is done by itself, leave it on")
-    checked.ssl_context()
+    context_and_login(checked)  # files that cannot be used are told before anything starts
     return checked
 
 

@@ -31,7 +31,7 @@ Outcome = float | Literal["one by one"] | None
 Run = Callable[[list[Any], int], Awaitable[Outcome]]
 
 
-#: Approximate memory of a record beside its key and value: objects for its fields, and its queue entry.
+#: Approximate memory of a record apart from its key and value: objects for its fields, and its queue entry.
 RECORD_OVERHEAD_BYTES = 400
 
 

@@ -157,10 +157,9 @@ class ConsumerService:
     def lifespan(self, function: F) -> F:
         """Register a generator around the service's life, ``async def db() -> AsyncIterator[Database]``.
 
-        What is before its ``yield`` runs before the group is joined, what is behind it after the last
-        commit and the leave; the value goes to whoever has a parameter of its type. Plain generators may be
-        used too.
-        Several run in the order of their registration, and end in the reverse order.
+        What is before its ``yield`` runs before the group is joined, what is after it after the last commit
+        and the leave; the value goes to whoever has a parameter of its type. Plain generators may be used
+        too. Several run in the order of their registration, and end in the reverse order.
         """
         self._lifespans.append(make_lifespan(function))
         return function

@@ -1,4 +1,4 @@
-"""Databases that keep offsets beside results.
+"""Databases that keep offsets alongside results.
 
 The table has a row for each group, topic and partition: ``next_offset`` is the first one that is not done;
 ``leader_epoch`` (-1: not known) and ``topic_id`` (null: not known) say of which log.
@@ -38,7 +38,7 @@ class StoredOffset:
 
 
 class Sink(ABC):
-    """A database that keeps offsets beside results; see DbApiSink and SqlAlchemySink.
+    """A database that keeps offsets alongside results; see DbApiSink and SqlAlchemySink.
 
     Statements are SQL with ``:name`` parameters. Used from several threads at once.
     """

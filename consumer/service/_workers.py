@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 INDEX, INSTANCE, SOCKET = "KOHORT_WORKER", "KOHORT_WORKER_INSTANCE_ID", "KOHORT_WORKER_SOCKET"
 #: An exit code that a restart cannot mend: wrong use, wrong configuration.
 WRONG_USE = 2
-#: A worker that has run for so long starts anew with the shortest pause.
+#: A worker that has run for this long starts again with the shortest pause.
 SETTLED_S = 60.0
 MAX_WORKERS = 1_000
 READY_POLL_S = 0.02
@@ -47,7 +47,7 @@ class Pace:
     ready_timeout_s: float = 60.0
 
     def pause_s(self, failures: int) -> float:
-        """After so many failures in a row, 1 or more."""
+        """After this many failures in a row, 1 or more."""
         longest = min(self.first_s * 2.0 ** min(failures - 1, 30), self.most_s)
         return longest * random.uniform(0.8, 1.2)
 

@@ -13,7 +13,7 @@ from . import describe, heartbeat, join, leave, rebalance, sync
 from .group import JOIN, SESSION, SYNC
 
 #: What classic groups bring to a shard. A Heartbeat or SyncGroup during a load is answered as if a rebalance
-#: could be waited for: other numbers end some clients.
+#: were under way: other errors end some clients.
 CLASSIC: Final[Kind[Groups]] = Kind(
     apis={
         ApiKey.JOIN_GROUP: Api(join.handle_join, join.refusal),

@@ -33,7 +33,7 @@ def split_describe(body: Any) -> list[GroupRequest]:
 
 
 def handle_describe(shard: GroupShard, request: Request, _now_ms: int) -> None:
-    """The group as it is now; metadata of members only when Stable."""
+    """Describe the group as it is now; members' metadata is shown only when it is Stable."""
     if request.body.error:
         shard.refuse(request, request.body.error)
         return

@@ -1,6 +1,6 @@
 """A classic group and its members while they live; what is in the log is in ``durable``.
 
-Everything in these objects may be lost with the process; what must not be lost is a record first.
+Everything in these objects may be lost with the process; what must not be lost is written as a record first.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ SESSION: Final = "session"
 JOIN: Final = "join"
 SYNC: Final = "sync"
 
-# an enum's members cost more to reach than a comparison
+# plain values: reaching an enum's members costs more than a comparison
 _NONE: Final = ErrorCode.NONE
 _COMPLETING: Final = GroupState.COMPLETING_REBALANCE
 
-# a rebalance that keeps starting over keeps its first reasons
+# a rebalance that keeps starting over keeps its first causes
 _MAX_CAUSES = 5
 
 #: What a member offers, in its order of preference: (name, metadata).
@@ -51,7 +51,9 @@ class Member:
 
     @property
     def waits(self) -> bool:
-        """True while it is excused from heartbeats: its own request is parked here. A new member is not."""
+        """True while it need not send heartbeats, because its own request is parked here. A new member has
+        to.
+        """
         return not self.is_new and (self.parked_join is not None or self.parked_sync is not None)
 
     def metadata(self, protocol: str | None) -> bytes:
@@ -64,7 +66,9 @@ class Member:
 
 @dataclass(slots=True, eq=False)
 class RebalanceTrace:
-    """A rebalance under way. ``assignments`` are those it ends, by owner (instance id, or member id)."""
+    """A rebalance in progress. ``assignments`` are the previous ones, by owner (instance id, or
+    member id).
+    """
 
     causes: list[Cause]
     started_ms: int
@@ -77,7 +81,7 @@ class RebalanceTrace:
             self.causes.append(cause)
 
     def cause(self) -> Cause:
-        """The first reason, with the words of all."""
+        """The first cause, with the texts of all."""
         return replace(self.causes[0], text="; ".join(dict.fromkeys(cause.text for cause in self.causes)))
 
 
@@ -119,7 +123,7 @@ class ClassicGroup:
 
     @property
     def all_joined(self) -> bool:
-        """Every member's JoinGroup is parked and no id that was handed out is still to come."""
+        """True when every member's JoinGroup is parked and no handed-out id is still expected."""
         return self.awaiting_join_count == len(self.members) and not self.pending_join
 
     @property
@@ -128,12 +132,12 @@ class ClassicGroup:
 
     @property
     def is_initial(self) -> bool:
-        """Collecting its first members after having had none."""
+        """True while it collects its first members after having had none."""
         return self.state is GroupState.PREPARING_REBALANCE and self.previous_state is GroupState.EMPTY
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The longest that a member asks for; 0 without members."""
+        """The longest rebalance timeout of a member; 0 without members."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     # --- what is asked of groups of every type ------------------------------------------------------------
@@ -152,7 +156,7 @@ class ClassicGroup:
 
     @property
     def is_idle(self) -> bool:
-        # an id that was handed out a moment ago will come back
+        # an id that was handed out a moment ago will be used soon
         return self.state is GroupState.EMPTY and not self.pending_join
 
     def check_commit(
@@ -163,8 +167,8 @@ class ClassicGroup:
         _version: int,
         _topics: Sequence[CommittedTopic],
     ) -> ErrorCode:
-        """Kafka's checks in their order. While members are being asked to rejoin, the generation that just
-        ended may still commit: otherwise its work would be done twice.
+        """Make Kafka's checks in their order. While members are asked to rejoin, the generation that just
+        ended may still commit; otherwise its work would be done twice.
         """
         if generation < 0 and self.state is GroupState.EMPTY:
             return ErrorCode.NONE
@@ -208,7 +212,7 @@ class ClassicGroup:
         if self.protocol_type is None:
             return commit_ms  # a simple group: each offset by its own age
         if self.state is GroupState.EMPTY:
-            # a commit of an administrator into an empty group is younger than its state
+            # an administrator's commit into an empty group is younger than its state
             return max(commit_ms, self.state_timestamp_ms)
         unread = self.protocol_type == CONSUMER and not self.subscribes_to(topic)
         return commit_ms if self.state is GroupState.STABLE and unread else None
@@ -239,12 +243,12 @@ class ClassicGroup:
             return bool(protocol_type) and any(True for _ in names)
         if protocol_type != self.protocol_type:
             return False
-        # nobody may be left of a round that is still held open: then any protocol will do
+        # a round that is still held open may have lost all its members: then any protocol will do
         everyone, support = len(self.members), self.protocol_support
         return any(support.get(name, 0) == everyone for name in names)
 
     def add(self, member: Member, protocol_type: str) -> None:
-        """Take a member in; the first one brings the protocol type and leads."""
+        """Add a member; the first one determines the protocol type and leads."""
         if not self.members:
             self.protocol_type = protocol_type
         if self.leader_id is None:
@@ -256,7 +260,9 @@ class ClassicGroup:
         self._count(member.protocols, 1)
 
     def remove(self, member: Member) -> None:
-        """Drop a member from everything but its parked requests; the earliest one left takes the lead."""
+        """Remove a member from everything but its parked requests; the earliest one left becomes
+        the leader.
+        """
         member_id = member.member_id
         del self.members[member_id]
         self.pending_sync.pop(member_id, None)
@@ -272,7 +278,7 @@ class ClassicGroup:
         self._count(protocols, 1)
 
     def rename(self, member: Member, member_id: str) -> None:
-        """Give a static member a new id, in the same place of the order."""
+        """Give a static member a new id, at the same place in the order."""
         old_id = member.member_id
         self.members = {(member_id if key == old_id else key): value for key, value in self.members.items()}
         member.member_id = member_id
@@ -287,8 +293,8 @@ class ClassicGroup:
     def choose_protocol(self) -> str | None:
         """The protocol that most members prefer among those all support; None without members.
 
-        Each member votes for the first such name of its own list. Kafka leaves ties to hash order; here the
-        leader's preference decides, then the name, so that the same joins give the same protocol.
+        Each member votes for the first such name in its own list. Kafka leaves ties to hash order; here the
+        leader's preference decides, then the name, so that equal joins give an equal protocol.
         """
         everyone = len(self.members)
         candidates = {name for name, count in self.protocol_support.items() if count == everyone}
@@ -319,7 +325,7 @@ class ClassicGroup:
         return frozenset(topics)
 
     def to_record(self, assignments: dict[str, bytes] | None = None) -> GroupStored:
-        """The group as its log record, with the members' assignments or those of the argument."""
+        """Return the group's log record, with the members' assignments or the given ones."""
         return GroupStored(
             self.group_id,
             self.protocol_type or "",
@@ -361,7 +367,7 @@ def _index(order: list[str], name: str) -> int:
 
 
 def wake(group_id: str, record: GroupStored | None) -> ClassicGroup:
-    """A group out of the log: Stable with members, Empty without, or with nothing but offsets."""
+    """Restore a group from the log: Stable with members, Empty without, or with nothing but offsets."""
     if record is None:
         return ClassicGroup(group_id)
     group = ClassicGroup(
@@ -392,8 +398,8 @@ def wake(group_id: str, record: GroupStored | None) -> ClassicGroup:
 
 
 def find(shard: GroupShard, group_id: str) -> ClassicGroup | None:
-    """The classic group of this id, also if it is only in the log."""
-    # a group that lives is found by one look
+    """Find the classic group of this id, even if it is only in the log."""
+    # a group in memory is found by one lookup
     group = shard.state.groups.get(group_id) or shard.state.find(group_id)
     return group if isinstance(group, ClassicGroup) else None
 

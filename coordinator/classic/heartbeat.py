@@ -1,8 +1,8 @@
-"""Heartbeat (key 12), v0-4: a member is alive, and asks whether it must rejoin. v3 instance id (KIP-345). And
-what happens when nothing was heard of it for its session timeout, or when an id was never used.
+"""Heartbeat (key 12), v0-4: a member is alive, and asks whether it must rejoin. v3 instance id (KIP-345).
+Also handles members that were silent for a session timeout, and ids that were never used.
 
-Promises nothing about data, so it waits for no write. Heartbeats are good while the assignment is being made
-(a member that never syncs is found by the sync timer instead, KAFKA-12890).
+A heartbeat promises nothing about data, so it waits for no write. Heartbeats succeed while the assignment is
+being computed (a member that never syncs is found by the sync timer instead, KAFKA-12890).
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from .group import SESSION, find, live
 from .members import about, name_of, note_unused, refuse_sender, remove_member
 from .rebalance import maybe_complete_join, rebalance_or_complete
 
-# the two answers that nearly all get
+# the two responses that nearly all requests get
 _ALIVE: Final = HeartbeatResponse()
 _REJOIN: Final = HeartbeatResponse(0, ErrorCode.REBALANCE_IN_PROGRESS)
-# an enum's members cost more to reach than a comparison
+# plain values: reaching an enum's members costs more than a comparison
 _PREPARING: Final = GroupState.PREPARING_REBALANCE
 
 
 def handle_heartbeat(shard: GroupShard, request: Request, now_ms: int) -> None:
-    """Checks in Kafka's order; a valid one restarts the session."""
+    """Make the checks in Kafka's order; a valid heartbeat restarts the session."""
     body = request.body
     group_id, member_id = body.group_id, body.member_id
     if not group_id:
@@ -51,10 +51,9 @@ def handle_heartbeat(shard: GroupShard, request: Request, now_ms: int) -> None:
 
 
 def on_session_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
-    """Remove the member, or forget the id, and see whether those that wait can go on.
+    """Remove the member, or forget the id, and check whether waiting requests can be answered.
 
-    A member whose own request is parked here is alive as far as we know: its session runs again from the
-    moment it is answered.
+    A member whose own request is parked here counts as alive: its session restarts when it is answered.
     """
     _, group_id, member_id = key
     group = live(shard, group_id)

@@ -3,8 +3,8 @@
 v1 rebalance timeout, v4 MEMBER_ID_REQUIRED (KIP-394), v5 instance id (KIP-345), v7 protocol type and nullable
 protocol name in the answer (KIP-559), v8 reason (KIP-800), v9 skip_assignment (KIP-814).
 
-The answer to an accepted request comes when the round ends (``rebalance.complete_join``); here the sender is
-told what is wrong, given an id, or parked.
+An accepted request is answered when the round ends (``rebalance.complete_join``); here the sender gets an
+error or an id, or its request is parked.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from .static import replace_static_member
 #: From this version on a dynamic member joins in two steps.
 _MEMBER_ID_REQUIRED_VERSION = 4
 
-#: Most characters of a client or instance id that a member id begins with. Ids that are given out and never
-#: used are kept for a while, whoever asked for them.
+#: Most characters of a client or instance id that a member id begins with. Ids that are handed out are kept
+#: for a while even if they are never used.
 MAX_ID_PREFIX = 255
 
 
 def handle_join(shard: GroupShard, request: Request, now_ms: int) -> None:
-    """Checks in Kafka's order, then the table of the sender's identity."""
+    """Make the checks in Kafka's order, then go by the sender's identity."""
     body = request.body
     error, why = unacceptable(shard, request)
     if error:
@@ -64,7 +64,7 @@ def handle_join(shard: GroupShard, request: Request, now_ms: int) -> None:
         shard.state.groups[body.group_id] = group
         record = group.to_record()
         _join(shard, group, request, now_ms)
-        # whoever joined waits for the round to end, not for this
+        # a member that has joined waits for the round to end, not for this
         shard.append(body.group_id, (record,), partial(_created, shard, body.group_id))
 
 
@@ -73,7 +73,7 @@ def refusal(request: Request, error: int) -> JoinGroupResponse:
 
 
 def _created(shard: GroupShard, group_id: str, error: ErrorCode, _now_ms: int) -> None:
-    """The first record of a group was written; if it was not, the group never was."""
+    """The first record of a group was written; if the write failed, the group never existed."""
     group = live(shard, group_id) if error else None
     if group is None or group.generation > 0 or shard.state.durable.knows(group_id):
         return
@@ -84,7 +84,7 @@ def _created(shard: GroupShard, group_id: str, error: ErrorCode, _now_ms: int) -
 
 
 def unacceptable(shard: GroupShard, request: Request) -> tuple[ErrorCode, str]:
-    """The error of a JoinGroup that no group can take, and the reason in words."""
+    """Return the error of a JoinGroup that is invalid for any group, and the reason in words."""
     body, settings = request.body, shard.state.settings
     if not body.group_id:
         return ErrorCode.INVALID_GROUP_ID, "the group id is empty"
@@ -136,7 +136,9 @@ def _join(shard: GroupShard, group: ClassicGroup, request: Request, now_ms: int)
 
 
 def _has_seat(shard: GroupShard, group: ClassicGroup, member_id: str) -> bool:
-    """group.max.size (KIP-389). While collecting, those that rejoined count: the last to come lose."""
+    """Return whether ``group.max.size`` has room (KIP-389). While members are collected, those that rejoined
+    count: the last to arrive are refused.
+    """
     limit = shard.state.settings.group_max_size
     member = group.members.get(member_id)
     if group.state is GroupState.PREPARING_REBALANCE:
@@ -168,7 +170,7 @@ def _turn_away(shard: GroupShard, group: ClassicGroup, request: Request, now_ms:
 
 
 def _named(prefix: str, shard: GroupShard) -> str:
-    """A new member id; what it begins with is cut, so that it fits a string of the wire."""
+    """Make a member id; its prefix is cut so that it fits a string on the wire."""
     return f"{prefix[:MAX_ID_PREFIX]}-{shard.state.new_id()}"
 
 
@@ -195,7 +197,7 @@ def _join_without_id(shard: GroupShard, group: ClassicGroup, request: Request, n
 
 def _join_with_new_id(shard: GroupShard, group: ClassicGroup, request: Request, now_ms: int) -> None:
     if request.body.group_instance_id is not None:
-        # only a client that mixes up two members sends this
+        # only a client that confuses two of its members sends this
         error = ErrorCode.UNKNOWN_SERVER_ERROR
         _note_refused(shard, request, error, "the id of a dynamic member in a static member's request")
         shard.reply(request, join_failed(request.version, error, ""))
@@ -216,14 +218,14 @@ def _rejoin(shard: GroupShard, group: ClassicGroup, member: Member, request: Req
         park_join(shard, group, member, request)
         maybe_complete_join(shard, group, now_ms)
     elif changed or (leads and group.state is GroupState.STABLE):
-        # a leader rejoins with nothing changed to force a rebalance: partitions were added, say
+        # a leader rejoins unchanged to force a rebalance, for example because partitions were added
         update_member(group, member, request)
         park_join(shard, group, member, request)
         kind = CauseKind.CHANGED_SUBSCRIPTION if changed else CauseKind.ASKED_FOR
         what = "changed its metadata" if changed else "asked for a rebalance"
         prepare(shard, group, _cause(member, kind, what, request, leads=leads), now_ms)
     else:
-        # its first answer was lost: it gets it again
+        # its first response was lost: send it again
         restart_session(shard, group, member, now_ms)
         shard.reply(request, joined(group, member, request.version))
 

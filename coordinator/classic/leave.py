@@ -22,7 +22,7 @@ BATCH_VERSION = 3
 
 
 class Leaver(NamedTuple):
-    """A member that is to go, as a request names it."""
+    """A member to be removed, as a request names it."""
 
     member_id: str
     instance_id: str | None
@@ -30,7 +30,7 @@ class Leaver(NamedTuple):
 
 
 def handle_leave(shard: GroupShard, request: Request, now_ms: int) -> None:
-    """Remove each member that is named; if the group became empty the answer waits for that record."""
+    """Remove each member that is named; if the group becomes empty, the response waits for that record."""
     body = request.body
     if not body.group_id:
         shard.refuse(request, ErrorCode.INVALID_GROUP_ID)
@@ -57,7 +57,7 @@ def handle_leave(shard: GroupShard, request: Request, now_ms: int) -> None:
 
 
 def leavers(request: Request) -> list[Leaver]:
-    """The members that a LeaveGroup names."""
+    """Return the members that a LeaveGroup names."""
     body = request.body
     if request.version < BATCH_VERSION:
         return [Leaver(body.member_id, None, None)]
@@ -72,7 +72,7 @@ def _leave(shard: GroupShard, group: ClassicGroup, leaver: Leaver) -> tuple[Erro
         return ErrorCode.NONE, None
     by_name = not member_id and instance_id is not None
     if not member_id and instance_id is not None:
-        # an administrator removes a static member by its name
+        # an administrator removes a static member by its instance id
         member_id = group.static_members.get(instance_id, "")
     error = group.check_member(member_id, instance_id)
     if error:

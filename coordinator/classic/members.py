@@ -1,7 +1,7 @@
-"""Members come, change and go: the bookkeeping that every API shares, and the requests parked with them.
+"""Members join, change and leave: the bookkeeping that every API shares, and their parked requests.
 
-Whoever removes a member, or parks a request where one is parked already, answers the request that was there:
-each request is answered exactly once (KAFKA-20938).
+Code that removes a member, or parks a request where one is parked already, answers the earlier request: each
+request is answered exactly once (KAFKA-20938).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..replies import join_failed
 from ..settings import NEW_MEMBER_JOIN_TIMEOUT_MS
 from .group import SESSION, ClassicGroup, Member, Protocols
 
-# one that many are late for names some of them
+# a cause that concerns many members names only some of them
 _MAX_NAMES = 3
 
 
@@ -35,7 +35,7 @@ def requested_rebalance_timeout_ms(request: Request) -> int:
 def add_member(
     shard: GroupShard, group: ClassicGroup, member_id: str, request: Request, now_ms: int
 ) -> Member:
-    """Take in the sender of a JoinGroup under this id and park its request."""
+    """Add the sender of a JoinGroup under this id and park its request."""
     member = Member(
         member_id,
         request.body.group_instance_id,
@@ -57,14 +57,16 @@ def add_member(
 
 
 def update_member(group: ClassicGroup, member: Member, request: Request) -> None:
-    """Take over what a known member says in its JoinGroup."""
+    """Update a known member from its JoinGroup."""
     group.set_protocols(member, requested_protocols(request))
     member.session_timeout_ms = request.body.session_timeout_ms
     member.rebalance_timeout_ms = requested_rebalance_timeout_ms(request)
 
 
 def remove_member(shard: GroupShard, group: ClassicGroup, member: Member, cause: Cause) -> None:
-    """Remove a member; its parked requests are answered UNKNOWN_MEMBER_ID. The rebalance is the caller's."""
+    """Remove a member; its parked requests are answered UNKNOWN_MEMBER_ID. The caller starts the
+    rebalance.
+    """
     if group.trace is None:
         # the rebalance that follows ends the assignments as they are now
         group.leaving = {**(group.leaving or {}), (member.instance_id or member.member_id): member.assignment}
@@ -81,7 +83,7 @@ def about(member: Member, kind: CauseKind, text: str) -> Cause:
 
 
 def late(members: list[Member], kind: CauseKind, what: str, timeout_ms: int) -> Cause:
-    """Members that did not do ``what`` in time, the first of them by name."""
+    """Make the cause that members did not do ``what`` in time; the first few are named."""
     names = ", ".join(quoted(member.member_id) for member in members[:_MAX_NAMES])
     if len(members) > _MAX_NAMES:
         names += f" and {len(members) - _MAX_NAMES} more"
@@ -91,14 +93,14 @@ def late(members: list[Member], kind: CauseKind, what: str, timeout_ms: int) -> 
 
 
 def name_of(member: Member) -> str:
-    """A member as causes call it."""
+    """Return a member's name in causes."""
     if member.instance_id is None:
         return f"member {quoted(member.member_id)}"
     return f"static member {quoted(member.instance_id)}"
 
 
 def sender(request: Request, text: str, member_id: str, instance_id: str | None) -> Cause:
-    """A cause that is about the sender of a request, and who it says to be."""
+    """Make a cause about the sender of a request, with the identity that it claims."""
     context = request.context
     return Cause(text, CauseKind.OTHER, member_id, instance_id, context.client_id, context.client_host)
 
@@ -111,7 +113,7 @@ def fence(
     member_id: str,
     instance_id: str | None,
 ) -> None:
-    """Tell that a request's sender did not pass for a member."""
+    """Report that a request's sender was not accepted as a member."""
     body = request.body
     why = why_refused(group, member_id, instance_id, getattr(body, "generation_id", -1), error)
     cause = sender(request, why, member_id, instance_id)
@@ -120,7 +122,7 @@ def fence(
 
 
 def refuse_sender(shard: GroupShard, group: ClassicGroup | None, request: Request, error: int) -> None:
-    """Refuse a request whose sender does not pass for a member, and tell it."""
+    """Refuse a request whose sender is not accepted as a member, and report that."""
     fence(shard, group, request, error, request.body.member_id, request.body.group_instance_id)
     shard.refuse(request, error)
 
@@ -128,34 +130,34 @@ def refuse_sender(shard: GroupShard, group: ClassicGroup | None, request: Reques
 def add_pending(
     shard: GroupShard, group: ClassicGroup, member_id: str, session_timeout_ms: int, now_ms: int
 ) -> None:
-    """Remember an id that was handed out and must come back within a session timeout."""
+    """Remember an id that was handed out and must be used within a session timeout."""
     group.pending_join[member_id] = None
     shard.timers.start((SESSION, group.group_id, member_id), now_ms + session_timeout_ms)
 
 
 def remove_pending(shard: GroupShard, group: ClassicGroup, member_id: str, why: str) -> None:
-    """Forget an id that was handed out, if it was."""
+    """Forget a handed-out id, if it is one."""
     if group.pending_join.pop(member_id, member_id) is None:
         shard.timers.cancel((SESSION, group.group_id, member_id))
         note_unused(shard, group, member_id, why)
 
 
 def note_unused(shard: GroupShard, group: ClassicGroup, member_id: str, why: str) -> None:
-    """Tell that an id that was handed out is forgotten."""
+    """Report that a handed-out id was forgotten."""
     shard.tell(MemberIdUnused(group.group_id, generation=group.generation, cause=why, member=member_id))
 
 
 def restart_session(
     shard: GroupShard, group: ClassicGroup, member: Member, now_ms: int, timeout_ms: int | None = None
 ) -> None:
-    """The member was heard of: its session runs anew."""
+    """Restart the session of a member that has shown that it is alive."""
     if timeout_ms is None:
         timeout_ms = member.session_timeout_ms
     shard.timers.start((SESSION, group.group_id, member.member_id), now_ms + timeout_ms)
 
 
 def park_join(shard: GroupShard, group: ClassicGroup, member: Member, request: Request) -> None:
-    """Hold a JoinGroup; one that is held already is told to look for the coordinator again."""
+    """Park a JoinGroup; one that is parked already is answered NOT_COORDINATOR."""
     answer_join_error(shard, group, member, ErrorCode.NOT_COORDINATOR, member.member_id)
     member.parked_join = request
     group.awaiting_join_count += 1
@@ -179,13 +181,13 @@ def answer_join_error(
 
 
 def park_sync(shard: GroupShard, member: Member, request: Request) -> None:
-    """Hold a SyncGroup; one that is held already is told to look for the coordinator again."""
+    """Park a SyncGroup; one that is parked already is answered NOT_COORDINATOR."""
     answer_sync(shard, member, SyncGroupResponse(0, ErrorCode.NOT_COORDINATOR))
     member.parked_sync = request
 
 
 def answer_sync(shard: GroupShard, member: Member, reply: SyncGroupResponse) -> bool:
-    """Answer the member's parked SyncGroup; whether there was one."""
+    """Answer the member's parked SyncGroup; return whether there was one."""
     request = member.parked_sync
     if request is None:
         return False

@@ -5,7 +5,8 @@ The names are those of the specification's procedures. A group goes
     prepare -> (joins are parked) -> complete_join -> (syncs are parked) -> set_assignment
 
 and every path that adds, removes or changes a member ends in ``rebalance_or_complete`` or
-``maybe_complete_join``, so that nobody is waited for who cannot come any more (KAFKA-7909, KAFKA-9752).
+``maybe_complete_join``, so that the group never waits for a member that cannot come any more (KAFKA-7909,
+KAFKA-9752).
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ from ..replies import protocol_told
 from .group import JOIN, SYNC, ClassicGroup, Member, RebalanceTrace, find, live
 from .members import answer_join, answer_join_error, answer_sync, late, remove_member, restart_session
 
-#: An Assignment v0 with nothing in it, for members of consumer groups that the leader left out: Java clients
-#: cannot read no bytes at all.
+#: An empty Assignment v0, for members of consumer groups that the leader left out: Java clients cannot read
+#: zero bytes.
 EMPTY_ASSIGNMENT: Final = bytes.fromhex("000000000000ffffffff")
 
 
 def move(group: ClassicGroup, trigger: GroupTrigger, now_ms: int) -> None:
-    """Change the state, and remember when and from which."""
+    """Change the state, and remember when that was and what it was before."""
     group.previous_state = group.state
     fire(group, trigger)
     group.state_timestamp_ms = now_ms
@@ -71,14 +72,14 @@ def prepare(shard: GroupShard, group: ClassicGroup, cause: Cause, now_ms: int) -
 
 
 def maybe_complete_join(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
-    """End the collecting round if everybody is there; the initial delay is always waited out."""
+    """End the collecting round if all members have joined; the initial delay always runs to its end."""
     collecting = group.state is GroupState.PREPARING_REBALANCE
     if collecting and group.previous_state is not GroupState.EMPTY and group.all_joined:
         complete_join(shard, group, now_ms)
 
 
 def rebalance_or_complete(shard: GroupShard, group: ClassicGroup, cause: Cause, now_ms: int) -> None:
-    """Start a rebalance, or let the one that is collecting see whether it is complete."""
+    """Start a rebalance, or complete the one in progress if all members have joined."""
     if group.can_rebalance:
         prepare(shard, group, cause, now_ms)
     else:
@@ -86,7 +87,9 @@ def rebalance_or_complete(shard: GroupShard, group: ClassicGroup, cause: Cause, 
 
 
 def on_join_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
-    """The time for joining is over; an initial round in which members arrived is held open longer."""
+    """Called when the time for joining is over; an initial round in which members arrived is held open
+    longer.
+    """
     group = live(shard, key[1])
     assert group is not None
     if group.is_initial and group.new_member_added and group.initial_remaining_ms:
@@ -102,7 +105,9 @@ def on_join_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
 
 
 def on_sync_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
-    """Members whose join was answered have not synced in time: they go, static or not (KAFKA-12890)."""
+    """Remove the members whose join was answered and that have not synced in time, static or not
+    (KAFKA-12890).
+    """
     group = live(shard, key[1])
     assert group is not None
     missing = [group.members[member_id] for member_id in group.pending_sync]
@@ -112,7 +117,9 @@ def on_sync_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
 
 
 def complete_join(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
-    """End the collecting round: who has not joined is removed, all others are told the new generation."""
+    """End the collecting round: members that have not joined are removed, all others get the new
+    generation.
+    """
     shard.timers.cancel((JOIN, group.group_id))
     missing = [m for m in group.members.values() if m.parked_join is None and m.instance_id is None]
     if missing:
@@ -120,7 +127,7 @@ def complete_join(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
         if group.trace is not None:
             group.trace.add(cause)
     if group.members and not _elect(group):
-        # all that are left are static members that are away: they keep their seats
+        # only static members are left, and all of them are away: they stay in the group
         shard.timers.start((JOIN, group.group_id), now_ms + group.rebalance_timeout_ms)
         return
     group.generation += 1
@@ -136,7 +143,7 @@ def complete_join(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
 def set_assignment(
     shard: GroupShard, group: ClassicGroup, assignments: dict[str, bytes], now_ms: int
 ) -> None:
-    """The assignment is durable: hand it out."""
+    """Hand out the assignment, which is durable now."""
     move(group, GroupTrigger.ASSIGN, now_ms)
     for member in group.members.values():
         member.assignment = assignments[member.member_id]
@@ -147,14 +154,14 @@ def set_assignment(
 
 
 def fail_assignment(shard: GroupShard, group: ClassicGroup, error: ErrorCode, now_ms: int) -> None:
-    """The assignment could not be written: tell those that wait for it, and start over."""
+    """Answer those that wait for an assignment that could not be written, and start over."""
     _answer_syncs(shard, group, error, now_ms)
     text = f"the assignment could not be written: {error.name}"
     prepare(shard, group, Cause(text, CauseKind.NOT_WRITTEN), now_ms)
 
 
 def joined(group: ClassicGroup, member: Member, version: int) -> JoinGroupResponse:
-    """The answer to a member's JoinGroup in the current generation; the leader is told of everyone."""
+    """Make the response to a member's JoinGroup in the current generation; the leader's lists all members."""
     return JoinGroupResponse(
         generation_id=group.generation,
         protocol_type=group.protocol_type,
@@ -221,7 +228,7 @@ def _answer_joins(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
     group.pending_sync.clear()
     for member in group.members.values():
         if member.parked_join is not None:
-            # a static member that is away keeps its seat: nobody waits for its sync (KIP-345)
+            # a static member that is away stays in the group: nobody waits for its sync (KIP-345)
             group.pending_sync[member.member_id] = None
             answer_join(shard, group, member, joined(group, member, member.parked_join.version))
         member.is_new = False
@@ -263,7 +270,7 @@ def _note_end(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
 
 
 def activate(shard: GroupShard, now_ms: int) -> None:
-    """Called when the shard is loaded: members' sessions run anew, groups that are too large start over."""
+    """Called when the shard is loaded: members' sessions start again, groups that are too large rebalance."""
     most = shard.state.settings.group_max_size
     for group_id, record in shard.state.durable.stored.items():
         group = find(shard, group_id) if record.members else None
@@ -277,7 +284,7 @@ def activate(shard: GroupShard, now_ms: int) -> None:
 
 
 def unload(shard: GroupShard, now_ms: int) -> None:
-    """Called when the shard goes: everyone who is parked looks for the coordinator again."""
+    """Called when the shard is unloaded: parked requests are answered NOT_COORDINATOR."""
     error = ErrorCode.NOT_COORDINATOR
     for group_id in list(shard.state.groups):
         group = live(shard, group_id)

@@ -1,9 +1,9 @@
 """A static member comes back (KIP-345): JoinGroup without a member id, with an instance id that is known.
 
-It gets a new member id and all that the old one had; the old id is fenced. In a Stable group with nothing
-changed no rebalance follows: the new id is made durable, then the member is answered with the generation that
-is running. Changed means that another protocol would be chosen or that it subscribes to other topics
-(KAFKA-12759).
+It gets a new member id and everything that the old one had; the old id is fenced. In a Stable group where
+nothing has changed, no rebalance follows: the new id is made durable, then the member is answered with the
+current generation. "Changed" means that another protocol would be chosen, or that it subscribes to other
+topics (KAFKA-12759).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .members import (
 )
 from .rebalance import maybe_complete_join, member_list, prepare
 
-#: From this version on a returning leader is told that it leads, and not to assign anew (KIP-814).
+#: From this version on a returning leader is told that it leads and that it need not assign (KIP-814).
 _SKIP_ASSIGNMENT_VERSION = 9
 
 
@@ -93,9 +93,9 @@ class _Replacement:
 def replace_static_member(
     shard: GroupShard, group: ClassicGroup, member_id: str, request: Request, now_ms: int
 ) -> None:
-    """Give the known instance id its new member id, then rebalance only if something changed."""
+    """Give the known instance id its new member id, and rebalance only if something changed."""
     member = group.members[group.static_members[request.body.group_instance_id]]
-    # as it was, to undo the replacement
+    # kept to undo the replacement
     former = copy(member)
     former_leader = group.leader_id or ""
     topics_before = _interest(group, member)
@@ -127,7 +127,9 @@ def _rename(shard: GroupShard, group: ClassicGroup, member: Member, member_id: s
 
 
 def _interest(group: ClassicGroup, member: Member) -> frozenset[str] | bytes:
-    """The part of a member's metadata that matters: its topics; the bytes themselves where they name none."""
+    """Return the part of a member's metadata that matters: its topics, or the bytes themselves if they cannot
+    be read.
+    """
     metadata = member.metadata(group.protocol_name)
     if group.protocol_type == CONSUMER:
         topics = subscribed_topics(metadata)

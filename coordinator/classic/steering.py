@@ -1,7 +1,7 @@
-"""Steps that a test kit takes on a group from outside: end a session, begin a rebalance, look at its members.
+"""Steps that the test kit runs on a group from outside: end a session, start a rebalance, list its members.
 
-Each is a step of a shard, with the clock's time; ``GroupCoordinator.steer`` runs it and carries out what
-follows.
+Each is a step on a shard, with the clock's time; ``GroupCoordinator.steer`` runs it and carries out its
+effects.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def member_of(shard: GroupShard, group_id: str, name: str) -> Member:
 
 
 def end_session(shard: GroupShard, group_id: str, name: str, now_ms: int) -> None:
-    """The member is removed as if its session had run out just now."""
+    """Remove the member as if its session had just expired."""
     group, member = _group(shard, group_id), member_of(shard, group_id, name)
     cause = about(member, CauseKind.SESSION_EXPIRED, f"session of {name_of(member)} was ended")
     remove_member(shard, group, member, cause)
@@ -39,7 +39,9 @@ def end_session(shard: GroupShard, group_id: str, name: str, now_ms: int) -> Non
 
 
 def begin_rebalance(shard: GroupShard, group_id: str, reason: str, now_ms: int) -> bool:
-    """Every member has to join again; False where it must already. Raises KafkaError (GROUP_ID_NOT_FOUND)."""
+    """Make every member join again; return False if they have to already. Raises KafkaError
+    (GROUP_ID_NOT_FOUND).
+    """
     group = _group(shard, group_id)
     if not group.members or not group.can_rebalance:
         return False

@@ -1,4 +1,4 @@
-"""SyncGroup (key 14), v0-5: members ask for their share, and the leader brings everyone's.
+"""SyncGroup (key 14), v0-5: members ask for their assignment, and the leader's request carries all of them.
 
 v3 instance id (KIP-345), v5 protocol type and name both ways (KIP-559).
 """
@@ -19,7 +19,7 @@ from .members import park_sync, refuse_sender, restart_session
 from .rebalance import EMPTY_ASSIGNMENT, fail_assignment, set_assignment
 
 #: From this version on the sender must say which protocol it believes in.
-_PROTOCOL_VERSION = 5
+PROTOCOL_VERSION: Final = 5
 
 #: Errors that say that the sender is not a member, or not in this generation.
 _FENCED: Final = frozenset(
@@ -28,7 +28,9 @@ _FENCED: Final = frozenset(
 
 
 def handle_sync(shard: GroupShard, request: Request, now_ms: int) -> None:
-    """Checks in Kafka's order, then by state: parked while completing, answered at once when stable."""
+    """Make the checks in Kafka's order, then go by state: park while completing, answer at once
+    when stable.
+    """
     body = request.body
     group = find(shard, body.group_id) if body.group_id else None
     error = _unacceptable(group, request)
@@ -43,7 +45,7 @@ def handle_sync(shard: GroupShard, request: Request, now_ms: int) -> None:
     if not group.pending_sync:
         shard.timers.cancel((SYNC, group.group_id))
     if group.state is GroupState.STABLE:
-        # it counts its session from this answer on
+        # its session counts from this response
         restart_session(shard, group, member, now_ms)
         reply = SyncGroupResponse(0, 0, group.protocol_type, group.protocol_name, member.assignment)
         shard.reply(request, reply)
@@ -55,7 +57,7 @@ def handle_sync(shard: GroupShard, request: Request, now_ms: int) -> None:
 
 def _unacceptable(group: ClassicGroup | None, request: Request) -> ErrorCode:
     body = request.body
-    names_protocol = request.version >= _PROTOCOL_VERSION
+    names_protocol = request.version >= PROTOCOL_VERSION
     if names_protocol and (body.protocol_type is None or body.protocol_name is None):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     if not body.group_id:
@@ -78,7 +80,7 @@ def _unacceptable(group: ClassicGroup | None, request: Request) -> ErrorCode:
 
 
 def _store(shard: GroupShard, group: ClassicGroup, assignments: Iterable[Any]) -> None:
-    """Write the leader's assignment, unless one is being written: members get what is in the log."""
+    """Write the leader's assignment, unless one is being written already: members get what is in the log."""
     given = {entry.member_id: bytes(entry.assignment or b"") for entry in assignments}
     empty = EMPTY_ASSIGNMENT if group.protocol_type == CONSUMER else b""
     chosen = {member_id: given.get(member_id) or empty for member_id in group.members}

@@ -12,7 +12,7 @@ from .group import REGEX, REVOCATION, SESSION, live
 
 
 def _activate(shard: GroupShard, now_ms: int) -> None:
-    """Called when the shard is loaded: members' sessions run anew."""
+    """Called when the shard is loaded: restarts members' sessions."""
     for group_id in list(shard.state.durable.consumer_groups):
         start_sessions(shard, group_id, now_ms)
 
@@ -23,7 +23,7 @@ def _unload(shard: GroupShard, _now_ms: int) -> None:
             del shard.state.groups[group_id]
 
 
-#: What groups do with requests of the classic protocol.
+#: Handlers of classic-protocol requests in consumer groups.
 CLASSIC_APIS: Final = {
     ApiKey.JOIN_GROUP: classic_members.handle_join,
     ApiKey.SYNC_GROUP: classic_members.handle_sync,

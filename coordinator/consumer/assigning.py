@@ -1,8 +1,8 @@
-"""Targets of consumer groups are asked for, computed, and taken in step by step.
+"""Target assignments of consumer groups: requested, computed, and applied step by step.
 
-While an answer is taken in some members have their new target and the group has its old target epoch. That
-harms nobody: whom a partition belongs to goes by what members have, never by targets, and the target epoch,
-which comes last, has every member look at its target again.
+While a result is being applied, some members have their new target while the group has its old target epoch.
+That does no harm: who owns a partition depends on the members' current assignments, never on targets, and the
+target epoch, which is written last, makes every member look at its target again.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from .target import ComputeTarget, TargetMember, compute
 if TYPE_CHECKING:
     from ...assignors.server import Numbers
 
-#: A step on a shard, at a time in ms.
+#: A step on a shard, given the time in ms.
 Step: TypeAlias = Callable[[GroupShard, int], None]
 
-#: Time in ms after which an assignor that failed is asked again for the same epoch.
+#: Time in ms after which an assignor that failed is called again for the same epoch.
 RETRY_MS: Final = 30_000
 
-#: Partitions and members that one step takes in: a ms or two.
+#: Partitions and members that one step applies: a millisecond or two.
 _STEP: Final = 2_000
 
 
 def refresh_target(changes: Changes) -> None:
-    """The target for the group's epoch, if it has none yet and the last was not computed a moment ago."""
+    """Compute the target for the group's epoch, unless it has one or the last was computed a moment ago."""
     shard, group, now_ms = changes.shard, changes.group, changes.now_ms
     if group.epoch <= group.target_epoch or group.computing is not None:
         return
     interval_ms = shard.state.config_of(group.group_id).assignment_interval_ms
-    # one from the time to come was noted by a clock that was ahead, before the last start
+    # a time in the future was noted by a clock that was ahead, before the last start
     if group.target_ms and 0 <= now_ms - group.target_ms < interval_ms:
         return
     asked = _ask(shard, group)
@@ -61,7 +61,7 @@ def refresh_target(changes: Changes) -> None:
 
 
 def steps(asked: ComputeTarget, changed: Mapping[str, Numbers]) -> Iterator[Step]:
-    """Steps that make an answer the target, each of them short."""
+    """Steps that make a result the target, each of them short."""
     part: list[tuple[str, Numbers]] = []
     size = 0
     for member_id, numbers in changed.items():
@@ -74,7 +74,7 @@ def steps(asked: ComputeTarget, changed: Mapping[str, Numbers]) -> Iterator[Step
 
 
 def failed(asked: ComputeTarget, why: str) -> Step:
-    """The step that is taken where the assignor gave no answer that can be used: the last target stays."""
+    """Step for an assignor that gave no usable result: the last target stays."""
 
     def step(shard: GroupShard, now_ms: int) -> None:
         group = live(shard, asked.group_id)
@@ -88,7 +88,7 @@ def failed(asked: ComputeTarget, why: str) -> Step:
 def _ask(shard: GroupShard, group: ConsumerGroup) -> ComputeTarget:
     assignors = shard.state.assignors
     name = group.assignor(next(iter(assignors)))
-    # of a broker that had other assignors
+    # chosen on a broker that had other assignors
     spec = assignors.get(name) or next(iter(assignors.values()))
     alike: dict[tuple[tuple[str, ...], str], tuple[str, ...]] = {}
     members = {}
@@ -103,8 +103,8 @@ def _ask(shard: GroupShard, group: ConsumerGroup) -> ComputeTarget:
 
 
 def _begin_with_nothing(changes: Changes) -> None:
-    """A group has its first target later: until then members are at an epoch that gives them nothing, for 0
-    would tell them to join again.
+    """Start a group whose first target comes later: until then members are at an epoch that assigns them
+    nothing, because epoch 0 would make them join again.
     """
     group = changes.group
     if not group.target_epoch:

@@ -1,13 +1,14 @@
 """Changes of a consumer group: the records of one step, in Kafka's order, and the timers of its members.
 
-Each record is in the live group at once: the next request sees what is being written, and its answer waits
-for it. Where the log refuses a record the live group goes, and is made anew from what is in the log.
+Each record changes the live group at once: the next request sees what is being written, and its response
+waits for the write. If the log refuses a record, the live group is rebuilt from the log.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 from ...offsets_topic import (
@@ -45,13 +46,13 @@ from .group import (
 )
 
 _TYPES = GroupRecordType
-# a rebalance that keeps starting over keeps its first reasons
+# a rebalance that keeps starting over keeps its first causes
 _MAX_CAUSES: Final = 5
 
 
 @dataclass(slots=True, eq=False)
 class Changes:
-    """Records of one step on a group, in Kafka's order. ``commit`` hands them out as one write."""
+    """The records of one step on a group, in Kafka's order. ``commit`` hands them out as one write."""
 
     shard: GroupShard
     group: ConsumerGroup
@@ -59,20 +60,20 @@ class Changes:
     records: list[Record] = field(default_factory=list)
 
     def put(self, kind: GroupRecordType, name: str, value: GroupRecordValue | None) -> None:
-        """A record, in effect at once."""
+        """Add a record, which takes effect at once."""
         self.group.apply(kind, name, value)
         self.records.append(ConsumerGroupRecord(kind, self.group.group_id, name, value))
 
     def set_member(self, member_id: str, metadata: MemberMetadata) -> None:
-        """A member says this of itself."""
+        """Set a member's metadata."""
         self.put(_TYPES.MEMBER, member_id, metadata)
 
     def set_current(self, member: Member, current: CurrentAssignment) -> None:
-        """A member has this."""
+        """Set a member's current assignment."""
         self.put(_TYPES.CURRENT, member.member_id, current)
 
     def revoke(self, member: Member) -> None:
-        """A member is to give up partitions in time."""
+        """Start the time within which a member has to revoke partitions."""
         start_revocation(self.shard, self.group, member, self.now_ms)
         rebalance = self.group.rebalance
         if rebalance is not None:
@@ -83,7 +84,7 @@ class Changes:
         self.shard.tell(told)
 
     def revoked(self, member: Member) -> None:
-        """A member has nothing to give up any more."""
+        """End the revocation of a member that has nothing left to revoke."""
         self.shard.timers.cancel((REVOCATION, self.group.group_id, member.member_id))
         rebalance = self.group.rebalance
         since_ms = None if rebalance is None else rebalance.revoking.pop(member.member_id, None)
@@ -94,19 +95,19 @@ class Changes:
             )
 
     def drop(self, member: Member) -> None:
-        """The records of a member, and its timers, go."""
+        """Remove the records of a member, and its timers."""
         self.revoked(member)
         for kind in (_TYPES.CURRENT, _TYPES.TARGET, _TYPES.MEMBER):
             self.put(kind, member.member_id, None)
         stop_member_timers(self.shard.timers, self.group.group_id, member.member_id)
 
     def drop_unused_regex(self, regex: str) -> None:
-        """What a regular expression stands for goes with the last member that has it."""
+        """Remove the resolution of a regular expression that no member uses any more."""
         if regex and regex not in self.group.patterns and regex in self.group.regexes:
             self.put(_TYPES.REGEX, regex, None)
 
     def remove(self, members: Iterable[Member], cause: Cause) -> None:
-        """Members go, and the epoch goes up."""
+        """Remove members and raise the epoch."""
         group = self.group
         for member in members:
             self.begin(cause)
@@ -117,7 +118,7 @@ class Changes:
         self.bump(cause)
 
     def bump(self, cause: Cause) -> None:
-        """The next epoch, with the topics as they are now."""
+        """Raise the epoch, with the hash of the topics as they are now."""
         group = self.group
         self.begin(cause)
         group.topics_seen = group.topics.version()
@@ -125,11 +126,11 @@ class Changes:
         self.shard.tell(cause.event(RebalanceStarted, group.group_id, group.epoch))
 
     def set_epoch(self, epoch: int, hash_: int) -> None:
-        """The group is at this epoch."""
+        """Set the group's epoch."""
         self.put(_TYPES.EPOCH, "", GroupEpoch(epoch, hash_))
 
     def begin(self, cause: Cause) -> None:
-        """What follows has this cause."""
+        """Give the changes that follow this cause."""
         group = self.group
         if group.rebalance is None:
             before = group.assignments() if group.settled_owners is None else group.settled_owners
@@ -138,7 +139,7 @@ class Changes:
             group.rebalance.causes.append(cause)
 
     def commit(self) -> None:
-        """Hand the records out. What is answered now goes by what others are having written, too: see
+        """Hand the records out. Responses also depend on the pending writes of others: see
         ``Shard.reply_when_written``.
         """
         shard, group = self.shard, self.group
@@ -148,13 +149,13 @@ class Changes:
             write(shard, group.group_id, self.records)
 
     def _settle(self) -> None:
-        """Tell of a rebalance that is over."""
+        """Report a completed rebalance."""
         group, rebalance = self.group, self.group.rebalance
         if rebalance is None:
             return
         if rebalance.assigned_ms is None and group.target_epoch == group.epoch:
             rebalance.assigned_ms = self.now_ms
-        if group.state not in (ConsumerGroupState.EMPTY, ConsumerGroupState.STABLE):
+        if group.unsettled or group.state not in (ConsumerGroupState.EMPTY, ConsumerGroupState.STABLE):
             return
         group.rebalance, first = None, rebalance.causes[0]
         assigned_ms = self.now_ms if rebalance.assigned_ms is None else rebalance.assigned_ms
@@ -182,19 +183,14 @@ class Changes:
 
 
 def write(shard: GroupShard, group_id: str, records: Iterable[Record]) -> None:
-    """Hand out records that the live group has taken in. If the log refuses them the group is what is in the
-    log: those handed out behind them were made from what is not.
+    """Hand out records that the live group already reflects. If the log refuses them, the group is rebuilt
+    from the log, and the writes handed out after them fail too, since they build on them.
     """
-
-    def settled(error: ErrorCode, now_ms: int) -> None:
-        if error:
-            _start_over(shard, group_id, now_ms)
-
-    shard.append(group_id, tuple(records), settled, undoes_later=True)
+    shard.append(group_id, tuple(records), undo=partial(_start_over, shard, group_id))
 
 
 def _start_over(shard: GroupShard, group_id: str, now_ms: int) -> None:
-    """Make the live group anew from what is in the log; who is parked in a classic one looks again."""
+    """Rebuild the live group from the log; requests parked in a classic one are answered NOT_COORDINATOR."""
     group = shard.state.groups.get(group_id)
     if isinstance(group, ClassicGroup):
         answer_parked(shard, group, ErrorCode.NOT_COORDINATOR)
@@ -207,14 +203,14 @@ def _start_over(shard: GroupShard, group_id: str, now_ms: int) -> None:
 
 
 def answer_parked(shard: GroupShard, group: ClassicGroup, error: ErrorCode) -> None:
-    """Every JoinGroup and SyncGroup that is parked in a classic group is answered with an error."""
+    """Answer every parked JoinGroup and SyncGroup of a classic group with an error."""
     for member in group.members.values():
         answer_join_error(shard, group, member, error, member.member_id)
         answer_sync(shard, member, SyncGroupResponse(error_code=error))
 
 
 def start_sessions(shard: GroupShard, group_id: str, now_ms: int) -> None:
-    """A group comes out of the log: its members have their whole session before them."""
+    """Give the members of a group that was loaded from the log a whole session each."""
     group = find(shard, group_id)
     if group is None:
         return
@@ -225,13 +221,13 @@ def start_sessions(shard: GroupShard, group_id: str, now_ms: int) -> None:
 
 
 def start_revocation(shard: GroupShard, group: ConsumerGroup, member: Member, now_ms: int) -> None:
-    """A member is to give up partitions in time."""
+    """Start the time within which a member has to revoke partitions."""
     key = (REVOCATION, group.group_id, member.member_id)
     shard.timers.start(key, now_ms + member.metadata.rebalance_timeout_ms)
 
 
 def session_timeout_ms(shard: GroupShard, group: ConsumerGroup, member: Member) -> int:
-    """How long a member may be silent."""
+    """Return how long a member may be silent."""
     classic = member.metadata.classic
     if classic is not None:
         return classic.session_timeout_ms
@@ -239,6 +235,6 @@ def session_timeout_ms(shard: GroupShard, group: ConsumerGroup, member: Member) 
 
 
 def restart_session(shard: GroupShard, group: ConsumerGroup, member: Member, now_ms: int) -> None:
-    """The member was heard of: its session runs anew."""
+    """Restart the session of a member that has shown that it is alive."""
     timeout_ms = session_timeout_ms(shard, group, member)
     shard.timers.start((SESSION, group.group_id, member.member_id), now_ms + timeout_ms)

@@ -1,9 +1,9 @@
 """JoinGroup, SyncGroup, Heartbeat and LeaveGroup of classic members in consumer groups.
 
-Nobody waits for others: a JoinGroup is answered with the member's epoch as its generation, a SyncGroup with
-what it has, and a Heartbeat says when it has to rejoin: because there is a newer target, because it must give
-something up, or because something that it waits for is free. What it owns, by its subscription, proves what
-it has given up.
+No member waits for others: a JoinGroup is answered with the member's epoch as its generation, a SyncGroup
+with its current assignment, and a Heartbeat says when it has to rejoin: because there is a newer target,
+because it must revoke partitions, or because partitions that it waits for are free. The owned partitions in
+its subscription show what it has revoked.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from ..classic.join import handle_join as join_classic_group
 from ..classic.join import unacceptable
 from ..classic.leave import BATCH_VERSION, Leaver, leavers
 from ..classic.members import fence
+from ..classic.sync import PROTOCOL_VERSION
 from ..engine.effects import Request
 from ..events import CauseKind, quoted
 from ..groups import CONSUMER, GroupShard, forget
@@ -57,7 +58,7 @@ _UNRELEASED = AssignmentState.UNRELEASED_PARTITIONS.value
 
 
 def handle_join(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int) -> None:
-    """A member joins, or catches up with the group. An empty group is replaced by a classic one."""
+    """Let a member join, or catch up with the group. An empty group is replaced by a classic one."""
     body = request.body
     error, _ = unacceptable(shard, request)
     if error:
@@ -73,9 +74,11 @@ def handle_join(shard: GroupShard, group: ConsumerGroup, request: Request, now_m
 
 
 def handle_sync(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int) -> None:
-    """What the member has, in the version of its subscription."""
+    """Answer with the member's current assignment, in the version of its subscription."""
     body = request.body
     try:
+        if request.version >= PROTOCOL_VERSION and None in (body.protocol_type, body.protocol_name):
+            raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         member = _sender(group, body)
         name = protocol_of(member)
         if body.protocol_type not in (None, CONSUMER) or body.protocol_name not in (None, name):
@@ -97,7 +100,7 @@ def handle_sync(shard: GroupShard, group: ConsumerGroup, request: Request, now_m
 
 
 def handle_heartbeat(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int) -> None:
-    """The member is alive; told when it has to rejoin."""
+    """Keep the member's session alive; tell it when it has to rejoin."""
     error = ErrorCode.NONE
     try:
         member = _sender(group, request.body)
@@ -114,7 +117,7 @@ def handle_heartbeat(shard: GroupShard, group: ConsumerGroup, request: Request, 
 
 
 def handle_leave(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int) -> None:
-    """Members go, whichever protocol they speak; the epoch goes up once."""
+    """Remove members of either protocol; the epoch is raised once."""
     gone: list[Member] = []
     outcomes: list[MemberResponse] = []
     reason = ""
@@ -205,8 +208,8 @@ def _join(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int
     )
     changes.commit()
     if takes_over and turns_back(shard, group, []):
-        # it was the last consumer: all go on as they are, in a classic group; but nobody there would give
-        # out what waits for a new owner
+        # it was the last consumer: the others continue as they are, in a classic group; but nobody there
+        # would assign the partitions that wait for a new owner
         settled = group.state is ConsumerGroupState.STABLE
         text = f"{member.name} took the place of the last consumer while partitions were moving"
         downgrade(shard, group, [], None if settled else member.cause(CauseKind.JOIN, text), now_ms)
@@ -214,7 +217,7 @@ def _join(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int
 
 
 def _become_classic(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int) -> None:
-    """A group without members is replaced by a classic one; its offsets stay."""
+    """Replace a group without members by a classic one; its offsets stay."""
     if request.body.member_id:
         error = join_failed(request.version, ErrorCode.UNKNOWN_MEMBER_ID, request.body.member_id)
         shard.reply(request, error)
@@ -287,7 +290,7 @@ def _ask_to_rejoin(shard: GroupShard, group: ConsumerGroup, member: Member, now_
 def _leaver(group: ConsumerGroup, leaver: Leaver) -> Member:
     if leaver.instance_id is None:
         return known_member(group, leaver.member_id)
-    # an administrator removes a static member by its name
+    # an administrator removes a static member by its instance id
     owner = group.static_members.get(leaver.instance_id, "")
     return known_static_member(group, leaver.instance_id, leaver.member_id or owner)
 

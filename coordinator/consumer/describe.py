@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe (key 69), v0-1. v1 tells the type of each member. Many are asked one by one."""
+"""ConsumerGroupDescribe (key 69), v0-1. v1 has the type of each member. Groups are described one by one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CLASSIC, _CONSUMER = 0, 1
 
 
 def split_describe(body: Any) -> list[GroupRequest]:
-    """One request for each group of a ConsumerGroupDescribe body."""
+    """Split a ConsumerGroupDescribe body into one request for each group."""
     repeats = Repeats()
     return [
         GroupRequest(
@@ -37,7 +37,7 @@ def split_describe(body: Any) -> list[GroupRequest]:
 
 
 def handle_describe(shard: GroupShard, request: Request, _now_ms: int) -> None:
-    """The group as it is now."""
+    """Describe the group as it is now."""
     asked: GroupRequest = request.body
     group_id = asked.group_id
     if asked.error or not group_id:
@@ -59,12 +59,12 @@ def handle_describe(shard: GroupShard, request: Request, _now_ms: int) -> None:
     )
     if asked.with_operations:
         described = described._replace(authorized_operations=GROUP_OPERATIONS)
-    # what is being written is told when it is
+    # the response waits for what is being written
     shard.reply_when_written(group_id, request, described)
 
 
 def refusal(request: Request, error: int) -> DescribedGroup:
-    """The answer for a group that cannot be described."""
+    """Make the response for a group that cannot be described."""
     return DescribedGroup(error_code=int(error), group_id=request.body.group_id)
 
 
@@ -90,7 +90,7 @@ def _member(group: ConsumerGroup, member: Member) -> DescribedMember:
 
 
 def _assignment(group: ConsumerGroup, partitions: Mapping[UUID, Iterable[int]]) -> Assignment:
-    """Partitions of the topics that still exist."""
+    """List the partitions of topics that still exist."""
     return Assignment(
         [
             TopicPartitions(topic_id, name, tuple(numbers))

@@ -1,10 +1,10 @@
-"""A consumer group and its members while they live. All that matters is in the log, record by record."""
+"""A consumer group and its members in memory. Everything that matters is in the log, record by record."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import ClassVar, Final, NamedTuple
 from uuid import UUID
@@ -38,24 +38,26 @@ from ..groups import CommittedTopic, GroupShard, GroupType, TopicDirectory
 from .reconciliation import NEW_MEMBER, is_settled
 from .target import ComputeTarget, Topic
 
-# timers' keys begin with these, then come the group and, but for the last, the member id
+# timer keys begin with these, then come the group and, except for the last, the member id
 SESSION: Final = "consumer session"
 REVOCATION: Final = "consumer revocation"
 REGEX: Final = "consumer regex"
 
-#: Epochs in heartbeats that say that a member leaves, and that a static member leaves for a while.
+#: Epochs in heartbeats by which a member leaves for good, and a static member for a while.
 LEAVING, AWAY = -1, -2
 
 _TYPES = GroupRecordType
 _OFFSET_COMMIT_WITH_EPOCHS: Final = 9
 _NOTHING: Final[Partitions] = {}
-# partitions of a target whose moves are told
+# most partitions of a target whose moves are reported
 _MOST_TOLD: Final = 50_000
+# different subscriptions of a group whose topics are remembered
+_MOST_SUBSCRIPTIONS: Final = 16
 
 
 @dataclass(slots=True, eq=False)
 class Member:
-    """A member; ``current`` is what it has."""
+    """A member; ``current`` is its current assignment."""
 
     member_id: str
     metadata: MemberMetadata
@@ -63,12 +65,12 @@ class Member:
 
     @property
     def is_classic(self) -> bool:
-        """True for one that speaks the classic protocol."""
+        """True for a member that speaks the classic protocol."""
         return self.metadata.classic is not None
 
     @property
     def name(self) -> str:
-        """The member as causes call it."""
+        """The member's name in causes."""
         instance_id = self.metadata.instance_id
         return (
             f"member {quoted(self.member_id)}"
@@ -77,7 +79,7 @@ class Member:
         )
 
     def cause(self, kind: CauseKind, text: str) -> Cause:
-        """A cause that is about this member."""
+        """Make a cause about this member."""
         metadata = self.metadata
         return Cause(
             text, kind, self.member_id, metadata.instance_id, metadata.client_id, metadata.client_host
@@ -86,10 +88,10 @@ class Member:
 
 @dataclass(slots=True, eq=False)
 class Rebalance:
-    """A way from one target to the next that is under way; assignments are by owner, as classic groups'.
+    """A move from one target to the next, in progress; assignments are by owner, as in classic groups.
 
-    ``revoking`` has members that are giving up partitions, with the time they were asked; ``slowest`` the
-    owner that took longest, with the time it took.
+    ``revoking`` has the members that are revoking partitions, with the time they were asked; ``slowest`` is
+    the owner that took longest, with the time it took.
     """
 
     causes: list[Cause]
@@ -102,7 +104,7 @@ class Rebalance:
 
 
 class Failure(NamedTuple):
-    """An assignor gave no answer for an epoch: it is asked again at ``retry_ms``."""
+    """An assignor gave no result for an epoch: it is called again at ``retry_ms``."""
 
     epoch: int
     assignor: str
@@ -112,7 +114,7 @@ class Failure(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Resolution:
-    """Regular expressions that are being looked up among ``names``, of which ``at`` are done."""
+    """A resolution of regular expressions in progress: ``at`` of the ``names`` are done."""
 
     names: list[str]
     found: dict[str, list[str]]
@@ -123,13 +125,13 @@ class Resolution:
 class ConsumerGroup:
     """A group whose members are assigned by the coordinator.
 
-    ``owners`` has the member of each partition that is assigned, or to be given up still; ``names`` and
+    ``owners`` has the member of each partition that is assigned or still to be revoked; ``names`` and
     ``patterns`` count the members that subscribe to a topic by name, and to a regular expression;
     ``unsettled`` are members that are not at their target. ``topics_seen`` is the version of the topics that
     ``metadata_hash`` was last compared with, ``topics_resolved`` that of the last resolution, at
     ``resolved_ms`` with the rights of ``resolver``; ``resolving`` is the one under way. ``too_broad`` are
-    expressions that stand for more topics than a record has room for, with the words for that. ``computing``
-    is the target that is being computed.
+    expressions that match more topics than a record has room for, with the error text. ``ids`` has the topics
+    of subscriptions as of the version ``ids_seen``. ``computing`` is the target that is being computed.
     """
 
     type: ClassVar[GroupType] = GroupType.CONSUMER
@@ -155,6 +157,8 @@ class ConsumerGroup:
     resolving: Resolution | None = None
     too_broad: dict[str, str] = field(default_factory=dict)
     looked_up: tuple[object, Mapping[str, Topic], int] | None = None
+    ids_seen: object = None
+    ids: dict[tuple[tuple[str, ...], str], Set[UUID]] = field(default_factory=dict)
     settled_members: int = 0
     settled_owners: dict[str, Owned] | None = None
     rebalance: Rebalance | None = None
@@ -163,7 +167,7 @@ class ConsumerGroup:
 
     @property
     def state(self) -> ConsumerGroupState:
-        """Its state, which follows from its epochs and members."""
+        """The state, which follows from the group's epochs and members."""
         return consumer_group_state(
             members=len(self.members),
             epoch=self.epoch,
@@ -172,13 +176,26 @@ class ConsumerGroup:
         )
 
     def topics_of(self, member: Member) -> set[str]:
-        """The topics that a member reads, by name, whether they exist or not."""
+        """The topics that a member subscribes to, by name, whether they exist or not."""
         found = self.regexes.get(member.metadata.regex)
         return {*member.metadata.topics, *(found.topics if found is not None else ())}
 
+    def topic_ids(self, member: Member) -> Set[UUID]:
+        """The topics that a member reads and that exist. Looked up once for all members that read alike."""
+        version, said = self.topics.version(), member.metadata
+        if self.ids_seen is not version:
+            self.ids_seen, self.ids = version, {}
+        found = self.ids.get((said.topics, said.regex))
+        if found is None:
+            ids = (self.topics.id_of_topic(name) for name in self.topics_of(member))
+            found = self.ids[said.topics, said.regex] = {each for each in ids if each is not None}
+            if len(self.ids) > _MOST_SUBSCRIPTIONS:
+                self.ids = {}
+        return found
+
     def subscribed_topics(self) -> tuple[Mapping[str, Topic], int]:
-        """The topics that members read and that exist, by name, and their hash. They are looked up once, and
-        again when others are read or topics have changed: thousands of members may come and go at once.
+        """The topics that members subscribe to and that exist, by name, and their hash. They are looked up
+        again only when subscriptions or topics have changed: thousands of members may join and leave at once.
         """
         version = self.topics.version()
         if self.looked_up is not None and self.looked_up[0] is version:
@@ -196,19 +213,19 @@ class ConsumerGroup:
         return found, hash_
 
     def assignor(self, default: str) -> str:
-        """The assignor that most members name; the default where none does."""
+        """The assignor that most members name; the default if none does."""
         votes = Counter(filter(None, (member.metadata.assignor for member in self.members.values())))
         return max(votes, key=lambda name: (votes[name], name == default, name), default=default)
 
     def taken(self, member_id: str, topic_id: UUID, numbers: Collection[int]) -> set[int]:
-        """Those of the partitions that are assigned to other members, or to be given up by them still."""
+        """The partitions that are assigned to other members, or that these still have to revoke."""
         owners = self.owners.get(topic_id)
         if owners is None:
             return set()
         return {number for number in numbers if owners.get(number, member_id) != member_id}
 
     def assignments(self) -> dict[str, Owned] | None:
-        """Targets by owner; None for more than are told in an event."""
+        """Targets by owner; None if there are more than an event reports."""
         if sum(len(numbers) for one in self.targets.values() for numbers in one.values()) > _MOST_TOLD:
             return None
         names = {
@@ -258,7 +275,9 @@ class ConsumerGroup:
         version: int,
         topics: Sequence[CommittedTopic],
     ) -> ErrorCode:
-        """An older epoch may commit what the member has had since then or longer (KIP-1251)."""
+        """Accept a commit of an older epoch for partitions that the member has had since that epoch
+        (KIP-1251).
+        """
         if generation < 0 and not self.members:
             return ErrorCode.NONE
         member = self.members.get(member_id)
@@ -305,7 +324,7 @@ class ConsumerGroup:
         return None if self.subscribes_to(topic) else commit_ms
 
     def tombstones(self) -> tuple[Record, ...]:
-        """Of an empty group; Apache Kafka deletes the record of an older version with it."""
+        """Tombstones of an empty group; Apache Kafka also deletes a record of the older version."""
         types = (_TYPES.TARGET_EPOCH, _TYPES.PARTITION_METADATA, _TYPES.EPOCH)
         return tuple(ConsumerGroupRecord(each, self.group_id) for each in types)
 
@@ -317,7 +336,7 @@ class ConsumerGroup:
     # --- records ------------------------------------------------------------------------------------------
 
     def apply(self, kind: GroupRecordType, name: str, value: GroupRecordValue | None) -> None:
-        """Take in a record; what does not belong to anything, after a write that failed, changes nothing."""
+        """Apply a record; one that belongs to nothing, after a failed write, changes nothing."""
         if isinstance(value, MemberMetadata):
             self._set_member(name, value)
         elif isinstance(value, CurrentAssignment):
@@ -335,13 +354,14 @@ class ConsumerGroup:
             self.targets[name] = value.partitions
         elif isinstance(value, ResolvedRegex):
             self.regexes[name] = value
-            self.looked_up = None
+            self.looked_up = self.ids_seen = None
         elif kind is _TYPES.MEMBER:
             self._remove_member(name)
         elif kind is _TYPES.TARGET:
             self.targets.pop(name, None)
         elif kind is _TYPES.REGEX:
             self.regexes.pop(name, None)
+            self.ids_seen = None
         elif kind is _TYPES.CURRENT and name in self.members:
             self._set_current(name, NEW_MEMBER)
 
@@ -367,7 +387,7 @@ class ConsumerGroup:
         self._forget(member)
 
     def _forget(self, member: Member) -> None:
-        """What a member said of itself is said no more."""
+        """Remove a member's metadata."""
         self._count(member.metadata, -1)
         instance_id = member.metadata.instance_id
         if instance_id is not None and self.static_members.get(instance_id) == member.member_id:
@@ -377,7 +397,17 @@ class ConsumerGroup:
         member = self.members.get(member_id)
         if member is None:
             return
-        for topics in (member.current.assigned, member.current.revoking):
+        before = member.current
+        if current.assigned is not before.assigned or current.revoking or before.revoking:
+            self._set_owners(member_id, before, current)
+        member.current = current
+        if is_settled(current, self.target_epoch):
+            self.unsettled.discard(member_id)
+        else:
+            self.unsettled.add(member_id)
+
+    def _set_owners(self, member_id: str, before: CurrentAssignment, current: CurrentAssignment) -> None:
+        for topics in (before.assigned, before.revoking):
             for topic_id, numbers in topics.items():
                 owned = self.owners.get(topic_id, {})
                 for number in numbers:
@@ -385,14 +415,9 @@ class ConsumerGroup:
                         del owned[number]
                 if not owned:
                     self.owners.pop(topic_id, None)
-        member.current = current
         for topics in (current.assigned, current.revoking):
             for topic_id, numbers in topics.items():
                 self.owners.setdefault(topic_id, {}).update(dict.fromkeys(numbers, member_id))
-        if is_settled(current, self.target_epoch):
-            self.unsettled.discard(member_id)
-        else:
-            self.unsettled.add(member_id)
 
     def _count(self, metadata: MemberMetadata, step: int) -> None:
         for counter, keys in ((self.names, metadata.topics), (self.patterns, (metadata.regex,))):
@@ -419,9 +444,9 @@ class ConsumerGroup:
 
 
 def wake(group_id: str, records: ConsumerGroupRecords, topics: TopicDirectory) -> ConsumerGroup:
-    """A group as it comes out of the log."""
+    """Restore a group from the log."""
     group = ConsumerGroup(group_id, topics)
-    # members first: what others say of one that is not there is dropped
+    # members first: other records of a member that is not there are dropped
     for (kind, name), value in sorted(records.items(), key=lambda item: item[0][0] is not _TYPES.MEMBER):
         group.apply(kind, name, value)
     group.settled_members = len(group.members)
@@ -429,7 +454,7 @@ def wake(group_id: str, records: ConsumerGroupRecords, topics: TopicDirectory) -
 
 
 def find(shard: GroupShard, group_id: str) -> ConsumerGroup | None:
-    """The consumer group of this id, also if it is only in the log."""
+    """Find the consumer group of this id, even if it is only in the log."""
     group = shard.state.find(group_id)
     return group if isinstance(group, ConsumerGroup) else None
 
@@ -441,13 +466,13 @@ def live(shard: GroupShard, group_id: str) -> ConsumerGroup | None:
 
 
 def stop_member_timers(timers: Timers, group_id: str, member_id: str) -> None:
-    """A member is gone: its timers are."""
+    """Stop the timers of a member that is gone."""
     timers.cancel((SESSION, group_id, member_id))
     timers.cancel((REVOCATION, group_id, member_id))
 
 
 def metadata_hash(topics: Mapping[str, Topic]) -> int:
-    """A number that changes when the topics of a group do; 0 for none."""
+    """Hash a group's topics: the number changes when they do; 0 for no topics."""
     if not topics:
         return 0
     told = "".join(f"{name}\0{topic.id}\0{topic.partition_count}\0" for name, topic in topics.items())
@@ -455,13 +480,13 @@ def metadata_hash(topics: Mapping[str, Topic]) -> int:
 
 
 def protocol_of(member: Member) -> str:
-    """The protocol that a classic member is told: its own first."""
+    """Return the protocol name that a classic member gets: the first of its own."""
     classic = member.metadata.classic
     return "" if classic is None or not classic.protocols else classic.protocols[0][0]
 
 
 def assignment_bytes(group: ConsumerGroup, member: Member, protocol: str) -> bytes:
-    """What a classic member has, as it reads it."""
+    """Encode a classic member's current assignment as it reads it."""
     classic = member.metadata.classic
     data = b"" if classic is None else dict(classic.protocols).get(protocol, b"")
     try:

@@ -1,17 +1,16 @@
 """ConsumerGroupHeartbeat (key 68), v0-1: a member joins, lives, moves to its target and leaves (KIP-848).
 
-v1: the member chooses its id, and may subscribe to a regular expression. And what happens when nothing was
-heard of a member for its session timeout, or when it does not give up partitions in time.
+v1: the member chooses its id, and may subscribe to a regular expression. Also handles members that are silent
+for a session timeout, or that do not revoke partitions in time.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
-from uuid import UUID
 
 from ...offsets_topic import (
     CurrentAssignment,
@@ -52,11 +51,11 @@ from .regex import check_regex, maybe_resolve
 #: From this version on the member chooses its id.
 _OWN_ID_VERSION: Final = 1
 _JOINING: Final = 0
-#: The fields behind the instance id of a heartbeat that says nothing.
-_NOTHING_SAID: Final = [None, -1, None, None, None, None]
+#: The fields between the instance id and the owned partitions in a heartbeat that has no news of its member.
+_NOTHING_SAID: Final = [None, -1, None, None, None]
 # makes a named tuple in half the time of calling its class
 _new: Final = tuple.__new__
-#: Most bytes of a subscription: with the lengths of 100,000 names it fits a record of the log.
+#: Most bytes of a subscription: with the lengths of 100,000 names it still fits a record of the log.
 MOST_SUBSCRIPTION_BYTES: Final = 700_000
 _UNREVOKED: Final = AssignmentState.UNREVOKED_PARTITIONS.value
 _UNRELEASED: Final = AssignmentState.UNRELEASED_PARTITIONS.value
@@ -71,7 +70,9 @@ _FENCED: Final = frozenset(
 
 
 def handle_heartbeat(shard: GroupShard, request: Request, now_ms: int) -> None:
-    """Checks in Kafka's order, then the member's epoch, and its assignment where that changed."""
+    """Make the checks in Kafka's order, then answer with the member's epoch, and its assignment if that
+    changed.
+    """
     if request.body.member_epoch > 0 and _goes_on(shard, request, now_ms):
         return
     try:
@@ -88,18 +89,20 @@ def handle_heartbeat(shard: GroupShard, request: Request, now_ms: int) -> None:
 
 
 def _goes_on(shard: GroupShard, request: Request, now_ms: int) -> bool:
-    """Answer a heartbeat that says nothing and changes nothing, as nearly all do. False for any other."""
-    group_id, member_id, epoch, instance_id, *said = request.body
+    """Answer a heartbeat that has no news of its member, in a group that has its target, as nearly all are:
+    of one that is settled, or takes its next step. False for any other.
+    """
+    group_id, member_id, epoch, instance_id, *said, owned = request.body
     group = shard.state.groups.get(group_id)
     if said != _NOTHING_SAID or type(group) is not ConsumerGroup:
         return False
     member = group.members.get(member_id)
-    if member is None or shard.is_busy(group_id):
+    if member is None:
         return False
-    current, metadata, context = member.current, member.metadata, request.context
+    before, metadata, context = member.current, member.metadata, request.context
     if (
-        not current.epoch == group.target_epoch == group.epoch == epoch
-        or member_id in group.unsettled
+        before.epoch != epoch
+        or group.target_epoch != group.epoch
         or group.topics_seen is not group.topics.version()
         or group.patterns
         or group.failure is not None
@@ -111,23 +114,30 @@ def _goes_on(shard: GroupShard, request: Request, now_ms: int) -> bool:
         return False
     config = shard.state.config_of(group_id)
     shard.timers.start((SESSION, group_id, member_id), now_ms + config.session_timeout_ms)
-    answer = (0, 0, None, member_id, epoch, config.heartbeat_interval_ms, None)
-    shard.reply(request, _new(ConsumerGroupHeartbeatResponse, answer))
+    assignment = None
+    if member_id in group.unsettled:
+        changes = Changes(shard, group, now_ms)
+        advance(changes, member, _owned(owned), changed=False)
+        if not _has_alike(before, member.current):
+            assignment = _told(member.current)
+        changes.commit()
+    answer = (0, 0, None, member_id, member.current.epoch, config.heartbeat_interval_ms, assignment)
+    shard.reply_when_written(group_id, request, _new(ConsumerGroupHeartbeatResponse, answer))
     return True
 
 
 def refusal(_request: Request, error: int) -> ConsumerGroupHeartbeatResponse:
-    """A heartbeat's answer that is an error and nothing else."""
+    """Make a heartbeat response that is an error and nothing else."""
     return refused(error, None)
 
 
 def refused(error: int, message: str | None) -> ConsumerGroupHeartbeatResponse:
-    """A heartbeat's answer that is an error, in words."""
+    """Make a heartbeat response that is an error with a text."""
     return ConsumerGroupHeartbeatResponse(error_code=int(error), error_message=message)
 
 
 def on_session_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
-    """Remove a member of which nothing was heard."""
+    """Remove a member whose session has expired."""
     group, member = _of_timer(shard, key)
     seconds = session_timeout_ms(shard, group, member) / 1000
     text = f"session of {member.name} expired after {seconds:.1f} s"
@@ -135,7 +145,7 @@ def on_session_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
 
 
 def on_revocation_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
-    """Remove a member that has not given up its partitions."""
+    """Remove a member that has not revoked its partitions in time."""
     group, member = _of_timer(shard, key)
     seconds = member.metadata.rebalance_timeout_ms / 1000
     text = f"{member.name} did not give up its partitions within {seconds:.1f} s"
@@ -143,7 +153,7 @@ def on_revocation_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
 
 
 def remove(shard: GroupShard, group: ConsumerGroup, members: list[Member], cause: Cause, now_ms: int) -> None:
-    """Members go; if only classic ones stay, the group may turn back."""
+    """Remove members; if only classic ones are left, the group may be downgraded."""
     if turns_back(shard, group, members):
         for member in members:
             gone = member.cause(cause.kind, cause.text)
@@ -156,7 +166,7 @@ def remove(shard: GroupShard, group: ConsumerGroup, members: list[Member], cause
 
 
 def check_request(shard: GroupShard, request: Request) -> None:
-    """What a request must be like whatever the group is. Raises KafkaError."""
+    """Make the checks of a request that do not depend on the group. Raises KafkaError."""
     body, settings = request.body, shard.state.settings
     epoch, most = body.member_epoch, min(settings.kohort_member_max_metadata_bytes, MOST_SUBSCRIPTION_BYTES)
     wrong = ""
@@ -221,7 +231,7 @@ def _leave(shard: GroupShard, request: Request, now_ms: int) -> ConsumerGroupHea
 
 def _heartbeat(shard: GroupShard, request: Request, now_ms: int) -> ConsumerGroupHeartbeatResponse:
     body = request.body
-    owned = _owned(body)
+    owned = _owned(body.topic_partitions)
     changes, old = _group_for(shard, body, now_ms)
     group = changes.group
     check_size(shard, group, body.member_id)
@@ -242,11 +252,9 @@ def _heartbeat(shard: GroupShard, request: Request, now_ms: int) -> ConsumerGrou
     maybe_resolve(shard, group, request.context, now_ms)
     interval_ms = shard.state.config_of(group.group_id).heartbeat_interval_ms
     current = member.current
-    tells = body.member_epoch == _JOINING or _is_full(body)
-    if not tells and current is not before:
-        tells = _numbers(before) != _numbers(current)
+    tells = body.member_epoch == _JOINING or _is_full(body) or not _has_alike(before, current)
     answer = ConsumerGroupHeartbeatResponse(
-        # no error: every client would stop, and what it has stays good
+        # no error: every client would stop, and its current assignment stays valid
         error_message=None if group.failure is None else group.failure.text,
         member_id=member_id,
         member_epoch=current.epoch,
@@ -258,7 +266,7 @@ def _heartbeat(shard: GroupShard, request: Request, now_ms: int) -> ConsumerGrou
 
 
 def refresh_epoch(changes: Changes, cause: Cause | None) -> None:
-    """The next epoch if there is a cause, or if topics that the group reads are not what they were."""
+    """Raise the epoch if there is a cause, or if topics that the group subscribes to have changed."""
     group = changes.group
     is_new = not group.epoch
     if cause is None and group.topics_seen is not (version := group.topics.version()):
@@ -272,18 +280,17 @@ def refresh_epoch(changes: Changes, cause: Cause | None) -> None:
 
 
 def advance(changes: Changes, member: Member, owned: Owned, *, changed: bool) -> None:
-    """One step of a member towards its target, with the time that it has to give up what it must. ``changed``
-    if it reads other topics than before.
+    """Make one step of a member towards its target, and start its revocation timer if it has to revoke
+    partitions. ``changed``: it subscribes to other topics than before.
     """
     group = changes.group
     if not changed and is_settled(member.current, group.target_epoch):
         return
     target = group.targets.get(member.member_id, {})
     taken = partial(group.taken, member.member_id)
-    current = reconcile(
-        member.current, group.target_epoch, target, owned, taken, topic_ids(group, member), changed
-    )
-    if current == member.current:
+    before = member.current
+    current = reconcile(before, group.target_epoch, target, owned, taken, group.topic_ids(member), changed)
+    if current == before:
         return
     changes.set_current(member, current)
     if current.state == _UNREVOKED:
@@ -293,7 +300,7 @@ def advance(changes: Changes, member: Member, owned: Owned, *, changed: bool) ->
 
 
 def _group_for(shard: GroupShard, body: Any, now_ms: int) -> tuple[Changes, Group | None]:
-    """The group of a request, and the one of another type that it replaces."""
+    """Find the group of a request, and the one of another type that it replaces."""
     found = shard.state.find(body.group_id)
     if isinstance(found, ConsumerGroup) or body.member_epoch != _JOINING:
         return Changes(shard, _existing(shard, body.group_id, "Consumer group"), now_ms), None
@@ -326,7 +333,7 @@ def check_size(shard: GroupShard, group: ConsumerGroup, member_id: str) -> None:
 
 
 def _sender(group: ConsumerGroup, body: Any, owned: Owned) -> Member | None:
-    """The member that a request is from, or that it replaces; None for a new one."""
+    """Find the member that sent a request, or that the sender replaces; None for a new one."""
     joins = body.member_epoch == _JOINING
     if body.instance_id is None:
         if joins and body.member_id not in group.members:
@@ -377,7 +384,7 @@ def _check_epoch(member: Member, epoch: int, owned: Owned) -> None:
     if epoch in (current.epoch, _JOINING):
         return
     if epoch < current.epoch and epoch == current.previous_epoch and _is_part(owned, current):
-        return  # the answer with the new one was lost
+        return  # the response with the new epoch was lost
     how = "greater" if epoch > current.epoch else "smaller"
     raise KafkaError(
         ErrorCode.FENCED_MEMBER_EPOCH,
@@ -397,8 +404,8 @@ def _is_part(owned: Owned, current: CurrentAssignment) -> bool:
 def _subscribe(
     changes: Changes, known: Member | None, member_id: str, request: Request
 ) -> tuple[Cause | None, bool]:
-    """Take in what a member says of itself. Gives the cause of a new epoch, None for none, and whether the
-    member reads other topics; a regular expression that is not resolved yet is no cause.
+    """Update a member's metadata. Returns the cause of a new epoch, or None, and whether the member
+    subscribes to other topics; a regular expression that is not resolved yet is no cause.
     """
     group, body, context = changes.group, request.body, request.context
     if known is not None and (
@@ -420,11 +427,12 @@ def _subscribe(
     )
     if known is None or metadata != old:
         changes.set_member(member_id, metadata)
-    member = group.members[member_id]
-    cause = joined_cause(changes, member, is_new=known is None)
+    changed = metadata.topics != old.topics or metadata.regex != old.regex
+    if known is not None and not changed:
+        return None, False
+    cause = joined_cause(changes, group.members[member_id], is_new=known is None)
     if metadata.regex != old.regex:
         changes.drop_unused_regex(old.regex)
-    changed = metadata.topics != old.topics or metadata.regex != old.regex
     unresolved = metadata.regex and metadata.regex not in group.regexes
     if metadata.topics == old.topics and (metadata.regex == old.regex or unresolved):
         return None, changed
@@ -432,7 +440,9 @@ def _subscribe(
 
 
 def joined_cause(changes: Changes, member: Member, *, is_new: bool) -> Cause:
-    """The cause that a member joined, which is told, or that it changed its subscription."""
+    """Make the cause that a member joined, which is also reported as an event, or that it changed its
+    subscription.
+    """
     if not is_new:
         text = f"{member.name} changed its subscription"
         return member.cause(CauseKind.CHANGED_SUBSCRIPTION, text)
@@ -442,7 +452,9 @@ def joined_cause(changes: Changes, member: Member, *, is_new: bool) -> Cause:
 
 
 def replace_member(changes: Changes, old: Member, member_id: str, epoch: int = 0) -> None:
-    """A static member comes back under this id: it has what the old one had, and is to have the same."""
+    """Let a static member come back under this id: it gets the current assignment and the target of the old
+    one.
+    """
     group = changes.group
     if group.computing is not None:
         group.computing.rename(old.member_id, member_id)
@@ -451,36 +463,30 @@ def replace_member(changes: Changes, old: Member, member_id: str, epoch: int = 0
     changes.set_member(member_id, metadata)
     changes.put(GroupRecordType.TARGET, member_id, TargetAssignment(target))
     member = group.members[member_id]
-    # it waits for what the one before has waited for, also where that was all that it was to have
+    # it waits for what its predecessor waited for, even if that was its whole target
     state = _UNRELEASED if current.state == _UNRELEASED else NEW_MEMBER.state
     changes.set_current(member, CurrentAssignment(epoch, epoch, state, current.assigned, {}))
     cause = member.cause(CauseKind.JOIN, f"rejoin of {member.name}")
     changes.shard.tell(cause.event(MemberReplaced, group.group_id, group.epoch, old_member=old.member_id))
 
 
-def topic_ids(group: ConsumerGroup, member: Member) -> set[UUID]:
-    """The topics that a member reads and that exist."""
-    ids = (group.topics.id_of_topic(name) for name in group.topics_of(member))
-    return {topic_id for topic_id in ids if topic_id is not None}
-
-
-def _owned(body: Any) -> Owned:
-    if body.topic_partitions is None:
+def _owned(told: Sequence[TopicPartitions] | None) -> Owned:
+    if told is None:
         return None
-    owned: dict[UUID, list[int]] = {}
-    for topic in body.topic_partitions:
-        owned.setdefault(topic.topic_id, []).extend(topic.partitions)
+    owned: dict[Any, list[int]] = {}
+    for topic_id, partitions in told:
+        owned.setdefault(topic_id, []).extend(partitions)
     return owned
 
 
 def _size(body: Any) -> int:
-    """Bytes of a subscription."""
+    """Return the size of a subscription in bytes."""
     names, regex = body.subscribed_topic_names, body.subscribed_topic_regex
     return sum(len(each.encode(errors="replace")) for each in (*(names or ()), *((regex,) * bool(regex))))
 
 
 def _is_full(body: Any) -> bool:
-    """Return whether a member tells everything, as one does that does not trust what it knows."""
+    """Return whether this is a full request, as members send when their state may be stale."""
     return (
         body.rebalance_timeout_ms != -1
         and (body.subscribed_topic_names is not None or body.subscribed_topic_regex is not None)
@@ -488,8 +494,13 @@ def _is_full(body: Any) -> bool:
     )
 
 
-def _numbers(current: CurrentAssignment) -> Mapping[UUID, frozenset[int]]:
-    return {topic_id: frozenset(numbers) for topic_id, numbers in current.assigned.items()}
+def _has_alike(before: CurrentAssignment, after: CurrentAssignment) -> bool:
+    """Return whether a member has the same partitions, whatever the epochs it got them at."""
+    if before.assigned == after.assigned:
+        return True
+    return before.assigned.keys() == after.assigned.keys() and all(
+        numbers.keys() == after.assigned[topic_id].keys() for topic_id, numbers in before.assigned.items()
+    )
 
 
 def _told(current: CurrentAssignment) -> Assignment:
@@ -499,7 +510,7 @@ def _told(current: CurrentAssignment) -> Assignment:
 
 
 def chosen_id(shard: GroupShard) -> str:
-    """A member id of the coordinator's, as long as Kafka's."""
+    """Make a member id, as long as Kafka's."""
     digest = hashlib.blake2b(shard.state.new_id().encode(), digest_size=16).digest()
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 

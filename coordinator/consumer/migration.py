@@ -1,8 +1,8 @@
-"""Groups with members turn from one protocol to the other while they work (KIP-848).
+"""Groups with members change from one protocol to the other while they work (KIP-848).
 
-A consumer that joins a classic group makes it a consumer group: its members stay, at an epoch that is their
-generation, with what they have. When the last consumer leaves, those that speak the classic protocol are a
-classic group again, which rebalances.
+A consumer that joins a classic group upgrades it to a consumer group: its members stay, with their
+assignments, at an epoch that is their generation. When the last consumer leaves, the members that speak the
+classic protocol become a classic group again, which rebalances.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ _UPGRADES, _DOWNGRADES = ("bidirectional", "upgrade"), ("bidirectional", "downgr
 
 
 def upgraded(shard: GroupShard, group: ClassicGroup, now_ms: int) -> Changes:
-    """A consumer group with the members of a classic one, not in the shard yet. Raises KafkaError."""
+    """Make a consumer group with the members of a classic one; it is not in the shard yet. Raises
+    KafkaError.
+    """
     settings = shard.state.settings
     if settings.group_consumer_migration_policy not in _UPGRADES:
         raise _refused(group, "online upgrade is disabled.")
@@ -127,7 +129,7 @@ def _still_read(
 
 
 def leave_classic(old: ClassicGroup, changes: Changes) -> None:
-    """The classic group goes; who is parked in it rejoins."""
+    """Remove the classic group; members whose requests are parked in it rejoin."""
     shard, group = changes.shard, changes.group
     answer_parked(shard, old, ErrorCode.REBALANCE_IN_PROGRESS)
     forget(shard, old.group_id)
@@ -138,7 +140,7 @@ def leave_classic(old: ClassicGroup, changes: Changes) -> None:
 
 
 def turns_back(shard: GroupShard, group: ConsumerGroup, leaving: list[Member]) -> bool:
-    """Return whether a group is a classic one when these members have gone."""
+    """Return whether a group is downgraded when these members have left."""
     settings = shard.state.settings
     if settings.group_consumer_migration_policy not in _DOWNGRADES:
         return False
@@ -149,7 +151,7 @@ def turns_back(shard: GroupShard, group: ConsumerGroup, leaving: list[Member]) -
 def downgrade(
     shard: GroupShard, group: ConsumerGroup, leaving: list[Member], cause: Cause | None, now_ms: int
 ) -> None:
-    """The members that stay are a classic group from here on. It rebalances where there is a cause."""
+    """Turn the members that stay into a classic group, which rebalances if there is a cause."""
     group_id = group.group_id
     forget(shard, group_id)
     stay = [member for member in group.members.values() if member not in leaving]

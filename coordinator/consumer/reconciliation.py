@@ -1,19 +1,20 @@
-"""One step of a member of a consumer group towards its target (KIP-848). Pure.
+"""One step of a consumer group's member towards its target (KIP-848), as a pure function.
 
-A member first proves that it has given up what the target takes away, and stays at its epoch until then. Then
-it is at the target's epoch and has what is free of it; the rest it gets as others give it up. So a partition
-never has two members that may read it, and nobody waits for more than it needs itself.
+A member first shows that it has revoked what the target takes away, and stays at its epoch until then. Then
+it moves to the target's epoch and gets the partitions of it that are free; the rest follow as others revoke
+them. So no partition ever has two members that may read it, and a member waits only for partitions of its own
+target.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Set
 from uuid import UUID
 
 from ...offsets_topic import CurrentAssignment, PartitionEpochs, Partitions
 from ...statemachine import AssignmentState
 
-#: Partitions that a member says it owns; None if it says nothing of them.
+#: Partitions that a member says it owns; None if it does not say.
 Owned = Mapping[UUID, Collection[int]] | None
 
 _STABLE = AssignmentState.STABLE.value
@@ -35,18 +36,21 @@ def reconcile(
     target: Partitions,
     owned: Owned,
     taken: Callable[[UUID, Collection[int]], Collection[int]],
-    subscribed: Collection[UUID] | None = None,
+    subscribed: Set[UUID] | None = None,
     changed: bool = False,
 ) -> CurrentAssignment:
-    """What a member may have after a heartbeat in which it says that it owns ``owned``.
+    """Compute a member's assignment after a heartbeat in which it says that it owns ``owned``.
 
-    ``taken`` tells which partitions of a topic are assigned to other members, or to be given up by them.
-    ``subscribed`` are the member's topics, None for all: of others it gets nothing, whatever an older target
-    says, and where this heartbeat has ``changed`` them what is of others goes at once.
+    ``taken`` returns which partitions of a topic are assigned to other members, or still to be revoked by
+    them. ``subscribed`` are the member's topics, None for all: it gets no others, whatever an older target
+    says, and if this heartbeat has ``changed`` them, partitions of other topics are removed at once.
     """
     stays = current.state == _UNREVOKED and not _given_up(current.revoking, owned)
     if stays or is_settled(current, target_epoch):
         return _unsubscribe(current, subscribed or (), owned) if changed else current
+    if _has_all(current, target) and (subscribed is None or subscribed >= target.keys()):
+        # most members, whenever one joins or leaves
+        return CurrentAssignment(target_epoch, current.epoch, _STABLE, current.assigned, {})
     return _step(current, target_epoch, target, owned, taken, subscribed)
 
 
@@ -56,7 +60,7 @@ def _step(
     target: Partitions,
     owned: Owned,
     taken: Callable[[UUID, Collection[int]], Collection[int]],
-    subscribed: Collection[UUID] | None,
+    subscribed: Set[UUID] | None,
 ) -> CurrentAssignment:
     assigned: dict[UUID, dict[int, int]] = {}
     revoking: dict[UUID, dict[int, int]] = {}
@@ -88,8 +92,20 @@ def _step(
     return CurrentAssignment(target_epoch, current.epoch, state, assigned, {})
 
 
+def _has_all(current: CurrentAssignment, target: Partitions) -> bool:
+    assigned = current.assigned
+    return (
+        not current.revoking
+        and len(assigned) == len(target)
+        and all(
+            topic_id in assigned and assigned[topic_id].keys() == frozenset(numbers)
+            for topic_id, numbers in target.items()
+        )
+    )
+
+
 def _unsubscribe(current: CurrentAssignment, subscribed: Collection[UUID], owned: Owned) -> CurrentAssignment:
-    """The member without the partitions of topics that it does not read any more."""
+    """Remove the partitions of topics that the member does not subscribe to any more."""
     assigned = {topic_id: has for topic_id, has in current.assigned.items() if topic_id in subscribed}
     gone = {topic_id: has for topic_id, has in current.assigned.items() if topic_id not in subscribed}
     if not gone:

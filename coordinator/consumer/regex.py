@@ -1,11 +1,13 @@
 """Regular expressions that members subscribe to, in the syntax of RE2: checked, and resolved to topics.
 
-RE2 takes time in proportion to the text, whatever the expression: anybody may send one. It comes with
-google-re2, which is installed with ``kohort[regex]``; without it subscriptions by expression are refused.
+RE2 takes time in proportion to the text, whatever the expression, so that any client may send one. It comes
+with google-re2, which is installed with ``kohort[regex]``; without it subscriptions by expression are
+refused.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
@@ -22,10 +24,10 @@ from .group import REGEX, ConsumerGroup, Member, Resolution, live
 MOST_REGEXES: Final = 100
 MOST_REGEX_BYTES: Final = 10_000
 
-#: Most bytes of a record of the log: topics that an expression stands for.
+#: Most bytes of the record with the topics that an expression matches.
 MOST_RECORD_BYTES: Final = 1_000_000
 
-#: Names that are matched in one step, of all expressions together: some ms.
+#: Names matched in one step, over all expressions: a few milliseconds.
 _MATCHES: Final = 3_000
 
 #: Time in ms between two resolutions of a group: a constant in Kafka too.
@@ -43,13 +45,19 @@ _IN_JAVA: Final = {
     "invalid perl operator": "invalid or unsupported Perl syntax",
     "invalid repetition size": "invalid repeat count",
 }
-#: Expressions that are kept compiled, and the most bytes that one may take.
+#: In an expression that RE2 can read: characters that stand for themselves, a class, and a group with a name.
+_LITERAL: Final = re.compile(r"\\Q.*?(?:\\E|\Z)|\\[^C]", re.DOTALL)
+_CLASS: Final = re.compile(r"\[\^?\]?(?:\[:\^?\w+:\]|[^\]])*\]")
+_NAMED_GROUP: Final = re.compile(r"\(\?P?<")
+#: Number of compiled expressions that are kept, and the most bytes that one may take.
 _REMEMBERED: Final = 128
 _MOST_BYTES: Final = 1 << 20
 
 
 def check_regex(group: ConsumerGroup, known: Member | None, regex: str) -> None:
-    """Raises KafkaError (INVALID_REGULAR_EXPRESSION) for one that cannot be read, or has no room."""
+    """Raises KafkaError (INVALID_REGULAR_EXPRESSION) for an expression that cannot be parsed, or that is too
+    large.
+    """
     old = "" if known is None else known.metadata.regex
     patterns = len(group.patterns) - (group.patterns[old] == 1)
     if len(regex.encode(errors="replace")) > MOST_REGEX_BYTES:
@@ -70,8 +78,8 @@ def _invalid(text: str) -> KafkaError:
 
 
 def maybe_resolve(shard: GroupShard, group: ConsumerGroup, context: RequestContext, now_ms: int) -> None:
-    """Resolve the expressions of a group beside the request, if one is new, topics have changed, or it is
-    long ago; but not again a moment after the last time. They stand for topics that its sender may describe.
+    """Resolve the expressions of a group in the background if one is new, if topics have changed, or if the
+    last time is long ago, but not right after it. They match topics that the request's sender may describe.
     """
     if not group.patterns or group.resolving is not None:
         return
@@ -80,7 +88,7 @@ def maybe_resolve(shard: GroupShard, group: ConsumerGroup, context: RequestConte
         last_ms = max(
             (each.timestamp_ms for each in group.regexes.values()), default=-RESOLUTION_PAUSE_MS - 1
         )
-    # as of targets, the time may be one of a clock that was ahead
+    # as with targets, the time may come from a clock that was ahead
     if not 0 <= now_ms - last_ms <= RESOLUTION_PAUSE_MS and (
         any(each not in group.regexes for each in group.patterns)
         or group.topics_resolved is not group.topics.version()
@@ -91,8 +99,8 @@ def maybe_resolve(shard: GroupShard, group: ConsumerGroup, context: RequestConte
 
 
 def on_regex_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
-    """Look up some topics for every expression of a group; the rest a moment later, so that others have their
-    turn.
+    """Match some topics with every expression of a group; the rest follows a moment later, so that other
+    requests are served in between.
     """
     group = live(shard, key[1])
     assert group is not None, "timers of a group stop when it goes"
@@ -105,7 +113,7 @@ def on_regex_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
     end = task.at + max(1, _MATCHES // max(1, len(task.found)))
     for regex, topics in task.found.items():
         expression = compiled_regex(regex)[0]
-        # one from the log of a broker that could read it may be unreadable here
+        # an expression in the log may come from a broker with another syntax
         if expression is not None:
             matching = filter(expression.fullmatch, task.names[task.at : end])
             topics += [name for name in matching if group.topics.shows(group.resolver, name)]
@@ -128,7 +136,7 @@ def _resolved(changes: Changes, found: Mapping[str, list[str]]) -> None:
         if bytes_ > MOST_RECORD_BYTES:
             topics = _too_broad(changes, regex, len(names))
         if size and size + bytes_ > MOST_RECORD_BYTES:
-            # what is written at once has to fit a batch
+            # what is written together has to fit a batch
             changes.commit()
             changes, size = Changes(changes.shard, group, changes.now_ms), 0
         size += bytes_
@@ -141,7 +149,7 @@ def _resolved(changes: Changes, found: Mapping[str, list[str]]) -> None:
 
 
 def _too_broad(changes: Changes, regex: str, count: int) -> tuple[str, ...]:
-    """What an expression stands for then: nothing."""
+    """Resolve an expression that matches too many topics to nothing."""
     group = changes.group
     text = (
         f"SubscribedTopicRegex `{quoted(regex)}` stands for {count} topics, for which a record has no room."
@@ -154,7 +162,7 @@ def _too_broad(changes: Changes, regex: str, count: int) -> tuple[str, ...]:
 
 @lru_cache(maxsize=_REMEMBERED)
 def compiled_regex(regex: str) -> tuple[Any, str]:
-    """An expression in the syntax of RE2, or None and why it is none."""
+    """Compile an expression in the syntax of RE2; None and the reason if it is invalid."""
     try:
         import re2
     except ImportError:
@@ -163,8 +171,20 @@ def compiled_regex(regex: str) -> tuple[Any, str]:
     options.log_errors = False
     options.max_mem = _MOST_BYTES
     try:
-        return re2.compile(regex, options), ""
+        compiled = re2.compile(regex, options)
+        why = _refused_by_java(regex, len(compiled.groupindex))
+        return None if why else compiled, why
     except re2.error as error:
         text = error.args[0]
         what = (text.decode() if isinstance(text, bytes) else str(text)).split(": ")[0]
         return None, _IN_JAVA.get(what, what)
+
+
+def _refused_by_java(regex: str, names: int) -> str:
+    """The reason why RE2J refuses a valid expression of RE2 with so many names of groups; "" for none."""
+    syntax = _LITERAL.sub("x", regex)
+    if r"\C" in syntax:
+        return "invalid escape sequence"
+    if len(_NAMED_GROUP.findall(_CLASS.sub("x", syntax))) > names:
+        return "duplicate capture group name"
+    return ""

@@ -1,10 +1,10 @@
-"""The target of a consumer group: the partitions that each member is to have. Assignors do the work.
+"""The target assignment of a consumer group, which assignors compute.
 
-A small group's target is computed where it is asked for. A large one's would hold others up, and an assignor
-that is not kohort's own may hang or crash: those are a :class:`ComputeTarget` for the owner of the shard, who
-has :func:`compute` done in a process of its own and takes the steps that follow (``assigning.steps``,
-``failed``), one by one, so that others have their turn between them. Meanwhile members keep what they
-have; the answer is that for the epoch it was asked for, whatever has become of the group since.
+A small group's target is computed right away. A large one would hold up other requests, and an assignor that
+is not kohort's own may hang or crash: those become a :class:`ComputeTarget` for the owner of the shard, which
+runs :func:`compute` in a separate process and then the steps that follow (``assigning.steps``, ``failed``)
+one by one, serving other requests in between. Meanwhile members keep what they have; the result counts for
+the epoch that it was requested for, whatever has happened to the group since.
 """
 
 from __future__ import annotations
@@ -22,22 +22,23 @@ if TYPE_CHECKING:
     from ...assignors import Assignor
     from ...assignors.server import Numbers, ServedMember
 
-#: kohort's own assignors of coordinators. Nothing is imported before the first group needs one.
+#: The coordinator's built-in assignors. Nothing is imported before the first group needs one.
 OWN: Final = ("uniform", "range")
 
-#: Partitions, and topics of all members, of the largest group whose target is computed at once: some ms.
+#: Partitions, and topics of all members, of the largest group whose target is computed right away: a few
+#: milliseconds.
 _MOST_AT_ONCE: Final = 4_000
 
 
 class Topic(NamedTuple):
-    """A topic that exists."""
+    """An existing topic."""
 
     id: UUID
     partition_count: int
 
 
 class TargetMember(NamedTuple):
-    """A member as assignors see it: topics that it reads, and what the last target gave to it."""
+    """A member as assignors see it: its topics, and its part of the last target."""
 
     instance_id: str | None
     topics: tuple[str, ...]
@@ -48,8 +49,8 @@ class TargetMember(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class ComputeTarget(Command):
-    """What a target depends on. ``name`` is the assignor's, ``spec`` what it is loaded by; ``renamed`` are
-    static members that came back under another id since this was asked for.
+    """The inputs of a target. ``name`` is the assignor's, ``spec`` is what it is loaded by; ``renamed`` are
+    static members that have come back under another id since the request.
     """
 
     group_id: str
@@ -62,7 +63,7 @@ class ComputeTarget(Command):
 
     @property
     def is_quick(self) -> bool:
-        """True where it may be computed at once: also where there is nothing to give."""
+        """True if it may be computed right away, which includes groups with nothing to assign."""
         if not self.topics:
             return True
         if self.spec not in OWN:
@@ -76,33 +77,32 @@ class ComputeTarget(Command):
         return {name: topic.partition_count for name, topic in self.topics.items()}
 
     def served(self) -> Iterator[tuple[str, ServedMember]]:
-        """The members as the assignor's side reads them."""
+        """The members in the form that the assignor's process reads."""
         from ...assignors.server import ServedMember
 
         names = {topic.id: name for name, topic in self.topics.items()}
-        for member_id, member in self.members.items():
-            owned = {names[each]: numbers for each, numbers in member.target.items() if each in names}
-            instance_id, topics, target, client_id, rack = member
+        for member_id, (instance_id, topics, target, client_id, rack) in self.members.items():
+            owned = {names[each]: numbers for each, numbers in target.items() if each in names}
             had_more = len(owned) < len(target)
             yield member_id, ServedMember(instance_id, client_id, rack, topics, owned, had_more)
 
     def partitions(self, changed: Iterable[tuple[str, Numbers]]) -> dict[str, Partitions]:
-        """An answer by member and topic id, for the members as they are called now."""
+        """Convert a result to partitions by member and topic id, under the members' present ids."""
         return {
             self.renamed.get(member_id, member_id): {self.topics[name].id: row for name, row in rows.items()}
             for member_id, rows in changed
         }
 
     def rename(self, old: str, new: str) -> None:
-        """A member came back under another id, and is to have what the one before was to have."""
+        """Note that a static member came back under another id; it gets its predecessor's target."""
         asked = next((name for name, now in self.renamed.items() if now == old), old)
         self.renamed[asked] = new
 
 
 @cache
 def server_assignors(setting: str) -> Mapping[str, str]:
-    """What each assignor of ``group.consumer.assignors`` is loaded by, by the name that members know it by;
-    the first is the default. Raises AssignorError for one that cannot be used.
+    """Map the names of ``group.consumer.assignors``, as members know them, to what each assignor is loaded
+    by; the first is the default. Raises AssignorError for one that cannot be used.
     """
     found: dict[str, str] = {}
     for spec in map(str.strip, setting.split(",")):
@@ -117,8 +117,8 @@ def _load(spec: str) -> Assignor:
 
 
 def compute(asked: ComputeTarget) -> dict[str, Numbers]:
-    """The answer, computed here: a target for each member whose target changes. Raises AssignorError, and
-    what the assignor raises.
+    """Compute the new target of each member whose target changes. Raises AssignorError, and what the assignor
+    raises.
     """
     if not asked.topics:
         return {member_id: {} for member_id, member in asked.members.items() if member.target}

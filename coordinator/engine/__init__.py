@@ -1,1 +1,1 @@
-"""The coordinators' engine: shards, their writes, timers, loads and events, whatever is coordinated."""
+"""The coordinators' engine: shards with their writes, timers, loads and events, whatever they coordinate."""

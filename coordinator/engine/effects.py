@@ -1,7 +1,7 @@
-"""Requests, which go into a shard, and effects, which come out of it: plain data both.
+"""Requests, which go into a shard, and effects, which come out of it: both are plain data.
 
 The order of effects is the order in which things happened. A Reply that depends on records appears only after
-the shard was told that they are appended, so whoever carries effects out needs no rules of its own.
+the shard was told that they are appended, so the code that carries out effects needs no rules of its own.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Append:
 
     With a producer the records are part of that producer's transaction. A ``marker`` ends it instead: then
     there are no records. The other fields are the shard's own: see :meth:`.shard.Shard.append`. When one
-    fails, those behind it may fail with it: whoever writes asks ``Shard.awaits`` before each.
+    fails, later ones may fail with it: check ``Shard.awaits`` before writing each.
     """
 
     ticket: int
@@ -52,7 +52,7 @@ class Append:
     key: str | None = None
     then: Callable[[ErrorCode, int], None] | None = None
     answers: tuple[tuple[Request, Any], ...] = ()
-    undoes_later: bool = False
+    undo: Callable[[int], None] | None = None
 
 
 class Reply(NamedTuple):
@@ -64,8 +64,8 @@ class Reply(NamedTuple):
 
 @dataclass(slots=True)
 class Command:
-    """Something that has to be done outside of the shard, by the owner of its runtime, who tells the shard in
-    a step of his own what became of it. What it is, is the matter of what is coordinated.
+    """An action outside of the shard, carried out by the owner of the runtime, who reports the result in a
+    step on the shard. Its content depends on the kind of coordinator.
     """
 
 

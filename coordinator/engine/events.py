@@ -1,7 +1,7 @@
-"""Events of a coordinator, one typed event for each thing that happens, and who is told of them.
+"""Events of a coordinator, one type for each thing that happens, and their listeners.
 
-Nobody has to listen, so an event costs little to make. Those of a shard are here, others belong to what is
-coordinated.
+Nothing has to listen, so an event is cheap to create. Events of shards are here; others are defined by the
+kind of coordinator.
 """
 
 from __future__ import annotations
@@ -13,17 +13,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, Final, Literal
 
-#: Events that wait for the reader of a subscription; over it the oldest are lost.
+#: Most events that wait for the reader of a subscription; beyond that the oldest are dropped.
 MAX_WAITING: Final = 1_000
 
 
 @dataclass(slots=True)
 class CoordinatorEvent:
-    """Something worth knowing happened. ``group`` is the id of the group it is about, "" for none.
+    """Base of events. ``group`` is the id of the group concerned, "" for none.
 
-    ``timestamp_ms`` and ``sequence`` are given when it is told: the time, and its number in the history of
-    its group, 0 where none is kept. ``name`` is what it is called on the wire and in logs, ``level`` what a
-    log takes it for.
+    ``timestamp_ms`` and ``sequence`` are set when it is reported: the time, and its number in the history of
+    its group, 0 if none is kept. ``name`` is its name on the wire and in logs, ``level`` its log level.
     """
 
     name: ClassVar[str]
@@ -84,9 +83,9 @@ class EventsLost(CoordinatorEvent):
 class EventStream:
     """A subscription: ``async for event in stream`` gives each event from now on, in order.
 
-    A reader that is so slow that more than ``limit`` events wait for it loses the oldest, and is told how
-    many by an EventsLost in their place. ``close`` ends it, as the coordinator's end does, once what waits is
-    read; a stream that nobody holds any more ends by itself. For the event loop of the coordinator only.
+    A reader that falls more than ``limit`` events behind loses the oldest; an EventsLost in their place says
+    how many. ``close`` ends the stream once pending events are read, as the coordinator's end does; a stream
+    without references ends by itself. Use it on the event loop of the coordinator.
     """
 
     def __init__(self, group: str | None = None, limit: int = MAX_WAITING) -> None:
@@ -115,7 +114,7 @@ class EventStream:
         return self._waiting.popleft()
 
     def close(self) -> None:
-        """No further events; those that wait can still be read."""
+        """Accept no further events; pending ones can still be read."""
         self._closed = True
         self._news.set()
 
@@ -129,7 +128,7 @@ class EventStream:
 
 
 class Listeners:
-    """Hands each event to every subscription, and last to ``on_event``, whose errors harm no other."""
+    """Passes each event to every subscription, and last to ``on_event``, whose errors affect nothing else."""
 
     def __init__(self, on_event: Callable[[CoordinatorEvent], None] | None) -> None:
         self._on_event = on_event

@@ -1,7 +1,7 @@
-"""Reading a shard back from its log: every batch, in order, the last word on each key wins.
+"""Loading a shard from its log: every batch, in order; the last record of each key wins.
 
-What cannot be read is left out and reported; the rest is loaded. One broker has nobody to hand the shard to,
-so a single bad record must not take everything with it.
+Unreadable records are skipped and reported; the rest is loaded. A single broker cannot move the shard
+elsewhere, so one bad record must not make all groups unavailable.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _ABORT, _COMMIT = 0, 1
 
 class LoadedBatch(Protocol):
     """One batch of the log; ``records`` are (offset, timestamp in ms, key, value), and raise
-    CorruptBatchError. Without a header there is no batch, and no records, where ``base_offset`` was due:
-    ``damage`` says what is wrong.
+    CorruptBatchError. Without a header there is no batch at ``base_offset``, and no records: ``damage`` says
+    what is wrong.
     """
 
     @property
@@ -36,19 +36,19 @@ class LoadedBatch(Protocol):
 
 
 class Loader(Generic[S]):
-    """Takes the batches of one partition into its shard and counts."""
+    """Loads the batches of one partition into its shard, and counts."""
 
     def __init__(self, shard: Shard[S], partition: int, on_event: Callable[[CoordinatorEvent], None]) -> None:
         self.records = 0
         self.skipped = 0
-        #: The log cannot be read: what was taken in of it is not what was written.
+        #: Set when the log cannot be read: then the loaded state is incomplete.
         self.failed = False
         self._shard = shard
         self._partition = partition
         self._on_event = on_event
 
     def run(self, batches: Iterable[LoadedBatch]) -> Iterator[int]:
-        """Take in all; gives way after each batch, with the number of its records."""
+        """Load everything; yields the number of records after each batch."""
         offset = 0
         try:
             for batch in batches:
@@ -65,7 +65,9 @@ class Loader(Generic[S]):
             self._skip(offset, f"the partition is not served: {error}")
 
     def _batch(self, batch: LoadedBatch, header: BatchHeader) -> None:
-        """Take in a batch. One without records, left by compaction for its producer, never comes here."""
+        """Load a batch. Batches without records, which compaction keeps for their producers, are skipped
+        before.
+        """
         shard = self._shard
         try:
             if header.control:
@@ -77,7 +79,7 @@ class Loader(Generic[S]):
                 for offset, key, value in shard.topic.load(shard.state, batch):
                     self._record(offset, key, value, NO_PRODUCER)
         except CorruptBatchError as error:
-            # its checksum is right: it was written so, and what could be read of it was
+            # its checksum is right: it was written like this, and its readable records are loaded
             self._skip(batch.base_offset, str(error))
 
     def _record(self, offset: int, key: bytes | None, value: bytes | None, producer_id: int) -> None:

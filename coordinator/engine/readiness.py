@@ -1,4 +1,4 @@
-"""Errors to answer while a shard cannot serve, and when a write has failed."""
+"""Errors for requests while a shard cannot serve, and after a failed write."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Final
 
 from ...protocol import ErrorCode
 
-#: What most APIs answer while their shard is being loaded.
+#: Error of most APIs while their shard is being loaded.
 LOADING: Final = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
 class Unready(Enum):
-    """Why a shard does not serve."""
+    """Reasons why a shard does not serve."""
 
     INACTIVE = "the coordinator is not running"
     NOT_HERE = "the shard is not on this broker"
@@ -33,7 +33,7 @@ def append_error(code: int) -> ErrorCode:
     return APPEND_ERRORS.get(code, ErrorCode(code))
 
 
-#: The errors of the log that a client is told in other words.
+#: Errors of the log that clients get as other errors.
 APPEND_ERRORS: Final[dict[int, ErrorCode]] = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,

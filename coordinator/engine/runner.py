@@ -1,8 +1,8 @@
-"""One shard at work: its writes, its alarm clock, and the calls that wait for its answers.
+"""Runs one shard on asyncio: its writes, its timer, and the calls that wait for responses.
 
-A request steps the shard at once; what the shard wants written is collected until all requests that are
-ready have been handled (:class:`Writes`), then goes out as one batch, and the answers that wait for it leave
-in order. So the cost of a write is shared by all who came together, and the faster they come the more they
+A request steps the shard at once; what the shard wants written is collected until all requests that are ready
+have been handled (:class:`Writes`), then goes out as one batch, and the answers that wait for it leave in
+order. So requests that arrive together share the cost of a write, and the faster they arrive the more they
 share.
 """
 
@@ -22,23 +22,24 @@ from ...protocol import ErrorCode, KafkaError
 from .effects import NO_PRODUCER, Append, Command, Reply, Request
 from .events import CoordinatorEvent, ShardLoaded, ShardLoading
 from .loader import LoadedBatch, Loader
+from .readiness import append_error
 from .shard import S, Shard
 from .timers import NEVER
 
 #: Bytes of keys and values that go into one batch; a single larger write still goes alone.
 _BATCH_BYTES: Final = 512 * 1024
 
-# records taken in before others may run
+# records loaded before other tasks run
 _LOAD_SLICE: Final = 2_000
-# time in ms for which timers are fired before others may run
+# time in ms for which timers fire before other tasks run
 _TIMERS_MS: Final = 10
-# how often a long load says where it is
+# how often a long load reports its progress
 _PROGRESS_MS: Final = 5_000
 
 _TOO_LARGE: Final = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
 _PRODUCER: Final = attrgetter("producer_id", "producer_epoch", "marker")
 
-#: A loop that has read nothing for this long, in seconds, was not in the middle of reading many sockets.
+#: If nothing was read for this long, in seconds, the loop was not in the middle of reading many sockets.
 _REST_S: Final = 15e-6
 _clock: Final = time.perf_counter
 
@@ -72,14 +73,29 @@ class CoordinatorLog(Protocol):
     def flush(self, partition: int, /) -> None: ...
 
 
+class Replicas(Protocol):
+    """The copies that other brokers have of the internal topic's partitions.
+
+    ``when_committed`` returns whether everything below an offset (None: the log's end) is with all of them;
+    if not, ``then`` is called once: with None when it is, else with the reason why that cannot be known here.
+    Who waits longer than ``timeout_s`` for an answer is refused.
+    """
+
+    timeout_s: float
+
+    def when_committed(
+        self, partition: int, end_offset: int | None, then: Callable[[KafkaError | None], None], /
+    ) -> bool: ...
+
+
 class Handle(Protocol):
-    """The place to which the answer to a request goes, once."""
+    """Receives the response to a request, once."""
 
     def set(self, body: Any, /) -> None: ...
 
 
 class Call:
-    """A request's handle: where its answer arrives, before or after somebody waits for it."""
+    """A request's handle: its response arrives here, before or after somebody waits for it."""
 
     __slots__ = ("_future", "body")
 
@@ -101,11 +117,11 @@ class Call:
 
 
 class Writes:
-    """The writes of shards that are due, and when they go out.
+    """The pending writes of shards, and when they go out.
 
-    That is behind all requests that are ready, at the loop's next turn. But whoever reads sockets says when a
-    read begins and ends: if nothing had been read for a while before it, nothing else is likely to be ready,
-    and what it asked for is written at its end.
+    They go out at the loop's next turn, after all requests that are ready. But the network layer reports when
+    a read begins and ends: if nothing was read for a while before it, nothing else is likely to be ready, and
+    its writes go out when it ends.
     """
 
     def __init__(self) -> None:
@@ -151,7 +167,7 @@ class Writes:
 
 @dataclass(slots=True, eq=False)
 class ShardRunner(Generic[S]):
-    """One shard with its writes and its alarm clock."""
+    """One shard with its writes and its timer."""
 
     partition: int
     shard: Shard[S]
@@ -162,6 +178,7 @@ class ShardRunner(Generic[S]):
     fsync: bool
     linger_ms: int = -1
     on_command: Callable[[ShardRunner[S], Command], None] | None = None
+    replicas: Replicas | None = None
     loading: bool = True
     skipped: int = 0
     _loaded: asyncio.Event = field(default_factory=asyncio.Event)
@@ -175,7 +192,7 @@ class ShardRunner(Generic[S]):
     _closed: bool = False
 
     async def load(self) -> None:
-        """Read the partition back, giving way to others now and then, and go to work."""
+        """Load the partition, yielding to other tasks now and then, then start to serve."""
         started_ms = self.clock_ms()
         loader = Loader(self.shard, self.partition, self._tell)
         told_ms, count = started_ms, 0
@@ -190,10 +207,16 @@ class ShardRunner(Generic[S]):
                 if now_ms - told_ms >= _PROGRESS_MS:
                     told_ms = now_ms
                     self._tell(ShardLoading("", self.partition, loader.records, now_ms - started_ms))
+        if self.replicas is not None:
+            # what is not with all replicas may be gone with this broker: nobody is told of it before
+            error = await self._committed(self.replicas)
+            loader.failed = loader.failed or error is not None
+            if self._closed:
+                return
         now_ms = self.clock_ms()
         self.skipped = loader.skipped
         if loader.failed:
-            # to answer from half a log would start consumers from the wrong place
+            # answering from half a log would start consumers at the wrong offsets
             self.shard.unload(now_ms)
         else:
             self.shard.activate(now_ms)
@@ -207,8 +230,15 @@ class ShardRunner(Generic[S]):
             self._durably(step)
         self._then.clear()
 
+    async def _committed(self, replicas: Replicas) -> KafkaError | None:
+        """Wait until all that was loaded is with all replicas; the reason why that cannot be known here."""
+        done: asyncio.Future[KafkaError | None] = asyncio.get_running_loop().create_future()
+        if replicas.when_committed(self.partition, None, done.set_result):
+            return None
+        return await done
+
     async def wait_loaded(self, seconds: float) -> None:
-        """Return when loaded, or when that takes too long."""
+        """Return when the shard is loaded, or after a timeout."""
         try:
             await asyncio.wait_for(self._loaded.wait(), seconds)
         except TimeoutError:
@@ -226,14 +256,14 @@ class ShardRunner(Generic[S]):
             self._carry_out()
 
     def wake(self) -> None:
-        """Do what is due now, alarm or not."""
+        """Do what is due now."""
         if self._alarm is not None:
             self._alarm.cancel()
         self._wake()
 
     def when_loaded(self, step: Callable[[Shard[S], int], None]) -> None:
-        """Run a step of the shard that is no request, now or when it is loaded. What it writes is on the disk
-        then: whoever asks for it may forget that it has to be done.
+        """Run a step of the shard that is no request, now or when it is loaded. Its writes are on the disk
+        when this returns, so that the caller need not remember the task any longer.
         """
         if self.loading:
             self._then.append(step)
@@ -245,19 +275,19 @@ class ShardRunner(Generic[S]):
         self._carry_out()
         if self._pending:
             self._flush()
-            # a disk that fails takes the log offline, and what is in it is read anew
+            # a disk that fails takes the log offline, and what is in it is read again
             with suppress(KafkaError, OSError):
                 self.log.flush(self.partition)
 
     def close(self) -> None:
-        """Write what is pending, answer everybody, and stop."""
+        """Write what is pending, answer all requests, and stop."""
         if self._pending:
             self._flush()
         self._closed = True
         if self._alarm is not None:
             self._alarm.cancel()
         self.shard.unload(self.clock_ms())
-        # what the last write let go on is refused by now: whoever has the partition next must not find it
+        # what waited for the last write is refused by now: the partition's next coordinator must not find it
         self._pending.clear()
         self._carry_out()
         self.loading = False
@@ -301,7 +331,7 @@ class ShardRunner(Generic[S]):
         self._alarm, self._alarm_ms = None, NEVER
         try:
             start_ms = self.clock_ms()
-            # the rest a moment later: sessions of a whole fleet may end at once
+            # the rest a moment later: thousands of sessions may expire at once
             self.shard.advance(start_ms, lambda: self.clock_ms() - start_ms < _TIMERS_MS)
         finally:
             self._carry_out()
@@ -323,13 +353,13 @@ class ShardRunner(Generic[S]):
         self._carry_out()
 
     def _write_left(self, appends: Iterable[Append]) -> None:
-        """Write those of them that did not fail with one before them."""
+        """Write those that did not fail together with an earlier one."""
         left = [append for append in appends if self.shard.awaits(append.ticket)]
         if left:
             self._write(left)
 
     def _write(self, appends: list[Append]) -> None:
-        """Write one batch for all of these, which are of one producer."""
+        """Write one batch for all of these appends, which have the same producer."""
         now_ms, first = self.clock_ms(), appends[0]
         records = first.records if len(appends) == 1 else [each for one in appends for each in one.records]
         try:
@@ -356,10 +386,45 @@ class ShardRunner(Generic[S]):
             code = error.code if isinstance(error, KafkaError) else ErrorCode.KAFKA_STORAGE_ERROR
             self._refused(appends, code, now_ms, some=code in _TOO_LARGE)
             return
-        self.shard.appended_all(appends, records, offset, now_ms)
+        if self.replicas is None:
+            self.shard.appended_all(appends, records, offset, now_ms)
+        else:
+            self._replicate(self.replicas, appends, records, offset)
+
+    def _replicate(
+        self, replicas: Replicas, appends: list[Append], records: Sequence[Any], offset: int
+    ) -> None:
+        """Tell the shard when what was written is with all replicas. Answers wait so long, within bounds."""
+        loop = asyncio.get_running_loop()
+        overdue: asyncio.TimerHandle | None = None
+
+        def then(error: KafkaError | None) -> None:
+            if overdue is not None:
+                overdue.cancel()
+            if error is None or error.code is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND:
+                self.shard.appended_all(appends, records, offset, self.clock_ms())
+            else:
+                self._refused(appends, error.code, self.clock_ms(), some=False)
+            self._carry_out()
+
+        if replicas.when_committed(self.partition, offset + (len(records) or 1), then):
+            self.shard.appended_all(appends, records, offset, self.clock_ms())
+        else:
+            overdue = loop.call_later(replicas.timeout_s, self._overdue, appends)
+
+    def _overdue(self, appends: list[Append]) -> None:
+        """Refuse who waits for a write that may still be committed."""
+        error = append_error(ErrorCode.REQUEST_TIMED_OUT)
+        for append in appends:
+            answers, append.answers = append.answers, ()
+            for request, _ in answers:
+                self.shard.refuse(request, error)
+        self._carry_out()
 
     def _refused(self, appends: list[Append], error: ErrorCode, now_ms: int, *, some: bool) -> None:
-        """Tell the shard. If only ``some`` may be to blame they are halved: the others' must not be lost."""
+        """Report a failed write to the shard. If only ``some`` of the appends may be to blame, retry them in
+        halves, so that the others are not lost.
+        """
         if some and len(appends) > 1:
             middle = len(appends) // 2
             self._write(appends[:middle])

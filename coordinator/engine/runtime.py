@@ -1,4 +1,4 @@
-"""All shards of one internal topic on one event loop: taken on, loaded, asked, given up.
+"""All shards of one internal topic on one event loop: loaded, queried, unloaded.
 
 The partition of a key is the same for every broker and client: see ``partition_for``.
 """
@@ -15,16 +15,17 @@ from ...offsets_topic import partition_for
 from .effects import Command, Request
 from .events import CoordinatorEvent
 from .readiness import Unready
-from .runner import CoordinatorLog, ShardRunner, Writes
+from .runner import CoordinatorLog, Replicas, ShardRunner, Writes
 from .shard import CoordinatorTopic, S, Shard
 
 T = TypeVar("T")
 
-#: Keys whose runner is remembered, and the longest of them: what is asked about need not exist.
+#: Number of keys whose runner is cached, and the longest such key: requests may name groups that do not
+#: exist.
 _MAX_REMEMBERED: Final = 50_000
 _MAX_REMEMBERED_KEY: Final = 100
 
-#: Requests about many keys that change nothing let others go on after this long, in seconds. Any other is
+#: Requests about many keys that change nothing let other work run after this long, in seconds. Any other is
 #: carried out whole, even if its answer is given up.
 _TURN_S: Final = 0.002
 
@@ -35,9 +36,10 @@ _LOAD_PARK_SECONDS: Final = 5.0
 class ShardRuntime(Generic[S]):
     """The shards of a topic that are on this broker, for one event loop.
 
-    ``new_state`` makes what a new shard knows. ``clock_ms`` must not go backwards. ``on_event`` is told what
-    happens, with the shard. ``fsync`` puts each batch on the disk before it is acknowledged. ``on_command``
-    carries out the commands of shards.
+    ``new_state`` makes the state of a new shard. ``clock_ms`` must not go backwards. ``on_event`` is called
+    with each event and its shard. ``fsync`` puts each batch on the disk before it is acknowledged.
+    ``on_command`` carries out the commands of shards. ``replicas`` tells what is committed where other
+    brokers have copies of the topic: shards then come and go by ``load`` and ``unload``.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class ShardRuntime(Generic[S]):
         fsync: bool,
         linger_ms: int,
         on_command: Callable[[ShardRunner[S], Command], None] | None = None,
+        replicas: Replicas | None = None,
     ) -> None:
         self.started = False
         self.writes = Writes()
@@ -63,6 +66,7 @@ class ShardRuntime(Generic[S]):
         self._fsync = fsync
         self._linger_ms = linger_ms
         self._on_command = on_command
+        self._replicas = replicas
         self._runners: dict[int, ShardRunner[S]] = {}
         self._by_key: dict[str, ShardRunner[S]] = {}
 
@@ -74,15 +78,18 @@ class ShardRuntime(Generic[S]):
         return iter(self._runners.values())
 
     def open(self) -> None:
-        """From here on requests get the answers for a coordinator that loads."""
+        """Start to answer requests as a coordinator that is loading."""
         self.started = True
-        for partition in range(self._log.partition_count):
-            self._runners[partition] = self._runner(partition)
+        if self._replicas is None:
+            for partition in range(self._log.partition_count):
+                self._runners[partition] = self._runner(partition)
 
     async def load_all(self) -> dict[int, int]:
-        """Load every shard; each serves when it is loaded. How much of each could not be read."""
+        """Load every shard; each serves once it is loaded. Returns how many records of each were
+        unreadable.
+        """
         collecting = gc.isenabled()
-        gc.disable()  # what is loaded stays: it would be looked through again and again for garbage
+        gc.disable()  # loaded state stays: the garbage collector would traverse it again and again
         try:
             for runner in list(self):
                 await runner.load()
@@ -92,7 +99,7 @@ class ShardRuntime(Generic[S]):
         return {runner.partition: runner.skipped for runner in self if runner.skipped}
 
     def stop(self) -> None:
-        """Write what is still to be written, then send everyone who waits to look for another coordinator."""
+        """Write what is pending, then answer waiting requests NOT_COORDINATOR."""
         self.started = False
         for runner in self:
             runner.close()
@@ -100,13 +107,15 @@ class ShardRuntime(Generic[S]):
         self._by_key.clear()
 
     async def load(self, partition: int) -> None:
-        """Take on one partition: this broker now leads it."""
+        """Load one partition, which this broker now leads."""
         self.unload(partition)
         runner = self._runners[partition] = self._runner(partition)
         await runner.load()
 
     def unload(self, partition: int) -> bool:
-        """Give one partition up: another broker leads it, or it is gone. Whether it was here."""
+        """Unload one partition, which another broker leads now, or which is gone. Returns whether it was
+        here.
+        """
         self._by_key.clear()
         runner = self._runners.pop(partition, None)
         if runner is not None:
@@ -114,7 +123,7 @@ class ShardRuntime(Generic[S]):
         return runner is not None
 
     def submit(self, request: Request) -> None:
-        """Take in a request; its answer goes to its handle, before this returns or later."""
+        """Submit a request; its response goes to its handle, before this returns or later."""
         key = self._key_of(request.body)
         runner = self._by_key.get(key) or self._runner_of(key)
         if runner is not None and self.started and not runner.loading:
@@ -124,7 +133,7 @@ class ShardRuntime(Generic[S]):
             request.handle.set(self._topic.refusal(request, error))
 
     async def submit_all(self, requests: Iterable[Request], *, reads: bool, waits_for_load: bool) -> None:
-        """Take in requests that came as one. Those that only read let others go on between them."""
+        """Submit requests that arrived as one. Those that only read let other work run between them."""
         loop = asyncio.get_running_loop()
         turn_ends = loop.time() + _TURN_S
         for request in requests:
@@ -152,7 +161,7 @@ class ShardRuntime(Generic[S]):
         return self._runners[self.partition_of(key)].steer(step)
 
     def time_moved(self) -> None:
-        """The clock has jumped ahead: what became due is done now."""
+        """Do what has become due, after the clock was moved forward."""
         for runner in self:
             runner.wake()
 
@@ -160,7 +169,7 @@ class ShardRuntime(Generic[S]):
         return partition_for(key, self._log.partition_count)
 
     async def _waited(self, key: str) -> bool:
-        """Wait while the shard of a key loads, within bounds; whether it did."""
+        """Wait while the shard of a key loads, up to a timeout; return whether it is loaded."""
         runner = self._runner_of(key)
         if runner is None or not runner.loading:
             return False
@@ -194,6 +203,7 @@ class ShardRuntime(Generic[S]):
             self._fsync,
             self._linger_ms,
             self._on_command,
+            self._replicas,
         )
 
 

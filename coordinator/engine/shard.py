@@ -4,15 +4,16 @@ A plain object without sockets, clock, threads, randomness or logging. Requests,
 time go in as arguments; what is to be done comes out of :meth:`Shard.take_effects` as data. The same inputs
 give the same outputs.
 
-What is coordinated is not known here. Each :class:`Kind` of coordinator brings a table: the APIs that it
-serves, how its records are taken in, its timers, and what it does when the shard comes and goes. ``state`` is
-theirs: the engine hands it around and never looks inside.
+The engine does not know what it coordinates. Each :class:`Kind` of coordinator brings a table: the APIs that
+it serves, how its records are applied, its timers, and what it does when the shard is loaded and unloaded.
+``state`` belongs to the kinds: the engine passes it on and never looks inside.
 
-What must survive is a record first: a handler builds records, the shard hands them out as an Append under a
-ticket, and only when told ``appended`` does it take them in (:meth:`Shard.apply`, the way in for loaded
-records too) and let go of the answers that depend on them. Writes and requests have a *key*, such as the id
-of a group. Two rules keep readers right while a write is under way: a request that reads what is written
-waits for the writes of its key, and while a key is being removed all of its requests wait for the outcome.
+Durable state starts as a record: a handler builds records, the shard hands them out as an Append with a
+ticket, and only when ``appended`` is called does it apply them (:meth:`Shard.apply`, which also applies
+loaded records) and release the responses that depend on them. Writes and requests have a *key*, such as the
+id of a group. Two rules keep reads consistent while a write is pending: a request that reads what is being
+written waits for the writes of its key, and while a key is being removed all of its requests wait for the
+outcome.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Waits(Enum):
     WRITES = "every write of its key that is under way"
 
 
-# an enum's members cost more to reach than a comparison
+# plain values: reaching an enum's members costs more than a comparison
 _WRITES: Final = Waits.WRITES
 _NONE: Final = ErrorCode.NONE
 # makes a named tuple in half the time of calling its class
@@ -77,10 +78,10 @@ _GONE: Final[Api[Any]] = Api(_refuse, lambda _request, _error: None, Waits.NEVER
 class Kind(Generic[S]):
     """One kind of coordinator: the table that it brings.
 
-    ``applies`` takes records in: those of one type that lie one behind the other in the log, the offset of
-    the first, and the id of the producer whose transaction they are part of (NO_PRODUCER for none).
-    ``ends_transaction`` takes in that producer's marker. ``timers`` fire by the first part of their keys.
-    ``activate`` is called when the shard is loaded, ``unload`` when it goes.
+    ``applies`` applies records: consecutive ones of one type, with the offset of the first, and the id of the
+    producer whose transaction they belong to (NO_PRODUCER for none). ``ends_transaction`` applies that
+    producer's marker. ``timers`` fire by the first part of their keys. ``activate`` is called when the shard
+    is loaded, ``unload`` when it goes.
     """
 
     apis: Mapping[int, Api[S]] = field(default_factory=dict)
@@ -92,7 +93,7 @@ class Kind(Generic[S]):
 
 
 class LoadedRecord(NamedTuple):
-    """A record of the log, its bytes not decoded yet."""
+    """A record of the log, not decoded yet."""
 
     offset: int
     key: bytes | None
@@ -106,9 +107,8 @@ class CoordinatorTopic(Generic[S]):
     ``key_of`` finds the key in the body of a request. ``encode`` gives keys and values with their size in
     bytes, and raises ValueError or struct.error for what has no room in a record; ``decode`` raises
     KohortError for what cannot be read. ``append_refused`` makes the event of a write of a key that the log
-    did not take. ``count`` says how much there is, in groups or what else is
-    coordinated. ``load`` gives the records of a plain batch that are to be decoded one by one; others
-    it takes in by a quicker way of its own.
+    did not take. ``count`` says how much there is, in groups or what else is coordinated. ``load`` returns
+    the records of a plain batch that have to be decoded one by one; it applies the others itself, faster.
     """
 
     name: str
@@ -143,7 +143,7 @@ class Shard(Generic[S]):
         self.state = state
         self.timers = Timers()
         self.last_ticket = 0
-        #: It is unloaded, or could not be loaded: what ``state`` has is nothing to go by.
+        #: Set when it is unloaded, or could not be loaded: then ``state`` is not valid.
         self.gone = False
         self._apis, self._applies = topic.apis, topic.applies
         self._effects: list[Effect] = []
@@ -158,7 +158,7 @@ class Shard(Generic[S]):
     # --- what goes in -------------------------------------------------------------------------------------
 
     def handle(self, request: Request, now_ms: int) -> None:
-        """Take in a request; its Reply comes now, after a write, or when a round ends: exactly once."""
+        """Handle a request; its Reply comes now, after a write, or when a round ends: exactly once."""
         api = self._apis[request.api_key]
         if self._in_flight and (self._blocked or api.waits is _WRITES) and self._must_wait(api, request):
             self._deferred.setdefault(self.topic.key_of(request.body), []).append(request)
@@ -184,8 +184,8 @@ class Shard(Generic[S]):
     def appended_all(
         self, appends: Sequence[Append], records: Sequence[Any], base_offset: int, now_ms: int
     ) -> None:
-        """As ``appended`` of each in turn, of which these are the records: they are taken in at once where no
-        step follows any of them, and none is a marker.
+        """Do as ``appended`` for each ticket in turn; ``records`` are theirs. They are applied together if no
+        step follows any of them and none is a marker.
         """
         if any(append.then is not None or append.marker is not None for append in appends):
             for append in appends:
@@ -206,7 +206,7 @@ class Shard(Generic[S]):
         if append is None:
             return
         failed = [append]
-        if append.undoes_later:
+        if append.undo is not None:
             later = (each for each in self._writes.values() if each.ticket > ticket)
             failed += [each for each in later if each.key == append.key]
         for each in failed:
@@ -215,6 +215,8 @@ class Shard(Generic[S]):
                 self.tell(self.topic.append_refused(each.key, error))
             if each.then is not None:
                 each.then(error, now_ms)
+            if each.undo is not None:
+                each.undo(now_ms)
         for each in failed:
             for request, _ in each.answers:
                 self.refuse(request, append_error(error))
@@ -223,7 +225,7 @@ class Shard(Generic[S]):
                 self._settle(each.key, now_ms)
 
     def advance(self, now_ms: int, goes_on: Callable[[], bool] = lambda: True) -> None:
-        """Do what is due, as long as ``goes_on`` lets it."""
+        """Fire due timers, as long as ``goes_on`` returns true."""
         while (key := self.timers.pop_due(now_ms)) is not None:
             self.topic.timers[key[0]](self, key, now_ms)
             if not goes_on():
@@ -241,9 +243,9 @@ class Shard(Generic[S]):
     # --- load and unload ----------------------------------------------------------------------------------
 
     def apply(self, records: Sequence[Any], offset: int, producer_id: int = NO_PRODUCER) -> None:
-        """Take in records of the log, just written or read back: the only way durable state changes.
+        """Apply records of the log, just written or loaded: the only way in which durable state changes.
 
-        They lie one behind the other from ``offset`` on. Those of a producer's transaction are pending until
+        They lie one after the other from ``offset`` on. Those of a producer's transaction are pending until
         its marker.
         """
         start, count = 0, len(records)
@@ -264,7 +266,7 @@ class Shard(Generic[S]):
             start = end
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
-        """Take in a marker, just written or read back."""
+        """Apply a marker, just written or loaded."""
         for kind in self.topic.kinds:
             if kind.ends_transaction is not None:
                 kind.ends_transaction(self.state, producer_id, committed)
@@ -274,7 +276,9 @@ class Shard(Generic[S]):
             kind.activate(self, now_ms)
 
     def unload(self, now_ms: int) -> None:
-        """The shard goes elsewhere, or the broker stops: everyone who waits is sent to look for it."""
+        """Unload the shard, because it moves or the broker stops: waiting requests are answered
+        NOT_COORDINATOR.
+        """
         self.gone, self._apis = True, dict.fromkeys(self._apis, _GONE)
         for ticket in list(self._writes):
             self.append_failed(ticket, ErrorCode.NOT_LEADER_OR_FOLLOWER, now_ms)
@@ -296,18 +300,18 @@ class Shard(Generic[S]):
         producer_id: int = NO_PRODUCER,
         producer_epoch: int = NO_PRODUCER,
         marker: Marker | None = None,
-        undoes_later: bool = False,
+        undo: Callable[[int], None] | None = None,
     ) -> None:
         """Hand out an Append. When its outcome is known ``then`` is called with the error, NONE for none, and
-        the time; after it each request of ``answers`` is answered: with the body beside it, or refused.
+        the time; after it each request of ``answers`` is answered: with the body alongside it, or refused.
 
-        Nobody waits for a write of the key None, such as that of a marker, which is about many. With
-        ``undoes_later`` the writes of the key that are handed out behind this one build on it: if the log
-        refuses it they fail with it, and when ``then`` is called what is in the log is all there is.
+        No request waits for a write with the key None, such as a marker, which concerns many keys. With
+        ``undo`` later writes of the key build on this one: if the log refuses it they fail with it, and
+        ``undo`` is called with the time, when none of the key's writes is pending.
         """
         self.last_ticket += 1
         append = Append(
-            self.last_ticket, records, producer_id, producer_epoch, marker, key, then, answers, undoes_later
+            self.last_ticket, records, producer_id, producer_epoch, marker, key, then, answers, undo
         )
         self._writes[self.last_ticket] = append
         if key is not None:
@@ -331,8 +335,10 @@ class Shard(Generic[S]):
     def reply_when_written(self, key: str, request: Request, body: Any) -> None:
         """Answer when the writes of a key that are under way are durable: at once if there are none."""
         if key in self._in_flight:
-            last = next(each for each in reversed(self._writes.values()) if each.key == key)
-            last.answers = (*last.answers, (request, body))
+            for last in reversed(self._writes.values()):
+                if last.key == key:
+                    last.answers = (*last.answers, (request, body))
+                    break
         else:
             self.reply(request, body)
 
@@ -340,14 +346,14 @@ class Shard(Generic[S]):
         self._effects.append(event)
 
     def command(self, command: Command) -> None:
-        """Have something done outside of the shard."""
+        """Ask for an action outside of the shard."""
         self._effects.append(command)
 
     def is_busy(self, key: str) -> bool:
         return key in self._in_flight
 
     def awaits(self, ticket: int) -> bool:
-        """Return whether the outcome of a write is still to be told."""
+        """Return whether the outcome of a write is still to be reported."""
         return ticket in self._writes
 
     def deferred(self) -> list[Request]:
@@ -359,11 +365,11 @@ class Shard(Generic[S]):
             yield from append.records
 
     def block(self, key: str) -> None:
-        """The key is being removed: its requests wait from here on."""
+        """Make requests of a key wait, because it is being removed."""
         self._blocked.add(key)
 
     def unblock(self, key: str) -> None:
-        """The removal is over, done or not."""
+        """End the wait when the removal is over, done or not."""
         self._blocked.discard(key)
 
     # --- inside -------------------------------------------------------------------------------------------

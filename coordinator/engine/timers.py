@@ -1,8 +1,8 @@
 """All timers of a shard in one heap: when to wake next, and which are due, always in the same order.
 
-Most timers are sessions that every heartbeat pushes further away, so restarting one to a later time only
-changes a number; its place in the heap is corrected when it comes to the top. Starting, restarting earlier
-and firing are O(log n). Equal deadlines fire in the order in which they were last started.
+Most timers are sessions, which every heartbeat extends, so restarting one to a later time only changes a
+number; its place in the heap is corrected when it reaches the top. Starting, restarting earlier and firing
+are O(log n). Equal deadlines fire in the order in which they were last started.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import heapq
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-#: A timer is known by the tuple it was started with: its kind, then whom it concerns.
+#: A timer's key is the tuple that it was started with: its kind, then what it concerns.
 TimerKey: TypeAlias = tuple[str, ...]
 
 #: Later than any deadline.
 NEVER: Final = 2**63 - 1
 
-# below this many dead heap entries a sweep is not worth it
+# below this many dead heap entries a sweep does not pay
 _SWEEP_FLOOR: Final = 64
 
 
@@ -77,7 +77,9 @@ class Timers:
 
     @property
     def soonest_ms(self) -> int:
-        """No timer fires before this: a bound that costs nothing, for who only wants to be woken in time."""
+        """Lower bound of the next deadline, cheap to read, for a driver that only needs to wake up
+        in time.
+        """
         return self._heap[0][0] if self._heap else NEVER
 
     def next_deadline(self) -> int | None:

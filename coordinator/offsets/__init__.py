@@ -24,7 +24,7 @@ def _unload(shard: GroupShard, _now_ms: int) -> None:
 OFFSETS: Final[Kind[Groups]] = Kind(
     apis={
         ApiKey.OFFSET_COMMIT: Api(commit.handle_commit, commit.refusal),
-        # what waited could come behind the marker that ends its transaction
+        # what waited could come after the marker that ends its transaction
         ApiKey.TXN_OFFSET_COMMIT: Api(commit.handle_commit, commit.refusal, Waits.NEVER),
         ApiKey.OFFSET_FETCH: Api(fetch.handle_fetch, fetch.fetch_refusal, Waits.WRITES),
         ApiKey.OFFSET_DELETE: Api(

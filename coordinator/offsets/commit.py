@@ -1,12 +1,12 @@
 """OffsetCommit (key 8), v2-10, and TxnOffsetCommit (key 28), v0-5: a member, or anyone for a group without
-members, stores how far it is; in a producer's transaction it does so if that is committed.
+members, stores its position; in a producer's transaction, only if that is committed.
 
 v2-4 may carry a retention of their own; v6 leader epoch, v7 instance id (KIP-345), v9 GROUP_ID_NOT_FOUND for
-a group that does not exist, v10 topic ids. Which topics and partitions exist is settled before the core is
-asked (:func:`resolve_commit`).
+a group that does not exist, v10 topic ids. Which topics and partitions exist is looked up before the core is
+called (:func:`resolve_commit`).
 
-All offsets of a request are written together and the answer waits for them. Whether its sender may commit is
-asked of the group, by its type.
+All offsets of a request are written together, and the response waits for them. The group decides, by its
+type, whether the sender may commit.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from ...protocol.messages.offset_commit import (
 )
 from ..engine.effects import Request
 from ..events import CommitRefused
-from ..groups import Group, GroupShard, TopicDirectory, why_refused
+from ..groups import Group, GroupShard, GroupType, TopicDirectory, why_refused
 from ..replies import NO_TOPIC_ID, bad_first
 
 _GROUP_NOT_FOUND_VERSION: Final = 9
 _TOPIC_ID_VERSION: Final = 10
 
-#: The end of time in a record.
+#: Largest timestamp of a record.
 _LAST_MS: Final = 2**63 - 1
 
-# as numbers: an enum's members cost more to reach than all the rest of a check
+# plain numbers: reaching an enum's members costs more than the rest of a check
 _UNKNOWN_PARTITION: Final = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 _UNKNOWN_TOPIC_ID: Final = int(ErrorCode.UNKNOWN_TOPIC_ID)
 _INVALID_REQUEST: Final = int(ErrorCode.INVALID_REQUEST)
@@ -49,7 +49,9 @@ _new: Final = tuple.__new__
 
 
 class CommitTopic(NamedTuple):
-    """A topic of a commit; ``outcomes`` are those of its partitions as far as they are known, 0 for good."""
+    """A topic of a commit; ``outcomes`` are the error codes of its partitions as far as known, 0
+    for success.
+    """
 
     name: str
     topic_id: uuid.UUID
@@ -61,7 +63,7 @@ class CommitTopic(NamedTuple):
 class CommitRequest:
     """An OffsetCommit as the core takes it. ``retention_time_ms`` is -1 for the broker's own; ``refused`` if
     no partition is left to commit. ``producer`` is the id and epoch of the producer in whose transaction it
-    is; None for none. One that comes ``again`` has offset and leader epoch of each partition in ``numbers``
+    is; None for none. One made by ``again`` has offset and leader epoch of each partition in ``numbers``
     rather than in ``topics``.
     """
 
@@ -79,7 +81,7 @@ class CommitRequest:
 
     @property
     def repeats(self) -> bool:
-        """Return whether all of its partitions are good, and say nothing that is not in ``numbers``."""
+        """Return whether all of its partitions are valid, and have nothing that is not in ``numbers``."""
         return (
             self.producer is None
             and self.retention_time_ms == NONE
@@ -99,13 +101,13 @@ class CommitRequest:
 
     @property
     def answer(self) -> OffsetCommitResponse:
-        """The outcome of every partition as it is marked."""
+        """Make the response with the outcome of every partition."""
         if self._answer is None:
             self._answer = commit_reply(self)
         return self._answer
 
     def again(self, numbers: tuple[int, ...]) -> CommitRequest:
-        """The same, which ``repeats``, with other offsets and leader epochs."""
+        """Copy a commit that ``repeats``, with other offsets and leader epochs."""
         return CommitRequest(
             self.group_id,
             self.generation,
@@ -177,7 +179,7 @@ def resolve_transactional(body: Any, directory: TopicDirectory, max_partitions: 
 
 
 def refuse_topics(commit: CommitRequest, version: int, names: Collection[str]) -> None:
-    """These topics were deleted before the commit was carried out: they do not exist for it."""
+    """Refuse topics that were deleted before the commit was carried out."""
     missing = _UNKNOWN_TOPIC_ID if version >= _TOPIC_ID_VERSION else _UNKNOWN_PARTITION
     if commit.numbers:
         commit.topics, commit.numbers = _spelled_out(commit), ()
@@ -188,7 +190,7 @@ def refuse_topics(commit: CommitRequest, version: int, names: Collection[str]) -
 
 
 def handle_commit(shard: GroupShard, request: Request, now_ms: int) -> None:
-    """Kafka's checks in their order, then one record for each partition that is good."""
+    """Make Kafka's checks in their order, then write one record for each valid partition."""
     commit: CommitRequest = request.body
     if commit.refused:
         shard.reply(request, commit_reply(commit))
@@ -219,7 +221,7 @@ def handle_commit(shard: GroupShard, request: Request, now_ms: int) -> None:
         producer_id, epoch = commit.producer
 
         def awake(_error: ErrorCode, _now_ms: int) -> None:
-            # the group lives from here on, also if the transaction is aborted
+            # the group exists from here on, even if the transaction is aborted
             shard.state.find(commit.group_id)
 
         shard.append(
@@ -233,7 +235,7 @@ def handle_commit(shard: GroupShard, request: Request, now_ms: int) -> None:
 
 
 def commit_reply(commit: CommitRequest) -> OffsetCommitResponse:
-    """The outcome of every partition as it is marked."""
+    """Make the response with the outcome of every partition."""
     topics = [
         _new(OffsetCommitResponseTopic, (name, topic_id, outcomes))
         for name, topic_id, _, outcomes in commit.topics
@@ -242,14 +244,16 @@ def commit_reply(commit: CommitRequest) -> OffsetCommitResponse:
 
 
 def refusal(request: Request, error: int) -> OffsetCommitResponse:
-    """The answer when the whole commit is refused: the error on each partition that had none."""
+    """Make the response to a commit that is refused as a whole: the error on each partition that had none."""
     commit: CommitRequest = request.body
     commit.topics = [_refused(topic, int(error)) for topic in commit.topics]
     return commit_reply(commit)
 
 
 def _refused(topic: CommitTopic, error: int) -> CommitTopic:
-    """The error on each partition that had none. One that comes again has its topics from the one before."""
+    """Put the error on each partition that had none. A repeated commit shares the topics of the
+    earlier one.
+    """
     return topic._replace(
         outcomes=[
             each if each.error_code else _Outcome(each.partition_index, error) for each in topic.outcomes
@@ -300,17 +304,20 @@ def _unacceptable(group: Group | None, commit: CommitRequest, version: int) -> E
 
 
 def _unacceptable_in_transaction(group: Group | None, commit: CommitRequest) -> ErrorCode:
-    """The producer's epoch fences zombies; the member that it names is checked as one (KIP-447)."""
+    """Check the producer's epoch, which fences zombies, and the member that the request names (KIP-447)."""
     if commit.generation < 0 and not commit.member_id and commit.instance_id is None:
-        return ErrorCode.NONE
+        # which numbers name no generation depends on the type of the group, in Apache Kafka as well
+        classic = group is None or group.type is GroupType.CLASSIC
+        if classic or commit.generation == NONE:
+            return ErrorCode.NONE
     if group is None:
         return ErrorCode.NONE if commit.generation < 0 else ErrorCode.ILLEGAL_GENERATION
     error = _unacceptable(group, commit, _GROUP_NOT_FOUND_VERSION)
     return _IN_TRANSACTION.get(error, error)
 
 
-#: What is answered in a transaction instead: the end of a rebalance is not waited for, and old versions know
-#: no member epochs.
+#: Replacement errors in a transaction: producers do not wait for the end of a rebalance, and old versions
+#: know no member epochs.
 _IN_TRANSACTION: Final = {
     ErrorCode.REBALANCE_IN_PROGRESS: ErrorCode.NONE,
     ErrorCode.STALE_MEMBER_EPOCH: ErrorCode.ILLEGAL_GENERATION,
@@ -328,7 +335,7 @@ def _records_again(commit: CommitRequest, now_ms: int) -> list[OffsetCommitted]:
 
 
 def _spelled_out(commit: CommitRequest) -> list[CommitTopic]:
-    """The topics of a commit that came again, with their offsets."""
+    """The topics of a repeated commit, with their offsets."""
     numbers = iter(commit.numbers)
     return [
         topic._replace(
@@ -345,7 +352,7 @@ def _spelled_out(commit: CommitRequest) -> list[CommitTopic]:
 def _records(commit: CommitRequest, metadata_limit: int, now_ms: int) -> list[OffsetCommitted]:
     expire_ms = NONE
     if commit.retention_time_ms != -1:
-        # clients ask for as long as there are numbers
+        # clients may ask for the largest numbers there are
         expire_ms = min(now_ms + commit.retention_time_ms, _LAST_MS)
     group_id = commit.group_id
     records = []

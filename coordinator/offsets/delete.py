@@ -1,4 +1,6 @@
-"""OffsetDelete (key 47), v0: committed offsets are removed (KIP-496), but for those that members read."""
+"""OffsetDelete (key 47), v0: committed offsets are removed (KIP-496), except for topics that members
+subscribe to.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ def resolve_delete(body: Any, directory: TopicDirectory) -> OffsetDeleteRequest:
 
 
 def handle_delete(shard: GroupShard, request: Request, _now_ms: int) -> None:
-    """Tombstones for offsets of topics that no member reads."""
+    """Write tombstones for offsets of topics that no member subscribes to."""
     delete: OffsetDeleteRequest = request.body
     error = _undeletable(shard, delete.group_id)
     if error:
@@ -50,7 +52,7 @@ def handle_delete(shard: GroupShard, request: Request, _now_ms: int) -> None:
         return
     group = shard.state.find(delete.group_id)
     known = shard.state.durable.partitions_of(delete.group_id)
-    # each once, however often it is named
+    # each partition once, however often it is named
     records: dict[OffsetDeleted, None] = {}
     for name, partitions in delete.topics:
         subscribed = group is not None and group.subscribes_to(name)

@@ -1,4 +1,4 @@
-"""Offsets and groups that nobody needs any more (KIP-211): the retention pass, and deleted topics.
+"""Expiry of offsets and groups (KIP-211): the retention pass, and deleted topics.
 
 An offset expires when its group has not used it for ``offsets.retention.minutes``, counted from what the
 group, by its type and state, allows to count from.
@@ -20,8 +20,10 @@ from .commit import refuse_topics
 #: The timer of the retention pass.
 RETENTION: Final = "retention"
 
-# groups looked at in one go; the pass goes on a millisecond later
+# groups checked at a time; the pass continues a millisecond later
 _SLICE: Final = 1_000
+# groups removed at a time: some ms
+_WRITES: Final = 50
 
 
 def start(shard: GroupShard, now_ms: int) -> None:
@@ -31,26 +33,30 @@ def start(shard: GroupShard, now_ms: int) -> None:
 
 
 def on_retention_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
-    """A pass over all groups of the shard, a slice at a time so that nobody waits for it.
+    """Check all groups of the shard, a slice at a time so that requests need not wait.
 
     Groups with a write under way wait for the next pass.
     """
     groups = shard.state
-    queue = groups.retention_queue or groups.group_ids()
-    slice_, groups.retention_queue = queue[:_SLICE], queue[_SLICE:]
-    for group_id in slice_:
+    if not groups.retention_queue:
+        groups.retention_queue = groups.group_ids()[::-1]
+    queue, last_ticket = groups.retention_queue, shard.last_ticket + _WRITES
+    for _ in range(min(_SLICE, len(queue))):
+        group_id = queue.pop()
         group = groups.find(group_id)
         if group is not None and not shard.is_busy(group_id):
             _expire(shard, group, now_ms)
+            if shard.last_ticket >= last_ticket:
+                break
     pause_ms = 1 if groups.retention_queue else groups.settings.offsets_retention_check_interval_ms
     shard.timers.start(key, now_ms + pause_ms)
 
 
 def remove_topics(shard: GroupShard, names: Collection[str]) -> None:
-    """Topics were deleted: so are their offsets, in every group.
+    """Remove the offsets of deleted topics, in every group.
 
-    Commits that are being written count: the tombstones come behind them in the log. Those that wait for the
-    end of a deletion of their group are refused.
+    Commits that are being written are included: the tombstones come after them in the log. Commits that wait
+    for the deletion of their group are refused.
     """
     for request in shard.deferred():
         if request.api_key == ApiKey.OFFSET_COMMIT:
@@ -64,8 +70,8 @@ def remove_topics(shard: GroupShard, names: Collection[str]) -> None:
 
 
 def _remove(shard: GroupShard, group_id: str, partitions: tuple[TopicPartition, ...]) -> None:
-    """Write tombstones of deleted topics' offsets. If they cannot be written, the next pass of the retention
-    tries again, unless a new topic of that name has got an offset meanwhile.
+    """Write tombstones of deleted topics' offsets. If they cannot be written, the next retention pass tries
+    again, unless a new topic of that name has an offset by then.
     """
 
     def settled(error: ErrorCode, _now_ms: int) -> None:
@@ -134,6 +140,6 @@ def _is_expired(
 
 
 def _is_orphan(shard: GroupShard, group_id: str, partition: TopicPartition) -> bool:
-    """Return whether an offset should have gone with its topic; the question is asked once."""
+    """Return whether an offset should have been removed with its topic; each is checked once."""
     entry = shard.state.orphans.pop((group_id, partition), None)
     return entry is not None and shard.state.durable.offsets[group_id].get(partition) is entry

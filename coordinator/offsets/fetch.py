@@ -1,8 +1,8 @@
 """OffsetFetch (key 9), v1-10: committed offsets are read.
 
 v2 null topics mean all; v7 require_stable (KIP-447); v8 many groups (KIP-709), which the caller asks one by
-one (:func:`split_fetch`, :func:`join_fetches`); v10 topic ids. A read waits for writes of its group that are
-under way, so that a member never starts from before a commit that is about to be acknowledged.
+one (:func:`split_fetch`, :func:`join_fetches`); v10 topic ids. A read waits for pending writes of its group,
+so that a member never starts before a commit that is about to be acknowledged.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class FetchRequest:
 
 
 def split_fetch(version: int, body: Any, directory: TopicDirectory) -> list[FetchRequest]:
-    """One request for each group of an OffsetFetch body."""
+    """Split an OffsetFetch body into one request for each group."""
     groups = body.groups if version >= _BATCH_VERSION else [body]
     repeats = Repeats()
     requests = []
@@ -68,7 +68,7 @@ def split_fetch(version: int, body: Any, directory: TopicDirectory) -> list[Fetc
 def join_fetches(
     version: int, groups: list[OffsetFetchResponseGroup], directory: TopicDirectory
 ) -> OffsetFetchResponse:
-    """The body that answers all groups together. Below v2 a group's error is told on each partition."""
+    """Merge the groups' responses. Below v2 a group's error is repeated on each partition."""
     if version >= _TOPIC_ID_VERSION:
         groups = [group._replace(topics=list(_with_ids(group.topics, directory))) for group in groups]
     if version >= _BATCH_VERSION:
@@ -79,7 +79,7 @@ def join_fetches(
 
 
 def handle_fetch(shard: GroupShard, request: Request, _now_ms: int) -> None:
-    """Offsets as committed; -1 where there is none. The group need not exist."""
+    """Answer with the committed offsets; -1 if there is none. The group need not exist."""
     fetch: FetchRequest = request.body
     if fetch.error:
         shard.refuse(request, fetch.error)
@@ -102,7 +102,7 @@ def handle_fetch(shard: GroupShard, request: Request, _now_ms: int) -> None:
 
 
 def fetch_refusal(request: Request, error: int) -> OffsetFetchResponseGroup:
-    """The answer for a group that is an error: top-level, or on each partition where v1 has no such field."""
+    """Make a group's error response: at the top level, or on each partition, since v1 has no such field."""
     fetch: FetchRequest = request.body
     topics = []
     if request.version < 2 and fetch.topics is not None:

@@ -1,4 +1,4 @@
-"""One batch as compaction sees it: its records in place, and the batch made anew from some of them.
+"""One batch as compaction sees it: its records in place, and the batch rebuilt from some of them.
 
 Offsets never change. A batch keeps its base offset, last offset delta, leader epoch, producer and sequence
 number, so that what a producer sent last is known even when its records are gone. Records stay byte for byte,
@@ -30,7 +30,7 @@ HEADER = struct.Struct(">qiibIhiqqqhii")
 #: Bytes of a batch in front of what its length counts, and of what its checksum covers.
 LENGTH_END, CRC_END = 12, 21
 
-#: Behind every offset.
+#: After every offset.
 NO_OFFSET = 2**63 - 1
 CODEC, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL, DELETE_HORIZON = 0x07, 0x08, 0x10, 0x20, 0x40
 

@@ -1,8 +1,8 @@
 """Compaction of one partition, in stages: those that take long touch no live object and may run in a thread,
 those that change the log are short and run where the log is used.
 
-First the dirty part is read for the newest offset of each key, then the log is written anew from its start up
-to there, one new segment at a time. What does not fit the memory is left to the next compaction.
+First the dirty part is read for the newest offset of each key, then the log is rewritten from its start up to
+there, one new segment at a time. What does not fit the memory is left to the next compaction.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Cleaning:
         self.done = True
 
     def abandon(self) -> bool:
-        """Remove what is half done; False if that cannot be taken back and the log must be opened anew."""
+        """Remove what is half done; False if that cannot be taken back and the log must be reopened."""
         lost = self._swap.lost if self._swap is not None else not self._source.segments.holds(self._planned)
         self.overtaken = lost or not self._source.online()
         return self._swap is None or self._swap.abandon()

@@ -43,7 +43,7 @@ class LastBatch(NamedTuple):
 
 
 class Filtered(NamedTuple):
-    """Batches that stay, one behind the other, their headers, and how many bytes were filtered.
+    """Batches that stay, one after the other, their headers, and how many bytes were filtered.
 
     ``last`` is the last batch of those, without its records, if it does not stay; else empty.
     """
@@ -147,7 +147,7 @@ class BatchFilter:
         return True
 
     def _by_records(self, data: bytes, position: int, header: BatchHeader) -> bytes | bool:
-        """The batch made anew, or whether it stays or goes as it is."""
+        """The batch recreated, or whether it stays or goes as it is."""
         verify_batch(data, header, position)
         if header.control:
             return self._control(data, position, header)

@@ -54,20 +54,21 @@ class TransactionState:
     def _begin_up_to(self, offset: int) -> None:
         while self._pending and self._pending[-1].first_offset <= offset:
             transaction = self._pending.pop()
-            # a walk that began behind the last one's marker has not met it
+            # a walk that began after the last one's marker has not met it
             self._aborting[transaction.producer_id] = transaction
 
 
 _MAGIC = 2
 
-#: Bytes that a key takes beside its record's: two objects, and its share of a dict that is being made larger.
+#: Bytes that a key takes apart from its record's: two objects, and its share of a dict that is being made
+#: larger.
 KEY_OVERHEAD_BYTES = 165
 
 
 class KeyMap:
     """Filled from the dirty part of a log, batch by batch, until ``memory_bytes`` are taken.
 
-    ``first_offset`` is where the dirty part begins. What lies behind ``next_offset`` is not in the map; it
+    ``first_offset`` is where the dirty part begins. What lies after ``next_offset`` is not in the map; it
     takes another pass. Records of aborted transactions are left out, and so are control batches.
     """
 

@@ -1,4 +1,4 @@
-"""One new segment in the place of several, so that a crash at any point leaves the old ones or the new one.
+"""One new segment in place of several, so that a crash at any point leaves the old ones or the new one.
 
 The new segment is written as ``.cleaned`` and synced; renamed to ``.swap``, the log last, and the folder
 synced: from here on the next start finishes what is left. Then it takes its sources' place in memory, they
@@ -25,13 +25,13 @@ from .._segments import Segments
 from ._filter import BatchFilter
 from ._plan import SegmentInfo, may_join
 
-#: Bytes read at a time: about a millisecond of work, after which others get their turn.
+#: Bytes read at a time: about a millisecond of work, after which other work runs.
 CHUNK_BYTES = 64 << 10
 
 #: Bytes of kept batches that are written at a time.
 WRITE_BYTES = 256 << 10
 
-#: A .log.swap has all that belongs to it beside it.
+#: A .log.swap has all that belongs to it alongside it.
 _LOG_LAST = tuple(reversed(SEGMENT_SUFFIXES))
 
 
@@ -75,7 +75,7 @@ def read_batches(source: Source, segment: Segment, take: Callable[[bytes, bool],
     """Give a segment's batches to ``take`` in chunks, and whether one is the last, until it takes no more.
 
     ``take`` says how many bytes it has used: a batch that a chunk cuts comes again, whole; with none used of
-    a whole batch the walk ends. The file is opened anew. Raises OSError, and CorruptLogError.
+    a whole batch the walk ends. The file is reopened. Raises OSError, and CorruptLogError.
     """
     file = source.fs.file(segment.file.path)
     position, wanted = 0, CHUNK_BYTES

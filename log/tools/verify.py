@@ -53,6 +53,10 @@ NO_OFFSET: Final = -1
 
 _TXN_ENTRY_BYTES: Final = 34
 _MADE_ANEW: Final = "Remove the file while the broker is stopped: the next start makes it anew from the log."
+_NO_ABORT: Final = (
+    "Readers of committed records are given what was aborted. While the broker is stopped put a byte at the "
+    "end of the file (printf x >> FILE), which need not be there: the next start makes it anew from the log."
+)
 _MISSING: Final = "The next start makes it anew from the log."
 _RESTORE: Final = (
     "Restore the file from a copy; or stop the broker and cut the file there by hand, and lose what follows."
@@ -115,7 +119,7 @@ class _Times:
         self._newest_ms = max(self._newest_ms, header.max_timestamp_ms)
 
     def end(self, end_offset: int) -> Iterator[str]:
-        """Say what is wrong with the entries behind the last batch."""
+        """Say what is wrong with the entries after the last batch."""
         if self._entry is not None and self._entry[1] > max(end_offset - self._base_offset - 1, 0):
             offset = self._base_offset + self._entry[1]
             yield f"an entry is for offset {offset}, the segment ends at {end_offset}"
@@ -129,10 +133,13 @@ class _SegmentWalk:
         self.base_offset = base_offset
         self.last = last
         self.in_use = in_use
-        #: Behind the last whole batch.
+        #: After the last whole batch.
         self.end_offset = max(base_offset, done.end_offset)
         #: By offset of a marker: the producer, and whether its transaction was committed.
         self.markers: dict[int, tuple[int, bool]] = {}
+        #: Producers with records of an open transaction in this segment, and who aborted some, by offset.
+        self.open: set[int] = set()
+        self.aborted: dict[int, int] = {}
 
     def run(self) -> None:
         # indexes first: while the folder is in use, the log is written before them
@@ -187,7 +194,12 @@ class _SegmentWalk:
         ):
             what = f"offsets of the records do not rise within {header.base_offset}..{header.last_offset}"
             self.done.note("damage", piece.file, piece.position, what, _LEFT_OUT)
+        if header.transactional and not header.control and header.record_count:
+            self.open.add(header.producer_id)
         if header.control:
+            if marker is not None and not marker.committed and header.producer_id in self.open:
+                self.aborted[header.last_offset] = header.producer_id
+            self.open.discard(header.producer_id)
             # of one that compaction has emptied it is not known any more how the transaction ended
             self.markers[header.last_offset] = (header.producer_id, marker is not None and marker.committed)
 
@@ -244,6 +256,11 @@ class _SegmentWalk:
                 what = f"no abort marker of producer {entry.producer_id} at offset {entry.last_offset}"
                 self._mended(path, number * _TXN_ENTRY_BYTES, what)
                 break
+        known = {entry.last_offset for entry in entries}
+        for offset, producer_id in self.aborted.items():
+            if fits and offset not in known:
+                what = f"no entry for what producer {producer_id} aborted at offset {offset}"
+                self.done.note("damage", path, -1, what, _NO_ABORT)
 
 
 _LEFTOVERS: Final = {

@@ -52,7 +52,9 @@ class ApiKey(IntEnum):
     DESCRIBE_USER_SCRAM_CREDENTIALS = 50
     ALTER_USER_SCRAM_CREDENTIALS = 51
     DESCRIBE_QUORUM = 55
+    ALTER_PARTITION = 56
     UPDATE_FEATURES = 57
+    ENVELOPE = 58
     DESCRIBE_CLUSTER = 60
     DESCRIBE_PRODUCERS = 61
     DESCRIBE_TRANSACTIONS = 65
@@ -111,7 +113,9 @@ ROWS: Final = (
     (ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, "DescribeUserScramCredentials", 0, 0, 0),
     (ApiKey.ALTER_USER_SCRAM_CREDENTIALS, "AlterUserScramCredentials", 0, 0, 0),
     (ApiKey.DESCRIBE_QUORUM, "DescribeQuorum", 0, 2, 0),
+    (ApiKey.ALTER_PARTITION, "AlterPartition", 2, 3, 2),
     (ApiKey.UPDATE_FEATURES, "UpdateFeatures", 0, 2, 0),
+    (ApiKey.ENVELOPE, "Envelope", 0, 0, 0),
     (ApiKey.DESCRIBE_CLUSTER, "DescribeCluster", 0, 2, 0),
     (ApiKey.DESCRIBE_PRODUCERS, "DescribeProducers", 0, 0, 0),
     (ApiKey.DESCRIBE_TRANSACTIONS, "DescribeTransactions", 0, 0, 0),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from struct import Struct
 from struct import pack as pack
 from struct import unpack_from as unpack_from
@@ -117,6 +118,9 @@ def long_varint(data: Any, at: int) -> tuple[int, int]:
     """The unsigned varint at ``at``, and the position behind it. From 2**31 + 1 on it is negative, as in Java's
     int: a length there is below 0, which is null.
     """
+    value = data[at]
+    if value < 0x80:
+        return value, at + 1
     value = shift = 0
     while True:
         byte = data[at]
@@ -132,6 +136,8 @@ def long_varint(data: Any, at: int) -> tuple[int, int]:
 
 def varint(value: int) -> bytes:
     """An unsigned varint."""
+    if 0 <= value <= 0x7F:
+        return BYTES[value]
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -145,7 +151,13 @@ def read_uuid(data: Any) -> UUID | None:
     raw = bytes(data)
     if len(raw) < len(NO_UUID):
         raise MalformedMessageError("a UUID that is cut short")
-    return None if raw == NO_UUID else UUID(bytes=raw)
+    return None if raw == NO_UUID else _uuid(raw)
+
+
+@lru_cache(maxsize=4_096)
+def _uuid(raw: bytes) -> UUID:
+    # members name the same topics again and again
+    return UUID(bytes=raw)
 
 
 def _text(data: Any, at: int, size: int) -> tuple[Any, int]:
@@ -169,6 +181,10 @@ def read_string(data: Any, at: int) -> tuple[Any, int]:
 
 def read_compact_string(data: Any, at: int) -> tuple[Any, int]:
     """As read_string, of a flexible version."""
+    size = data[at]
+    if 0 < size < 0x80:
+        # nearly every one
+        return str(data[at + 1 : at + size], "utf-8"), at + size
     size, at = long_varint(data, at)
     return _text(data, at, size - 1)
 

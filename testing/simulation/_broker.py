@@ -110,7 +110,7 @@ class Broker(FailingDisk):
             group_consumer_assignment_interval_ms=plan.initial_delay_ms,
             group_consumer_migration_policy="bidirectional" if plan.turns_back else "upgrade",
             offsets_retention_check_interval_ms=500,
-            # one that is not the coordinator's own is asked beside everything else
+            # one that is not the coordinator's own is asked concurrently with everything else
             group_consumer_assignors="sticky" if plan.beside else "uniform,range",
             kohort_group_history_size=0,
         )
@@ -243,7 +243,7 @@ class Broker(FailingDisk):
         self._start_again(torn=True)
 
     def _meet_stop(self, _incident: Incident) -> None:
-        """Stop in good order, and start again."""
+        """Stop cleanly, and start again."""
         coordinator, log = self._coordinator, self._schedule.log
         if not self.reachable or coordinator is None or log is None or log.offline:
             return

@@ -17,7 +17,7 @@ from ._heap import Heap
 
 #: Steps without time going on after which a process counts as caught in a circle.
 MOST_STEPS: Final = 20_000
-#: After so many steps at one moment the clock goes on, by so little for each.
+#: After this many steps at one moment the clock goes on, by so little for each.
 _STEPS_OF_A_MOMENT: Final = 2_000
 _STEP_S: Final = 1e-9
 #: How often a coroutine that is thrown away may go on waiting for something.

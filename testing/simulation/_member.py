@@ -475,7 +475,7 @@ class Consumers:
         self._schedule = schedule
         self._members = members
         self._application = application
-        #: The offset behind the last record of each partition.
+        #: The offset after the last record of each partition.
         self.ends = {
             TopicPartition(t, n): 3 for t, count in schedule.plan.topics.items() for n in range(count)
         }
@@ -483,7 +483,7 @@ class Consumers:
         self.topics = {
             name: Topic(uuid5(_TOPICS, name), count) for name, count in schedule.plan.topics.items()
         }
-        #: Topics that were made anew: who still reads the one before reads what is gone.
+        #: Topics that were recreated: who still reads the one before reads what is gone.
         self.remade: set[str] = set()
         #: Members that the coordinator removed, with the event in which it did so last.
         self.removed: dict[tuple[str, str], int] = {}

@@ -33,7 +33,7 @@ _NO_ENTRIES: Final[dict[TopicPartition, OffsetEntry | bytes]] = {}
 @dataclass(slots=True)
 class _Expected:
     """``last`` was acknowledged, at ``last_ms`` of the coordinator's clock; any of ``maybe``, asked for since
-    and not answered, may have come behind it.
+    and not answered, may have come after it.
     """
 
     last: Value = None

@@ -170,7 +170,7 @@ class Plan:
     segment_bytes: int = 1 << 20
     crashes: int = 0
     #: Whether there are members of both protocols, and topics have ids and change; and whether targets are
-    #: computed beside everything else.
+    #: computed concurrently with everything else.
     mixed: bool = False
     beside: bool = False
     #: Whether a consumer group whose last consumer has gone turns back.
@@ -206,8 +206,8 @@ def faults_table(faults: Mapping[str, tuple[str, float]] = NETWORK | INCIDENTS |
 def draw_plan(
     seed: int, make_assignors: MakeAssignors | None = None, crashes: int = 0, *, mixed: bool = False
 ) -> Plan:
-    """The plan of a seed, with ``make_assignors`` for those drawn, and so many more crashes. ``mixed``: with
-    members of both protocols.
+    """The plan of a seed, with ``make_assignors`` for those drawn, and this many more crashes. ``mixed``:
+    with members of both protocols.
     """
     rng = Random(seed)
     session_ms = rng.choice((900, 1_200, 1_800))
@@ -227,7 +227,7 @@ def draw_plan(
         rebalance_ms=max(rng.choice((600, 900, 1_500)), session_ms // 3 * 2),
         initial_delay_ms=rng.choice((0, 0, 300)),
         retention_ms=rng.choice((session_ms // 2, session_ms, 3 * session_ms, 100_000)),
-        # a settled group is looked at for so long; not at all in most schedules
+        # a settled group is looked at for this long; not at all in most schedules
         quiet_ms=int(session_ms * (10.0 if (drawn := rng.random()) < 0.03 else 0.5 if drawn < 0.3 else 0.0)),
         max_size=2 if rng.random() < 0.1 else 100,
         fsync=fsync,

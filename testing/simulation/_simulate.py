@@ -71,9 +71,9 @@ def simulate(
 
     ``assignors`` makes the assignors of every member (each call new instances), ``application`` what the
     members of one schedule do with their records. ``left_out`` are faults, incidents or members not to take
-    part, ``crashes`` are so many more of the coordinator in each schedule. With ``protocol`` "mixed" members
-    speak the classic protocol or that of consumer groups, and change. ``checked`` False compares nothing.
-    With ``go_on`` failures are counted instead of raised.
+    part, ``crashes`` are this many more of the coordinator in each schedule. With ``protocol`` "mixed"
+    members speak the classic protocol or that of consumer groups, and change. ``checked`` False compares
+    nothing. With ``go_on`` failures are counted instead of raised.
     """
     return run_all(
         lambda seed: _GroupRun(seed, assignors, application, checked, crashes, protocol),

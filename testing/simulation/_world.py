@@ -205,7 +205,7 @@ class MemberWorld(World[Plan]):
         return 1 if topic == ASIDE else None if found is None else found.partition_count
 
     def set_topic(self, name: str, count: int) -> None:
-        """A topic has so many partitions from now on; 0: it does not exist. One that is made anew has the
+        """A topic has this many partitions from now on; 0: it does not exist. One that is recreated has the
         records that it had, but another id.
         """
         self.say(f"{name} has {count} partitions")

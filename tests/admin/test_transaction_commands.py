@@ -1,4 +1,7 @@
-"""``kohort transactions``: what is open, what it holds back, and the end of what hangs."""
+"""``kohort transactions``: what is open, what it holds back, and the end of what hangs.
+
+Covers: admin/_transactions.py.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,12 @@ from typing import Any
 
 import pytest
 
-from kohort.admin import transaction_commands
-from kohort.admin.transaction_commands import find_hanging
+from kohort.admin import _transactions
+from kohort.admin._transactions import find_hanging
 from kohort.client import Cluster
+from kohort.client.errors import BrokerConnectionError
 from kohort.producer import Producer
+from kohort.protocol import ApiKey, ErrorCode, KafkaError
 from tests.admin.conftest import Ran, ran
 from tests.producer.reading import read_values
 
@@ -92,7 +97,7 @@ async def test_what_no_coordinator_knows_of_is_found_and_ended(
     async def forgotten(*_: object) -> list[object]:
         return []
 
-    monkeypatch.setattr(transaction_commands, "list_transactions", forgotten)
+    monkeypatch.setattr(_transactions, "list_transactions", forgotten)
     topic = new_topic("txn", partitions=2)
     abort = ["--json", "abort", "--topic", topic]
     async with Producer(bootstrap_servers=bootstrap, transactional_id=topic, linger_ms=0) as producer:
@@ -120,3 +125,66 @@ async def test_what_no_coordinator_knows_of_is_found_and_ended(
         assert await read_values(bootstrap, topic) == [], "readers are past them"
         none = await asyncio.to_thread(transactions, *abort, "--older-than", "0")
         assert none.document == []
+
+
+@pytest.mark.parametrize("arrives", [False, True])
+async def test_a_marker_is_written_once_though_the_connection_is_cut(
+    bootstrap: str,
+    new_topic: Topics,
+    transactions: Command,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    arrives: bool,
+) -> None:
+    async def forgotten(*_: object) -> list[object]:
+        return []
+
+    asked: list[ApiKey] = []
+    request = Cluster.request
+
+    async def cut(self: Cluster, node: int | None, key: ApiKey, body: Any, **options: Any) -> Any:
+        asked.append(key)
+        if asked.count(ApiKey.WRITE_TXN_MARKERS) != 1 or key is not ApiKey.WRITE_TXN_MARKERS:
+            return await request(self, node, key, body, **options)
+        if arrives:
+            await request(self, node, key, body, **options)
+        raise BrokerConnectionError(bootstrap, "connection reset by peer")
+
+    monkeypatch.setattr(_transactions, "list_transactions", forgotten)
+    topic = new_topic("txn")
+    async with Producer(bootstrap_servers=bootstrap, transactional_id=topic, linger_ms=0) as producer:
+        producer.begin_transaction()
+        await producer.send_and_wait(topic, b"1", partition=0)
+        monkeypatch.setattr(Cluster, "request", cut)
+        words = ["--json", "abort", "--topic", topic, "--older-than", "0", "--execute"]
+        ended = await asyncio.to_thread(transactions, *words)
+    assert (ended.code, [row["aborted"] for row in ended.document]) == (0, [True])
+    assert asked.count(ApiKey.WRITE_TXN_MARKERS) == (1 if arrives else 2)
+    assert await read_values(bootstrap, topic) == []
+
+
+async def test_what_was_ended_is_shown_though_the_next_cannot_be(
+    bootstrap: str, new_topic: Topics, transactions: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def forgotten(*_: object) -> list[object]:
+        return []
+
+    end = _transactions.abort_hanging
+
+    async def refused(cluster: Cluster, where: Any) -> None:
+        if where.partition == 1:
+            raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "ending it")
+        await end(cluster, where)
+
+    monkeypatch.setattr(_transactions, "list_transactions", forgotten)
+    monkeypatch.setattr(_transactions, "abort_hanging", refused)
+    topic = new_topic("txn", partitions=2)
+    async with Producer(bootstrap_servers=bootstrap, transactional_id=topic, linger_ms=0) as producer:
+        producer.begin_transaction()
+        for number in range(2):
+            await producer.send_and_wait(topic, b"1", partition=number)
+        words = ["abort", "--topic", topic, "--older-than", "0", "--execute"]
+        found = await asyncio.to_thread(transactions, *words)
+    assert found.code != 0
+    assert "CLUSTER_AUTHORIZATION_FAILED" in found.err
+    assert [(row[1], row[-1]) for row in found.rows()[1:]] == [("0", "ended"), ("1", "hangs")]

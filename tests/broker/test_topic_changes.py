@@ -16,7 +16,7 @@ from uuid import uuid4
 import pytest
 
 from kohort.broker import Broker, BrokerSettings, _topics, _turns
-from kohort.broker._topics import TopicPlan, Topics
+from kohort.broker._topics import FolderTopics, TopicPlan
 from kohort.cluster import Create, FolderStore, deleted_topic_path
 from kohort.log import DataFolder
 from kohort.log._files import OsFileSystem
@@ -187,7 +187,7 @@ class TestMadeAnew:
     async def test_a_deletion_is_remembered_while_the_groups_are_loaded(self, tmp_path: Path) -> None:
         FolderStore(tmp_path).commit_now(Create(deleted_topic_path(uuid4()), "of the last run"))
         folder = DataFolder.open(tmp_path)
-        topics = Topics(folder, FolderStore(tmp_path), BrokerSettings(), lambda: 1_700_000_000_000)
+        topics = FolderTopics(folder, FolderStore(tmp_path), BrokerSettings(), lambda: 1_700_000_000_000)
         try:
             topics.open()
             orders = await topics.create("orders", 1, {})
@@ -206,7 +206,7 @@ class TestMadeAnew:
         self, tmp_path: Path
     ) -> None:
         folder = DataFolder.open(tmp_path)
-        topics = Topics(folder, FolderStore(tmp_path), BrokerSettings(), lambda: 1_700_000_000_000)
+        topics = FolderTopics(folder, FolderStore(tmp_path), BrokerSettings(), lambda: 1_700_000_000_000)
         topics.open()
         topic = await topics.create("orders", 1, {})
         orders = topics.logs.partition("orders", 0)

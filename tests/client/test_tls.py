@@ -12,6 +12,7 @@ import pytest
 import trustme
 
 from kohort.client import AuthenticationError, BrokerConnectionError, Cluster
+from kohort.client.security import context_and_login
 from kohort.consumer.config import consumer_config
 from tests.client.fake_broker import FakeBroker
 
@@ -74,7 +75,8 @@ async def proxied() -> AsyncIterator[Callable[..., Any]]:
 
 def _cluster(broker: FakeBroker, timeout_ms: int = 30_000, **tls: Any) -> Cluster:
     config = consumer_config(bootstrap=broker.address, group="billing", security_protocol="SSL", **tls)
-    return Cluster(broker.address, ssl_context=config.ssl_context(), default_api_timeout_ms=timeout_ms)
+    context, _ = context_and_login(config)
+    return Cluster(broker.address, ssl_context=context, default_api_timeout_ms=timeout_ms)
 
 
 async def test_a_broker_whose_certificate_is_trusted_is_talked_to(

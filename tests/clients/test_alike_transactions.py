@@ -12,6 +12,7 @@ import pytest
 from kohort.protocol import ApiKey
 from tests.broker.wire import Wire, create_topic
 from tests.clients.alike.transactions import REQUESTS, Asking, Side, alike, learn
+from tests.clients.raw import RawMember
 
 pytestmark = [pytest.mark.clients, pytest.mark.kafka]
 
@@ -108,3 +109,87 @@ def take(sides: list[Side], number: int, key: ApiKey, version: int, seed: int, t
     if key in ENDING:
         for side in sides:
             side.settle()
+
+
+#: Generation, member id and instance id of who commits; "M" stands for the member, "I" for its instance id.
+METADATA = [
+    (generation, member, instance)
+    for generation in (-3, -2, -1, 0, 1, 7)
+    for member in ("", "M", "x")
+    for instance in (None, "I", "i")
+]
+KINDS = ("absent", "simple", "classic", "static", "left", "consumer", "consumer left")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("version", [3, 4, 5])
+def test_who_commits_is_checked_alike(compared: tuple[str, str], kind: str, version: int) -> None:
+    prefix = f"checked-{uuid.uuid4().hex[:8]}"
+    found = []
+    for bootstrap in compared:
+        side = Side(bootstrap, prefix, [f"{prefix}-a"])
+        try:
+            begin(side)
+            found.append(checked(side, kind, version))
+        finally:
+            side.wire.close()
+    theirs, ours = found
+    assert {who: code for who, code in ours.items() if theirs[who] != code} == {}, theirs
+
+
+def checked(side: Side, kind: str, version: int) -> dict[tuple[int, str, str | None], int]:
+    """The error code that each member's TxnOffsetCommit is answered in a group of this kind."""
+    instance = "I" if kind == "static" else None
+    member = RawMember(
+        side.bootstrap,
+        side.group,
+        side.topics[0],
+        session_ms=60_000,
+        rebalance_ms=60_000,
+        instance=instance,
+    )
+    name = side.producers[0].name
+    told = side.ask(ApiKey.INIT_PRODUCER_ID, 4, {"transactional_id": name, "transaction_timeout_ms": 60_000})
+    who = {"transactional_id": name, "producer_id": told.producer_id, "producer_epoch": told.producer_epoch}
+    codes = {}
+    make_group(side, member, kind)
+    for generation, member_id, instance_id in METADATA:
+        if version < 5:
+            added = side.ask(ApiKey.ADD_OFFSETS_TO_TXN, 3, who | {"group_id": side.group})
+            assert added.error_code == 0
+        given = member.id if member_id == "M" else member_id
+        partition = {"partition_index": 0, "committed_offset": 1, "committed_metadata": ""}
+        fields = who | {
+            "group_id": side.group,
+            "generation_id": generation,
+            "member_id": given,
+            "group_instance_id": instance_id,
+            "topics": [(side.topics[0], [partition])],
+        }
+        answer = side.ask(ApiKey.TXN_OFFSET_COMMIT, version, fields)
+        codes[generation, member_id, instance_id] = answer.topics[0].partitions[0].error_code
+    return codes
+
+
+def make_group(side: Side, member: RawMember, kind: str) -> None:
+    """A group of this kind; ``member`` is, or was, the one in it."""
+    if kind == "simple":
+        partition = {"partition_index": 0, "committed_offset": 1}
+        side.ask(ApiKey.OFFSET_COMMIT, 7, {"group_id": side.group, "topics": [(side.topics[0], [partition])]})
+    if kind in ("classic", "static", "left"):
+        member.join()
+        assert member.sync() == 0
+    if kind == "left":
+        side.ask(ApiKey.LEAVE_GROUP, 2, {"group_id": side.group, "member_id": member.id})
+    if kind.startswith("consumer"):
+        member.id = "M"
+        for epoch in (0, -1) if kind == "consumer left" else (0,):
+            fields = {
+                "group_id": side.group,
+                "member_id": member.id,
+                "member_epoch": epoch,
+                "rebalance_timeout_ms": 60_000,
+                "subscribed_topic_names": side.topics,
+                "topic_partitions": [],
+            }
+            assert side.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, fields).error_code == 0

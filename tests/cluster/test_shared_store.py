@@ -156,3 +156,15 @@ async def test_who_comes_later_reads_what_is_there(home: Home, stores: list[Meta
     assert list(late.children(TOPICS)) == ["b", "a"]
     assert late.get(topic_path("a")) == Entry("a")
     late.close()
+
+
+async def test_behind_a_sync_everything_can_be_read_that_was_durable_before(
+    stores: list[MetadataStore],
+) -> None:
+    writer, *readers = stores
+    await writer.commit(Create(ORDERS, 0))
+    for number in range(1, 21):
+        await writer.commit(Put(ORDERS, number))
+        for reader in readers:
+            await reader.sync()
+            assert reader.get(ORDERS) == Entry(number, number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -128,6 +129,48 @@ async def test_pieces_of_a_step_that_was_refused_are_removed(zookeeper: ZooKeepe
     assert await asyncio.to_thread(store._client.get_children, "/kohort_pieces") == []
     assert store.get("/large") is None
     store.close()
+
+
+async def test_old_pieces_that_no_entry_names_are_removed_by_who_opens_the_store(
+    zookeeper: ZooKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = zookeeper.home()
+    store = await home()
+    await store.commit(Create("/large", "x" * 2 * MIB))
+    pieces = list(store._pieces["/large"])
+    client = store._client
+    await asyncio.to_thread(client.create, "/kohort_pieces/orphan-0", b"x")
+    another = await home()
+    assert another._sweeper is not None
+    await another._sweeper
+    assert await asyncio.to_thread(client.exists, "/kohort_pieces/orphan-0"), "it may be about to be named"
+    monkeypatch.setattr("kohort.cluster._zookeeper_store._ORPHAN_MS", -MIB)
+    third = await home()
+    assert third._sweeper is not None
+    await third._sweeper
+    await third.commit(Create("/behind", 1))
+    left = await asyncio.to_thread(client.get_children, "/kohort_pieces")
+    assert sorted(f"/kohort_pieces/{name}" for name in left) == sorted(pieces)
+    for each in (store, another, third):
+        each.close()
+
+
+async def test_closing_holds_nobody_up(zookeeper: ZooKeeper, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = zookeeper.home()
+    store, other = await home(), await home()
+    await store.commit(Create("/brokers/ids/1", {}, ephemeral=True))
+    away, stop = threading.Event(), store._client.stop
+
+    def slow_stop() -> None:
+        away.wait()
+        stop()
+
+    monkeypatch.setattr(store._client, "stop", slow_stop)
+    store.close()
+    assert store.session is SessionState.LOST
+    away.set()
+    await until(lambda: other.get("/brokers/ids/1") is None)
+    other.close()
 
 
 async def test_a_step_of_too_many_changes_is_refused(zookeeper: ZooKeeper) -> None:

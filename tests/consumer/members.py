@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from kohort.consumer import AsyncGroupConsumer, Record
+from kohort.protocol import ApiKey
+from tests.broker.wire import Wire
 
 
 class Maker(Protocol):
@@ -16,7 +18,7 @@ class Maker(Protocol):
 
 
 async def read(consumer: AsyncGroupConsumer, count: int, *, timeout_s: float = 60.0) -> list[Record]:
-    """So many records, not marked done."""
+    """Read this many records, without marking them done."""
     records: list[Record] = []
     async with asyncio.timeout(timeout_s):
         while len(records) < count:
@@ -29,6 +31,20 @@ async def until(condition: Callable[[], bool], *, timeout_s: float = 60.0) -> No
     async with asyncio.timeout(timeout_s):
         while not condition():  # noqa: ASYNC110 - the condition belongs to anybody
             await asyncio.sleep(0.01)
+
+
+def shorten_sessions(bootstrap: str, group: str, session_ms: int) -> None:
+    """For members that the coordinator assigns; Apache Kafka refuses sessions this short and takes 45 s."""
+    configs = [
+        {"name": name, "config_operation": 0, "value": str(value)}
+        for name, value in [
+            ("consumer.session.timeout.ms", session_ms),
+            ("consumer.heartbeat.interval.ms", 200),
+        ]
+    ]
+    with Wire(bootstrap, timeout_s=30) as wire:
+        resource = {"resource_type": 32, "resource_name": group, "configs": configs}
+        wire.call(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=[resource], validate_only=False)
 
 
 async def crash(consumer: AsyncGroupConsumer) -> None:

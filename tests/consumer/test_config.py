@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kohort.client.security import context_and_login
 from kohort.consumer import AsyncGroupConsumer, ConfigError
 from kohort.consumer.config import consumer_config
 from kohort.protocol import TopicPartition
@@ -25,7 +26,7 @@ def test_defaults_are_kafkas() -> None:
     assert (config.session_timeout_ms, config.heartbeat_interval_ms) == (45_000, 3_000)
     assert (config.max_poll_interval_ms, config.rebalance_ms) == (300_000, 300_000)
     assert (config.auto_offset_reset, config.isolation_level) == ("latest", "read_uncommitted")
-    assert config.ssl_context() is None
+    assert context_and_login(config) == (None, None)
 
 
 def test_kafkas_names_for_bootstrap_and_group_are_taken() -> None:
@@ -65,7 +66,10 @@ def test_kafkas_names_for_bootstrap_and_group_are_taken() -> None:
             {**_PLAIN, "sasl_plain_password": None},
             "'PLAIN' needs sasl_plain_username and sasl_plain_password",
         ),
-        ({**_PLAIN, "sasl_mechanism": "OAUTHBEARER"}, "needs sasl_oauth_token_provider, a function"),
+        (
+            {**_PLAIN, "sasl_mechanism": "OAUTHBEARER"},
+            "needs sasl_oauth_token_url, .*_token_provider",
+        ),
     ],
 )
 def test_a_wrong_setting_is_one_error_that_names_it_its_value_and_what_is_allowed(
@@ -109,16 +113,16 @@ def test_a_drain_never_outlasts_the_rebalance(settings: dict[str, Any], drain_ms
 
 def test_tls_files_that_cannot_be_read_are_told_before_anything_connects() -> None:
     config = consumer_config(**BASE, security_protocol="SSL", ssl_cafile="/nowhere/ca.pem")
-    with pytest.raises(ConfigError, match="TLS"):
-        config.ssl_context()
-    assert consumer_config(**BASE, security_protocol="SSL").ssl_context() is not None
+    with pytest.raises(ConfigError, match="ssl_cafile"):
+        context_and_login(config)
+    assert context_and_login(consumer_config(**BASE, security_protocol="SSL"))[0] is not None
 
 
 def test_a_password_is_not_shown() -> None:
     assert "hunter2" not in repr(consumer_config(**BASE, security_protocol="SSL", ssl_password="hunter2"))
     config = consumer_config(**BASE, **_PLAIN)
     assert "hunter2" not in repr(config)
-    assert "hunter2" not in repr(config.sasl())
+    assert "hunter2" not in repr(context_and_login(config))
 
 
 @pytest.mark.parametrize("topics", [(), ("",), ("orders", 5)])

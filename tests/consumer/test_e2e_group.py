@@ -21,11 +21,10 @@ from kohort.consumer.events import (
     RebalanceCompleted,
     TopicMissing,
 )
-from kohort.protocol import ApiKey, TopicPartition
-from tests.broker.wire import Wire
+from kohort.protocol import TopicPartition
 from tests.consumer.configs import config
 from tests.consumer.conftest import SHORT_SESSION_MS, both_protocols
-from tests.consumer.members import Maker, Worker, numbers, read, until
+from tests.consumer.members import Maker, Worker, numbers, read, shorten_sessions, until
 
 pytestmark = [pytest.mark.kafka, both_protocols]
 
@@ -106,7 +105,7 @@ async def test_the_partitions_of_a_member_that_dies_go_to_the_others_from_what_i
     member: Maker, new_topic: NewTopic, group: Name, produce: Produce, bootstrap: str
 ) -> None:
     topic, name = new_topic("orders", partitions=6), group("billing")
-    _shorten_sessions(bootstrap, name)
+    shorten_sessions(bootstrap, name, SHORT_SESSION_MS)
     settings = {"group": name, "auto_commit_interval_ms": 100}
     workers = [
         Worker(
@@ -302,15 +301,6 @@ async def test_a_consumer_whose_group_does_not_know_it_any_more_comes_back(
     await _remove_member(consumer.parts.cluster, name, consumer.state.member_id)
     await until(lambda: any(isinstance(e, PartitionsLost) for e in consumer.events.recent))
     assert numbers(await read(consumer, 5)) == list(range(5, 10))
-
-
-def _shorten_sessions(bootstrap: str, group: str) -> None:
-    """For members that the coordinator assigns; Apache Kafka refuses so short ones and takes 45 s."""
-    configs = [{"name": "consumer.session.timeout.ms", "config_operation": 0, "value": str(SHORT_SESSION_MS)}]
-    configs += [{"name": "consumer.heartbeat.interval.ms", "config_operation": 0, "value": "200"}]
-    with Wire(bootstrap, timeout_s=30) as wire:
-        resource = {"resource_type": 32, "resource_name": group, "configs": configs}
-        wire.call(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=[resource], validate_only=False)
 
 
 async def _remove_member(cluster: object, group: str, member_id: str) -> None:

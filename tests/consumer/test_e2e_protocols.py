@@ -29,7 +29,7 @@ from kohort.consumer.membership import Membership
 from tests.clients.drivers import Choice
 from tests.clients.java_members import JavaMembers
 from tests.consumer.conftest import QUICK
-from tests.consumer.members import Maker, Worker, numbers, read, until
+from tests.consumer.members import Maker, Worker, numbers, read, shorten_sessions, until
 from tests.consumer.test_e2e_leaving import PARTITIONS, flowing
 
 pytestmark = [pytest.mark.kafka, pytest.mark.clients]
@@ -156,6 +156,7 @@ async def test_members_of_confluent_kafka_are_in_the_group(
     member: Maker, bootstrap: str, new_topic: NewTopic, group: Name, theirs: str, ours: str
 ) -> None:
     topic, name = new_topic("orders", partitions=PARTITIONS), group("billing")
+    await asyncio.to_thread(shorten_sessions, bootstrap, name, QUICK["session_timeout_ms"])
     foreign = Theirs(bootstrap, name, topic, theirs)
     try:
         with flowing(bootstrap, topic) as sent:

@@ -144,6 +144,25 @@ def test_heartbeats_come_as_often_as_the_size_of_the_group_allows(
         talk.answer(talk.sent(ApiKey.HEARTBEAT))
 
 
+@pytest.mark.parametrize("known_first", [True, False])
+@pytest.mark.parametrize(("partitions", "interval_ms"), [(2, 200), (300, 900), (2_000, 3_000)])
+def test_where_the_leader_does_not_say_the_size_a_members_part_of_the_partitions_tells_it(
+    partitions: int, interval_ms: int, known_first: bool
+) -> None:
+    talk = Talk(RangeAssignor(), settings=config())
+    if known_first:
+        talk.membership.topics({"orders": TopicInfo(partitions)}, talk.now)
+    talk.joined(talk.sent(ApiKey.JOIN_GROUP), leader="other")
+    talk.synced(talk.sent(ApiKey.SYNC_GROUP), P0)
+    talk.next(Assign)
+    if not known_first:
+        talk.membership.topics({"orders": TopicInfo(partitions)}, talk.now)
+    talk.advance(interval_ms - 0.5)
+    assert talk.quiet()
+    talk.advance(0.5)
+    talk.sent(ApiKey.HEARTBEAT)
+
+
 def test_an_interval_that_is_set_is_kept_whatever_the_size_of_the_group() -> None:
     talk = Talk(settings=config(heartbeat_interval_ms=3_000))
     talk.joined(talk.sent(ApiKey.JOIN_GROUP), leader="other")

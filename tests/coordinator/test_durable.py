@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -115,6 +116,19 @@ class TestTransactions:
         apply(durable, commit(5), 0, producer_id=7)
         durable.end_transaction(7, committed=False)
         assert durable == Durable()
+
+    @pytest.mark.parametrize(
+        "tombstone", [GroupDeleted("g"), ConsumerGroupRecord(GroupRecordType.EPOCH, "g")]
+    )
+    def test_their_group_is_there_until_it_is_removed(self, tombstone: Any) -> None:
+        durable = Durable()
+        apply(durable, commit(5), 0, producer_id=7)
+        durable.end_transaction(7, committed=False)
+        assert durable.knows("g")
+        assert list(durable.group_ids()) == ["g"]
+        apply(durable, tombstone, 2)
+        assert not durable.knows("g")
+        assert not durable.group_ids()
 
     @pytest.mark.row("5.5/commit", "1.5/record-offset")
     def test_a_plain_commit_later_in_the_log_wins_over_the_marker(self) -> None:

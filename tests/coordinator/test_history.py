@@ -219,7 +219,7 @@ def test_it_is_bounded_and_its_numbers_rise(size: int, events: list[GroupEvent],
     history.drop("g")
     history.drop("h")
     assert repr(history) == "<History: 0 events of 0 groups>"
-    assert history._weight == (0, 0)
+    assert (history._owners, history._bytes) == (0, 0)
 
 
 def heavy(group: str = "g") -> RebalanceCompleted:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 
@@ -20,7 +19,6 @@ from kohort.log._checkpoints import (
     write_properties,
     write_topic_id,
 )
-from kohort.log._files import OsFileSystem
 from kohort.protocol import TopicPartition
 
 CLICKS = uuid.UUID("c2c8fbc4-1d72-4072-8545-f5459c82300c")
@@ -92,19 +90,6 @@ def test_a_folder_belongs_to_one_topic_id(tmp_path: Path) -> None:
     whose = f"{folder} belongs to topic id {CLICKS}, not {other}"
     assert str(caught.value) == f"{whose}: it is another topic's of that name, move it away"
     assert read_topic_id(OS_FILES, folder) == CLICKS
-
-
-def test_a_folder_that_is_claimed_is_durable_with_its_name(tmp_path: Path) -> None:
-    class Recorded(OsFileSystem):
-        synced: ClassVar[list[str]] = []
-
-        def sync_dir(self, path: str) -> None:
-            self.synced.append(path)
-            super().sync_dir(path)
-
-    folder = str(tmp_path / "orders-0")
-    assert claim_folder(Recorded(), folder, CLICKS) == CLICKS
-    assert Recorded.synced[-2:] == [str(tmp_path), folder]
 
 
 def test_properties_are_read_as_java_writes_them(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def test_files_and_folder_are_synced_only_when_they_have_changed(tmp_path: Path)
         return fs.count
 
     log = filled(open_log(tmp_path, fs=fs), 1)
-    assert syncs(log) == 4  # .log, two indexes, the folder
+    assert syncs(log) == 5  # .log, two indexes, the folder, and its name
     assert syncs(log) == 0
     filled(log, 1)
     assert syncs(log) == 1

@@ -118,7 +118,7 @@ def test_a_partition_that_is_not_open_is_an_error_not_an_empty_load(tmp_path: Pa
 
 def test_partitions_may_be_opened_later(tmp_path: Path) -> None:
     logs: dict[int, PartitionLog] = {}
-    store = OffsetsStore(logs, 50)
+    store = OffsetsStore(logs, lambda: 50)
     assert store.partition_count == 50
     logs[3] = open_log(tmp_path, 3)
     assert store.append(3, [(b"k", b"v")], NOW_MS) == 0

@@ -77,8 +77,9 @@ def add(waiting: Accumulator, value: bytes, now_ms: float = 0, place: TopicParti
     return answer
 
 
-def take(waiting: Accumulator, now_ms: float = 0, busy: dict[int, int] | None = None) -> list[list[Batch]]:
-    return [batches for _, batches in waiting.take(now_ms, lambda _: NODE, busy or {})]
+def take(waiting: Accumulator, now_ms: float = 0, busy: int = 0) -> list[list[Batch]]:
+    """The requests that are sent; the node has ``busy`` under way."""
+    return [batches for _, batches in waiting.take(now_ms, lambda _: NODE, lambda _: 5 - busy)]
 
 
 def values(batch: Batch) -> list[bytes | None]:
@@ -141,7 +142,7 @@ def test_a_node_gets_no_more_requests_than_allowed() -> None:
     known(waiting)
     for _ in range(7):
         add(waiting, b"x" * 300)
-    assert len(take(waiting, busy={NODE: 3})) == 2
+    assert len(take(waiting, busy=3)) == 2
 
 
 def test_a_partition_has_one_batch_under_way_until_its_leader_has_acknowledged_one() -> None:
@@ -332,8 +333,68 @@ def test_nothing_is_sent_before_there_is_a_producer_id() -> None:
 def test_topics_without_a_leader_are_told() -> None:
     waiting = accumulator()
     add(waiting, b"a")
-    assert waiting.take(0, lambda _: None, {}) == []
+    assert waiting.take(0, lambda _: None, lambda _: 5) == []
     assert waiting.leaderless == {"orders"}
+
+
+def test_a_node_without_room_gets_nothing_and_what_waits_ends_in_time() -> None:
+    waiting = accumulator()
+    answer = add(waiting, b"a")
+    assert take(waiting, busy=5) == []
+    assert waiting.next_ms == 10_000
+    assert waiting.held_up(LOST, lambda partition: partition == PLACE) == {"orders"}
+    assert take(waiting, 10_000, busy=5) == []
+    assert isinstance(answer.error, DeliveryTimeoutError)
+    assert str(answer.error).endswith("within delivery_timeout_ms (10000): the line is dead")
+
+
+def test_records_of_a_topic_that_is_gone_say_so_in_the_end() -> None:
+    waiting = accumulator()
+    answer, other = add(waiting, b"a"), add(waiting, b"a", place=TopicPartition("bills", 0))
+    gone = KafkaError(E.UNKNOWN_TOPIC_OR_PARTITION)
+    assert waiting.held_up(gone, lambda partition: partition == PLACE) == {"orders"}
+    waiting.take(10_000, lambda _: None, lambda _: 5)
+    assert isinstance(answer.error, KafkaError)
+    assert (answer.error.code, isinstance(other.error, DeliveryTimeoutError)) == (gone.code, True)
+
+
+def test_what_would_wait_in_vain_is_given_up() -> None:
+    failed: list[Exception] = []
+    waiting = accumulator(failed=failed.append)
+    answers = [add(waiting, b"a" * 300), add(waiting, b"b" * 300)]
+    may_not = KafkaError(E.TOPIC_AUTHORIZATION_FAILED)
+    waiting.held_up(may_not, lambda _: True)
+    assert [answer.error for answer in answers] == [may_not] * 2 == failed
+    assert (take(waiting), waiting.used) == ([], 0)
+
+
+def test_records_under_way_fail_in_time_and_their_batch_is_known_until_its_answer() -> None:
+    failed: list[Exception] = []
+    waiting = accumulator(failed=failed.append)
+    queue = known(waiting)
+    answer, later = add(waiting, b"a" * 300), add(waiting, b"b" * 300, 5_000)
+    (batch,), (behind,) = take(waiting, 5_000)
+    assert not waiting.overdue(batch, 9_999)
+    assert waiting.overdue(batch, 10_000)
+    assert waiting.overdue(batch, 10_001)
+    assert not waiting.overdue(behind, 10_001)
+    assert isinstance(answer.error, DeliveryTimeoutError)
+    assert (failed, waiting.unfinished(), waiting.at_rest) == ([answer.error], [behind], False)
+    waiting.succeeded(batch, 1)
+    waiting.succeeded(behind, 2)
+    assert (later.result.offset, waiting.at_rest, waiting.used) == (2, True, 0)
+    assert queue.next_sequence == 3
+
+
+def test_an_overdue_batch_that_is_lost_is_not_sent_again() -> None:
+    waiting = accumulator()
+    known(waiting)
+    add(waiting, b"a")
+    ((batch,),) = take(waiting)
+    waiting.overdue(batch, 10_000)
+    waiting.lost(batch, LOST, 10_000)
+    assert take(waiting, 20_000) == []
+    assert waiting.used == 0
 
 
 def test_large_batches_are_packed_elsewhere_first() -> None:
@@ -429,13 +490,15 @@ def test_whatever_is_lost_records_are_written_once_and_in_order(data: st.DataObj
         for _ in range(data.draw(st.integers(0, 5))):
             sent.append(add(waiting, b"%04d" % len(sent), now_ms))
         now_ms += data.draw(st.sampled_from([0, 0, 50, 300, 1_500]))
-        for batches in take(waiting, now_ms, {NODE: len(line)}):
+        for batches in take(waiting, now_ms, len(line)):
             line += batches
+        for batch in line:
+            waiting.overdue(batch, now_ms)
         for _ in range(data.draw(st.integers(0, len(line)))):
             serve()
     now_ms = max(now_ms, 20_000)
     while waiting.used:
-        for batches in take(waiting, now_ms, {NODE: len(line)}):
+        for batches in take(waiting, now_ms, len(line)):
             line += batches
         while line:
             serve()

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from kohort.client import Cluster
+from kohort.client.connection import Connection
 from kohort.client.errors import BrokerConnectionError
 from kohort.producer import (
     BufferFullError,
@@ -25,7 +26,9 @@ from kohort.producer import (
     TransactionStateError,
     partition_of_key,
 )
-from kohort.protocol import ErrorCode, KafkaError, TimedRecord
+from kohort.protocol import ApiKey, ErrorCode, KafkaError, TimedRecord
+from tests.broker.apis.test_client_quotas import alter
+from tests.broker.wire import Wire
 from tests.broker_process import BrokerProcess
 from tests.producer.reading import read, read_values
 
@@ -218,6 +221,53 @@ async def test_a_topic_made_anew_with_fewer_partitions_gets_its_keys_there(
         await producer.send_and_wait(topic, b"without a key")
 
 
+async def test_records_for_a_topic_that_was_deleted_say_so(bootstrap: str, new_topic: Topics) -> None:
+    topic = new_topic("prod", partitions=1)
+    settings: dict[str, Any] = {"request_timeout_ms": 900, "delivery_timeout_ms": 1_000}
+    async with Cluster(bootstrap) as cluster, Producer(bootstrap_servers=bootstrap, **settings) as producer:
+        await producer.send_and_wait(topic, b"x")
+        await cluster.delete_topics([topic])
+        with pytest.raises(
+            KafkaError, match=rf"{topic}-0 were not acknowledged .* partition is gone"
+        ) as caught:
+            await producer.send_and_wait(topic, b"x")
+        assert caught.value.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        # looked up anew, the topic is made by brokers that do so
+        assert (await producer.send_and_wait(topic, b"x")).offset == 0
+
+
+async def test_many_first_sends_share_one_question(
+    bootstrap: str, new_topic: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics = [new_topic("prod", partitions=1) for _ in range(3)]
+    asked: list[list[str]] = []
+    original = Cluster.metadata
+
+    async def metadata(cluster: Cluster, names: Any, *, create: bool = False) -> Any:
+        asked.append(sorted(names))
+        return await original(cluster, names, create=create)
+
+    async with Producer(bootstrap_servers=bootstrap) as producer:
+        monkeypatch.setattr(Cluster, "metadata", metadata)
+        values = [b"%d" % number for number in range(300)]
+        await asyncio.gather(*(producer.send(topics[int(value) % 3], value) for value in values))
+    assert asked == [sorted(topics)]
+    for number, topic in enumerate(topics):
+        assert await read_values(bootstrap, topic) == values[number::3]
+
+
+async def test_one_who_gives_up_waiting_for_a_topic_does_not_end_the_wait_of_others(
+    bootstrap: str, new_topic: Topics
+) -> None:
+    topic = new_topic("prod", partitions=1)
+    async with Producer(bootstrap_servers=bootstrap) as producer:
+        first = asyncio.create_task(producer.send(topic, b"first"))
+        second = asyncio.create_task(producer.send(topic, b"second"))
+        await asyncio.sleep(0)
+        first.cancel()
+        assert (await (await second)).offset == 0
+
+
 async def test_text_is_no_record(bootstrap: str, new_topic: Topics) -> None:
     topic = new_topic("prod")
     async with Producer(bootstrap_servers=bootstrap) as producer:
@@ -363,6 +413,105 @@ async def test_a_batch_of_records_is_sent_as_one(bootstrap: str, new_topic: Topi
         sent = await (await producer.send_batch(topic, 1, records))
         assert (sent.partition, sent.offset) == (1, 0)
     assert [record.timestamp_ms for record in await read(bootstrap, topic)] == list(range(1_000, 1_010))
+
+
+@pytest.mark.parametrize(
+    ("record", "error"),
+    [
+        ((b"k", "text", [], 0), "value is str"),
+        (("text", b"v", [], 0), "key is str"),
+        ((b"k", b"v", [("name", "text")], 0), "a header's value is str"),
+        ((b"k", b"v", [(b"name", b"")], 0), "a header's name is bytes"),
+        ((b"k", b"v", [], None), "timestamp_ms=None"),
+    ],
+)
+async def test_a_batch_with_what_cannot_be_encoded_is_refused_and_takes_nothing_with_it(
+    bootstrap: str, new_topic: Topics, record: Any, error: str
+) -> None:
+    topic = new_topic("prod", partitions=1)
+    async with Producer(bootstrap_servers=bootstrap, linger_ms=50) as producer:
+        before = await producer.send(topic, b"before")
+        with pytest.raises((TypeError, ValueError), match=error):
+            await producer.send_batch(topic, 0, [(None, b"good", [], 0), record])
+        with pytest.raises(ValueError, match="no records"):
+            await producer.send_batch(topic, 0, [])
+        after = await producer.send_batch(topic, 0, [(None, b"after", [("name", None)], 1)])
+    assert ((await before).offset, (await after).offset) == (0, 1)
+
+
+async def test_a_producer_over_its_quota_waits_as_long_as_it_is_told(
+    bootstrap: str, new_topic: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = new_topic("prod", partitions=1)
+    told: list[tuple[float, float]] = []  # when an answer came, and how long to wait
+    sent: list[float] = []
+    original, now = Connection.ask, asyncio.get_running_loop().time
+
+    def ask(connection: Connection, body: Any, **settings: Any) -> asyncio.Future[Any]:
+        answer = original(connection, body, **settings)
+        if body.API_KEY == ApiKey.PRODUCE:
+            sent.append(now())
+            answer.add_done_callback(
+                lambda done: told.append((now(), done.result().throttle_time_ms / 1_000))
+            )
+        return answer
+
+    monkeypatch.setattr(Connection, "ask", ask)
+    with Wire(bootstrap) as wire:
+        alter(wire, ([("client-id", topic)], {"producer_byte_rate": 40_000.0}))
+    settings: dict[str, Any] = {"client_id": topic, "linger_ms": 0, "batch_size": 1}
+    async with Producer(bootstrap_servers=bootstrap, **settings) as producer:
+        async with asyncio.timeout(60):
+            while not any(wait > 0.1 for _, wait in told):
+                await producer.send_and_wait(topic, b"x" * 80_000)
+        await asyncio.gather(*[await producer.send(topic, b"x") for _ in range(5)])
+    waits = [(at, at + wait) for at, wait in told if wait]
+    for began, end in waits:
+        assert not [at for at in sent if began < at < end - 0.01]
+
+
+@pytest.mark.slow(3)
+@pytest.mark.parametrize("acks", ["all", 1])
+async def test_a_leader_that_hangs_does_not_delay_the_end_of_delivery_timeout(
+    broker_process: BrokerProcess, acks: Any
+) -> None:
+    async with Cluster(broker_process.bootstrap) as cluster:
+        await cluster.create_topics({"orders": 1})
+    settings: dict[str, Any] = {"request_timeout_ms": 500, "delivery_timeout_ms": 1_500, "batch_size": 1}
+    async with Producer(bootstrap_servers=broker_process.bootstrap, acks=acks, **settings) as producer:
+        await producer.send_and_wait("orders", b"x")
+        broker_process.send(signal.SIGSTOP)
+        try:
+            # a connection is only found to be dead after ten seconds
+            async with asyncio.timeout(8):
+                futures = [await producer.send("orders", b"x" * 500) for _ in range(6)]
+                ends = await asyncio.gather(*futures, return_exceptions=True)
+        finally:
+            broker_process.send(signal.SIGCONT)
+        assert [type(end) for end in ends] == [DeliveryTimeoutError] * 6
+        assert "not answered within 500 ms" in str(ends[0])
+        await producer.send_and_wait("orders", b"y")
+
+
+@pytest.mark.slow(2)
+async def test_records_under_way_at_the_end_of_delivery_timeout_fail_then(
+    broker_process: BrokerProcess,
+) -> None:
+    async with Cluster(broker_process.bootstrap) as cluster:
+        await cluster.create_topics({"orders": 1})
+    async with Producer(bootstrap_servers=broker_process.bootstrap) as producer:
+        await producer.send_and_wait("orders", b"x")
+        producer._accumulator.delivery_timeout_ms = 200  # less than request_timeout_ms
+        broker_process.send(signal.SIGSTOP)
+        try:
+            async with asyncio.timeout(15):
+                with pytest.raises(DeliveryTimeoutError):
+                    await producer.send_and_wait("orders", b"late")
+                await producer.flush()
+        finally:
+            broker_process.send(signal.SIGCONT)
+        producer._accumulator.delivery_timeout_ms = 120_000
+        assert (await producer.send_and_wait("orders", b"y")).offset == 2, "it was written all the same"
 
 
 @pytest.mark.slow(4)

@@ -18,6 +18,7 @@ from kohort.protocol import (
     parse_batch_header,
     read_varint,
     stamp_batch,
+    stamp_built,
     verify_batch,
     write_varint,
 )
@@ -96,6 +97,18 @@ def test_stamping_offset_and_epoch_keeps_the_checksum() -> None:
     after = parse_batch_header(batch)
     assert (after.base_offset, after.leader_epoch, after.crc) == (41, 3, before.crc)
     verify_batch(batch, after)
+
+
+def test_a_batch_that_was_just_built_is_stamped_as_any_and_its_header_is_what_the_bytes_say() -> None:
+    built = build_batch([(b"k", b"v"), (b"l", None)], timestamp_ms=7)
+    stamped = bytearray(built)
+    stamp_batch(stamped, 0, base_offset=41, leader_epoch=3)
+
+    header = stamp_built(built, base_offset=41, leader_epoch=3)
+
+    assert built == stamped
+    assert header == parse_batch_header(stamped)
+    verify_batch(built, header)
 
 
 def test_stamping_the_time_of_append_makes_a_new_checksum() -> None:

@@ -14,6 +14,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FunctionType
 
@@ -107,6 +108,7 @@ BUGS = (
         "protocol:verify_batch",
         "if crc != header.crc:",
         "if False:",
+        partial(simulate, crashes=30),
     ),
     Bug(
         "a torn tail stays in the log",

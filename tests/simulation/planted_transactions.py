@@ -142,6 +142,24 @@ TRANSACTION_BUGS = (
         "if entries:",
     ),
     _Bug(
+        "nobody waits for the offsets of an open transaction",
+        "coordinator.offsets.fetch:_fetch",
+        "if fetch.require_stable and",
+        "if False and",
+    ),
+    _Bug(
+        "a member that was put out of its group goes on in its transactions",
+        "coordinator.offsets.commit:_unacceptable_in_transaction",
+        "error = _unacceptable(group, commit, _GROUP_NOT_FOUND_VERSION)",
+        "return ErrorCode.NONE",
+    ),
+    _Bug(
+        "a commit in a transaction may be of an older generation",
+        "coordinator.offsets.commit:_unacceptable_in_transaction",
+        "return _IN_TRANSACTION.get(error, error)",
+        "return _IN_TRANSACTION.get(error, ErrorCode.NONE if error == 22 else error)",
+    ),
+    _Bug(
         "a load leaves the offsets of a transaction pending",
         "coordinator.engine.loader:Loader._marker",
         "self._shard.end_transaction(producer_id, committed=kind == _COMMIT)",

@@ -14,7 +14,7 @@ from ._world import ServiceWorld
 
 #: After so long a deleted topic is there again.
 _REMADE_MS: Final = 300
-#: OffsetCommits are refused for so long at most, in most cases.
+#: OffsetCommits are refused for this long at most, in most cases.
 _REFUSED_MS: Final = 800
 #: So many that no consumer takes all of them apart at once.
 _BIG_BATCHES: Final = 10
@@ -160,7 +160,7 @@ class ServiceIncidents:
         world = self._world
         if (found := self._partition(incident)) is not None:
             world.ledger.produce(*found, 1, hangs=True)
-            # what is done behind it
+            # what is done after it
             world.ledger.produce(*found, 8)
             for _ in range(_BIG_BATCHES if incident.kind == "hang-big" else 0):
                 world.ledger.produce(*found, 1, big=True)
@@ -187,7 +187,7 @@ class ServiceIncidents:
     def _refuse_commits(self, incident: Incident) -> None:
         cluster = self._world.cluster
         cluster.commit_error = _PASSING[incident.who % len(_PASSING)]
-        # mostly for so long that what is tried again meets what was done meanwhile
+        # mostly so long that what is tried again meets what was done meanwhile
         length_ms = int(incident.draw * _REFUSED_MS) if incident.draw < 0.8 else incident.length_ms
         self._world.until_healed(length_ms, lambda: setattr(cluster, "commit_error", None))
 

@@ -27,8 +27,8 @@ MakeRecord = Callable[[str, Random], Row]
 
 _ID: Final = re.compile(rb"#(\d+)#")
 _KEYS: Final = 3
-#: So long after a topic was made anew, beside the age of metadata and the length of a release, a commit may
-#: still be for the one before: below v10 it has but the name.
+#: So long after a topic was recreated, in addition to the age of metadata and the length of a release, a
+#: commit may still be for the one before: below v10 it has but the name.
 _LATE_MS: Final = 600
 #: Of OffsetCommit.
 _TOPIC_ID_VERSION: Final = 10
@@ -73,8 +73,8 @@ class Progress:
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """One record, and what it asks of who handles it: it takes ``work_ms``, it ``fails`` so many times, it is
-    ``poison``, it ``hangs``, or it lets a CancelledError out once.
+    """One record, and what it asks of who handles it: it takes ``work_ms``, it ``fails`` this many times, it
+    is ``poison``, it ``hangs``, or it lets a CancelledError out once.
     """
 
     number: int
@@ -173,7 +173,7 @@ class Ledger:
             self.produce(partition, log, _FLOOD_BATCH)
 
     def cut(self, partition: TopicPartition, offset: int) -> None:
-        """The log lost what was at this offset and behind it."""
+        """The log lost what was at this offset and after it."""
         live = self._live.get(partition, {})
         for gone in [n for n in live if n >= offset]:
             live.pop(gone).gone = True

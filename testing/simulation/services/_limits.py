@@ -15,7 +15,7 @@ from ._ledger import BIG_BYTES
 from ._plan import NODES, VERSIONS
 from ._process import Home, Process
 
-#: So many requests of a kind may a process send in so many milliseconds.
+#: So many requests of a kind may a process send in this many milliseconds.
 _MOST_REQUESTS: Final = 40
 _WITHIN_MS: Final = 1_000
 _COUNTED: Final = VERSIONS.keys() - {
@@ -24,13 +24,13 @@ _COUNTED: Final = VERSIONS.keys() - {
     ApiKey.LEAVE_GROUP,
     ApiKey.CONSUMER_GROUP_HEARTBEAT,
 }
-#: A record is begun after so long where nothing holds its partition up.
+#: A record is begun after this long where nothing holds its partition up.
 _PATIENCE_MS: Final = 4_000
-#: Numbers that the bookkeeping of a partition may hold beside what is delivered and not done.
+#: Numbers that the bookkeeping of a partition may hold besides what is delivered and not done.
 _BOOKKEEPING: Final = 400
 #: No record batch is longer.
 _BATCH_BYTES: Final = 1_000
-#: Records that are produced together, and what each has beside what pads its value.
+#: Records that are produced together, and what each has besides what pads its value.
 _MOST_TOGETHER: Final = 3
 _ROW_BYTES: Final = 100
 #: What is held is looked at this seldom.

@@ -265,7 +265,7 @@ def _processes(rng: Random, faults_ms: int, *, static: bool) -> list[ProcessPlan
 
 
 def _gap(rng: Random, faults_ms: int) -> list[Incident]:
-    """A record hangs, others behind it are done, their log is cut, and somebody else goes on."""
+    """A record hangs, others after it are done, their log is cut, and somebody else goes on."""
     who, part = rng.getrandbits(16), faults_ms // 6
     kinds = ("hang", "cut", rng.choice(("process-kill", "process-stop")), "arrive")
     incidents = []
@@ -294,7 +294,7 @@ def _lose_a_topic(plan: ServicePlan, rng: Random) -> None:
 
 
 def _crowd(plan: ServicePlan, rng: Random) -> None:
-    """A partition stands still beside others that are busy, and little memory is allowed."""
+    """A partition stands still alongside others that are busy, and little memory is allowed."""
     plan.kind, plan.lanes = rng.choice(("async", "plain", "batch")), "partition"
     plan.concurrency = max(plan.concurrency, 4)
     plan.busy, plan.padding, plan.backlog_max_bytes = 1.0, {"t1": 2_000}, 60_000

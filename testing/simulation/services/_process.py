@@ -99,21 +99,29 @@ class SimulatedConnection:
 
     async def request(self, body: Any, *, timeout_ms: float, max_version: int | None = None) -> Any:
         """The answer's body. Raises as the real one does."""
+        return await self.ask(body, timeout_ms=timeout_ms, max_version=max_version)
+
+    def ask(self, body: Any, *, timeout_ms: float, max_version: int | None = None) -> asyncio.Future[Any]:
+        """A future of the answer's body."""
         if self._closed_because is not None:
             raise BrokerConnectionError(str(self.address), f"connection closed: {self._closed_because}")
         version = self.version_for(body.API_KEY, max_version)
         call = Call(self, self.line, body.API_KEY, body)
         call.version = version
         self._process.world.sending(self._process, call)
-        answer = self._waiting[call] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        answer = self._waiting[call] = loop.create_future()
         self.line.send(call, int(timeout_ms))
-        try:
-            async with asyncio.timeout(timeout_ms / 1000):
-                return await answer
-        except TimeoutError:
-            why = f"{api_for(body.API_KEY).name} was not answered within {timeout_ms:.0f} ms"
-            self.close(why)
-            raise BrokerTimeoutError(str(self.address), why) from None
+
+        def late() -> None:
+            if not answer.done():
+                why = f"{api_for(body.API_KEY).name} was not answered within {timeout_ms:.0f} ms"
+                answer.set_exception(BrokerTimeoutError(str(self.address), why))
+                self.close(why)
+
+        timer = loop.call_later(timeout_ms / 1000, late)
+        answer.add_done_callback(lambda _: timer.cancel())
+        return answer
 
     def close(self, because: str = "closed by this client") -> None:
         if self._closed_because is None:
@@ -151,7 +159,7 @@ class Process:
         self.started_ms = world.heap.now
         #: When it was asked to stop.
         self.stopping_ms: int | None = None
-        #: After its end it is started again after so long; None: it is not.
+        #: After its end it is started again after this long; None: it is not.
         self.restart_ms: int | None = None
         self.ended = False
         self.loop = ProcessLoop(  # type: ignore[abstract]
@@ -250,7 +258,7 @@ class Process:
             self.world.found("L5", f"{self.name} has closed its consumer, and of it still runs: {names}")
 
     def _left(self) -> list[asyncio.Task[Any]]:
-        """Tasks beside the main one that nobody has called off."""
+        """Tasks alongside the main one that nobody has called off."""
         return [task for task in self.loop.tasks if task is not self._main and not task.cancelling()]
 
     # --- inside -------------------------------------------------------------------------------------------

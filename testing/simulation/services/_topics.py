@@ -15,7 +15,7 @@ _TIMESTAMP_MS = 1_700_000_000_000
 
 @dataclass(slots=True)
 class Batch:
-    """Some records that were appended together; ``end`` is the offset behind them."""
+    """Some records that were appended together; ``end`` is the offset after them."""
 
     base: int
     end: int
@@ -87,7 +87,7 @@ class Log:
 
 @dataclass(slots=True)
 class Topic:
-    """A topic; one that is deleted and made anew is another one. ``readable`` False: nobody may read it."""
+    """A topic; one that is deleted and recreated is another one. ``readable`` False: nobody may read it."""
 
     name: str
     topic_id: UUID
@@ -138,5 +138,5 @@ class Topics:
         return next((topic for topic in self.topics.values() if topic.topic_id == topic_id), None)
 
     def ends(self) -> dict[TopicPartition, int]:
-        """Every partition, and the offset behind its last record."""
+        """Every partition, and the offset after its last record."""
         return {p: topic.logs[p.partition].end for topic in self.topics.values() for p in topic.partitions()}

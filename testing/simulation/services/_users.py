@@ -1,4 +1,4 @@
-"""A user's own ConsumerService in the place of the planned ones."""
+"""A user's own ConsumerService in place of the planned ones."""
 
 from __future__ import annotations
 

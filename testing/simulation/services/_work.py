@@ -18,11 +18,11 @@ BOOTSTRAP: Final = "simulated:9092"
 #: Tries of a record before it is set aside; none fails more often unless it is poison.
 ATTEMPTS: Final = 4
 _POLL_MS: Final = 100
-#: Of polls, behind which a program commits.
+#: Of polls, after which a program commits.
 _COMMITS: Final = 0.15
 #: And no sooner after the last time.
 _PAUSE_S: Final = 0.1
-#: An impatient program waits so long for its consumer to close.
+#: An impatient program waits this long for its consumer to close.
 _IMPATIENT_S: Final = 0.2
 
 

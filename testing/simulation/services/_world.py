@@ -27,9 +27,9 @@ from ._work import make_program
 
 #: Whoever ended by an error is started again.
 _RESTART_MS: Final = 200
-#: What a stop may take beside notice and drain, when all else is well.
+#: What a stop may take in addition to notice and drain, when all else is well.
 _STOP_SLACK_MS: Final = 1_000
-#: How long until all is settled and done, beside the group's own times.
+#: How long until all is settled and done, in addition to the group's own times.
 _SETTLE_MS: Final = 8_000
 
 
@@ -45,7 +45,7 @@ class ServiceChecks(Checks):
 
 
 class ServiceWorld(World[ServicePlan], Home):
-    """A schedule that is about to run; with ``users`` their service runs in the place of planned ones."""
+    """A schedule that is about to run; with ``users`` their service runs in place of planned ones."""
 
     checks: ServiceChecks
 
@@ -151,7 +151,7 @@ class ServiceWorld(World[ServicePlan], Home):
         self.start_process(ProcessPlan(name, f"i{name}" if static else None, self.heap.now))
 
     def stop(self, process: Process, restart_ms: int | None = None) -> None:
-        """Ask a process to end in good order; it is started again later, unless that is None."""
+        """Ask a process to end cleanly; it is started again later, unless that is None."""
         if process.stopping_ms is not None:
             return
         self.limits.disturbed()

@@ -13,7 +13,7 @@ from ....broker._partition import Partition
 from ....broker._parts import Parts
 from ....broker._router import Router
 from ....broker._settings import BrokerSettings
-from ....broker._topics import TopicPlan
+from ....broker._topics import FolderTopics, TopicPlan
 from ....broker._turns import LongWork
 from ....broker.apis import served_apis
 from ....broker.apis._api import Request
@@ -48,7 +48,7 @@ class _Metadata(FolderStore):
 
 
 class _DrawnTurns(LongWork):
-    """Others may have their turn whenever work could give way."""
+    """Others may have their turn whenever work could yield."""
 
     def __init__(self, rng: Random) -> None:
         self._rng = rng
@@ -156,6 +156,7 @@ class Broker(FailingDisk):
             self.parts = parts
             parts.node.long_work = _DrawnTurns(schedule.rng)
             topics = parts.node.topics
+            assert isinstance(topics, FolderTopics)
             if topics.get(TRANSACTIONS_TOPIC) is None:
                 count = self._settings.transaction_state_log_num_partitions
                 topics.create_internal(TRANSACTIONS_TOPIC, count)

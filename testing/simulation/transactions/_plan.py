@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, Final, Self
 
@@ -30,6 +30,14 @@ INCIDENTS: Final[dict[str, tuple[str, int]]] = {
     },
 }
 
+#: One schedule of so many has its producers in a group.
+_GROUP_EVERY: Final = 5
+
+#: Of members: shorter than any transaction may take, so that one that was put out may have its own open.
+SESSION_MS: Final = 400
+_HEARTBEAT_MS: Final = 100
+_REBALANCE_MS: Final = 500
+
 #: Faults of the network; what is sent twice over two connections may arrive long after its answer.
 _NETWORK: Final = ("drop", "delay", "duplicate", "reset", "lost-answer")
 _ALWAYS: Final = frozenset({"producer-kill", "kill"})
@@ -44,6 +52,9 @@ _OLD: Final[dict[int, int]] = {
     ApiKey.END_TXN: 4,
     ApiKey.OFFSET_FETCH: 8,
     ApiKey.FETCH: 12,
+    ApiKey.JOIN_GROUP: 9,
+    ApiKey.SYNC_GROUP: 5,
+    ApiKey.HEARTBEAT: 4,
 }
 _NEW: Final[dict[int, int]] = {
     **_OLD,
@@ -67,6 +78,9 @@ class ProducerPlan:
     aborts: float
     idles: float
     most_records: int
+    #: Whether its input is what its group assigns to it, and the instance id that it has there.
+    in_group: bool = False
+    instance_id: str | None = None
 
     @property
     def adds_itself(self) -> bool:
@@ -116,14 +130,17 @@ def draw_transaction_plan(seed: int) -> TransactionPlan:
         )
         for number in range(sources)
     ]
+    groups = seed % _GROUP_EVERY == 0
+    if groups:
+        sources = _in_a_group(rng, producers)
     return TransactionPlan(
         seed=seed,
         run_seed=rng.getrandbits(64),
         faults_ms=faults_ms,
         # of the network: a late request is late by that, or three times that
         session_ms=timeout_ms,
-        heartbeat_ms=0,
-        rebalance_ms=0,
+        heartbeat_ms=_HEARTBEAT_MS,
+        rebalance_ms=_REBALANCE_MS,
         initial_delay_ms=0,
         fsync=fsync,
         flips=rng.randint(0, 4) if fsync else 0,
@@ -143,6 +160,19 @@ def draw_transaction_plan(seed: int) -> TransactionPlan:
     )
 
 
+def _in_a_group(rng: Random, producers: list[ProducerPlan]) -> int:
+    """Have the producers in one group; returns how many input partitions it has."""
+    producers += [
+        replace(each, name=f"{each.name}b", transactional_id=f"{each.transactional_id}b")
+        for each in producers
+    ]
+    for producer in producers:
+        producer.in_group = True
+        if rng.random() < 0.2:
+            producer.instance_id = producer.name
+    return rng.choice((1, 2, 4))
+
+
 def _settings(rng: Random, *, fsync: bool) -> dict[str, Any]:
     small = rng.choice((1_024, 4_096, 1 << 20))
     return {
@@ -157,6 +187,8 @@ def _settings(rng: Random, *, fsync: bool) -> dict[str, Any]:
         "log_segment_delete_delay_ms": 100,
         "kohort_offsets_ack_flush": fsync,
         "kohort_group_history_size": 0,
+        "group_min_session_timeout_ms": 1,
+        "group_initial_rebalance_delay_ms": 0,
     }
 
 

@@ -31,11 +31,12 @@ from .._schedule import Schedule
 from ._ledger import Ledger, Outcome, Transaction
 from ._plan import GROUP, INPUT, OUTPUT, ProducerPlan, TransactionPlan
 
-_TIMEOUT_MS: Final = 1_000
-_RETRY_S: Final = 0.03
+#: How long an answer may take, in ms, and how long who got none waits, in seconds.
+TIMEOUT_MS: Final = 1_000
+RETRY_S: Final = 0.03
 _READ_COMMITTED: Final = 1
 
-_AGAIN: Final = frozenset(
+AGAIN: Final = frozenset(
     {
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -124,6 +125,7 @@ class Process:
         self.ledger = ledger
         self.rng = schedule.rng
         self.connection = Connection(schedule, broker)
+        self.connections = [self.connection]
         self.done = False
         self.loop = ProcessLoop(  # type: ignore[abstract]
             schedule.heap, failed=self._failed, delay_ms=lambda _: 1
@@ -138,8 +140,14 @@ class Process:
         return self.loop.alive and not self.done
 
     def kill(self) -> None:
-        self.connection.close()
+        for connection in self.connections:
+            connection.close()
         self.loop.clear()
+
+    def reset(self, why: str) -> None:
+        """All of its connections break."""
+        for connection in self.connections:
+            connection.reset(why)
 
     @abstractmethod
     async def run(self) -> None:
@@ -153,13 +161,13 @@ class Process:
     def _failed(self, context: dict[str, Any]) -> None:
         self.schedule.found("S0", f"{self}: {context['message']}: {context.get('exception')!r}")
 
-    async def ask(self, body: Any, *, once: bool = False) -> Any:
+    async def ask(self, body: Any, *, once: bool = False, connection: Connection | None = None) -> Any:
         """The answer. Raises BrokerConnectionError."""
         make = _OnceCall if once else Call
         future = self.loop.create_future()
-        call = make(self, self.connection, body.API_KEY, body, future)
+        call = make(self, connection or self.connection, body.API_KEY, body, future)
         self._say("asks", call, body)
-        self.connection.send(call, _TIMEOUT_MS)
+        call.connection.send(call, TIMEOUT_MS)
         return await future
 
     def on_answer(self, call: Call, body: Any) -> None:
@@ -179,8 +187,12 @@ class Process:
 class Producer(Process):
     """Turns records of its input partition into output, some in each transaction, until all are done.
 
-    One that ``stays`` begins anew when it is fenced; others end then, once the faults are over.
+    One that ``stays`` starts again when it is fenced; others end then, once the faults are over.
     """
+
+    #: Errors by which its transaction cannot be committed any more, and by which it is not the newest.
+    broken = _BROKEN
+    fenced = _FENCED
 
     def __init__(
         self,
@@ -192,8 +204,8 @@ class Producer(Process):
     ) -> None:
         self.plan = plan
         self.stays = False
-        #: The input before is done, as far as it knows.
-        self.position = -1
+        #: Input partitions that it works on; what is before these offsets is done, as far as it knows.
+        self.positions: dict[int, int] = {}
         self._identity = (-1, -1)
         self._sequences: dict[int, int] = {}
         super().__init__(schedule, ledger, broker, name, plan.versions)
@@ -201,7 +213,8 @@ class Producer(Process):
     @property
     def waits(self) -> bool:
         """Return whether it has done all that there is."""
-        return self.position == self.ledger.ends[self.plan.source]
+        ends = self.ledger.ends
+        return bool(self.positions) and all(ends[source] == at for source, at in self.positions.items())
 
     async def run(self) -> None:
         while True:
@@ -209,14 +222,14 @@ class Producer(Process):
                 await self._initialize()
                 await self._work()
             except Broken:
-                # whoever begins anew has what is open aborted
+                # whoever starts again has what is open aborted
                 if self.rng.random() < 0.5:
                     self._identity = (-1, -1)
             except Fenced:
                 if not self.stays and (self.schedule.healed or self.rng.random() < 0.5):
                     return
                 self._identity = (-1, -1)
-            self.position = -1
+            self.positions = {}
             await asyncio.sleep(self.rng.random() * 0.2)
 
     async def _initialize(self) -> None:
@@ -234,25 +247,30 @@ class Producer(Process):
 
     async def _work(self) -> None:
         source = self.plan.source
-        self.position = await self._committed()
+        self.positions = {source: await self._committed(source)}
         while True:
-            end = min(self.ledger.ends[source], self.position + self.rng.randint(1, self.plan.most_records))
-            if end <= self.position:
-                await asyncio.sleep(0.05)
-                continue
-            transaction = self.ledger.begin(self.name, source, self.position, end)
-            await self._write(transaction)
-            if not self.schedule.healed and self.rng.random() < self.plan.idles:
-                await asyncio.sleep(self.rng.random() * 2 * self.schedule.plan.timeout_ms / 1_000)
-            if not self.schedule.healed and self.rng.random() < self.plan.aborts:
-                await self._end(transaction, committed=False)
-            else:
-                await self._commit_offset(end)
-                await self._end(transaction, committed=True)
-                self.position = end
+            await self._transact(source)
 
-    async def _committed(self) -> int:
-        topics = [OffsetFetchRequestTopics(INPUT, partition_indexes=[self.plan.source])]
+    async def _transact(self, source: int) -> None:
+        """One transaction with what is next in an input partition."""
+        position = self.positions[source]
+        end = min(self.ledger.ends[source], position + self.rng.randint(1, self.plan.most_records))
+        if end <= position:
+            await asyncio.sleep(0.05)
+            return
+        transaction = self.ledger.begin(self.name, source, position, end)
+        await self._write(transaction)
+        if not self.schedule.healed and self.rng.random() < self.plan.idles:
+            await asyncio.sleep(self.rng.random() * 2 * self.schedule.plan.timeout_ms / 1_000)
+        if not self.schedule.healed and self.rng.random() < self.plan.aborts:
+            await self._end(transaction, committed=False)
+        else:
+            await self._commit_offset(source, end)
+            await self._end(transaction, committed=True)
+            self.positions[source] = end
+
+    async def _committed(self, source: int) -> int:
+        topics = [OffsetFetchRequestTopics(INPUT, partition_indexes=[source])]
         fetch = OffsetFetchRequest(
             groups=[OffsetFetchRequestGroup(GROUP, topics=topics)], require_stable=True
         )
@@ -299,19 +317,20 @@ class Producer(Process):
             transactional=True,
         )
         topic = TopicProduceData(OUTPUT, None, [PartitionProduceData(partition, bytes(data))])
-        produce = ProduceRequest(self.plan.transactional_id, -1, _TIMEOUT_MS, [topic])
+        produce = ProduceRequest(self.plan.transactional_id, -1, TIMEOUT_MS, [topic])
         await self._told(produce, lambda answer: answer.responses[0].partition_responses[0].error_code)
         self._sequences[partition] = sequence + len(values)
 
-    async def _commit_offset(self, offset: int) -> None:
+    async def _commit_offset(self, source: int, offset: int) -> None:
         if not self.plan.adds_itself:
             add = AddOffsetsToTxnRequest(*self._me(), GROUP)
             await self._told(add, lambda answer: answer.error_code, once=True)
-        row = TxnOffsetCommitRequestPartition(self.plan.source, offset)
+        row = TxnOffsetCommitRequestPartition(source, offset)
         commit = TxnOffsetCommitRequest(
             self.plan.transactional_id,
             GROUP,
             *self._identity,
+            **self._group_metadata(),
             topics=[TxnOffsetCommitRequestTopic(INPUT, [row])],
         )
         await self._told(commit, lambda answer: answer.topics[0].partitions[0].error_code, once=True)
@@ -334,6 +353,10 @@ class Producer(Process):
         if answer.producer_id >= 0:
             self._have(answer.producer_id, answer.producer_epoch)
 
+    def _group_metadata(self) -> dict[str, Any]:
+        """Who it is in the group whose offsets it commits."""
+        return {}
+
     def _me(self) -> tuple[str, int, int]:
         return (self.plan.transactional_id, *self._identity)
 
@@ -343,18 +366,18 @@ class Producer(Process):
             try:
                 answer = await self.ask(body, once=once and not self.plan.adds_itself)
             except BrokerConnectionError:
-                await asyncio.sleep(_RETRY_S)
+                await asyncio.sleep(RETRY_S)
                 continue
             code = error_of(answer)
             if code == ErrorCode.NONE:
                 return answer
-            if code in _FENCED:
+            if code in self.fenced:
                 raise Fenced
-            if code in _BROKEN:
+            if code in self.broken:
                 raise Broken
-            if code not in _AGAIN:
+            if code not in AGAIN:
                 self.schedule.found("S0", f"{self} is answered {ErrorCode(code).name} to {body}")
-            await asyncio.sleep(_RETRY_S)
+            await asyncio.sleep(RETRY_S)
 
 
 class Reader(Process):
@@ -377,7 +400,7 @@ class Reader(Process):
             try:
                 await self._read()
             except BrokerConnectionError:
-                await asyncio.sleep(_RETRY_S)
+                await asyncio.sleep(RETRY_S)
 
     async def _read(self) -> None:
         size = self.rng.choice((100, 1_000, 100_000))
@@ -394,10 +417,10 @@ class Reader(Process):
             if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                 self.schedule.found("T3", f"{self} has read to {self.position}, which is gone")
             if data.error_code == ErrorCode.CORRUPT_MESSAGE:
-                # of what was never synced a loss of power may leave damage with sound batches behind it:
+                # of what was never synced a loss of power may leave damage with sound batches after it:
                 # nobody was told of it, and whoever runs a consumer steps over it
                 self.position += 1
-            await asyncio.sleep(_RETRY_S)
+            await asyncio.sleep(RETRY_S)
             return
         reader = ChunkReader(
             TopicPartition(OUTPUT, self.partition),

@@ -17,10 +17,11 @@ from .._plan import Incident
 from .._world import LOOK_MS, PRODUCE_MS, Phases
 from ._broker import Broker
 from ._ledger import Ledger
+from ._member import MemberProducer
 from ._plan import GROUP, INPUT, OUTPUT, ProducerPlan, TransactionPlan
 from ._process import Process, Producer, Reader
 
-#: How long until all is settled, beside twice the timeout of a transaction.
+#: How long until all is settled, in addition to twice the timeout of a transaction.
 _SETTLE_MS: Final = 6_000
 
 #: More than any schedule writes at once.
@@ -42,8 +43,8 @@ class TransactionWorld(Phases[TransactionPlan]):
         self.producers: list[Producer] = []
         self.readers: list[Reader] = []
         self._all: list[Process] = []
-        # who works on each input now
-        self._now: dict[int, ProducerPlan] = {}
+        # who works now, by the name of the first plan
+        self._now: dict[str, ProducerPlan] = {}
         self._stable: dict[TopicPartition, int] = {}
         # a marker that was not flushed yet is written again: its end is decided
         self.broker.lost_power = self._stable.clear
@@ -60,7 +61,7 @@ class TransactionWorld(Phases[TransactionPlan]):
         for process in self._all:
             if process.loop.alive:
                 late_ms = int(self.rng.random() * 20)
-                self.heap.at(self.heap.now + late_ms, process.connection.reset, "closed by the broker")
+                self.heap.at(self.heap.now + late_ms, process.reset, "closed by the broker")
 
     # --- what is looked at --------------------------------------------------------------------------------
 
@@ -131,21 +132,23 @@ class TransactionWorld(Phases[TransactionPlan]):
 
     def _succeed(self, plan: ProducerPlan) -> ProducerPlan:
         """The plan of who follows on all producers of an input with another transactional id: what the last
-        one has left open ends when its time is over, and its offsets are pending until then.
+        one has left open ends when its time is over, and its offsets are pending until then. In a group they
+        may live on: it is the group that fences them.
         """
         for producer in self.producers:
-            if producer.alive and producer.plan.source == plan.source:
+            if producer.alive and producer.plan.source == plan.source and not plan.in_group:
                 producer.kill()
         name = f"{plan.name}-{len(self.producers)}"
-        self._now[plan.source] = made = replace(plan, transactional_id=name)
+        self._now[plan.name] = made = replace(plan, transactional_id=name)
         return made
 
     def _begin(self, plan: ProducerPlan) -> None:
-        if not self.healed and self._now.setdefault(plan.source, plan) is plan:
+        if not self.healed and self._now.setdefault(plan.name, plan) is plan:
             self._start(plan)
 
     def _start(self, plan: ProducerPlan) -> Producer:
-        made = Producer(self, self.ledger, self.broker, f"{plan.name}.{len(self.producers)}", plan)
+        make = MemberProducer if plan.in_group else Producer
+        made = make(self, self.ledger, self.broker, f"{plan.name}.{len(self.producers)}", plan)
         self.say(f"{made} starts")
         self.producers.append(made)
         self._all.append(made)
@@ -187,16 +190,15 @@ class TransactionWorld(Phases[TransactionPlan]):
         self.broker.heal()
         for process in self._all:
             process.loop.freeze(0)
-            process.connection.reset("the network was mended")
-        for source in range(len(self.ledger.ends)):
-            plan = self._now.get(source)
-            if plan is None:  # its producer is left out
-                self.ledger.ends[source] = 0
-                continue
-            living = [each for each in self.producers if each.alive and each.plan.source == source]
+            process.reset("the network was mended")
+        for plan in self._now.values():
+            living = [each for each in self.producers if each.alive and each.plan.name == plan.name]
             if not living:
                 living = [self._start(self._succeed(plan) if self.rng.random() < 0.5 else plan)]
             living[-1].stays = True
+        if not self.producers[0].plan.in_group:
+            for source in set(range(len(self.ledger.ends))) - {each.source for each in self._now.values()}:
+                self.ledger.ends[source] = 0  # its producer is left out
 
     def _settle(self) -> None:
         start = self.heap.now
@@ -213,8 +215,7 @@ class TransactionWorld(Phases[TransactionPlan]):
             return "L6", "the broker does not serve"
         for producer in self.producers:
             if producer.stays and not producer.waits:
-                end = self.ledger.ends[producer.plan.source]
-                return "L6", f"{producer} is at {producer.position} of {end}"
+                return "L6", f"{producer} is at {producer.positions} of {self.ledger.ends}"
         found = parts.transactions.transactions()
         for each in found if not isinstance(found, int) else ():
             if each.state not in _AT_REST:
@@ -224,6 +225,9 @@ class TransactionWorld(Phases[TransactionPlan]):
                 continue
             if partition.last_stable_offset != partition.log_end_offset:
                 return "T5", f"the last stable offset of {partition} is {partition.last_stable_offset}"
+        for source, end in enumerate(self.ledger.ends):
+            if self._committed(source) < end:
+                return "L6", f"of input {source} {self._committed(source)} of {end} is committed"
         if parts.coordinator.open_transactions():
             return "T5", f"pending offsets are left: {parts.coordinator.open_transactions()}"
         for reader in self.readers:

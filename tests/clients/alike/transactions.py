@@ -35,6 +35,7 @@ class Side:
     """One of the brokers. ``ids`` has the producer ids by the order in which they became known."""
 
     def __init__(self, bootstrap: str, prefix: str, topics: list[str]) -> None:
+        self.bootstrap = bootstrap
         self.wire = Wire(bootstrap, timeout_s=30)
         self.topics = topics
         self.group = f"{prefix}-group"

@@ -257,6 +257,46 @@ async def test_rules_are_asked_for_each_time(in_memory: list[Broker]) -> None:
     assert seen == [Rules(unclean_leader_election=True)]
 
 
+async def test_leaders_are_balanced_now_and_then(in_memory: list[Broker]) -> None:
+    first = in_memory[0]
+    first.controller.close()
+    await until(lambda: not active(first))
+    first.controller = Controller(first.store, first.view, 1, first.controller._now_ms, rules=lambda: rules)
+    rules = Rules(balance=False, balance_interval_s=0.01)
+    first.store.expire()
+    first.store.renew()
+    first.controller.start()
+    for other in in_memory[1:]:
+        other.controller.close()
+        other.store.expire()
+        other.store.renew()
+    await until(lambda: active(first))
+    await until(lambda: len(first.view.image.brokers) == 3)
+    await first.create(NewTopic("orders", UUID(int=1), assignments=[[3, 1]]))
+    states = first.store.get(states_path(0))
+    (topic,) = states.value["topics"].values()
+    topic["0"]["leader"] = 1
+    await first.store.commit(Put(states_path(0), states.value))
+    await asyncio.sleep(0.05)
+    assert first.states("orders")[0].leader == 1
+    rules = Rules(balance_interval_s=0.01)
+    await until(lambda: first.states("orders")[0].leader == 3)
+
+
+async def test_rules_that_change_are_applied_to_what_is_there(in_memory: list[Broker]) -> None:
+    first, _, third = in_memory
+    await first.create(NewTopic("orders", UUID(int=1), assignments=[[3, 2]]))
+    states = first.store.get(states_path(0))
+    (topic,) = states.value["topics"].values()
+    topic["0"]["isr"] = [3]
+    await first.store.commit(Put(states_path(0), states.value))
+    third.close()
+    await until(lambda: first.states("orders")[0].leader == -1)
+    first.controller._rules = lambda: Rules(unclean_leader_election=True)
+    first.controller.wake()
+    await until(lambda: first.states("orders")[0].leader == 2)
+
+
 async def test_states_are_kept_in_entries_of_500_and_a_topic_is_written_in_one_step(
     in_memory: list[Broker],
 ) -> None:

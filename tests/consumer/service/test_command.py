@@ -112,6 +112,31 @@ def test_a_wrong_configuration_is_one_line_and_exit_code_2(
 
 
 @pytest.mark.parametrize(
+    ("file", "says"),
+    [
+        ("bootstrap.servers=b:port", "'b:port'"),
+        ("fetch.min.bytes=1", "bootstrap is missing: give it, or set KOHORT_BOOTSTRAP"),
+    ],
+)
+def test_a_file_has_what_the_service_leaves_open(
+    app: str,
+    file: str,
+    says: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("KOHORT_CONFIG", "/nowhere")
+    text = "from kohort.consumer import ConsumerService\nservice = ConsumerService(group='billing')\n"
+    (tmp_path / f"{app}.py").write_text(text)
+    (tmp_path / "client.properties").write_text(file)
+    assert main(["run", f"{app}:service", "--config", str(tmp_path / "client.properties")]) == 2
+    said = capsys.readouterr().err
+    assert says in said
+    assert "client.properties" in said
+
+
+@pytest.mark.parametrize(
     ("words", "text"),
     [
         (["--workers", "0"], "is no number of workers"),

@@ -30,6 +30,7 @@ from kohort.consumer import (
 from kohort.producer import Producer, ProducerRecord
 from kohort.protocol import TopicPartition
 from tests.consumer.conftest import QUICK, both_protocols
+from tests.consumer.members import shorten_sessions
 from tests.producer.reading import read, read_values
 
 PARTITIONS = 3
@@ -292,14 +293,17 @@ def test_there_is_one_sink() -> None:
         service.exactly_once(KafkaOutput())
 
 
-MEMBER = """
+#: Members that are killed or stopped are missed after this time.
+SESSION_MS = 1_000
+
+MEMBER = f"""
 import sys
 from kohort.consumer import ConsumerService, KafkaOutput
 from kohort.producer import Producer, ProducerRecord
 
 bootstrap, group, orders, bills, lanes, protocol = sys.argv[1:]
 service = ConsumerService(
-    bootstrap=bootstrap, group=group, auto_offset_reset="earliest", session_timeout_ms=1000,
+    bootstrap=bootstrap, group=group, auto_offset_reset="earliest", session_timeout_ms={SESSION_MS},
     heartbeat_interval_ms=200, protocol=protocol,
 )
 service.exactly_once(KafkaOutput(interval_ms=20, transaction_timeout_ms=3_000))
@@ -329,6 +333,7 @@ async def test_through_kills_and_hangs_each_record_is_in_the_output_exactly_once
 ) -> None:
     records, kills = 1_200, 8
     orders, bills, name = new_topic("orders", partitions=6), new_topic("bills"), group("billing")
+    await asyncio.to_thread(shorten_sessions, bootstrap, name, SESSION_MS)
     chance = random.Random(5)
     members: list[subprocess.Popen[bytes]] = []
 

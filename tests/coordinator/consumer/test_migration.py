@@ -94,6 +94,14 @@ def test_requests_of_an_older_generation_and_of_strangers_are_refused() -> None:
     assert classic.leave() == 0
 
 
+def test_a_sync_that_names_no_protocol_is_refused_before_its_sender_is_looked_for() -> None:
+    _, classic = mixed()
+    classic.id = "nobody"
+    fields = {"generation_id": 1, "member_id": "nobody", "group_instance_id": None, "assignments": []}
+    (answer,) = classic.send(ApiKey.SYNC_GROUP, 5, protocol_type=None, protocol_name=None, **fields)
+    assert answer.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
 @pytest.mark.parametrize(
     ("member_id", "instance_id", "error"),
     [

@@ -157,18 +157,22 @@ async def test_what_builds_on_a_write_that_is_too_large_is_not_written() -> None
     await c.start()
     told: list[tuple[int, int]] = []
 
-    def append(shard: Any, size: int, *, undoes_later: bool) -> None:
+    undone: list[int] = []
+
+    def append(shard: Any, size: int, *, undo: bool) -> None:
         record = OffsetCommitted("g", "t", 0, size, -1, "m" * size, START_MS)
-        shard.append("g", (record,), lambda e, _: told.append((size, int(e))), undoes_later=undoes_later)
+        then = undone.append if undo else None
+        shard.append("g", (record,), lambda e, _: told.append((size, int(e))), undo=then)
 
     def step(shard: Any, _now_ms: int) -> None:
-        append(shard, 1, undoes_later=True)
-        append(shard, 300, undoes_later=True)
-        append(shard, 2, undoes_later=False)
+        append(shard, 1, undo=True)
+        append(shard, 300, undo=True)
+        append(shard, 2, undo=False)
 
     c.steer("g", step)
     await asyncio.sleep(0.05)
     assert told == [(1, 0), (300, ErrorCode.MESSAGE_TOO_LARGE), (2, ErrorCode.MESSAGE_TOO_LARGE)]
+    assert len(undone) == 1
     assert sum(len(batch.records) for batch in log.batches[0]) == 1
     await c.stop()
 

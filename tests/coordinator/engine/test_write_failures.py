@@ -41,12 +41,14 @@ def test_writes_that_build_on_one_that_fails_fail_with_it_and_no_others_do() -> 
     world = World()
     shard = world.shard
     told: list[tuple[str, int]] = []
-    for name, key, undoes in (("first", "g", True), ("other", "h", False), ("second", "g", False)):
+    undone: list[int] = []
+    for name, key, undo in (("first", "g", undone.append), ("other", "h", None), ("second", "g", None)):
         outcome = partial(lambda name, error, _now_ms: told.append((name, int(error))), name)
-        shard.append(key, (), outcome, undoes_later=undoes)
+        shard.append(key, (), outcome, undo=undo)
     first, other, second = (effect.ticket for effect in shard.take_effects() if isinstance(effect, Append))
-    shard.append_failed(first, ErrorCode.KAFKA_STORAGE_ERROR, 0)
+    shard.append_failed(first, ErrorCode.KAFKA_STORAGE_ERROR, 7)
     assert told == [("first", 56), ("second", 56)]
+    assert undone == [7]
     assert not shard.awaits(second)
     assert not shard.is_busy("g")
     shard.append_failed(other, ErrorCode.KAFKA_STORAGE_ERROR, 0)

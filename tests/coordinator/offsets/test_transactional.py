@@ -15,6 +15,7 @@ from kohort.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
 )
 from tests.coordinator.bodies import DIRECTORY
+from tests.coordinator.consumer.group_world import World as ConsumerWorld
 from tests.coordinator.driver import World, errors_of
 from tests.coordinator.memory_log import CONTEXT, MemoryLog, coordinator, fetch
 
@@ -87,6 +88,20 @@ def test_a_producer_that_names_a_member_is_checked_as_one(options: dict[str, Any
     world = World()
     world.stable()
     assert commit(world, **options) == error
+
+
+@pytest.mark.parametrize("generation", [-1, -2])
+def test_only_one_number_is_no_epoch_for_a_group_of_consumers(generation: int) -> None:
+    groups = ConsumerWorld()
+    groups.join("m", "t")
+    request = resolve_transactional(body(generation=generation), DIRECTORY, 100)
+    answer = groups.ask(ApiKey.TXN_OFFSET_COMMIT, 5, request)
+    error = answer.topics[0].partitions[0].error_code
+    assert error == (NONE if generation == -1 else ErrorCode.UNKNOWN_MEMBER_ID)
+
+    world = World()
+    world.stable()
+    assert commit(world, generation=generation) == NONE
 
 
 def test_a_generation_of_a_missing_group_is_refused_in_every_version() -> None:

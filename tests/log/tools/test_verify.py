@@ -16,9 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from kohort.log import DataFolder, DataFolderError, LogConfig
+from kohort.log import DataFolder, DataFolderError, LogConfig, PartitionLog
 from kohort.log.tools.verify import VerifiedFolder, verify_folder
 from kohort.protocol import build_batch
+from tests.log.batches import batch, marker
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "kafka-data-folder" / "data.tar.gz"
 NOW_MS = 1_800_000_000_000
@@ -502,3 +503,37 @@ def test_the_end_of_a_log_in_use_may_be_a_write_under_way(tmp_path: Path) -> Non
     assert told(tmp_path) == [("note", f"{FIRST}.log", size, what, GROWING)]
     log.close()
     data.close()
+
+
+def test_an_abort_that_the_transaction_index_does_not_have_is_told_and_can_be_mended(tmp_path: Path) -> None:
+    def opened() -> tuple[DataFolder, PartitionLog]:
+        data = DataFolder.open(tmp_path)
+        return data, data.open_log("t", 0, LogConfig(), now_ms=NOW_MS, topic_id=uuid.UUID(int=3))
+
+    def close(data: DataFolder, log: PartitionLog) -> None:
+        log.close()
+        data.write_checkpoints([log])
+        data.close()
+
+    data, log = opened()
+    for sequence, committed in enumerate([False, True, False]):
+        log.append(batch(1, producer_id=1, sequence=sequence, transactional=True), now_ms=NOW_MS)
+        log.append(marker(1, committed=committed), now_ms=NOW_MS, from_client=False)
+    # who had written nothing aborts nothing
+    log.append(marker(2, committed=False), now_ms=NOW_MS, from_client=False)
+    close(data, log)
+    index = tmp_path / f"{FIRST}.txnindex"
+    assert told(tmp_path) == []
+
+    whole = index.read_bytes()
+    name = f"{FIRST}.txnindex"
+    both = [f"no entry for what producer 1 aborted at offset {offset}" for offset in (1, 5)]
+    index.write_bytes(whole[:34])
+    assert [row[:4] for row in told(tmp_path)] == [("damage", name, -1, both[1])]
+    index.unlink()
+    assert [row[:4] for row in told(tmp_path)] == [("damage", name, -1, what) for what in both]
+
+    assert all("printf x >> FILE" in row[4] for row in told(tmp_path))
+    index.write_bytes(b"x")
+    close(*opened())
+    assert index.read_bytes() == whole

@@ -1,0 +1,139 @@
+"""Connections of commands and admin clients, by the table of all connections."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
+
+from ..settings import Scope, Setting, read_settings, settings_of
+from ..settings.connection import BOOTSTRAP, ClientRows, check_security, settings_around
+
+if TYPE_CHECKING:
+    from ..client import Cluster
+
+_SCOPE: Final = Scope("admin client", "setting of a connection", "docs/connections.md")
+#: Settings that nobody may write on a command line, where everybody on the machine reads them.
+_SECRETS: Final = ("ssl_password", "sasl_plain_password", "sasl_oauth_client_secret")
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class AdminConnection(ClientRows):
+    """Where the cluster is, and who asks."""
+
+    SCOPE: ClassVar[Scope] = _SCOPE
+
+    bootstrap: Annotated[str, replace(BOOTSTRAP, allowed="")] = "localhost:9092"
+
+    def settings(self) -> dict[str, Any]:
+        """All settings, for a client that shall look for none itself."""
+        return {row.name: getattr(self, row.name) for row in fields(self)} | {"config": ""}
+
+
+def add_connection_options(parser: argparse.ArgumentParser, *, again: bool) -> None:
+    """Give a command the options. ``again``: what is not said is left to what was said before."""
+    default = argparse.SUPPRESS if again else None
+    group = parser.add_argument_group(
+        "connection",
+        "By default KOHORT_BOOTSTRAP, KOHORT_SECURITY_PROTOCOL and so on; behind them the file of --config "
+        "(KOHORT_CONFIG). TLS and SASL: docs/connections.md.",
+    )
+    group.add_argument(
+        "--bootstrap",
+        metavar="HOST:PORT",
+        default=default,
+        help="brokers to begin with, with commas between them (default: localhost:9092)",
+    )
+    group.add_argument(
+        "--config",
+        "--command-config",
+        dest="config_file",
+        metavar="FILE",
+        default=default,
+        help="settings by Java's names, or TOML",
+    )
+    for setting in settings_of(AdminConnection).values():
+        if setting.row.client and setting.name != "bootstrap":
+            option, more = _option(setting)
+            # told once, where they do not bury an action's own
+            more["help"] = argparse.SUPPRESS if again else more.get("help", setting.row.doc)
+            group.add_argument(option, dest=setting.name, default=default, **more)
+            if setting.name in _SECRETS:
+                # argparse would take it for a short form of the other, and an error would show the secret
+                group.add_argument(option.removesuffix("-file"), action=_NoSecret, help=argparse.SUPPRESS)
+
+
+class _NoSecret(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        option = self.option_strings[0]
+        parser.error(f"{option}: everybody on this machine can read that, use {option}-file, or a variable")
+
+
+def _option(setting: Setting) -> tuple[str, dict[str, Any]]:
+    """The option of a setting, and argparse's words for it."""
+    option = "--" + setting.name.replace("plain_", "").replace("_", "-")
+    more: dict[str, Any]
+    if setting.type is bool:
+        option = option.replace("--ssl-", "--ssl-no-")
+        words = "the broker's certificate may be for another host"
+        more = {"action": "store_const", "const": "false", "help": words}
+    elif setting.name in _SECRETS:
+        option = f"{option}-file"
+        more = {"metavar": "FILE", "help": f"file with the {setting.row.doc.removeprefix('the ')}"}
+    elif setting.choices:
+        more = {"choices": setting.choices, "metavar": option.rpartition("-")[2].upper()}
+    else:
+        more = {"metavar": "FILE" if option.endswith("file") else "TEXT"}
+    return option, more
+
+
+def connection_of(options: argparse.Namespace) -> AdminConnection:
+    """Read a command's options. Raises ConfigError."""
+    given: dict[str, Any] = {
+        name: getattr(options, name, None) for name in settings_of(AdminConnection) if name != "config"
+    }
+    given["config"] = options.config_file
+    for name in _SECRETS:
+        if given[name] is not None:
+            given[name] = Path(given[name]).read_text().rstrip("\r\n")
+    return _read({name: value for name, value in given.items() if value is not None})
+
+
+def _read(given: dict[str, Any]) -> AdminConnection:
+    from ..client import ConfigError
+
+    try:
+        around = settings_around(AdminConnection, given.get("config"))
+        found = read_settings(AdminConnection, given, around=around)
+        check_security(found)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    return found
+
+
+def cluster_of(connection: AdminConnection, client_id: str, timeout_ms: int) -> Cluster:
+    """A cluster whose every call ends within ``timeout_ms``, retries included. Raises ConfigError."""
+    from ..client import Cluster
+    from ..client.security import context_and_login
+
+    ssl_context, sasl = context_and_login(connection)
+    return Cluster(
+        connection.bootstrap,
+        client_id,
+        request_timeout_ms=timeout_ms,
+        default_api_timeout_ms=timeout_ms,
+        connect_timeout_ms=timeout_ms,
+        ssl_context=ssl_context,
+        sasl=sasl,
+    )
+
+
+def read_connection(bootstrap: str | Iterable[str] | None, given: dict[str, Any]) -> AdminConnection:
+    """Read what an admin client was given. Raises ConfigError."""
+    if bootstrap is not None:
+        given = given | {"bootstrap": bootstrap if isinstance(bootstrap, str) else ",".join(bootstrap)}
+    if given.get("ssl_context") is not None:
+        given = {"security_protocol": "SSL"} | given
+    return _read(given)

@@ -1,0 +1,124 @@
+"""A broker's part in a cluster: its session with the shared metadata, its registration, the image that it
+goes by, and its connections to other brokers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+from ..client.connection import Connection
+from ..client.metadata import Address
+from ..cluster import (
+    BrokerRegistration,
+    ClusterImage,
+    ClusterView,
+    Endpoint,
+    MetadataStore,
+    Registration,
+    SessionState,
+)
+from ..protocol import ErrorCode, KafkaError
+from ._control import Control
+from ._settings import BrokerSettings
+
+log = logging.getLogger("kohort.broker")
+
+#: Time in which another broker has to take a connection, in milliseconds.
+_CONNECT_MS = 2_000
+
+
+class ClusterNode:
+    """``store`` is the session with the shared metadata, open; ``now_ms`` the wall clock.
+
+    ``follow`` is called with each new image, in order, and with None when the session is over: then this
+    broker must not lead anything any more.
+    """
+
+    def __init__(self, store: MetadataStore, settings: BrokerSettings, now_ms: Callable[[], int]) -> None:
+        self.node_id = settings.node_id
+        self.store = store
+        self.follow: Callable[[ClusterImage | None], None] = lambda _: None
+        self._settings = settings
+        self._wake = asyncio.Event()
+        self._follower: asyncio.Task[None] | None = None
+        self.view = ClusterView(store, self._wake.set)
+        self.registration = Registration(
+            store, BrokerRegistration(settings.node_id, settings.broker_rack or None), now_ms
+        )
+        self.control = Control(store, self.view, self.registration, settings, now_ms, self.connect)
+        store.on_session(self._session_changed)
+
+    def __repr__(self) -> str:
+        return f"ClusterNode({self.node_id}, {self.view.image}, {self.store.session.value})"
+
+    @property
+    def image(self) -> ClusterImage:
+        """The cluster as its metadata is now."""
+        return self.view.image
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of this broker's registration; -1 while it has none."""
+        return self.registration.epoch
+
+    async def start(self, endpoints: Sequence[Endpoint]) -> None:
+        """Be part of the cluster: registered, following images, standing for election as controller."""
+        await self.registration.register(endpoints)
+        self._follower = asyncio.get_running_loop().create_task(self._follow())
+        self._wake.set()
+        self.control.start()
+
+    async def stop(self) -> None:
+        await self.control.stop()
+        self.close()
+        self.store.close()
+
+    def close(self) -> None:
+        """Follow nothing more; the session stays, and ends as that of a broker that was killed."""
+        self.registration.close()
+        if self._follower is not None:
+            self._follower.cancel()
+
+    def endpoint(self, node_id: int, listener: str) -> tuple[str, int] | None:
+        """Host and port that clients of a listener are told for a broker; None if it is not there, or has no
+        such listener.
+        """
+        broker = self.view.image.brokers.get(node_id)
+        for each in () if broker is None else broker.endpoints:
+            if each.listener == listener:
+                return each.host, each.port
+        return None
+
+    async def connect(self, node_id: int) -> Connection:
+        """A new connection to another broker, over the listener of brokers. Raises KafkaError
+        BROKER_NOT_AVAILABLE, and BrokerConnectionError.
+        """
+        broker = self.view.image.brokers.get(node_id)
+        wanted = self._settings.inter_broker_listener_name.upper()
+        for each in () if broker is None else broker.endpoints:
+            if each.listener == wanted or (not wanted and each.protocol == "PLAINTEXT"):
+                return await Connection.open(
+                    Address(each.host, each.port), client_id=f"broker-{self.node_id}", timeout_ms=_CONNECT_MS
+                )
+        raise KafkaError(
+            ErrorCode.BROKER_NOT_AVAILABLE, f"broker {node_id} is not there, or has no listener for brokers"
+        )
+
+    def _session_changed(self, state: SessionState) -> None:
+        if state is SessionState.LOST:
+            self.follow(None)
+        self._wake.set()
+
+    async def _follow(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            if self.store.session is SessionState.LOST:
+                continue
+            try:
+                self.follow(self.view.image)
+            except Exception:
+                log.exception("broker %d could not follow the image of its cluster", self.node_id)
+            self.control.image_changed()

@@ -1,0 +1,119 @@
+"""The topics of a cluster, as one of its brokers has them: they follow the cluster's image, and are changed
+by the controller.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from ..cluster import ClusterImage, TopicImage
+from ..log import DataFolder
+from ..settings import SettingsError, read_settings
+from ._control import Control
+from ._local_logs import LocalLogs
+from ._names import folded
+from ._partition import Partition
+from ._settings import BrokerSettings
+from ._topic_config import TopicConfig
+from ._topics import TopicPlan, Topics
+from .metrics import Histogram
+
+log = logging.getLogger("kohort.broker")
+
+
+class ClusterTopics(Topics):
+    """Topics whose metadata brokers share. Configs in ``image`` are typed, by field name, as everywhere in
+    the broker; the cluster's own image has Kafka's names and text.
+    """
+
+    def __init__(
+        self,
+        folder: DataFolder,
+        control: Control,
+        settings: BrokerSettings,
+        now_ms: Callable[[], int],
+        flush_times: Histogram,
+    ) -> None:
+        self._control = control
+        self._node_id = settings.node_id
+        # the cluster's own image that was followed last
+        self._seen = ClusterImage("", -1, {})
+        super().__init__(
+            ClusterImage(folder.cluster_id, -1, {}),
+            LocalLogs(folder, settings, now_ms, flush_times, self._damaged),
+            settings,
+        )
+        self.logs.take_in_replicas()
+
+    def follow(self, image: ClusterImage) -> list[TopicImage]:
+        """Let topics and logs here be as the image has them; returns the topics that have changed."""
+        before, self._seen = self._seen, image
+        changed = [topic for topic in image.topics() if before.topic(topic.name) is not topic]
+        gone = [topic for topic in before.topics() if image.topic_by_id(topic.id) is None]
+        typed = [topic.having(configs=self._typed(topic)) for topic in changed]
+        now = self.image.changed(
+            typed,
+            deleted=[self.image.topic(each.name) or each for each in gone],
+            brokers=image.brokers,
+            controller_id=image.controller_id,
+        )
+        now.cluster_id = image.cluster_id
+        self.image = now
+        for topic in gone:
+            self._folded.pop(folded(topic.name), None)
+            if self.logs.topic(topic.name) is not None:
+                self.logs.delete(topic.name)
+        for topic in typed:
+            self._folded[folded(topic.name)] = topic.name
+            self._have(topic)
+        return typed
+
+    def with_epochs(self, topic: TopicImage) -> TopicImage:
+        return topic
+
+    async def carry_out(self, plans: Sequence[TopicPlan]) -> None:
+        await self._control.create_topics(plans)
+
+    async def alter(self, changes: Mapping[TopicImage, dict[str, Any]]) -> None:
+        await self._control.alter_topics(changes)
+
+    async def add_partitions(self, counts: Mapping[TopicImage, int]) -> None:
+        await self._control.add_partitions(counts)
+
+    async def delete(self, topics: Collection[TopicImage]) -> None:
+        await self._control.delete_topics(topics)
+
+    async def clear(self) -> None:
+        await self.logs.clear()
+
+    # -- inside ----------------------------------------------------------------------------------------------
+
+    def _have(self, topic: TopicImage) -> None:
+        """Let the replicas of a topic that are assigned to this broker be here, and no others."""
+        local = self.logs.topic(topic.name)
+        here = {n: state for n, state in enumerate(topic.partitions) if self._node_id in state.replicas}
+        config = self.config(topic.configs)
+        if local is None:
+            if not here:
+                return
+            made = self.logs.add(topic.name, topic.id, config, here)
+        else:
+            if local.config != config:
+                self.logs.reconfigure(topic.name, config)
+            self.logs.remove(local, [n for n in local.partitions if n not in here])
+            made = self.logs.grow(topic.name, [n for n in here if n not in local.partitions])
+        for partition in made:
+            partition.replicate()
+
+    def _typed(self, topic: TopicImage) -> dict[str, Any]:
+        try:
+            checked = read_settings(TopicConfig, topic.configs)
+        except SettingsError as error:
+            log.error("configs of the topic %s cannot be read, its defaults count: %s", topic.name, error)
+            return {}
+        return {name: getattr(checked, name) for name in (key.replace(".", "_") for key in topic.configs)}
+
+    def _damaged(self, partition: Partition) -> None:
+        """Its leadership goes with its next request: files that cannot be served are no in-sync replica."""

@@ -1,0 +1,121 @@
+"""One leadership of a replicated partition on this broker: what followers have, and who waits for it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, TypeAlias
+
+from ..cluster import PartitionState
+from ..protocol import ErrorCode, KafkaError
+from ..replication import IsrWish, Replication
+
+#: Called once: with None when records are committed, or with the reason why that will not be known here.
+Then: TypeAlias = Callable[[KafkaError | None], None]
+
+
+class _Waiting(NamedTuple):
+    end_offset: int
+    then: Then
+
+
+class Leadership:
+    """``replication`` says what is committed; ``committed`` is told of a high watermark that has moved,
+    ``wants`` that ``replication`` may have a wish. ``clock_ms`` never goes back.
+    """
+
+    __slots__ = ("_clock_ms", "_committed", "_waiting", "_wants", "replication")
+
+    def __init__(
+        self,
+        replication: Replication,
+        clock_ms: Callable[[], int],
+        committed: Callable[[int], None],
+        wants: Callable[[Leadership, IsrWish], None],
+    ) -> None:
+        self.replication = replication
+        self._clock_ms = clock_ms
+        self._committed = committed
+        self._wants = wants
+        # in the order of their offsets
+        self._waiting: deque[_Waiting] = deque()
+
+    def __repr__(self) -> str:
+        return f"Leadership({self.replication}, {len(self._waiting)} wait)"
+
+    def appended(self, log_end_offset: int) -> None:
+        """The log has grown."""
+        self._took(moved=self.replication.appended(log_end_offset, self._clock_ms()))
+
+    def fetched(self, node_id: int, offset: int, broker_epoch: int) -> None:
+        """A follower has everything below ``offset``. Raises KafkaError for a broker without a replica."""
+        now_ms = self._clock_ms()
+        self._took(moved=self.replication.fetched(node_id, offset, now_ms, broker_epoch=broker_epoch))
+
+    def changed(self, state: PartitionState) -> None:
+        """The controller has changed the partition's state, under this leader epoch."""
+        moved = self.replication.changed(
+            partition_epoch=state.partition_epoch,
+            replicas=state.replicas,
+            isr=state.isr,
+            recovering=state.recovering,
+            now_ms=self._clock_ms(),
+        )
+        self._took(moved=moved)
+
+    def refused(self, wish: IsrWish, code: ErrorCode) -> None:
+        """The controller has refused a wish, or nobody knows what it made of it; another try may be due."""
+        if self.replication.refused(wish, code, self._clock_ms()):
+            self._moved()
+
+    def brokers_changed(self, eligible: Mapping[int, int]) -> None:
+        """Other brokers may be in sync, by their epochs."""
+        self._took(moved=self.replication.brokers_changed(eligible, self._clock_ms()))
+
+    def reconfigured(self, min_isr: int, lag_time_max_ms: int) -> None:
+        """Other settings are in force."""
+        self._took(moved=self.replication.reconfigured(min_isr, lag_time_max_ms, self._clock_ms()))
+
+    def advance(self) -> None:
+        """Look who has lagged for too long."""
+        self.replication.advance(self._clock_ms())
+        self._took(moved=False)
+
+    def when_committed(self, end_offset: int, then: Then) -> bool:
+        """Return whether records below ``end_offset`` are committed; if not, ``then`` is called when they
+        are, or when this leadership has ended.
+        """
+        if self.replication.high_watermark >= end_offset:
+            return True
+        self._waiting.append(_Waiting(end_offset, then))
+        return False
+
+    def forget(self, then: Then) -> None:
+        """Call ``then`` no more."""
+        self._waiting = deque(each for each in self._waiting if each.then is not then)
+
+    def end(self, error: KafkaError) -> None:
+        """Another broker leads, or nobody: whoever waits is told so."""
+        waiting, self._waiting = self._waiting, deque()
+        for each in waiting:
+            each.then(error)
+
+    def _took(self, *, moved: bool) -> None:
+        if moved:
+            self._moved()
+        wish = self.replication.take_wish()
+        if wish is not None:
+            self._wants(self, wish)
+
+    def _moved(self) -> None:
+        high_watermark = self.replication.high_watermark
+        self._committed(high_watermark)
+        waiting = self._waiting
+        while waiting and waiting[0].end_offset <= high_watermark:
+            end_offset, then = waiting.popleft()
+            try:
+                self.replication.acknowledged(end_offset)
+            except KafkaError as error:
+                then(error)
+            else:
+                then(None)

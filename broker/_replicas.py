@@ -1,0 +1,349 @@
+"""The replicas on a broker of a cluster: it leads some of them and follows others, as the image says, and
+asks the controller for the in-sync replicas of those that it leads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
+
+from ..cluster import NO_LEADER, ClusterImage, PartitionState, TopicImage
+from ..cluster.controller import IsrChange
+from ..offsets_topic import OffsetsStore
+from ..protocol import ErrorCode, KafkaError
+from ..replication import IsrWish, Replication
+from ._cluster import ClusterNode
+from ._cluster_topics import ClusterTopics
+from ._fetcher import Fetcher
+from ._leadership import Leadership, Then
+from ._local_logs import LocalLogs
+from ._names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from ._partition import Partition, not_leader
+from ._settings import BrokerSettings
+
+log = logging.getLogger("kohort.broker")
+
+#: Until a wish that was refused, or whose answer is not known, is asked for again, in seconds.
+_AGAIN_S: Final = 0.05
+
+
+class _Wish(NamedTuple):
+    partition: Partition
+    leadership: Leadership
+    wish: IsrWish
+
+
+class Replicas:
+    """``follow`` takes images. ``shards`` are the coordinators by the name of their topics."""
+
+    def __init__(
+        self,
+        cluster: ClusterNode,
+        topics: ClusterTopics,
+        settings: BrokerSettings,
+        now_ms: Callable[[], int],
+        clock_ms: Callable[[], int],
+        shards: Mapping[str, MovingShards],
+    ) -> None:
+        self._cluster = cluster
+        self._topics = topics
+        self._settings = settings
+        self._now_ms = now_ms
+        self._clock_ms = clock_ms
+        self._shards = shards
+        self._led: dict[Partition, Leadership] = {}
+        # the broker that each is fetched from
+        self._followed: dict[Partition, int] = {}
+        self._fetchers: dict[int, Fetcher] = {}
+        self._eligible: dict[int, int] = {}
+        self._lost = True
+        self._wishes: list[_Wish] = []
+        self._wished = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def __repr__(self) -> str:
+        return f"Replicas({len(self._led)} led, {len(self._followed)} followed)"
+
+    def start(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(self._ask()), loop.create_task(self._watch_lag())]
+
+    async def stop(self) -> None:
+        """Fetch nothing more, and ask for nothing. What is led goes on being served."""
+        tasks = [*self._tasks, *(each.stop() for each in self._fetchers.values())]
+        self._fetchers = {}
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    # -- images ----------------------------------------------------------------------------------------------
+
+    def follow(self, image: ClusterImage | None) -> None:
+        """Lead and follow as the image says; None: the session is over, others lead from now on."""
+        if image is None:
+            self._lost = True
+            for partition in list(self._led):
+                self._resign(partition)
+                partition.follow(partition.leader_epoch)
+            return
+        changed: Iterable[TopicImage] = self._topics.follow(image)
+        self._see_brokers(image)
+        self._drop_gone()
+        if self._lost:
+            self._lost = False
+            changed = self._topics.all()
+        for topic in changed:
+            local = self._topics.logs.topic(topic.name)
+            for partition in () if local is None else list(local.partitions.values()):
+                self._place(partition, topic.partitions[partition.index])
+        for partition in [each for each, source in self._followed.items() if source not in image.brokers]:
+            self._unfollow(partition)
+
+    def _see_brokers(self, image: ClusterImage) -> None:
+        eligible = {
+            node_id: broker.epoch for node_id, broker in image.brokers.items() if not broker.shutting_down
+        }
+        if eligible != self._eligible:
+            self._eligible = eligible
+            for leadership in self._led.values():
+                leadership.brokers_changed(eligible)
+
+    def _drop_gone(self) -> None:
+        for partition in [each for each in (*self._led, *self._followed) if each.gone]:
+            self._resign(partition)
+            self._unfollow(partition)
+
+    def _place(self, partition: Partition, state: PartitionState) -> None:
+        node_id = self._cluster.node_id
+        try:
+            if state.leader == node_id:
+                self._unfollow(partition)
+                self._lead(partition, state)
+                return
+            self._resign(partition)
+            if state.leader_epoch != partition.leader_epoch or partition.leadership is not None:
+                partition.follow(state.leader_epoch)
+            if state.leader in self._cluster.image.brokers and state.leader != NO_LEADER:
+                self._follow_leader(partition, state.leader)
+            else:
+                self._unfollow(partition)
+        except KafkaError as error:
+            log.error("%s-%d: %s", partition.topic.name, partition.index, error)
+
+    def _lead(self, partition: Partition, state: PartitionState) -> None:
+        leadership = self._led.get(partition)
+        min_isr = partition.topic.config.min_insync_replicas
+        lag_ms = self._settings.replica_lag_time_max_ms
+        if leadership is not None and partition.leader_epoch == state.leader_epoch:
+            leadership.changed(state)
+            leadership.reconfigured(min_isr, lag_ms)
+            return
+        self._resign(partition)
+
+        def begin(log_end_offset: int, high_watermark: int) -> Leadership:
+            replication = Replication(
+                self._cluster.node_id,
+                leader_epoch=state.leader_epoch,
+                partition_epoch=state.partition_epoch,
+                replicas=state.replicas,
+                isr=state.isr,
+                recovering=state.recovering,
+                log_end_offset=log_end_offset,
+                high_watermark=high_watermark,
+                now_ms=self._clock_ms(),
+                lag_time_max_ms=lag_ms,
+                min_isr=min_isr,
+                eligible=self._eligible,
+            )
+            return Leadership(
+                replication,
+                self._clock_ms,
+                partition.committed,
+                lambda leadership, wish: self._want(_Wish(partition, leadership, wish)),
+            )
+
+        partition.lead(state.leader_epoch, begin)
+        assert partition.leadership is not None, "it was made just now"
+        self._led[partition] = partition.leadership
+        partition.leadership.advance()
+        shards = self._shards.get(partition.topic.name)
+        if shards is not None:
+            shards.lead(partition.index)
+
+    def _resign(self, partition: Partition) -> None:
+        if self._led.pop(partition, None) is not None:
+            shards = self._shards.get(partition.topic.name)
+            if shards is not None:
+                shards.resign(partition.index)
+
+    def _follow_leader(self, partition: Partition, leader: int) -> None:
+        if self._followed.get(partition) not in (leader, None):
+            self._unfollow(partition)
+        self._followed[partition] = leader
+        fetcher = self._fetchers.get(leader)
+        if fetcher is None:
+            fetcher = self._fetchers[leader] = Fetcher(
+                leader, self._cluster, self._settings, self._now_ms, self._topics.logs.write_checkpoints
+            )
+        fetcher.add(partition)
+
+    def _unfollow(self, partition: Partition) -> None:
+        source = self._followed.pop(partition, None)
+        if source is not None:
+            self._fetchers[source].remove(partition)
+
+    # -- in-sync replicas ------------------------------------------------------------------------------------
+
+    def _want(self, wish: _Wish) -> None:
+        self._wishes.append(wish)
+        self._wished.set()
+
+    async def _ask(self) -> None:
+        while True:
+            await self._wished.wait()
+            self._wished.clear()
+            wishes, self._wishes = self._wishes, []
+            current = [each for each in wishes if self._led.get(each.partition) is each.leadership]
+            if current and not await self._ask_for(current):
+                await asyncio.sleep(_AGAIN_S)
+                for each in current:
+                    each.leadership.advance()
+
+    async def _ask_for(self, wishes: list[_Wish]) -> bool:
+        """Ask for all of these at once; returns whether none is to be asked for again."""
+        epoch = self._cluster.epoch
+        changes = [
+            IsrChange(
+                each.partition.topic.id,
+                each.partition.index,
+                each.wish.leader_epoch,
+                each.wish.partition_epoch,
+                [
+                    (node_id, epoch if node_id == self._cluster.node_id else broker_epoch)
+                    for node_id, broker_epoch in each.wish.isr
+                ],
+            )
+            for each in wishes
+        ]
+        try:
+            answers = await self._cluster.control.alter_isr(changes)
+        except (KafkaError, OSError) as error:
+            # nobody knows whether it was done
+            code = error.code if isinstance(error, KafkaError) else ErrorCode.NETWORK_EXCEPTION
+            log.info("the in-sync replicas of %d partitions could not be changed: %s", len(wishes), error)
+            for each in wishes:
+                each.leadership.refused(each.wish, code)
+            return False
+        all_done = True
+        for each, answer in zip(wishes, answers, strict=True):
+            if isinstance(answer, KafkaError):
+                all_done = False
+                each.leadership.refused(each.wish, answer.code)
+            elif self._led.get(each.partition) is each.leadership:
+                # which replicas there are is not told
+                replicas = each.leadership.replication.replicas
+                each.leadership.changed(answer._replace(replicas=replicas))
+        return all_done
+
+    async def _watch_lag(self) -> None:
+        """Ask for in-sync replicas without those that do not keep up."""
+        while True:
+            await asyncio.sleep(self._settings.replica_lag_time_max_ms / 2_000)
+            for leadership in list(self._led.values()):
+                leadership.advance()
+
+
+class MovingShards:
+    """Shards of one coordinator, that follow the leadership of its topic's partitions; and, for them, what is
+    with all in-sync replicas.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        logs: LocalLogs,
+        settings: BrokerSettings,
+        load: Callable[[int], Awaitable[None]],
+        unload: Callable[[int], object],
+    ) -> None:
+        self.timeout_s = settings.offsets_commit_timeout_ms / 1_000
+        self._topic = topic
+        self._logs = logs
+        self._load = load
+        self._unload = unload
+        self._loads: dict[int, asyncio.Task[None]] = {}
+
+    def __repr__(self) -> str:
+        return f"MovingShards({self._topic}, {len(self._loads)} loading)"
+
+    def lead(self, partition: int) -> None:
+        """Load the shard of a partition, and serve it."""
+        self._loads[partition] = asyncio.get_running_loop().create_task(self._take_on(partition))
+
+    def resign(self, partition: int) -> None:
+        """Another broker has it from now on."""
+        task = self._loads.pop(partition, None)
+        if task is not None:
+            task.cancel()
+        self._unload(partition)
+
+    async def stop(self) -> None:
+        """Load nothing more."""
+        tasks = list(self._loads.values())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def when_committed(self, partition: int, end_offset: int | None, then: Then) -> bool:
+        """See the engine's ``Replicas``."""
+        topic = self._logs.topic(self._topic)
+        found = None if topic is None else topic.partitions.get(partition)
+        if found is None or found.leadership is None:
+            then(not_leader(self._topic, partition))
+            return False
+        end = found.log_end_offset if end_offset is None else end_offset
+        return found.leadership.when_committed(end, then)
+
+    async def _take_on(self, partition: int) -> None:
+        try:
+            await self._load(partition)
+        except Exception:
+            log.exception("%s-%d could not be loaded: its groups are not served", self._topic, partition)
+
+
+def replicated_log(topic: str, topics: ClusterTopics, settings: BrokerSettings) -> OffsetsStore:
+    """The log of a coordinator's topic, which may not be there yet."""
+    default = {
+        OFFSETS_TOPIC: settings.offsets_topic_num_partitions,
+        TRANSACTIONS_TOPIC: settings.transaction_state_log_num_partitions,
+    }
+    return OffsetsStore(
+        _Here(topic, topics.logs),
+        lambda: topics.count_of(topic) or default[topic],
+        load_bytes=settings.offsets_load_buffer_size,
+    )
+
+
+class _Here(Mapping[int, Partition]):
+    """The partitions of a topic that are on this broker, by number; there may be none."""
+
+    def __init__(self, topic: str, logs: LocalLogs) -> None:
+        self._topic = topic
+        self._logs = logs
+
+    def _here(self) -> Mapping[int, Partition]:
+        topic = self._logs.topic(self._topic)
+        return {} if topic is None else topic.partitions
+
+    def __getitem__(self, partition: int) -> Partition:
+        return self._here()[partition]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._here())
+
+    def __len__(self) -> int:
+        return len(self._here())

@@ -1,0 +1,189 @@
+"""TLS and SASL of a connection as plain data, which may go to other processes; made of settings."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.request
+from base64 import b64encode
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+from .errors import AuthenticationError, ConfigError
+from .sasl import Sasl
+
+_PEM: Final = "-----BEGIN "
+#: Longest wait for a token, in seconds; the part of its life after which another is asked for.
+_TOKEN_WITHIN_S: Final = 10.0
+_FRESH: Final = 0.8
+#: Life of a token whose server does not tell it, in seconds, and most bytes of an answer.
+_DEFAULT_LIFE_S: Final = 60.0
+_LONGEST_ANSWER: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCredentials:
+    """An OAuth client, which gets tokens by its secret (RFC 6749, 4.4)."""
+
+    url: str
+    client_id: str
+    secret: str = field(repr=False)
+    scope: str = ""
+
+
+class TokenSource:
+    """Tokens for client credentials, each kept for most of its life. Call it from any thread."""
+
+    def __init__(self, credentials: ClientCredentials) -> None:
+        self._credentials = credentials
+        self._lock = threading.Lock()
+        self._token = ""
+        self._until = 0.0
+
+    def __call__(self) -> str:
+        """Return a token. Raises AuthenticationError if it is refused, OSError and ValueError otherwise."""
+        with self._lock:
+            if time.monotonic() >= self._until:
+                self._token, life_s = self._ask()
+                self._until = time.monotonic() + _FRESH * life_s
+            return self._token
+
+    def _ask(self) -> tuple[str, float]:
+        who = self._credentials
+        form = {"grant_type": "client_credentials"} | ({"scope": who.scope} if who.scope else {})
+        login = b64encode(f"{quote(who.client_id, safe='')}:{quote(who.secret, safe='')}".encode()).decode()
+        request = urllib.request.Request(
+            who.url,
+            urlencode(form).encode(),
+            {"Authorization": f"Basic {login}", "Accept": "application/json"},
+        )
+        try:
+            with _opener.open(request, timeout=_TOKEN_WITHIN_S) as answer:
+                said = _object(answer.read(_LONGEST_ANSWER))
+        except urllib.error.HTTPError as error:
+            with error:
+                said = _object(error.read(_LONGEST_ANSWER))
+            reason = ": ".join(str(said[name]) for name in ("error", "error_description") if name in said)
+            words = f"no token for {who.client_id!r}: HTTP {error.code} {reason}".strip()[:300]
+            if error.code in (400, 401, 403):
+                raise AuthenticationError(who.url, words) from None
+            raise OSError(words) from None
+        token, life = said.get("access_token"), said.get("expires_in", _DEFAULT_LIFE_S)
+        if not isinstance(token, str) or not token:
+            raise ValueError(f"{who.url} gave no access_token")
+        return token, float(life)
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A token endpoint does not move; where it is said to have, the secret does not follow."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+_opener: Final = urllib.request.build_opener(_NoRedirect)
+
+
+def _object(data: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(data)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """TLS and SASL. Certificates and keys are PEM text, empty where there are none."""
+
+    protocol: str = "PLAINTEXT"
+    mechanism: str = ""
+    username: str = field(default="", repr=False)
+    password: str = field(default="", repr=False)
+    authorities: str = field(default="", repr=False)
+    #: The client's certificate and those it hangs on, and its key.
+    certificate: str = field(default="", repr=False)
+    key_password: str = field(default="", repr=False)
+    check_hostname: bool = True
+    credentials: ClientCredentials | None = None
+
+    def ssl_context(self) -> ssl.SSLContext | None:
+        """TLS context, None for plain text. Raises ConfigError for certificates and keys that are none."""
+        if "SSL" not in self.protocol:
+            return None
+        try:
+            context = ssl.create_default_context(cadata=self.authorities or None)
+            if self.certificate:
+                # Python takes them from a file only; this one can be read by nobody else
+                with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
+                    file.write(self.certificate)
+                    file.flush()
+                    # a key that needs a password and has none must not ask for it at the terminal
+                    context.load_cert_chain(file.name, password=lambda: self.key_password)
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigError(
+                f"the certificates or the key cannot be used: {error}; see ssl_cafile, ssl_certfile, "
+                "ssl_keyfile and ssl_password"
+            ) from None
+        context.check_hostname = self.check_hostname
+        return context
+
+    def sasl(self) -> Sasl | None:
+        """SASL credentials; None without SASL."""
+        if not self.mechanism:
+            return None
+        source = None if self.credentials is None else TokenSource(self.credentials)
+        return Sasl(self.mechanism, self.username, self.password, source)
+
+
+def security_of(settings: Any) -> Security:
+    """Security of a table with the rows of ``SecurityRows``. Raises ConfigError for files that are no PEM."""
+    credentials = None
+    if settings.sasl_oauth_token_url:
+        credentials = ClientCredentials(
+            settings.sasl_oauth_token_url,
+            settings.sasl_oauth_client_id,
+            settings.sasl_oauth_client_secret,
+            settings.sasl_oauth_scope or "",
+        )
+    pieces = (_pem("ssl_keyfile", settings.ssl_keyfile), _pem("ssl_certfile", settings.ssl_certfile))
+    return Security(
+        protocol=settings.security_protocol,
+        mechanism=settings.sasl_mechanism or "",
+        username=settings.sasl_plain_username or "",
+        password=settings.sasl_plain_password or "",
+        authorities=_pem("ssl_cafile", settings.ssl_cafile),
+        certificate="\n".join(filter(None, pieces)),
+        key_password=settings.ssl_password or "",
+        check_hostname=settings.ssl_check_hostname,
+        credentials=credentials,
+    )
+
+
+def context_and_login(settings: Any) -> tuple[ssl.SSLContext | None, Sasl | None]:
+    """TLS context, None for plain text, and credentials of ``ClientRows``. Raises ConfigError."""
+    security = security_of(settings)
+    sasl = security.sasl()
+    if sasl is not None and settings.sasl_oauth_token_provider is not None:
+        sasl = replace(sasl, token_provider=settings.sasl_oauth_token_provider)
+    return settings.ssl_context or security.ssl_context(), sasl
+
+
+def _pem(name: str, given: str | None) -> str:
+    if not given:
+        return ""
+    if _PEM in given:
+        return given
+    try:
+        text = Path(given).read_text(errors="replace")
+    except OSError as error:
+        raise ConfigError(f"{name}: {error}") from None
+    if _PEM not in text:
+        raise ConfigError(f"{name}={given!r} is no PEM file: Java's key stores must be converted to PEM")
+    return text

@@ -1,0 +1,91 @@
+"""Documents: entries that their owners read and replace as a whole, such as access rules and quotas."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from ._files import StateFileError
+from ._layout import DOCUMENTS
+from ._store import Change, Create, MetadataStore, Put, WritesAtOnce
+
+log = logging.getLogger("kohort.cluster")
+
+T = TypeVar("T")
+
+
+class Document:
+    """One entry, as far as its owner knows it: what was read, and not what came since.
+
+    ``kind`` is a key of ``DOCUMENTS``, or a path.
+    """
+
+    def __init__(self, store: MetadataStore, kind: str) -> None:
+        self._store = store
+        self._path = DOCUMENTS.get(kind, kind)
+        #: The version that the owner has read or written; None for no entry.
+        self._version: int | None = None
+        self._changed: Callable[[], None] | None = None
+        self._is_saving = False
+
+    def __repr__(self) -> str:
+        return f"Document({self._path})"
+
+    def load(self, parse: Callable[[dict[str, Any]], T]) -> T | None:
+        """Return what ``parse`` makes of the document; None if there is none.
+
+        Raises StateFileError for one that cannot be read, or that ``parse`` raises ValueError, KeyError,
+        TypeError or AttributeError for.
+        """
+        entry = self._store.get(self._path)
+        self._version = None if entry is None else entry.version
+        if entry is None:
+            return None
+        try:
+            return parse(entry.value)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise self._store.unreadable(self._path, error) from error
+
+    async def save(self, content: Mapping[str, Any]) -> None:
+        """Replace the document. Raises OSError, and ConflictError where somebody else has changed it since it
+        was read; the old content then still stands.
+        """
+        self._is_saving = True
+        try:
+            await self._store.commit(self._change(content))
+            self._version = 0 if self._version is None else self._version + 1
+        finally:
+            self._is_saving = False
+            self._look()
+
+    def save_now(self, content: Mapping[str, Any]) -> None:
+        """As ``save``, at the start and in commands, where no event loop runs; in a folder only."""
+        assert isinstance(self._store, WritesAtOnce), "a home that is shared cannot be written without a wait"
+        self._store.commit_now(self._change(content))
+        self._version = 0 if self._version is None else self._version + 1
+
+    def follow(self, changed: Callable[[], None]) -> None:
+        """Call ``changed`` whenever somebody else has replaced the document: it is to be loaded again."""
+        self._changed = changed
+        self._watch(self._path)
+
+    def _watch(self, path: str) -> None:
+        self._store.watch(path, self._watch)
+        if not self._is_saving:
+            self._look()
+
+    def _look(self) -> None:
+        """Tell the owner, if the document is not what the owner knows."""
+        entry = self._store.get(self._path)
+        if self._changed is None or (None if entry is None else entry.version) == self._version:
+            return
+        try:
+            self._changed()
+        except StateFileError as error:
+            log.error("what was changed is not in force: %s", error)
+
+    def _change(self, content: Mapping[str, Any]) -> Change:
+        if self._version is None:
+            return Create(self._path, dict(content))
+        return Put(self._path, dict(content), self._version)

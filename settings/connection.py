@@ -1,0 +1,318 @@
+"""Settings of every connection to a cluster, and where they come from: arguments, the environment, a file.
+
+What is given counts first, then ``KOHORT_*`` variables, then the file that ``config`` or ``KOHORT_CONFIG``
+names. A file has Java's names, so one that is written for Kafka's tools will do, or these; ``.toml`` is TOML.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+from urllib.parse import urlsplit
+
+from ._file import read_settings_file
+from ._reading import Around, SettingsError
+from ._table import Row, Setting, settings_of
+
+log = logging.getLogger(__name__)
+
+#: In front of the names of variables.
+VARIABLE: Final = "KOHORT_"
+#: Java's name for "the certificate must be for the host": https, or nothing.
+CHECK_HOSTNAME: Final = "ssl.endpoint.identification.algorithm"
+JAAS: Final = "sasl.jaas.config"
+_STORE_TYPES: Final = ("ssl.truststore.type", "ssl.keystore.type")
+_REFUSED: Final = {
+    "ssl.truststore.password": "certificates are PEM, without a password",
+    "ssl.keystore.password": "certificates are PEM; the key's own is ssl.key.password",
+}
+_JAAS_OPTION: Final = re.compile(r'(\w+)\s*=\s*"((?:[^"\\]|\\.)*)"')
+_JAAS_LOGINS: Final = {
+    "PlainLoginModule": {"username": "sasl.username", "password": "sasl.password"},
+    "ScramLoginModule": {"username": "sasl.username", "password": "sasl.password"},
+    "OAuthBearerLoginModule": {
+        "clientId": "sasl.oauthbearer.client.credentials.client.id",
+        "clientSecret": "sasl.oauthbearer.client.credentials.client.secret",
+        "scope": "sasl.oauthbearer.scope",
+    },
+}
+#: How much a name must look like one of ours to be a slip of the pen and not a setting of another client.
+_SLIP: Final = 0.88
+
+BOOTSTRAP: Final = Row(
+    "brokers to ask for the cluster",
+    kafka="bootstrap.servers",
+    client=True,
+    also=("bootstrap_servers",),
+    allowed="HOST:PORT, several with commas or as a list",
+)
+
+OAUTH: Final = "OAUTHBEARER"
+_THIS_MACHINE: Final = ("localhost", "127.0.0.1", "::1")
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class SecurityRows:
+    """TLS and SASL of a connection: part of the tables of consumers, producers, Spark jobs and commands."""
+
+    config: Annotated[
+        str | None,
+        Row("file of settings, for those that are set neither here nor by a KOHORT_* variable"),
+    ] = None
+    security_protocol: Annotated[
+        Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"],
+        Row("encryption and authentication of connections", client=True),
+    ] = "PLAINTEXT"
+    ssl_cafile: Annotated[
+        str | None,
+        Row(
+            "authorities to trust, a file or PEM text; by default the system's",
+            kafka="ssl.truststore.location",
+            client=True,
+            also=("ssl.truststore.certificates",),
+            sensitive=True,
+        ),
+    ] = None
+    ssl_certfile: Annotated[
+        str | None,
+        Row(
+            "the client's certificate, and its key unless ssl_keyfile has it: a file or PEM text",
+            kafka="ssl.keystore.location",
+            client=True,
+            also=("ssl.keystore.certificate.chain",),
+            sensitive=True,
+        ),
+    ] = None
+    ssl_keyfile: Annotated[
+        str | None,
+        Row("key of ssl_certfile, a file or PEM text", kafka="ssl.keystore.key", client=True, sensitive=True),
+    ] = None
+    ssl_password: Annotated[
+        str | None, Row("password of the key", kafka="ssl.key.password", client=True, sensitive=True)
+    ] = None
+    ssl_check_hostname: Annotated[
+        bool, Row("the broker's certificate must be for its host name", kafka=CHECK_HOSTNAME, client=True)
+    ] = True
+    sasl_mechanism: Annotated[
+        Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] | None,
+        Row("SASL mechanism, for SASL_PLAINTEXT and SASL_SSL", client=True),
+    ] = None
+    sasl_plain_username: Annotated[
+        str | None,
+        Row("user of PLAIN and SCRAM", kafka="sasl.username", client=True, shortest=1, longest=32_767),
+    ] = None
+    sasl_plain_password: Annotated[
+        str | None, Row("password of PLAIN and SCRAM", kafka="sasl.password", client=True, sensitive=True)
+    ] = None
+    sasl_oauth_token_url: Annotated[
+        str | None,
+        Row(
+            "where OAUTHBEARER gets tokens for client credentials (RFC 6749, 4.4)",
+            kafka="sasl.oauthbearer.token.endpoint.url",
+            client=True,
+            shortest=1,
+        ),
+    ] = None
+    sasl_oauth_client_id: Annotated[
+        str | None,
+        Row(
+            "who asks there",
+            kafka="sasl.oauthbearer.client.credentials.client.id",
+            client=True,
+            shortest=1,
+        ),
+    ] = None
+    sasl_oauth_client_secret: Annotated[
+        str | None,
+        Row(
+            "the secret of sasl_oauth_client_id",
+            kafka="sasl.oauthbearer.client.credentials.client.secret",
+            client=True,
+            sensitive=True,
+        ),
+    ] = None
+    sasl_oauth_scope: Annotated[
+        str | None, Row("what the token is to be good for", kafka="sasl.oauthbearer.scope", client=True)
+    ] = None
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class ClientRows(SecurityRows):
+    """Settings of clients that live in one process, which take objects besides texts."""
+
+    ssl_context: Annotated[
+        Any,
+        Row("TLS by a context of one's own, in place of the other ssl settings", allowed="an ssl.SSLContext"),
+    ] = None
+    sasl_oauth_token_provider: Annotated[
+        Any,
+        Row(
+            "function that gives a token, or an object with a method token",
+            allowed="a function or an object with a method token",
+            sensitive=True,
+        ),
+    ] = None
+
+
+def check_security(settings: Any) -> None:
+    """Check that TLS and SASL settings fit together. Raises ValueError."""
+    if getattr(settings, "ssl_context", None) is not None:
+        if "SSL" not in settings.security_protocol:
+            raise ValueError("ssl_context needs security_protocol='SSL' or 'SASL_SSL'")
+        if settings.ssl_cafile or settings.ssl_certfile or not settings.ssl_check_hostname:
+            raise ValueError("ssl_context goes with no other ssl setting: set them in the context")
+    tls = settings.ssl_cafile or settings.ssl_certfile or settings.ssl_keyfile
+    if tls and "SSL" not in settings.security_protocol:
+        raise ValueError("the ssl settings need security_protocol='SSL' or 'SASL_SSL'")
+    if settings.ssl_keyfile and not settings.ssl_certfile:
+        raise ValueError("ssl_keyfile needs ssl_certfile, the certificate that the key is for")
+    mechanism = settings.sasl_mechanism
+    if not settings.security_protocol.startswith("SASL"):
+        for name in (row.name for row in fields(ClientRows)):
+            if name.startswith("sasl_") and getattr(settings, name, None) is not None:
+                raise ValueError(f"{name} needs security_protocol='SASL_PLAINTEXT' or 'SASL_SSL'")
+    elif mechanism is None:
+        raise ValueError(f"security_protocol={settings.security_protocol!r} needs a sasl_mechanism")
+    elif mechanism == OAUTH:
+        _check_oauth(settings)
+    elif settings.sasl_plain_username is None or settings.sasl_plain_password is None:
+        raise ValueError(f"sasl_mechanism={mechanism!r} needs sasl_plain_username and sasl_plain_password")
+
+
+def _check_oauth(settings: Any) -> None:
+    provider = getattr(settings, "sasl_oauth_token_provider", None)
+    names = ("sasl_oauth_token_url", "sasl_oauth_client_id", "sasl_oauth_client_secret")
+    own = [name for name in names if getattr(settings, name)]
+    if provider is not None:
+        if not callable(provider) and not callable(getattr(provider, "token", None)):
+            raise ValueError("sasl_oauth_token_provider must be a function, or an object with a method token")
+        if own:
+            raise ValueError(f"sasl_oauth_token_provider and {own[0]}: give one of them")
+    elif len(own) < len(names):
+        raise ValueError(
+            "sasl_mechanism='OAUTHBEARER' needs sasl_oauth_token_url, sasl_oauth_client_id and "
+            "sasl_oauth_client_secret, or, in Python, sasl_oauth_token_provider, a function"
+        )
+    else:
+        url = urlsplit(settings.sasl_oauth_token_url)
+        if url.scheme != "https" and not (url.scheme == "http" and url.hostname in _THIS_MACHINE):
+            raise ValueError("sasl_oauth_token_url must begin with https://: the secret is sent there")
+
+
+def settings_around(
+    cls: type[Any], config: object = None, environ: Mapping[str, str] | None = None
+) -> Around:
+    """What the environment and the file have for a table. ``config`` names the file, "" none.
+
+    Variables are for connections alone (``Row.client``), a file is for all settings; it may have settings of
+    other clients. Raises SettingsError.
+    """
+    environ = os.environ if environ is None else environ
+    known = settings_of(cls)
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    path = environ.get(f"{VARIABLE}CONFIG") if config is None else config
+    if isinstance(path, str) and path:
+        for field, value in _of_file(cls, path):
+            values[field], origins[field] = value, path
+    for field, setting in known.items():
+        if setting.row.client:
+            for name in _keys(setting):
+                variable = f"{VARIABLE}{name.upper()}"
+                if variable in environ:
+                    values[field], origins[field] = _typed(setting, environ[variable]), variable
+    return Around(values, origins)
+
+
+def _of_file(cls: type[Any], path: str) -> Iterator[tuple[str, Any]]:
+    known = settings_of(cls)
+    names = {name: field for field, setting in known.items() for name in _keys(setting)}
+    given = _read_toml(path) if path.endswith(".toml") else read_settings_file(path)
+    for name, value in given.items():
+        try:
+            translated = from_java(name, value)
+        except SettingsError as error:
+            raise SettingsError(f"{path}: {error}") from None
+        for ours, typed in ({name: value} if translated is None else translated).items():
+            key = ours.replace(".", "_")
+            if key in names:
+                yield names[key], _typed(known[names[key]], typed)
+            elif near := difflib.get_close_matches(key, names, n=1, cutoff=_SLIP):
+                right = known[names[near[0]]]
+                raise SettingsError(f"{path}: {name} is no setting: did you mean {right.kafka_name}?")
+            else:
+                log.info("%s: %s is no setting of a %s, and is left unused", path, name, cls.SCOPE.name)
+
+
+def _keys(setting: Setting) -> Iterator[str]:
+    """Names of a setting in files and variables, with underscores."""
+    for name in (setting.name, setting.kafka_name.removeprefix("kafka."), *setting.row.also):
+        yield name.removeprefix("kafka.").replace(".", "_")
+
+
+def _typed(setting: Setting, value: Any) -> Any:
+    """The value of a text; what is none of the setting's type stays a text, and is refused as that."""
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if setting.type is bool and text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if setting.type in (int, float):
+        try:
+            return setting.type(text)
+        except ValueError:
+            return value
+    return value
+
+
+def _read_toml(path: str) -> dict[str, Any]:
+    try:
+        with Path(path).open("rb") as file:
+            found = tomllib.load(file)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise SettingsError(f"{path} cannot be read: {reason}") from None
+    return dict(_flat(found))
+
+
+def _flat(table: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{before}{name}.")
+        else:
+            yield f"{before}{name}", value
+
+
+def from_java(name: str, value: Any) -> dict[str, Any] | None:
+    """Our settings for one of Java's whose values are not ours; None for all others. Raises SettingsError."""
+    if name in _REFUSED:
+        raise SettingsError(f"{name} is not taken: {_REFUSED[name]}")
+    if name == JAAS:
+        return _from_jaas(value)
+    if name in _STORE_TYPES:
+        if value.upper() != "PEM":
+            raise SettingsError(f"{name}={value!r}: only PEM; convert Java's key stores to PEM")
+        return {}
+    if name == CHECK_HOSTNAME:
+        return {"ssl_check_hostname": value.strip() != ""}
+    return None
+
+
+def _from_jaas(text: str) -> dict[str, str]:
+    login = next((login for login in _JAAS_LOGINS if login in text), "")
+    names = _JAAS_LOGINS.get(login, {})
+    given = {key: re.sub(r"\\(.)", r"\1", value) for key, value in _JAAS_OPTION.findall(text)}
+    found = {names[key]: value for key, value in given.items() if key in names}
+    if not {name for name in names.values() if not name.endswith("scope")} <= found.keys() or not names:
+        raise SettingsError(
+            f"{JAAS}: name PlainLoginModule or ScramLoginModule with username and password in quotes, or "
+            "OAuthBearerLoginModule with clientId and clientSecret"
+        )
+    return found

@@ -1,0 +1,98 @@
+"""Clusters of brokers in one process, whose metadata are in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from kohort.broker import Broker
+from kohort.broker._topics import TopicPlan
+from kohort.cluster import MemoryHome, MemoryStore, MetadataStore, PartitionState
+
+SETTINGS: dict[str, Any] = {
+    "replica.lag.time.max.ms": 1_500,
+    "replica.fetch.wait.max.ms": 100,
+    "offsets.topic.num.partitions": 3,
+    "transaction.state.log.num.partitions": 3,
+}
+
+
+class Nodes:
+    """Brokers by node id, and their sessions."""
+
+    def __init__(self, home: MemoryHome, settings: dict[str, Any]) -> None:
+        self.home = home
+        self.settings = {**SETTINGS, **settings}
+        self.brokers: dict[int, Broker] = {}
+        self.stores: dict[int, MemoryStore] = {}
+
+    async def start(self, node_id: int, data: Any = None) -> Broker:
+        async def open_store() -> MetadataStore:
+            self.stores[node_id] = self.home.open()
+            return self.stores[node_id]
+
+        settings = {**self.settings, "node.id": node_id}
+        broker = self.brokers[node_id] = Broker(settings=settings, open_store=open_store, data=data)
+        await broker.start()
+        return broker
+
+    async def kill(self, node_id: int) -> None:
+        """As kill -9: the session ends a moment later."""
+        await self.brokers.pop(node_id).kill()
+        self.stores[node_id].expire()
+
+    async def stop(self) -> None:
+        for broker in list(self.brokers.values()):
+            await broker.stop()
+        self.brokers.clear()
+
+    def bootstrap(self, without: Iterable[int] = ()) -> str:
+        return ",".join(each.bootstrap for n, each in self.brokers.items() if n not in without)
+
+    def any(self) -> Broker:
+        return next(iter(self.brokers.values()))
+
+    async def create(self, topic: str, partitions: int = 1, configs: dict[str, Any] | None = None) -> None:
+        """Create a topic with three replicas, and wait until every broker knows it."""
+        plan = TopicPlan(topic, partitions, configs or {})
+        for broker in list(self.brokers.values()):
+            cluster = broker.cluster
+            assert cluster is not None
+            if cluster.control.controller.is_active:
+                await broker.topics.carry_out([plan])
+        await self.until(
+            lambda: all(
+                (found := broker.topics.get(topic)) is not None
+                and all(state.leader >= 0 for state in found.partitions)
+                for broker in self.brokers.values()
+            )
+        )
+
+    def state(self, topic: str, partition: int = 0) -> PartitionState:
+        found = self.any().topics.get(topic)
+        assert found is not None
+        return found.partitions[partition]
+
+    async def until(self, is_so: Callable[[], Any], seconds: float = 30.0) -> None:
+        async with asyncio.timeout(seconds):
+            while not is_so():  # noqa: ASYNC110 - an image changes without an event for tests
+                await asyncio.sleep(0.005)
+
+
+@asynccontextmanager
+async def cluster(count: int = 3, **settings: Any) -> AsyncIterator[Nodes]:
+    nodes = Nodes(MemoryHome(), {name.replace("_", "."): value for name, value in settings.items()})
+    try:
+        starts: list[Awaitable[Broker]] = [nodes.start(n) for n in range(1, count + 1)]
+        await asyncio.gather(*starts)
+        await nodes.until(
+            lambda: all(
+                len(broker.topics.image.brokers) == count and broker.topics.image.controller_id > 0
+                for broker in nodes.brokers.values()
+            )
+        )
+        yield nodes
+    finally:
+        await nodes.stop()
