@@ -260,9 +260,9 @@ def _sender(group: ConsumerGroup, body: Any) -> Member:
 
 
 def _look_after_target(shard: GroupShard, group: ConsumerGroup, now_ms: int) -> None:
-    """See that there is a target for the topics and members as they are, where nobody else does: that is what
-    heartbeats of consumers do, and a group may have none, by its policy or size (unlike in Apache Kafka, where
-    what its last consumer read has no reader until somebody joins).
+    """See that there is a target for the topics and members as they are, where nobody else does. Heartbeats
+    of consumers do, and a group that may not turn back may have none: there, with Apache Kafka, what the last
+    consumer read has no reader until somebody joins.
     """
     is_due = group.epoch > group.target_epoch or group.topics_seen is not group.topics.version()
     if is_due and all(member.is_classic for member in group.members.values()):

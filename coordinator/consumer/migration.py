@@ -113,9 +113,10 @@ def _still_read(
     assigned: Mapping[str, Mapping[UUID, Collection[int]]],
     subscriptions: Mapping[str, Subscription],
 ) -> dict[str, dict[UUID, dict[int, int]]]:
-    """Partitions that members owned when they joined, and that nobody was assigned since then: in the middle of
-    a cooperative rebalance their readers give them up with the next round, or read on until they leave. Apache
-    Kafka, which looks at assignments only, gives such a partition a second reader.
+    """Partitions that members owned when they joined, and that nobody was assigned since then.
+
+    In the middle of a cooperative rebalance their readers give them up with the next round, or read on until
+    they leave. Apache Kafka, which looks at assignments only, gives such a partition a second reader.
     """
     taken = {(topic_id, n) for has in assigned.values() for topic_id, numbers in has.items() for n in numbers}
     found: dict[str, dict[UUID, dict[int, int]]] = {}

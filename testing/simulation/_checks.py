@@ -128,7 +128,7 @@ class Checks:
             self._heard[call.body.group_id, who] = self._schedule.heap.now
 
     def _known_of_late(self, call: Call) -> object:
-        """What the coordinator knows that a member has whose heartbeat arrives once more and says what it owns."""
+        """What the coordinator knows of a member whose heartbeat arrives once more and tells what it owns."""
         if not call.is_late or getattr(call.body, "topic_partitions", None) is None:
             return None
         shard = self._schedule.shard

@@ -342,8 +342,8 @@ class MemberWorld(World[Plan]):
                 committed = None if entry is None else entry.offset
                 if done < end or committed != end:
                     if done == end and partition.topic in self.consumers.remade:
-                        # a commit names its topic: one for the topic before it, that came late, has taken this
-                        # one's offset back. What follows is committed beyond it
+                        # a commit names its topic: one for the topic before this one, that came late, has
+                        # taken its offset back. What follows is committed beyond it
                         self.consumers.ends[partition] += 1
                     return "L3", f"{partition} of {name} ends at {end}, done {done}, committed {committed}"
         waiting = self.checks.unanswered()
