@@ -1,4 +1,4 @@
-"""Producers whose epochs are used up are answered as by the cluster of ``--bootstrap``, request by request."""
+"""Producers whose epochs are used up are answered as by the cluster of ``--bootstrap``, step by step."""
 
 from __future__ import annotations
 
