@@ -41,6 +41,16 @@ _API = ApiKey.CONSUMER_GROUP_HEARTBEAT
 #: ends; a classic group cannot be upgraded while its leader's assignments carry data.
 _WAITED_FOR = frozenset({ErrorCode.UNRELEASED_INSTANCE_ID, ErrorCode.GROUP_ID_NOT_FOUND})
 
+#: Answers by which the coordinator does not know this member, or knows another of its instance id.
+_NOT_A_MEMBER = frozenset(
+    {
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        ErrorCode.FENCED_INSTANCE_ID,
+        ErrorCode.UNRELEASED_INSTANCE_ID,
+    }
+)
+
 #: Partitions by topic id.
 _Partitions = frozenset[tuple[UUID, int]]
 
@@ -71,6 +81,8 @@ class ConsumerMembership(GroupMember):
         self._regex = ""
         self._join_at: float | None = None
         self._why = ""
+        #: Whether the coordinator may take this for a member: also after it was fenced, until it has left.
+        self._may_be_known = False
         #: What the coordinator knows of this member, None if that is not certain; what the pending request
         #: tells it.
         self._known: _Told | None = None
@@ -98,6 +110,10 @@ class ConsumerMembership(GroupMember):
     @property
     def subscription(self) -> frozenset[str]:
         return frozenset(self._names.values() if self._regex else self._subscription)
+
+    @property
+    def topic_ids(self) -> frozenset[UUID]:
+        return frozenset(self._names) if self._regex else frozenset()
 
     @property
     def identity(self) -> tuple[str | None, int]:
@@ -203,6 +219,8 @@ class ConsumerMembership(GroupMember):
         how = reaction(_API, code)
         if generation != self.generation:
             return
+        if code in _NOT_A_MEMBER:
+            self._may_be_known = False
         if how in (Reaction.NEW_GENERATION, Reaction.NEW_MEMBER):
             self._fenced(f"a commit was refused: {code.name}", now)
         elif code is ErrorCode.FENCED_INSTANCE_ID:
@@ -254,6 +272,7 @@ class ConsumerMembership(GroupMember):
             owned=None if known is not None and told.owned == known.owned else told.owned,
         )
         self._telling = told
+        self._may_be_known = True
         self._unsure |= send.body.topic_partitions is not None
         self._heartbeats.sent(send, epoch, now)
 
@@ -405,12 +424,15 @@ class ConsumerMembership(GroupMember):
         self.advance(now)
 
     def _depart(self, reason: str) -> None:  # noqa: ARG002 - heartbeats carry none
-        if self.generation >= 0 or self.state is MemberState.PREPARING:
+        if self._may_be_known:
+            self._may_be_known = False
             self._emit(group_messages.leave_consumer_group(self._config, self.member_id))
 
     def _refused(self, code: ErrorCode, message: str | None, now: float) -> None:
         text = f"{_API.name} was refused: {code.name}" + (f": {message}" if message else "")
         how, joined = reaction(_API, code), self.generation >= 0
+        if code in _NOT_A_MEMBER:
+            self._may_be_known = False
         too_late = not joined and code in _WAITED_FOR and not self._may_wait_for_seat(now)
         if joined and how in (Reaction.NEW_GENERATION, Reaction.NEW_MEMBER):
             self._fenced(text, now)

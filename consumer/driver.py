@@ -255,8 +255,8 @@ class Driver:
                 wanted = None if self._matches else self._wanted | self._led_group
                 known = await self.cluster.metadata(wanted, create=self.config.allow_auto_create_topics)
                 ids = {topic.topic_id: name for name, topic in known.topics.items() if topic.topic_id}
-                if self._needed - ids.keys():
-                    known = await self.cluster.metadata_by_id(self._needed - ids.keys())
+                if unnamed := (self._needed - ids.keys()) | self.membership.topic_ids:
+                    known = await self.cluster.metadata_by_id(unnamed)
                     ids = {topic.topic_id: name for name, topic in known.topics.items() if topic.topic_id}
             except ConsumerClosedError:
                 return

@@ -86,6 +86,11 @@ class GroupMember(ABC):
         return frozenset(self._subscription)
 
     @property
+    def topic_ids(self) -> frozenset[UUID]:
+        """Ids of assigned topics that the broker found by a regular expression: nobody names them here."""
+        return frozenset()
+
+    @property
     def identity(self) -> tuple[str | None, int]:
         """Member id and epoch that OffsetFetch carries; None and -1 for none."""
         return None, -1

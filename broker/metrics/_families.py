@@ -272,6 +272,12 @@ FAMILIES: Final = (
     ),
     _own("group_refusals", "counter", "Group requests that were refused", lambda now: now.groups.refusals),
     _own(
+        "group_assignor_failures",
+        "counter",
+        "Targets of consumer groups that an assignor of the coordinator did not compute",
+        lambda now: now.groups.assignor_failures,
+    ),
+    _own(
         "offsets_records_skipped",
         "counter",
         "Records of the offsets topic that could not be read",

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ...coordinator import (
+    AssignorFailed,
     CauseKind,
     CoordinatorEvent,
     GenerationAbandoned,
@@ -30,6 +31,7 @@ class GroupCounters:
     expired_members: int = 0
     offsets_removed: int = 0
     refusals: int = 0
+    assignor_failures: int = 0
     records_skipped: int = 0
 
     def see(self, event: CoordinatorEvent) -> None:
@@ -38,6 +40,7 @@ class GroupCounters:
             self.rebalance_times.record(event.duration_ms / 1000)
         elif isinstance(event, Refusal):
             self.refusals += 1
+            self.assignor_failures += isinstance(event, AssignorFailed)
         elif isinstance(event, GenerationAbandoned):
             self.abandoned += 1
         elif isinstance(event, MemberGone):

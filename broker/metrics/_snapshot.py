@@ -75,6 +75,7 @@ class GroupFigures(NamedTuple):
     offsets_committed: int
     offsets_removed: int
     refusals: int
+    assignor_failures: int
     records_skipped: int
 
 

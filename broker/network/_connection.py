@@ -28,7 +28,17 @@ from ..security._login import Login, Pass
 from ..security._quotas import ConnectionSlot
 from ._acceptor import Acceptor
 from ._backpressure import Backpressure
-from ._flow import LOOK, MAX_AHEAD, MAX_WAITING_BYTES, SMALL_BYTES, TURN_S, Pause, RequestQueue, wake
+from ._flow import (
+    LOOK,
+    MAX_AHEAD,
+    MAX_WAITING_BYTES,
+    SMALL_BYTES,
+    TURN_S,
+    Pause,
+    RequestQueue,
+    Turn,
+    wake,
+)
 from ._peer import Peer
 from ._sender import Outbox, Sender
 
@@ -42,6 +52,7 @@ class Host(Protocol):
     #: The loop's clock.
     now: Callable[[], float]
     router: Router
+    turn: Turn
     max_frame_bytes: int
     unread_timeout_s: float
     backpressure: Backpressure
@@ -146,7 +157,8 @@ class Connection(asyncio.Protocol):
         reader = self._reader
         before = waiting.held_bytes + reader.buffered
         now = self.last_active = self._server.now()
-        at_once = not (self._busy or waiting.frames)
+        turn = self._server.turn
+        at_once = not (self._busy or waiting.frames or turn.is_over())
         self._collecting = True
         writes = self._writes
         writes.begin_read()
@@ -175,6 +187,7 @@ class Connection(asyncio.Protocol):
                 self.outbox.flush()
             writes.end_read()
             self._writing = False
+            turn.pause()
         self.peer.traffic.requests += taken
         self.outbox.flush()
         if metered:
@@ -304,6 +317,7 @@ class Connection(asyncio.Protocol):
         return self._takes and self._server.router.take(frame, self.peer, self, calls)
 
     async def _serve(self) -> None:
+        turn = self._server.turn
         try:
             while (frame := await self._next()) is not None:
                 if isinstance(frame, ProtocolError):
@@ -330,7 +344,8 @@ class Connection(asyncio.Protocol):
                 self._busy = False
                 self.peer.queue_s = 0.0
                 self._release(size)
-                if self._server.now() > self._turn_ends:
+                turn.pause()
+                if self._server.now() > self._turn_ends or (self._waiting.frames and turn.is_over()):
                     # answering need not wait for anything: thousands of requests would be one step
                     await asyncio.sleep(0)
                     self._turn_ends = self._server.now() + TURN_S

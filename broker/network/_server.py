@@ -21,6 +21,7 @@ from ..security._scram_users import ScramUsers
 from ._acceptor import Acceptor
 from ._backpressure import Backpressure
 from ._connection import Connection
+from ._flow import Turn
 from ._peer import Peer
 from ._slow_readers import SlowReaders
 
@@ -60,6 +61,7 @@ class Server:
         #: Of connections that are closed.
         self.complaints = RateLimitedLog()
         self.backpressure = Backpressure(settings, self.loop)
+        self.turn = Turn(self.loop)
         self.connections_made = 0
         self._connections: set[Connection] = set()
         self._tasks: set[asyncio.Task[None]] = set()

@@ -19,7 +19,7 @@ from .members import park_sync, refuse_sender, restart_session
 from .rebalance import EMPTY_ASSIGNMENT, fail_assignment, set_assignment
 
 #: From this version on the sender must say which protocol it believes in.
-_PROTOCOL_VERSION = 5
+PROTOCOL_VERSION: Final = 5
 
 #: Errors that say that the sender is not a member, or not in this generation.
 _FENCED: Final = frozenset(
@@ -57,7 +57,7 @@ def handle_sync(shard: GroupShard, request: Request, now_ms: int) -> None:
 
 def _unacceptable(group: ClassicGroup | None, request: Request) -> ErrorCode:
     body = request.body
-    names_protocol = request.version >= _PROTOCOL_VERSION
+    names_protocol = request.version >= PROTOCOL_VERSION
     if names_protocol and (body.protocol_type is None or body.protocol_name is None):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     if not body.group_id:

@@ -29,6 +29,7 @@ from ..classic.join import handle_join as join_classic_group
 from ..classic.join import unacceptable
 from ..classic.leave import BATCH_VERSION, Leaver, leavers
 from ..classic.members import fence
+from ..classic.sync import PROTOCOL_VERSION
 from ..engine.effects import Request
 from ..events import CauseKind, quoted
 from ..groups import CONSUMER, GroupShard, forget
@@ -76,6 +77,8 @@ def handle_sync(shard: GroupShard, group: ConsumerGroup, request: Request, now_m
     """Answer with the member's current assignment, in the version of its subscription."""
     body = request.body
     try:
+        if request.version >= PROTOCOL_VERSION and None in (body.protocol_type, body.protocol_name):
+            raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         member = _sender(group, body)
         name = protocol_of(member)
         if body.protocol_type not in (None, CONSUMER) or body.protocol_name not in (None, name):
@@ -106,6 +109,7 @@ def handle_heartbeat(shard: GroupShard, group: ConsumerGroup, request: Request, 
         _refuse(shard, group, request, refused)
     else:
         restart_session(shard, group, member, now_ms)
+        _look_after_target(shard, group, now_ms)
         if _must_rejoin(group, member):
             error = ErrorCode.REBALANCE_IN_PROGRESS
             _ask_to_rejoin(shard, group, member, now_ms)
@@ -253,6 +257,19 @@ def _sender(group: ConsumerGroup, body: Any) -> Member:
     if body.generation_id != member.current.epoch:
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
     return member
+
+
+def _look_after_target(shard: GroupShard, group: ConsumerGroup, now_ms: int) -> None:
+    """See that there is a target for the topics and members as they are, where nobody else does. Heartbeats
+    of consumers do, and a group that may not turn back may have none: there, with Apache Kafka, what the last
+    consumer read has no reader until somebody joins.
+    """
+    is_due = group.epoch > group.target_epoch or group.topics_seen is not group.topics.version()
+    if is_due and all(member.is_classic for member in group.members.values()):
+        changes = Changes(shard, group, now_ms)
+        refresh_epoch(changes, None)
+        refresh_target(changes)
+        changes.commit()
 
 
 def _must_rejoin(group: ConsumerGroup, member: Member) -> bool:

@@ -7,6 +7,7 @@ refused.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
@@ -44,6 +45,10 @@ _IN_JAVA: Final = {
     "invalid perl operator": "invalid or unsupported Perl syntax",
     "invalid repetition size": "invalid repeat count",
 }
+#: In an expression that RE2 can read: characters that stand for themselves, a class, and a group with a name.
+_LITERAL: Final = re.compile(r"\\Q.*?(?:\\E|\Z)|\\[^C]", re.DOTALL)
+_CLASS: Final = re.compile(r"\[\^?\]?(?:\[:\^?\w+:\]|[^\]])*\]")
+_NAMED_GROUP: Final = re.compile(r"\(\?P?<")
 #: Number of compiled expressions that are kept, and the most bytes that one may take.
 _REMEMBERED: Final = 128
 _MOST_BYTES: Final = 1 << 20
@@ -166,8 +171,20 @@ def compiled_regex(regex: str) -> tuple[Any, str]:
     options.log_errors = False
     options.max_mem = _MOST_BYTES
     try:
-        return re2.compile(regex, options), ""
+        compiled = re2.compile(regex, options)
+        why = _refused_by_java(regex, len(compiled.groupindex))
+        return None if why else compiled, why
     except re2.error as error:
         text = error.args[0]
         what = (text.decode() if isinstance(text, bytes) else str(text)).split(": ")[0]
         return None, _IN_JAVA.get(what, what)
+
+
+def _refused_by_java(regex: str, names: int) -> str:
+    """The reason why RE2J refuses a valid expression of RE2 with so many names of groups; "" for none."""
+    syntax = _LITERAL.sub("x", regex)
+    if r"\C" in syntax:
+        return "invalid escape sequence"
+    if len(_NAMED_GROUP.findall(_CLASS.sub("x", syntax))) > names:
+        return "duplicate capture group name"
+    return ""

@@ -22,6 +22,8 @@ RETENTION: Final = "retention"
 
 # groups checked at a time; the pass continues a millisecond later
 _SLICE: Final = 1_000
+# groups removed at a time: some ms
+_WRITES: Final = 50
 
 
 def start(shard: GroupShard, now_ms: int) -> None:
@@ -36,12 +38,16 @@ def on_retention_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
     Groups with a write under way wait for the next pass.
     """
     groups = shard.state
-    queue = groups.retention_queue or groups.group_ids()
-    slice_, groups.retention_queue = queue[:_SLICE], queue[_SLICE:]
-    for group_id in slice_:
+    if not groups.retention_queue:
+        groups.retention_queue = groups.group_ids()[::-1]
+    queue, last_ticket = groups.retention_queue, shard.last_ticket + _WRITES
+    for _ in range(min(_SLICE, len(queue))):
+        group_id = queue.pop()
         group = groups.find(group_id)
         if group is not None and not shard.is_busy(group_id):
             _expire(shard, group, now_ms)
+            if shard.last_ticket >= last_ticket:
+                break
     pause_ms = 1 if groups.retention_queue else groups.settings.offsets_retention_check_interval_ms
     shard.timers.start(key, now_ms + pause_ms)
 

@@ -22,6 +22,7 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor as KafkaPyt
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor as KafkaPythonRoundRobin
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor as KafkaPythonSticky
 
+from kohort.assignors.adapters import for_aiokafka, for_kafka_python
 from kohort.consumer import GroupConsumer
 from tests.kafka_python import group_consumer
 
@@ -118,10 +119,13 @@ class Driver(Protocol):
 
 
 class KafkaPythonConsumer:
-    def __init__(self, bootstrap: str, group: str, topic: str, choice: Choice) -> None:
+    def __init__(
+        self, bootstrap: str, group: str, topic: str, choice: Choice, *, adapted: bool = False
+    ) -> None:
         settings = choice.settings(**PYTHON_NAMES)
         if choice.assignor is not None:
-            settings["partition_assignment_strategy"] = (KAFKA_PYTHON_ASSIGNORS[choice.assignor],)
+            adapter = for_kafka_python if adapted else KAFKA_PYTHON_ASSIGNORS.__getitem__
+            settings["partition_assignment_strategy"] = (adapter(choice.assignor),)
         self._consumer = group_consumer(
             topic, group, bootstrap_servers=bootstrap, auto_offset_reset="earliest", **settings
         )
@@ -215,10 +219,13 @@ class ConfluentDriver:
 class AiokafkaConsumer:
     """Its event loop turns only while a call is under way, so it must be polled all the time."""
 
-    def __init__(self, bootstrap: str, group: str, topic: str, choice: Choice) -> None:
+    def __init__(
+        self, bootstrap: str, group: str, topic: str, choice: Choice, *, adapted: bool = False
+    ) -> None:
         settings = choice.settings(**PYTHON_NAMES)
         if choice.assignor is not None:
-            settings["partition_assignment_strategy"] = (AIOKAFKA_ASSIGNORS[choice.assignor],)
+            adapter = for_aiokafka if adapted else AIOKAFKA_ASSIGNORS.__getitem__
+            settings["partition_assignment_strategy"] = (adapter(choice.assignor),)
         self._runner = asyncio.Runner()
 
         async def start() -> aiokafka.AIOKafkaConsumer:
@@ -296,7 +303,29 @@ class KohortDriver(KafkaPythonDriver):
         return KohortConsumer(bootstrap, group, topic, choice)
 
 
+class AdaptedKafkaPythonDriver(KafkaPythonDriver):
+    """kafka-python with one of kohort's assignors."""
+
+    name = "kafka-python with ours"
+
+    def consumer(self, bootstrap: str, group: str, topic: str, choice: Choice = DEFAULTS) -> Consumer:
+        return KafkaPythonConsumer(bootstrap, group, topic, choice, adapted=True)
+
+
+class AdaptedAiokafkaDriver(AiokafkaDriver):
+    """aiokafka with one of kohort's assignors."""
+
+    name = "aiokafka with ours"
+
+    def consumer(self, bootstrap: str, group: str, topic: str, choice: Choice = DEFAULTS) -> Consumer:
+        return AiokafkaConsumer(bootstrap, group, topic, choice, adapted=True)
+
+
 PRODUCERS: dict[str, Driver] = {
     driver.name: driver for driver in (KafkaPythonDriver(), ConfluentDriver(), AiokafkaDriver())
 }
 DRIVERS: dict[str, Driver] = {**PRODUCERS, KohortDriver.name: KohortDriver()}
+#: Clients with an assignor of kohort's; it is asked for by name.
+ADAPTED: dict[str, Driver] = {
+    driver.name: driver for driver in (AdaptedKafkaPythonDriver(), AdaptedAiokafkaDriver())
+}

@@ -516,6 +516,29 @@ def test_who_leaves_before_its_join_is_answered_says_so() -> None:
     assert talk.beat().member_epoch == -1
 
 
+@pytest.mark.parametrize(
+    ("code", "says_so"),
+    [
+        (ErrorCode.FENCED_MEMBER_EPOCH, True),
+        (ErrorCode.UNKNOWN_MEMBER_ID, False),
+        (ErrorCode.GROUP_ID_NOT_FOUND, False),
+    ],
+)
+def test_who_leaves_before_it_has_rejoined_says_so_if_the_coordinator_may_know_it(
+    code: ErrorCode, says_so: bool
+) -> None:
+    talk = joined(0)
+    talk.advance(BROKERS_MS)
+    talk.beat()
+    talk.refused(code)
+    assert talk.next(Revoke).lost
+    talk.membership.leave("closed")
+    talk.take()
+    if says_so:
+        assert talk.beat().member_epoch == -1
+    assert talk.quiet()
+
+
 def test_who_does_not_poll_leaves_with_all_lost_and_comes_back_when_asked() -> None:
     talk = joined(0)
     talk.membership.pause("no poll")

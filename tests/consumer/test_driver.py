@@ -49,6 +49,7 @@ class _Membership:
 
     generation = 1
     measuring = None
+    topic_ids: frozenset[UUID] = frozenset()
 
     def __init__(self) -> None:
         self.effects: list[Effect] = []
@@ -95,6 +96,7 @@ class _Cluster:
         self.known: ClusterMetadata | Exception = ClusterMetadata()
         self.answer: object = None
         self.asked: list[tuple[frozenset[str] | None, bool]] = []
+        self.asked_by_id: list[frozenset[UUID]] = []
         self.sent: list[tuple[object, ...]] = []
         self.forgotten: list[str] = []
         self.prepared: list[frozenset[str]] = []
@@ -103,6 +105,11 @@ class _Cluster:
         self.asked.append((None if wanted is None else frozenset(wanted), create))
         if isinstance(self.known, Exception):
             raise self.known
+        return self.known
+
+    async def metadata_by_id(self, ids: Iterable[UUID]) -> ClusterMetadata:
+        self.asked_by_id.append(frozenset(ids))
+        assert isinstance(self.known, ClusterMetadata)
         return self.known
 
     async def request_coordinator(self, group: str, body: object, **how: object) -> object:
@@ -257,6 +264,17 @@ async def test_a_pattern_asks_for_all_topics_and_subscribes_to_those_that_match(
     assert bench.cluster.asked[0] == (None, True)
     assert bench.membership.subscribed == [{"orders-a", "orders-b"}]
     assert bench.events == [PatternMatched(("orders-a", "orders-b"))]
+
+
+async def test_topics_that_the_broker_has_found_are_asked_for_by_id_each_time_for_they_may_grow() -> None:
+    bench = _Bench()
+    bench.cluster.known = ClusterMetadata(topics={"orders": _topic("orders", (1,))})
+    bench.membership.topic_ids = frozenset({UUID(int=7)})
+    for count in (1, 2):
+        told, _ = await bench.topics_told(count)
+        assert bench.cluster.asked == [(frozenset(), True)] * count
+        assert bench.cluster.asked_by_id == [{UUID(int=7)}] * count
+    assert told.keys() == {"orders"}
 
 
 async def test_a_topic_counts_as_gone_when_two_answers_in_a_row_do_not_know_it() -> None:

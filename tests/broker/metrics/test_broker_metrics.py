@@ -80,7 +80,7 @@ async def test_what_clients_do_is_counted_by_api_client_and_topic(broker: Broker
     assert now.apis["OffsetCommit"].errors == {}
     assert now.groups.offsets_committed == 40
     assert now.groups.by_state == {"Empty": 1}
-    assert now.groups.refusals == 40
+    assert (now.groups.refusals, now.groups.assignor_failures) == (40, 0)
     topic = now.topics["t"]
     assert (topic.messages_in, topic.produce_requests, topic.fetch_requests) == (3, 3, 1)
     assert topic.bytes_in == topic.bytes_out > 3_000

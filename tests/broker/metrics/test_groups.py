@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kohort.broker.metrics._groups import GroupCounters
 from kohort.coordinator import (
+    AssignorFailed,
     CauseKind,
     CoordinatorEvent,
     GroupEvent,
@@ -11,6 +12,7 @@ from kohort.coordinator import (
     OffsetsRemoved,
     RebalanceCompleted,
 )
+from kohort.protocol import ErrorCode
 
 
 def test_events_are_counted_and_handed_on() -> None:
@@ -30,6 +32,7 @@ def test_events_are_counted_and_handed_on() -> None:
         MemberGone("g", cause_kind=CauseKind.SESSION_EXPIRED),
         MemberGone("g", cause="session of member a", cause_kind=CauseKind.LEAVE),
         OffsetsRemoved("g", cause="expired", count=7),
+        AssignorFailed("g", assignor="own", error_code=ErrorCode.UNKNOWN_SERVER_ERROR),
     ]
     for event in events:
         counters.see(event)
@@ -37,3 +40,4 @@ def test_events_are_counted_and_handed_on() -> None:
     assert counters.rebalances == {"leave": 1}
     assert counters.rebalance_times.figures().max_ms == 250.0
     assert (counters.expired_members, counters.offsets_removed) == (1, 7)
+    assert (counters.refusals, counters.assignor_failures) == (1, 1)

@@ -89,6 +89,8 @@ def test_another_one_takes_everything_away_first(world: World) -> None:
         ("\\y", "invalid escape sequence"),
         ("\\", "trailing backslash at end of expression"),
         ("a{1001}", "invalid repeat count"),
+        ("a\\C", "invalid escape sequence"),
+        ("(?P<n>a)[b](?<n>c)", "duplicate capture group name"),
     ],
 )
 def test_one_that_cannot_be_read_is_refused_in_kafkas_words(world: World, expression: str, why: str) -> None:
@@ -96,6 +98,13 @@ def test_one_that_cannot_be_read_is_refused_in_kafkas_words(world: World, expres
     told = f"SubscribedTopicRegex `{expression}` is not a valid regular expression: {why}."
     assert (answer.error_code, answer.error_message) == (ErrorCode.INVALID_REGULAR_EXPRESSION, told)
     assert not world.shard.state.knows("g")
+
+
+@pytest.mark.parametrize(
+    "expression", ["\\\\C", "\\Q\\C\\E", "(?P<n>a)[(?P<n>]", "[[:alpha:](?<n>]", "\\(?<n>"]
+)
+def test_what_only_looks_like_something_that_java_refuses_is_taken(world: World, expression: str) -> None:
+    assert world.join("m", subscribed_topic_regex=expression).error_code == 0
 
 
 def test_without_re2_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -202,12 +202,13 @@ def test_a_failed_pass_is_made_up_for_by_the_next() -> None:
     assert w.fetch("s") == {("t", 1): 2}
 
 
-def test_a_pass_over_many_groups_is_made_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expiry, "_SLICE", 10)
+@pytest.mark.parametrize("limit", ["_SLICE", "_WRITES"])
+def test_a_pass_over_many_groups_is_made_in_slices(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    monkeypatch.setattr(expiry, limit, 10)
     w = world()
     for number in range(25):
         w.commit(f"s{number}")
-    left = []
+    left = [25]
     w.advance(RETENTION - 1)
     for _ in range(40):
         w.advance(1)

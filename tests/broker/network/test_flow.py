@@ -1,0 +1,54 @@
+"""Turns of connections: who has much to do leaves it for later, so that a quiet one is served in between."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import pytest
+
+from kohort.broker.network import _flow
+from kohort.broker.network._flow import Turn
+from kohort.protocol import ApiKey, decode_response, encode_request
+from kohort.protocol.messages.heartbeat import HeartbeatRequest
+from kohort.testing import running_broker
+
+
+async def test_a_turn_ends_when_connections_have_worked_long_enough_without_a_rest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [1.0]
+    monkeypatch.setattr(_flow, "clock", lambda: now[0])
+    turn = Turn(asyncio.get_running_loop())
+
+    def work(seconds: float) -> bool:
+        over = turn.is_over()
+        now[0] += seconds
+        turn.pause()
+        return over
+
+    assert [work(0.003) for _ in range(4)] == [False, False, True, True]
+    await asyncio.sleep(0)
+    assert [work(0.003) for _ in range(3)] == [False, False, True]
+    await asyncio.sleep(0)
+    assert not work(0.003)
+    now[0] += 0.001
+    assert [work(0.003) for _ in range(3)] == [False, False, True]
+
+
+@pytest.mark.parametrize("crowd_s", [-1.0, _flow.CROWD_S])
+def test_requests_that_wait_for_their_turn_are_answered_in_order(
+    monkeypatch: pytest.MonkeyPatch, crowd_s: float
+) -> None:
+    monkeypatch.setattr(_flow, "CROWD_S", crowd_s)
+    monkeypatch.setattr(_flow, "_REST_S", 60.0)
+    with running_broker() as broker:
+        host, _, port = broker.bootstrap.rpartition(":")
+        body = HeartbeatRequest("g", 1, "nobody", None)
+        with socket.create_connection((host, int(port)), timeout=20) as sent:
+            sent.sendall(b"".join(encode_request(4, number, "client", body) for number in range(300)))
+            answers = sent.makefile("rb")
+            for number in range(300):
+                size = int.from_bytes(answers.read(4), "big")
+                header, _ = decode_response(ApiKey.HEARTBEAT, 4, answers.read(size))
+                assert header == number
