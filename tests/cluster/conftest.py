@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator
 import pytest
 
 from kohort.cluster import MemoryHome, MetadataStore
+from kohort.testing._shared_metadata import SharedMetadata
 from tests.cluster import servers
 
 
@@ -29,7 +30,7 @@ def own_zookeeper() -> Iterator[servers.ZooKeeper]:
         yield running
 
 
-@pytest.fixture(params=["memory", "zookeeper", "ensemble"])
+@pytest.fixture(params=["memory", "threads", "zookeeper", "ensemble"])
 def home(request: pytest.FixtureRequest) -> Callable[[], Awaitable[MetadataStore]]:
     """Opens one more session with a home that several brokers share."""
     memory = MemoryHome()
@@ -39,5 +40,7 @@ def home(request: pytest.FixtureRequest) -> Callable[[], Awaitable[MetadataStore
 
     if request.param == "memory":
         return in_memory
+    if request.param == "threads":
+        return SharedMetadata().open
     running: servers.ZooKeeper = request.getfixturevalue(request.param)
     return running.home()
