@@ -314,8 +314,8 @@ def _is_of_broker(api: ServedApi, body: Any) -> bool:
     """Return whether another broker of the cluster asks, as a follower or to forward: it has no quotas."""
     if api.key is not ApiKey.FETCH:
         return api.key in (ApiKey.ENVELOPE, ApiKey.ALTER_PARTITION)
-    state = body.replica_state
-    return max(body.replica_id, -1 if state is None else state.replica_id) >= 0
+    replica_id: int = body.replica_id if body.replica_state is None else body.replica_state.replica_id
+    return replica_id >= 0
 
 
 def _encoded(
