@@ -97,8 +97,8 @@ class RunningBroker:
         self._steer(group, lambda shard, now_ms: end_session(shard, group, member, now_ms))
 
     def force_rebalance(self, group: str, reason: str = "the test wants a rebalance") -> bool:
-        """All members have to join again, or, where the coordinator assigns, to move to another epoch; False when
-        they have to already.
+        """All members have to join again, or to move to another epoch where the coordinator assigns; False
+        when they have to already.
         """
         return self._steer(group, lambda shard, now_ms: begin_rebalance(shard, group, reason, now_ms))
 
@@ -116,8 +116,8 @@ class RunningBroker:
         classic = member.classic
         if classic is None:
             raise ValueError(
-                f"group {group!r} is of the consumer protocol, where a newcomer takes no seat that is not free: "
-                "use expire_session"
+                f"group {group!r} is of the consumer protocol, where a newcomer takes no seat that is not "
+                "free: use expire_session"
             )
         self._on_loop(lambda: self._join_again(group, classic))
 
