@@ -109,6 +109,7 @@ def handle_heartbeat(shard: GroupShard, group: ConsumerGroup, request: Request, 
         _refuse(shard, group, request, refused)
     else:
         restart_session(shard, group, member, now_ms)
+        _look_after_target(shard, group, now_ms)
         if _must_rejoin(group, member):
             error = ErrorCode.REBALANCE_IN_PROGRESS
             _ask_to_rejoin(shard, group, member, now_ms)
@@ -256,6 +257,19 @@ def _sender(group: ConsumerGroup, body: Any) -> Member:
     if body.generation_id != member.current.epoch:
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
     return member
+
+
+def _look_after_target(shard: GroupShard, group: ConsumerGroup, now_ms: int) -> None:
+    """See that there is a target for the topics and members as they are, where nobody else does. Heartbeats
+    of consumers do, and a group that may not turn back may have none: there, with Apache Kafka, what the last
+    consumer read has no reader until somebody joins.
+    """
+    is_due = group.epoch > group.target_epoch or group.topics_seen is not group.topics.version()
+    if is_due and all(member.is_classic for member in group.members.values()):
+        changes = Changes(shard, group, now_ms)
+        refresh_epoch(changes, None)
+        refresh_target(changes)
+        changes.commit()
 
 
 def _must_rejoin(group: ConsumerGroup, member: Member) -> bool:

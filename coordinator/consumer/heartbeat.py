@@ -240,7 +240,7 @@ def _heartbeat(shard: GroupShard, request: Request, now_ms: int) -> ConsumerGrou
         check_regex(group, known, body.subscribed_topic_regex)
     # from here on nothing is refused
     if isinstance(old, ClassicGroup):
-        leave_classic(shard, old, group, now_ms)
+        leave_classic(old, changes)
     member_id = body.member_id or chosen_id(shard)
     cause, changed = _subscribe(changes, known, member_id, request)
     member = group.members[member_id]

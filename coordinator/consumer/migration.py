@@ -7,6 +7,7 @@ classic protocol become a classic group again, which rebalances.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from uuid import UUID
 
 from ...offsets_topic import (
@@ -22,7 +23,15 @@ from ...offsets_topic import (
     TargetAssignment,
     TargetEpoch,
 )
-from ...protocol import ErrorCode, KafkaError, MalformedMessageError, decode_assignment, decode_subscription
+from ...protocol import (
+    ErrorCode,
+    KafkaError,
+    MalformedMessageError,
+    Subscription,
+    decode_assignment,
+    decode_subscription,
+)
+from ...statemachine import AssignmentState
 from ..classic import group as classic_groups
 from ..classic.group import ClassicGroup
 from ..classic.members import restart_session as restart_classic_session
@@ -50,10 +59,11 @@ def upgraded(shard: GroupShard, group: ClassicGroup, now_ms: int) -> Changes:
     changes = Changes(shard, ConsumerGroup(group.group_id, shard.state.topics), now_ms)
     changes.records.append(GroupDeleted(group.group_id))
     assigned: dict[str, dict[UUID, dict[int, int]]] = {}
+    subscriptions: dict[str, Subscription] = {}
     for member in group.members.values():
         protocol = group.protocol_name or next((name for name, _ in member.protocols), "")
         try:
-            subscription = decode_subscription(member.metadata(protocol))
+            subscription = subscriptions[member.member_id] = decode_subscription(member.metadata(protocol))
             assignment = decode_assignment(member.assignment)
         except MalformedMessageError:
             raise _refused(group, "the embedded consumer protocol is malformed.") from None
@@ -87,19 +97,47 @@ def upgraded(shard: GroupShard, group: ClassicGroup, now_ms: int) -> Changes:
         target = {topic_id: tuple(sorted(numbers)) for topic_id, numbers in partitions.items()}
         changes.put(_TYPES.TARGET, member_id, TargetAssignment(target))
     changes.put(_TYPES.TARGET_EPOCH, "", TargetEpoch(group.generation))
+    still_read = _still_read(shard, group, assigned, subscriptions)
     for member_id, partitions in assigned.items():
-        current = CurrentAssignment(group.generation, group.generation, 0, partitions, {})
+        revoking = still_read.get(member_id, {})
+        state = AssignmentState.UNREVOKED_PARTITIONS if revoking else AssignmentState.STABLE
+        current = CurrentAssignment(group.generation, group.generation, state.value, partitions, revoking)
         changes.put(_TYPES.CURRENT, member_id, current)
     changes.group.settled_members = len(group.members)
     return changes
 
 
-def leave_classic(shard: GroupShard, old: ClassicGroup, group: ConsumerGroup, now_ms: int) -> None:
+def _still_read(
+    shard: GroupShard,
+    group: ClassicGroup,
+    assigned: Mapping[str, Mapping[UUID, Collection[int]]],
+    subscriptions: Mapping[str, Subscription],
+) -> dict[str, dict[UUID, dict[int, int]]]:
+    """Partitions that members owned when they joined, and that nobody was assigned since then.
+
+    In the middle of a cooperative rebalance their readers give them up with the next round, or read on until
+    they leave. Apache Kafka, which looks at assignments only, gives such a partition a second reader.
+    """
+    taken = {(topic_id, n) for has in assigned.values() for topic_id, numbers in has.items() for n in numbers}
+    found: dict[str, dict[UUID, dict[int, int]]] = {}
+    for member_id, said in sorted(subscriptions.items(), key=lambda item: -item[1].generation):
+        for topic, number in said.owned:
+            topic_id = shard.state.topics.id_of_topic(topic)
+            if topic_id is not None and (topic_id, number) not in taken:
+                taken.add((topic_id, number))
+                found.setdefault(member_id, {}).setdefault(topic_id, {})[number] = group.generation
+    return found
+
+
+def leave_classic(old: ClassicGroup, changes: Changes) -> None:
     """Remove the classic group; members whose requests are parked in it rejoin."""
+    shard, group = changes.shard, changes.group
     answer_parked(shard, old, ErrorCode.REBALANCE_IN_PROGRESS)
     forget(shard, old.group_id)
     for each in group.members.values():
-        restart_session(shard, group, each, now_ms)
+        restart_session(shard, group, each, changes.now_ms)
+        if each.current.revoking:
+            changes.revoke(each)
 
 
 def turns_back(shard: GroupShard, group: ConsumerGroup, leaving: list[Member]) -> bool:

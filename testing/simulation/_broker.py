@@ -108,6 +108,7 @@ class Broker(FailingDisk):
             group_consumer_min_heartbeat_interval_ms=1,
             group_consumer_heartbeat_interval_ms=plan.heartbeat_ms,
             group_consumer_assignment_interval_ms=plan.initial_delay_ms,
+            group_consumer_migration_policy="bidirectional" if plan.turns_back else "upgrade",
             offsets_retention_check_interval_ms=500,
             # one that is not the coordinator's own is asked concurrently with everything else
             group_consumer_assignors="sticky" if plan.beside else "uniform,range",

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ...coordinator import (
+    AppendRefused,
     CauseKind,
     CoordinatorEvent,
     GroupRemoved,
@@ -71,6 +72,7 @@ class Checks:
         self._open.add(call)
         key = call.api_key
         if key in _HEARTBEATS:
+            call.note = self._known_of_late(call)
             return
         body, now_ms = call.body, self._schedule.clock_ms()
         if key == ApiKey.OFFSET_COMMIT:
@@ -101,6 +103,9 @@ class Checks:
             if getattr(reply, "member_epoch", 0) > 0:
                 group = call.body.group_id
                 self._handed_out[group] = max(self._handed_out.get(group, 0), reply.member_epoch)
+            if call.note is not None and call.note is not self._known_of_late(call):
+                # its sender is believed, as by Apache Kafka, to own no more than it did long ago
+                self.removed[call.body.group_id, call.body.member_id] = self._schedule.heap.events
             return
         if key == ApiKey.OFFSET_COMMIT:
             self._commit_answered(call, reply)
@@ -121,6 +126,15 @@ class Checks:
         if key in _HEARD_BY and self._restarts_session(call, reply):
             who = getattr(reply, "member_id", "") or call.body.member_id
             self._heard[call.body.group_id, who] = self._schedule.heap.now
+
+    def _known_of_late(self, call: Call) -> object:
+        """What the coordinator knows of a member whose heartbeat arrives once more and tells what it owns."""
+        if not call.is_late or getattr(call.body, "topic_partitions", None) is None:
+            return None
+        shard = self._schedule.shard
+        group = None if shard is None else shard.state.find(call.body.group_id)
+        member = group.members.get(call.body.member_id) if isinstance(group, ConsumerGroup) else None
+        return None if member is None else member.current
 
     def _restarts_session(self, call: Call, reply: Any) -> bool:
         """Return whether an answer says that the member was heard of now."""
@@ -278,6 +292,9 @@ class Checks:
         if self._schedule.trace is not None:
             self._schedule.say(f"{note.name}: {note}")
         kind = type(note)
+        if kind is AppendRefused:
+            # the log may be offline, and nobody there whose request would show it
+            self._schedule.touched = True
         if isinstance(note, MemberGone | MemberReplaced):
             who = note.old_member if isinstance(note, MemberReplaced) else note.member
             self.removed[note.group, who] = self._schedule.heap.events

@@ -117,11 +117,8 @@ class Member:
         )
         #: The event in which the coordinator took it into the group, as far as it knows of it.
         self.joined_at = -1
-        #: Of a member of the classic protocol: whether it has its assignment from a consumer group (True) or
-        #: from a leader; None between join and sync.
-        self.given: bool | None = None
-        #: Whether its last assignment but one was from a leader, and what it has to give up since then.
-        self.from_leader = True
+        #: Of a classic member: whether it was removed and may not know, and what it read when it came back.
+        self.was_removed = False
         self.inherited: set[TopicPartition] = set()
         self._schedule = schedule
         self._consumers = consumers
@@ -314,7 +311,7 @@ class Member:
         if type(memo) is Send:
             before = self.membership.generation
             self.membership.answered(memo, body, self.now)
-            self._consumers.moved(self, before, call)
+            self._consumers.moved(self, before, call, body)
             if call.api_key == ApiKey.JOIN_GROUP:
                 self._consumers.joined(self)
                 if "early-commit" in self._schedule.plan.network and not self._schedule.healed:
@@ -571,24 +568,21 @@ class Consumers:
                     text = f"{names} have {sorted(both)} in generation {generation}"
                     self._schedule.fail("S4", text)
 
-    def moved(self, member: Member, before: int, call: Call) -> None:
+    def moved(self, member: Member, before: int, call: Call, body: Any) -> None:
         """A member has heard the answer to a request of its membership."""
         membership, now = member.membership, member.membership.generation
         if isinstance(membership, Membership):
+            key = member.plan.group, membership.member_id
+            member.was_removed |= self.removed.get(key, -1) > member.joined_at
             member.joined_at = call.answered_at
-            shard = self._schedule.shard
-            if membership.state is not MemberState.STABLE:
-                member.given = None
-            elif call.api_key == ApiKey.SYNC_GROUP:
-                before_it = member.from_leader
-                member.given = shard is not None and live_consumers(shard, member.plan.group) is not None
-                member.from_leader = not member.given
-                if before_it:
-                    member.inherited = (member.reading.keys() - membership.owned) | membership._moving
-        elif before < 0 <= now:
-            member.joined_at = call.answered_at
+            if call.api_key == ApiKey.SYNC_GROUP and membership.state is MemberState.STABLE:
+                moving = (member.reading.keys() - membership.owned) | membership._moving
+                member.inherited = set(moving) if member.was_removed else set()
+                member.was_removed = False
         elif 0 <= now < before:
             self._schedule.fail("S3", f"{member.name} fell from epoch {before} to {now}")
+        elif call.api_key == ApiKey.CONSUMER_GROUP_HEARTBEAT and not body.error_code:
+            member.joined_at = call.answered_at
 
     def _one_reader(self, member: Member) -> None:
         """A member of a consumer group begins to read: nobody else there may read the same."""
@@ -605,24 +599,18 @@ class Consumers:
                 self._schedule.fail("S4", f"{text} at epoch {group.epoch}")
 
     def _may_read(self, member: Member, group: ConsumerGroup) -> set[TopicPartition]:
-        """Partitions that are this member's alone in a consumer group.
-
-        When a consumer joins a classic group in the middle of a rebalance, its members read on what they were
-        not assigned any more, as they do in Apache Kafka.
-        """
+        """Partitions that are this member's alone in a consumer group."""
         membership = member.membership
         if not self._is_in(member, group):
             return set()
         has = {p for p in membership.owned | member.reading.keys() if p.topic not in self.remade}
-        if isinstance(membership, ConsumerMembership) or member.given:
-            return has - member.inherited
-        giving = {p for step in member.handing_over for p in step.partitions}
-        return set() if member.given is None else has - membership._moving - giving
+        return has - member.inherited
 
     def _is_in(self, member: Member, group: ConsumerGroup) -> bool:
         """Return whether a member is one still in the group's eyes: it may not know that it is none."""
         key = group.group_id, member.membership.member_id
-        return key[1] in group.members and self.removed.get(key, -1) <= member.joined_at
+        knows = self.removed.get(key, -1) <= member.joined_at and not member.was_removed
+        return key[1] in group.members and knows
 
 
 def _has(member: Member) -> frozenset[TopicPartition]:

@@ -41,6 +41,7 @@ class Call:
     """A request on its way, and the coordinator's handle to answer it by.
 
     ``memo`` is the sender's own, ``note`` the checks'. If ``cut``, the connection breaks before the answer.
+    ``is_late`` if it arrives once more, after its sender may have had an answer.
     """
 
     __slots__ = (
@@ -51,6 +52,7 @@ class Call:
         "connection",
         "cut",
         "epoch",
+        "is_late",
         "memo",
         "note",
         "on_set",
@@ -66,7 +68,7 @@ class Call:
         self.api_key = api_key
         self.version = client.versions[api_key]
         self.body = body
-        self.cut = False
+        self.cut = self.is_late = False
         #: The event in which it was answered.
         self.answered_at = -1
         self.memo = memo
@@ -80,7 +82,9 @@ class Call:
     def again(self) -> Call:
         """The same request once more, on a connection that nobody listens to."""
         connection = Connection(self.connection.schedule, self.connection.node)
-        return Call(self.client, connection, self.api_key, self.body)
+        late = Call(self.client, connection, self.api_key, self.body)
+        late.is_late = True
+        return late
 
     def set(self, body: Any) -> None:
         """Take the coordinator's answer."""

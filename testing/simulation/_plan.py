@@ -173,6 +173,8 @@ class Plan:
     #: computed concurrently with everything else.
     mixed: bool = False
     beside: bool = False
+    #: Whether a consumer group whose last consumer has gone turns back.
+    turns_back: bool = True
 
     def names(self) -> list[str]:
         """Names of all that can be left out, the coarsest first."""
@@ -268,6 +270,7 @@ def _mix(rng: Random, plan: Plan) -> None:
         for number in range(len(plan.members)):
             name, at_ms = f"i{len(plan.incidents)}", step_ms * (number + 1)
             plan.incidents.append(Incident(name, at_ms, "switch", number, rng.random(), step_ms // 2))
+    plan.turns_back = rng.random() < 0.9
 
 
 def _crashes(rng: Random, count: int, faults_ms: int, *, fsync: bool) -> list[Incident]:

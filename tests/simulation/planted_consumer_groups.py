@@ -105,6 +105,18 @@ CONSUMER_GROUP_BUGS = (
         "if topic_id is None:",
     ),
     _Bug(
+        "who joins in the middle of a cooperative rebalance gets what others still read",
+        "coordinator.consumer.migration:upgraded",
+        "still_read = _still_read(shard, group, assigned, subscriptions)",
+        "still_read = {}",
+    ),
+    _Bug(
+        "a group of classic members that may not turn back has no target",
+        "coordinator.consumer.classic_members:handle_heartbeat",
+        "_look_after_target(shard, group, now_ms)",
+        "pass",
+    ),
+    _Bug(
         "the target of a member that is gone stays in the log",
         "coordinator.consumer.changes:Changes.drop",
         "for kind in (_TYPES.CURRENT, _TYPES.TARGET, _TYPES.MEMBER):",

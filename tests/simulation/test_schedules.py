@@ -19,8 +19,8 @@ CRASHES_EACH = 30
 
 #: Schedules that broke an invariant: what was wrong, a seed that shows it, and how many crashes it has more.
 FOUND = {
-    "a member that came back is thrown out, since its session is older than its answers": (1_011, 0),
-    "a group whose last member leaves in a round counts as settled, and the round ends later": (3_100, 0),
+    "a member that came back is thrown out, since its session is older than its answers": (332, 0),
+    "a group whose last member leaves in a round counts as settled, and the round ends later": (15, 0),
     "what a failed append took back outlives a loss of power, and counts as a fault": (
         404_707,
         0,
@@ -30,7 +30,7 @@ FOUND = {
         412_008,
         0,
     ),
-    "a log that is offline stays so when nobody is there to ask for it": (412_329, 0),
+    "a log that is offline stays so when nobody is there to ask for it": (3_894, 0),
 }
 
 
@@ -39,6 +39,18 @@ FOUND_MIXED = {
     "a clock that was set back holds targets up": 3,
     "a group that turns back while partitions move does not give them out": 7,
     "a static member that comes back does not wait for what the one before waited for": 221,
+    "a group whose last consumer left, and that may not turn back, has no target": 124,
+    "who joins in the middle of a cooperative rebalance gets what others still read": 200_516,
+}
+
+#: Schedules in which the protocol allows what an invariant seemed to forbid: see docs/simulation.md.
+ALLOWED_MIXED = {
+    "a join that arrives once more, late, gives up what its sender reads": 202_366,
+    "the same where its sender moves on": 200_270,
+    "a classic member that was removed comes back under its id and does not know": 1_820,
+    "a commit for a topic that was made anew meanwhile": 2_046,
+    "a log that is offline where no client asks": 4_120,
+    "a join that was on the way when its sender had left": 200_603,
 }
 
 
@@ -67,6 +79,11 @@ def test_no_schedule_breaks_an_invariant(soaks: bool, capsys: pytest.CaptureFixt
 
 @pytest.mark.parametrize("seed", FOUND_MIXED.values(), ids=FOUND_MIXED)
 def test_what_was_found_with_both_protocols_stays_repaired(seed: int) -> None:
+    simulate([seed], protocol="mixed")
+
+
+@pytest.mark.parametrize("seed", ALLOWED_MIXED.values(), ids=ALLOWED_MIXED)
+def test_what_both_protocols_allow_breaks_no_invariant(seed: int) -> None:
     simulate([seed], protocol="mixed")
 
 

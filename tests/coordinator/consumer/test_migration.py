@@ -184,6 +184,19 @@ def test_where_groups_may_not_turn_back_it_stays_a_consumer_group() -> None:
     assert len(classic.owned) == 6
 
 
+def test_where_no_consumer_is_left_heartbeats_of_classic_members_see_to_the_target() -> None:
+    world, classic = mixed()
+    world.settings.group_consumer_migration_policy = "upgrade"
+    world.beat("m", -1)
+    world.advance(INTERVAL_MS)
+    classic.live()
+    assert len(classic.owned) == 6
+    world.change_topics(t=8)
+    world.advance(INTERVAL_MS)
+    classic.live()
+    assert len(classic.owned) == 8
+
+
 def classic_group(**settings: Any) -> tuple[World, Classic]:
     """A classic group with one member that has everything."""
     world = World(group_initial_rebalance_delay_ms=0, **settings)
@@ -213,6 +226,30 @@ def test_a_consumer_makes_a_classic_group_a_consumer_group_with_all_that_its_mem
     classic.live()
     world.live("m")
     assert len(classic.owned) == len(world.has("m")["t"]) == 2
+
+
+def test_what_a_classic_member_is_about_to_give_up_waits_for_it() -> None:
+    world, reader = classic_group()
+    (asked,) = Classic(world).send_join()
+    other = Classic(world, asked.member_id)
+    (joined,), (others,) = reader.send_join(), other.send_join()
+    reader.learn(joined)
+    other.learn(others)
+    first, *_ = kept = [TopicPartition("t", number) for number in (0, 1)]
+    assert first in reader.owned
+    reader.sync([(reader.id, encode_assignment(kept)), (other.id, b"")])
+    assert world.told(world.join("m")) == {}
+    world.restart()
+    assert world.group().members[reader.id].current.revoking
+    world.advance(INTERVAL_MS)
+    world.live("m")
+    assert reader.beat() == ErrorCode.REBALANCE_IN_PROGRESS
+    assert world.has("m") == {}
+    reader.live()
+    assert reader.owned == tuple(kept)
+    world.live("m")
+    other.live()
+    assert len(world.has("m")["t"]) == len(other.owned) == 1
 
 
 def test_who_is_parked_in_the_classic_group_rejoins() -> None:
