@@ -1,4 +1,4 @@
-"""Consumer groups (KIP-848) while something goes wrong: a full disk, other configs, an assignor that is slow."""
+"""Consumer groups (KIP-848) in trouble: a full disk, other configs, an assignor that is slow."""
 
 from __future__ import annotations
 
@@ -63,26 +63,26 @@ def test_on_a_full_disk_a_group_stays_what_it_is_and_goes_on_when_there_is_room(
     def fails(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "no space left on device")
 
-    with running_broker(data=tmp_path, group_consumer_assignment_interval_ms=0) as broker:
-        with Wire(broker.bootstrap) as wire:
-            create_topic(wire, "t", PARTITIONS)
-            first, second = (Member("g", name, topics=["t"]) for name in "ab")
-            first.beat(wire)
-            before = described(wire, "g")
-            with monkeypatch.context() as full:
-                full.setattr(OsFile, "write", fails)
-                assert second.ask(wire).error_code == ErrorCode.NOT_COORDINATOR
-                assert first.ask(wire, member_epoch=LEAVE).error_code == ErrorCode.NOT_COORDINATOR
-                # what writes nothing is answered: nobody loses its session
-                assert first.ask(wire).error_code == ErrorCode.NONE
-            assert described(wire, "g") == before
-            until(lambda: second.ask(wire).error_code == ErrorCode.NONE, "the disk has room")
-            second.beat(wire)
-            for _ in range(2):
-                first.follow(wire)
-                second.follow(wire)
-            assert sorted((*first.numbers(), *second.numbers())) == list(range(PARTITIONS))
-            kept = described(wire, "g")
+    settings = {"data": tmp_path, "group_consumer_assignment_interval_ms": 0}
+    with running_broker(**settings) as broker, Wire(broker.bootstrap) as wire:
+        create_topic(wire, "t", PARTITIONS)
+        first, second = (Member("g", name, topics=["t"]) for name in "ab")
+        first.beat(wire)
+        before = described(wire, "g")
+        with monkeypatch.context() as full:
+            full.setattr(OsFile, "write", fails)
+            assert second.ask(wire).error_code == ErrorCode.NOT_COORDINATOR
+            assert first.ask(wire, member_epoch=LEAVE).error_code == ErrorCode.NOT_COORDINATOR
+            # what writes nothing is answered: nobody loses its session
+            assert first.ask(wire).error_code == ErrorCode.NONE
+        assert described(wire, "g") == before
+        until(lambda: second.ask(wire).error_code == ErrorCode.NONE, "the disk has room")
+        second.beat(wire)
+        for _ in range(2):
+            first.follow(wire)
+            second.follow(wire)
+        assert sorted((*first.numbers(), *second.numbers())) == list(range(PARTITIONS))
+        kept = described(wire, "g")
     with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
         assert described(wire, "g") == kept
 
