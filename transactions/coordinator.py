@@ -253,6 +253,8 @@ class TransactionCoordinator:
     async def _write_markers(self) -> None:
         while self._endings:
             runner, decided, partitions, pause_s = self._endings.popleft()
+            if runner.shard.gone:
+                continue  # whoever has it now writes them
             committed = decided.state is TransactionState.PREPARE_COMMIT
             epoch = self._epoch_of(runner.partition)
             marker = TransactionMarker(decided.producer_id, decided.producer_epoch, committed, epoch)
