@@ -63,7 +63,7 @@ def test_on_a_full_disk_a_group_stays_what_it_is_and_goes_on_when_there_is_room(
     def fails(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "no space left on device")
 
-    settings = {"data": tmp_path, "group_consumer_assignment_interval_ms": 0}
+    settings: dict[str, Any] = {"data": tmp_path, "group_consumer_assignment_interval_ms": 0}
     with running_broker(**settings) as broker, Wire(broker.bootstrap) as wire:
         create_topic(wire, "t", PARTITIONS)
         first, second = (Member("g", name, topics=["t"]) for name in "ab")
@@ -110,7 +110,7 @@ def test_members_of_a_slow_assignor_live_and_a_broker_that_stops_meanwhile_takes
 ) -> None:
     slow = tmp_path / SLOW
     topic = str(tmp_path).replace("/", "..")
-    settings = {
+    settings: dict[str, Any] = {
         "data": tmp_path / "data",
         "group_consumer_assignors": f"{__name__}.Slow,uniform",
         "group_consumer_assignment_interval_ms": 0,
