@@ -11,6 +11,10 @@ from typing import Any
 import pytest
 
 from kohort.assignors import RangeAssignor
+from kohort.consumer import AsyncGroupConsumer, FatalGroupError
+from kohort.consumer.consumer_membership import ConsumerMembership
+from kohort.consumer.events import PartitionsLost
+from kohort.consumer.membership import Membership
 from kohort.log._files import OsFile
 from kohort.protocol import ApiKey, ErrorCode
 from kohort.testing import running_broker
@@ -138,3 +142,42 @@ def test_members_of_a_slow_assignor_live_and_a_broker_that_stops_meanwhile_takes
 
         until(shared, "both have half")
         assert first.numbers() | second.numbers() == set(range(PARTITIONS))
+
+
+def switch_off(bootstrap: str) -> None:
+    """The cluster's features, without the protocol of consumer groups."""
+    with Wire(bootstrap) as wire:
+        off = [{"feature": "group.version", "max_version_level": 0, "upgrade_type": 3}]
+        assert wire.call(ApiKey.UPDATE_FEATURES, 1, feature_updates=off).error_code == 0
+
+
+async def read_until(consumer: AsyncGroupConsumer, done: Callable[[list[bytes | None]], bool]) -> None:
+    values: list[bytes | None] = []
+    while not done(values):
+        values += [each.value for each in await consumer.getmany(1, 100)]
+
+
+@pytest.mark.parametrize("protocol", ["auto", "consumer"])
+async def test_when_the_protocol_is_switched_off_a_member_that_may_goes_on_with_the_classic_one(
+    protocol: str,
+) -> None:
+    with running_broker() as broker:
+        broker.create_topic("orders", 1)
+        broker.produce("orders", ["1"])
+        settings = {"bootstrap": broker.bootstrap, "group": "g", "auto_offset_reset": "earliest"}
+        async with AsyncGroupConsumer("orders", protocol=protocol, **settings) as consumer:
+            (record,) = await consumer.getmany(1, 20_000)
+            assert type(consumer.parts.membership) is ConsumerMembership
+            consumer.done(record)
+            await consumer.commit()
+            switch_off(broker.bootstrap)
+            broker.produce("orders", ["2"])
+            if protocol == "consumer":
+                with pytest.raises(FatalGroupError, match="do not offer the protocol"):
+                    await read_until(consumer, lambda _: False)
+                return
+            await read_until(consumer, lambda _: type(consumer.parts.membership) is Membership)
+            broker.produce("orders", ["3"])
+            await read_until(consumer, lambda values: values[-1:] == [b"3"])
+            lost = [event for event in consumer.events.recent if isinstance(event, PartitionsLost)]
+            assert [event.partitions for event in lost] == [(record.topic_partition,)]
