@@ -36,7 +36,9 @@ class _Wish(NamedTuple):
 
 
 class Replicas:
-    """``follow`` takes images. ``shards`` are the coordinators by the name of their topics."""
+    """``follow`` takes images. ``shards`` are the coordinators by the name of their topics, and
+    ``topics_deleted`` is called with the names of those that are gone.
+    """
 
     def __init__(
         self,
@@ -46,6 +48,7 @@ class Replicas:
         now_ms: Callable[[], int],
         clock_ms: Callable[[], int],
         shards: Mapping[str, MovingShards],
+        topics_deleted: Callable[[list[str]], None],
     ) -> None:
         self._cluster = cluster
         self._topics = topics
@@ -53,6 +56,7 @@ class Replicas:
         self._now_ms = now_ms
         self._clock_ms = clock_ms
         self._shards = shards
+        self._topics_deleted = topics_deleted
         self._led: dict[Partition, Leadership] = {}
         # the broker that each is fetched from
         self._followed: dict[Partition, int] = {}
@@ -89,7 +93,10 @@ class Replicas:
                 self._resign(partition)
                 partition.follow(partition.leader_epoch)
             return
-        changed: Iterable[TopicImage] = self._topics.follow(image)
+        changed: Iterable[TopicImage]
+        changed, deleted = self._topics.follow(image)
+        if deleted:
+            self._topics_deleted([topic.name for topic in deleted])
         self._see_brokers(image)
         self._drop_gone()
         if self._lost:
