@@ -28,6 +28,9 @@ log = logging.getLogger("kohort.broker")
 #: Until a wish that was refused, or whose answer is not known, is asked for again, in seconds.
 _AGAIN_S: Final = 0.05
 
+#: Partitions named in a line of the log.
+_MOST_TOLD: Final = 20
+
 
 class _Wish(NamedTuple):
     partition: Partition
@@ -100,6 +103,7 @@ class Replicas:
         self._see_brokers(image)
         self._drop_gone()
         if self._lost:
+            self._tell_unclaimed()
             self._lost = False
             changed = self._topics.all()
         for topic in changed:
@@ -108,6 +112,15 @@ class Replicas:
                 self._place(partition, topic.partitions[partition.index])
         for partition in [each for each, source in self._followed.items() if source not in image.brokers]:
             self._unfollow(partition)
+
+    def _tell_unclaimed(self) -> None:
+        found = [f"{name}-{index}" for name, index in self._topics.logs.unclaimed()]
+        if found:
+            log.warning(
+                "%d partitions in the data folder are not this broker's, and their files stay: %s",
+                len(found),
+                ", ".join(found[:_MOST_TOLD]),
+            )
 
     def _see_brokers(self, image: ClusterImage) -> None:
         eligible = {

@@ -218,7 +218,7 @@ class Router:
         handled_s = clock()
         if response is not None:
             meter.see_all(response)
-        if self._node.quotas.active:
+        if self._node.quotas.active and not self._copies(request):
             spent_s = read_s + stopwatch.running_s
             answer = self._within_quotas(header, request, response, peer, size, spent_s)
             meter.throttle.record(peer.delay_ms / 1000)
@@ -248,6 +248,14 @@ class Router:
             request = Request(api, header.api_version, body, context, peer.endpoint, self._apis)
             answer = _encoded(api, header, request.error_answer(error.code))
         return answer
+
+    def _copies(self, request: Request) -> bool:
+        """Return whether another broker copies records: what clients use does not hold it up."""
+        if self._node.cluster is None or not request.api.fetches:
+            return False
+        from .apis.fetch import is_replica
+
+        return is_replica(self._node, request)
 
     def _within_quotas(
         self, header: RequestHeader, request: Request, response: Any, peer: Peer, size: int, spent_s: float
