@@ -87,6 +87,12 @@ CONSUMER_GROUP_BUGS = (
         "settled = True",
     ),
     _Bug(
+        "of the rebalance of a group that turns back no record tells",
+        "coordinator.consumer.migration:downgrade",
+        "stored = stored._replace(members=(*stored.members, nobody))",
+        "pass",
+    ),
+    _Bug(
         "a classic member is not told to rejoin when there is a newer target",
         "coordinator.consumer.classic_members:_must_rejoin",
         "if current.epoch < group.target_epoch or current.state == _UNREVOKED:",
