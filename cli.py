@@ -147,6 +147,13 @@ def _add_broker_arguments(parser: argparse.ArgumentParser) -> None:
         help="port to listen on, 0 for a free one, unless listeners are set (default: 9092)",
     )
     parser.add_argument(
+        "--zookeeper",
+        metavar="HOST:PORT,.../CHROOT",
+        help="be a broker of the cluster whose metadata are there (zookeeper.connect)",
+    )
+    parser.add_argument("--node-id", metavar="N", help="number of this broker in its cluster (node.id)")
+    parser.add_argument("--rack", help="rack of this broker: replicas are spread over racks (broker.rack)")
+    parser.add_argument(
         "--data", metavar="DIR", help="data folder; without it a temporary one, removed at the end"
     )
     parser.add_argument(
@@ -188,6 +195,7 @@ def _broker(options: argparse.Namespace) -> int:
     import logging
 
     from .broker import Broker, LogHandler, allow_open_files, loop_factory
+    from .broker._commands import given_settings
     from .protocol import KohortError
 
     if options.metrics_port is not None and importlib.util.find_spec("prometheus_client") is None:
@@ -200,11 +208,7 @@ def _broker(options: argparse.Namespace) -> int:
     logging.getLogger().addHandler(handler)
     logging.getLogger("kohort").setLevel(options.log_level)
     try:
-        settings = dict(options.settings)
-        if options.settings_file is not None:
-            from .settings import read_settings_file
-
-            settings = {**read_settings_file(options.settings_file), **settings}
+        settings = given_settings(options)
         if settings.get("listeners") and (options.host is not None or options.port is not None):
             print("kohort broker: give listeners, or --host and --port: not both", file=sys.stderr)
             return WRONG_USE

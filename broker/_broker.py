@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..cluster import MetadataStore, shared_cluster_id
 from ..coordinator import CoordinatorEvent, EventStream, GroupCoordinator, HistoryEntry
 from ..log import known_cluster_id
+from ..protocol import KohortError
+from ..settings import SettingsError
 from ._kafka_names import meaningless
 from ._node import Node
 from ._parts import Parts
@@ -68,6 +71,10 @@ class Broker:
         self._on_note = on_note
         self._clock_ms = clock_ms
         self._make_router = make_router
+        if open_store is None and self.settings.zookeeper_connect:
+            open_store = partial(_open_zookeeper, self.settings)
+        if open_store is None:
+            _check_alone(self.settings)
         self._open_store = open_store
         self._parts: Parts | None = None
 
@@ -205,6 +212,40 @@ class Broker:
             import shutil
 
             shutil.rmtree(self.data, ignore_errors=True)
+
+
+async def _open_zookeeper(settings: BrokerSettings) -> MetadataStore:
+    """Begin a session with the ensemble of the settings. Raises KohortError."""
+    from ..cluster import ZooKeeperSettings, open_zookeeper
+
+    try:
+        return await open_zookeeper(
+            ZooKeeperSettings(
+                settings.zookeeper_connect,
+                settings.zookeeper_session_timeout_ms,
+                settings.zookeeper_connection_timeout_ms or settings.zookeeper_session_timeout_ms,
+                settings.kohort_zookeeper_digest or None,
+                tls=settings.zookeeper_ssl_client_enable,
+                ca=settings.zookeeper_ssl_truststore_location or None,
+                certificate=settings.zookeeper_ssl_keystore_location or None,
+            )
+        )
+    except (ConnectionError, ImportError, ValueError) as error:
+        raise KohortError(str(error)) from error
+
+
+def _check_alone(settings: BrokerSettings) -> None:
+    """Raise SettingsError for replicas that no other broker could have."""
+    for name in (
+        "default_replication_factor",
+        "offsets_topic_replication_factor",
+        "transaction_state_log_replication_factor",
+    ):
+        if getattr(settings, name) > 1:
+            raise SettingsError(
+                f"{name.replace('_', '.')}={getattr(settings, name)} is not allowed: this broker is alone; "
+                "set it to 1, or give zookeeper.connect"
+            )
 
 
 def _temporary_folder() -> Path:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from ..client.connection import Connection
 from ..client.metadata import Address
+from ..client.pool import SURROUNDINGS
 from ..cluster import (
     BrokerRegistration,
     ClusterImage,
@@ -99,7 +100,7 @@ class ClusterNode:
         wanted = self._settings.inter_broker_listener_name.upper()
         for each in () if broker is None else broker.endpoints:
             if each.listener == wanted or (not wanted and each.protocol == "PLAINTEXT"):
-                return await Connection.open(
+                return await SURROUNDINGS.get().open_connection(
                     Address(each.host, each.port), client_id=f"broker-{self.node_id}", timeout_ms=_CONNECT_MS
                 )
         raise KafkaError(

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..cluster import ClusterImage, TopicImage
 from ..log import DataFolder
+from ..protocol import KafkaError
 from ..settings import SettingsError, read_settings
 from ._control import Control
 from ._local_logs import LocalLogs
@@ -17,7 +18,7 @@ from ._names import folded
 from ._partition import Partition
 from ._settings import BrokerSettings
 from ._topic_config import TopicConfig
-from ._topics import TopicPlan, Topics
+from ._topics import Placed, TopicPlan, Topics
 from .metrics import Histogram
 
 log = logging.getLogger("kohort.broker")
@@ -73,14 +74,16 @@ class ClusterTopics(Topics):
     def with_epochs(self, topic: TopicImage) -> TopicImage:
         return topic
 
-    async def carry_out(self, plans: Sequence[TopicPlan]) -> None:
-        await self._control.create_topics(plans)
+    async def carry_out(self, plans: Sequence[TopicPlan]) -> dict[str, KafkaError]:
+        return await self._control.create_topics(plans)
 
     async def alter(self, changes: Mapping[TopicImage, dict[str, Any]]) -> None:
         await self._control.alter_topics(changes)
 
-    async def add_partitions(self, counts: Mapping[TopicImage, int]) -> None:
-        await self._control.add_partitions(counts)
+    async def add_partitions(
+        self, counts: Mapping[TopicImage, int], placed: Placed | None = None
+    ) -> dict[str, KafkaError]:
+        return await self._control.add_partitions(counts, placed or {})
 
     async def delete(self, topics: Collection[TopicImage]) -> None:
         await self._control.delete_topics(topics)

@@ -45,17 +45,23 @@ def add_users_arguments(parser: argparse.ArgumentParser) -> None:
         action.add_argument("--node-id", type=int, default=1, help="its node.id (default: %(default)s)")
 
 
-def _given(options: argparse.Namespace) -> dict[str, str]:
-    """The settings of ``--settings`` and ``--set``. Raises SettingsError."""
+def given_settings(options: argparse.Namespace) -> dict[str, str]:
+    """The settings of ``--settings``, ``--set`` and the options of a cluster. Raises SettingsError."""
     file = read_settings_file(options.settings_file) if options.settings_file else {}
-    return {**file, **dict(options.settings)}
+    words = {"zookeeper.connect": options.zookeeper, "node.id": options.node_id, "broker.rack": options.rack}
+    given = {**file, **dict(options.settings)}
+    for name, value in words.items():
+        if value is not None:
+            given = {key: kept for key, kept in given.items() if key.replace("_", ".") != name}
+            given[name] = value
+    return given
 
 
 def run_check(options: argparse.Namespace) -> int:
     """Print what the settings mean."""
     users, quotas = ScramUsers(), None
     try:
-        given = _given(options)
+        given = given_settings(options)
         settings = broker_settings(given)
         if options.data is not None:
             metadata = FolderStore(options.data)

@@ -1,20 +1,69 @@
-"""The way from a broker of a cluster to the controller: what it asks for, and its own part in controlling."""
+"""A broker's part in controlling its cluster, and its way to the controller, whichever broker that is.
+
+What changes the cluster is decided by the controller. Clients' requests for it are forwarded as they are
+(Envelope, KIP-590), with who sent them, and the controller looks at their rights and quotas; brokers ask for
+in-sync replicas (AlterPartition, KIP-497), and for topics that they need (CreateTopics).
+"""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Any
+from contextlib import suppress
+from typing import Any, Final, TypeVar
+from uuid import UUID
 
+from ..client import BrokerConnectionError
 from ..client.connection import Connection
-from ..cluster import ClusterView, MetadataStore, PartitionState, Registration, TopicImage
-from ..cluster.controller import Controller, IsrChange, NewTopic, alter_isr, create_topics
-from ..protocol import KafkaError
+from ..cluster import ClusterView, ConflictError, MetadataStore, PartitionState, Registration, TopicImage
+from ..cluster.controller import (
+    Controller,
+    Decision,
+    IsrChange,
+    NewPartitions,
+    NewTopic,
+    Rules,
+    add_partitions,
+    alter_configs,
+    alter_isr,
+    create_topics,
+    delete_topics,
+    elect_leaders,
+    leaders_to_move,
+    reassign,
+)
+from ..protocol import ApiKey, ErrorCode, KafkaError, TopicPartition, messages_of
+from ..protocol.messages.envelope import EnvelopeRequest
+from ..settings import as_text
+from ._names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ._settings import BrokerSettings
-from ._topics import TopicPlan
+from ._topics import Placed, TopicPlan, first_configs
+from .network._peer import Peer
+
+log = logging.getLogger("kohort.broker")
+
+A = TypeVar("A")
+
+#: How long a request looks for a controller that takes it, and until the next look, in seconds.
+_FIND_S: Final = 10.0
+_AGAIN_S: Final = 0.05
+#: How long an answer waits at most until this broker has seen what it says, in seconds.
+_SEEN_S: Final = 1.0
+
+#: Errors of a controller that is none any more, or that cannot be reached: another one will be there.
+_MOVED: Final = (ErrorCode.NOT_CONTROLLER, ErrorCode.BROKER_NOT_AVAILABLE)
+
+#: Refusals by what was asked for; None: it was done.
+_Refusals = Mapping[str, KafkaError | None]
 
 
 class Control:
-    """``connect`` opens a connection to a broker of the image."""
+    """``connect`` opens a connection to a broker of the image. ``answer`` answers the frame of a client, as
+    this broker's router does: whoever makes the router sets it.
+    """
+
+    answer: Callable[[bytes, Peer], Awaitable[Any]]
 
     def __init__(
         self,
@@ -25,48 +74,323 @@ class Control:
         now_ms: Callable[[], int],
         connect: Callable[[int], Awaitable[Connection]],
     ) -> None:
-        self.controller = Controller(store, view, settings.node_id, now_ms)
+        self.controller = Controller(store, view, settings.node_id, now_ms, lambda: _rules(settings))
+        self._store = store
         self._view = view
         self._registration = registration
         self._settings = settings
         self._connect = connect
+        self._connecting = asyncio.Lock()
+        self._connection: Connection | None = None
+        self._connected_to = -1
+        # the image that this broker follows, and what is set when it follows another
+        self._followed = view.image
+        self._next_image = asyncio.Event()
+
+    def __repr__(self) -> str:
+        return f"Control({self.controller})"
+
+    @property
+    def is_active(self) -> bool:
+        """Return whether this broker is the controller."""
+        return self.controller.is_active
 
     def start(self) -> None:
+        """Stand for election."""
         self.controller.start()
 
     async def stop(self) -> None:
         self.controller.close()
+        if self._connection is not None:
+            self._connection.close()
 
     def image_changed(self) -> None:
+        """This broker follows another image by now."""
+        self._followed = self._view.image
+        self._next_image.set()
+        self._next_image = asyncio.Event()
+        self.controller.wake()
+
+    def settings_changed(self) -> None:
+        """The controller's rules may be others now."""
         self.controller.wake()
 
     async def leave(self, timeout_s: float) -> None:
-        """Let others lead what this broker leads."""
+        """Let others lead what this broker leads, as far as others can; it waits for that so long at most."""
+        if not self._settings.controlled_shutdown_enable:
+            return
+        left = 0
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._registration.shut_down()
+                while left := leaders_to_move(self._view.image, self._settings.node_id):
+                    await self._next_image.wait()
+        except TimeoutError:
+            log.warning(
+                "broker %d stops although it leads %d partitions yet that others could lead: the controller "
+                "has not taken them away in time",
+                self._settings.node_id,
+                left,
+            )
+        except (OSError, ConflictError) as error:
+            log.warning("broker %d stops without telling: %s", self._settings.node_id, error)
+
+    # -- for clients -----------------------------------------------------------------------------------------
+
+    async def forward(self, frame: bytes, peer: Peer) -> Any:
+        """The controller's answer to a client's request, as a frame; this broker has seen by then what it has
+        changed. Raises KafkaError NOT_CONTROLLER where there is none.
+        """
+        body = EnvelopeRequest(frame, peer.principal.encode(), peer.host.encode())
+
+        async def there(connection: Connection, timeout_ms: float) -> Any:
+            answer = await connection.request(body, timeout_ms=timeout_ms)
+            if answer.error_code:
+                raise KafkaError(ErrorCode(answer.error_code), "the controller refused to answer a client")
+            return bytes(answer.response_data)
+
+        answer = await self._at_controller(lambda: self.answer(frame, peer), there)
+        await self._catch_up()
+        return answer
+
+    # -- for this broker -------------------------------------------------------------------------------------
 
     async def alter_isr(self, changes: Sequence[IsrChange]) -> list[PartitionState | KafkaError]:
+        """Ask for in-sync replicas of partitions that this broker leads: the new states, without replicas, or
+        what is refused. Raises KafkaError: then nobody knows whether it was done.
+        """
         node_id, epoch = self._settings.node_id, self._registration.epoch
-        return await self.controller.ask(
-            lambda image, rules: alter_isr(image, node_id, epoch, changes, rules)
-        )
+        body = _isr_request(node_id, epoch, changes)
+
+        async def there(connection: Connection, timeout_ms: float) -> list[PartitionState | KafkaError]:
+            answer = await connection.request(body, timeout_ms=timeout_ms)
+            if answer.error_code:
+                raise KafkaError(ErrorCode(answer.error_code), "the controller refused to change replicas")
+            found = {
+                (topic.topic_id, each.partition_index): each
+                for topic in answer.topics
+                for each in topic.partitions
+            }
+            return [_decided(found.get((change.topic_id, change.partition))) for change in changes]
+
+        return await self._at_controller(lambda: self.decide_isr(node_id, epoch, changes), there)
+
+    async def create_topics(self, plans: Sequence[TopicPlan]) -> dict[str, KafkaError]:
+        """Create topics; returns those that cannot be. This broker has seen the others by then. Raises
+        KafkaError.
+        """
+
+        async def there(connection: Connection, timeout_ms: float) -> _Refusals:
+            answer = await connection.request(_topics_request(plans), timeout_ms=timeout_ms)
+            return {
+                each.name: KafkaError(ErrorCode(each.error_code), each.error_message or "")
+                for each in answer.topics
+                if each.error_code
+            }
+
+        async def here() -> _Refusals:
+            return await self.controller.ask(lambda image, _: create_topics(image, _new_topics(plans)))
+
+        answer = await self._at_controller(here, there)
+        await self._catch_up()
+        return _refused(answer)
 
     async def create_internal(self, name: str) -> None:
-        await self.create_topics([TopicPlan(name, 5, {})])
-
-    async def create_topics(self, plans: Sequence[TopicPlan]) -> None:
-        wanted = [
-            NewTopic(plan.name, plan.id, plan.partitions, min(3, len(self._view.image.brokers)))
-            for plan in plans
-        ]
-        answer = await self.controller.ask(lambda image, _: create_topics(image, wanted))
-        for error in answer.values():
-            if error is not None:
+        """Create a topic of a coordinator, unless it is there. Raises KafkaError: INVALID_REPLICATION_FACTOR
+        as long as there are too few brokers, and others.
+        """
+        settings = self._settings
+        counts = {
+            OFFSETS_TOPIC: (settings.offsets_topic_num_partitions, settings.offsets_topic_replication_factor),
+            TRANSACTIONS_TOPIC: (
+                settings.transaction_state_log_num_partitions,
+                settings.transaction_state_log_replication_factor,
+            ),
+        }
+        partitions, factor = counts[name]
+        plan = TopicPlan(name, partitions, first_configs(settings, name), factor)
+        for error in (await self.create_topics([plan])).values():
+            if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
                 raise error
 
-    async def alter_topics(self, changes: Mapping[TopicImage, dict[str, Any]]) -> None:
-        raise NotImplementedError
+    # -- as the controller: NOT_CONTROLLER where this broker is not ------------------------------------------
 
-    async def add_partitions(self, counts: Mapping[TopicImage, int]) -> None:
-        raise NotImplementedError
+    async def decide_isr(
+        self, node_id: int, epoch: int, changes: Sequence[tuple[Any, ...]]
+    ) -> list[PartitionState | KafkaError]:
+        """Decide on what a leader asks for. ``changes`` are what ``IsrChange`` is made of."""
+        wanted = [IsrChange(*each) for each in changes]
+        return await self.controller.ask(lambda image, rules: alter_isr(image, node_id, epoch, wanted, rules))
+
+    def refused_topics(self, plans: Sequence[TopicPlan]) -> dict[str, KafkaError]:
+        """Topics that cannot be created as things are."""
+        return _refused(create_topics(self._view.image, _new_topics(plans)).answer)
+
+    def refused_partitions(self, counts: Mapping[TopicImage, int], placed: Placed) -> dict[str, KafkaError]:
+        """Topics that cannot have so many partitions as things are."""
+        return _refused(add_partitions(self._view.image, _new_partitions(counts, placed)).answer)
+
+    async def add_partitions(self, counts: Mapping[TopicImage, int], placed: Placed) -> dict[str, KafkaError]:
+        """Let topics have so many partitions; returns those that cannot."""
+        wanted = _new_partitions(counts, placed)
+        answer = await self._asked(lambda image, _: add_partitions(image, wanted))
+        return _refused(answer)
+
+    async def alter_topics(self, changes: Mapping[TopicImage, Mapping[str, Any]]) -> None:
+        """Let topics have these configs, typed, by field name."""
+        wanted = {topic.id: config_texts(configs) for topic, configs in changes.items()}
+        await self._asked(lambda image, _: alter_configs(image, wanted))
 
     async def delete_topics(self, topics: Collection[TopicImage]) -> None:
-        raise NotImplementedError
+        names = [topic.name for topic in topics]
+        await self._asked(lambda image, _: delete_topics(image, names))
+
+    async def elect(
+        self, partitions: Collection[TopicPartition] | None, *, unclean: bool
+    ) -> Mapping[TopicPartition, KafkaError | None]:
+        """Elect preferred leaders, or any; see ``elect_leaders``."""
+        return await self._asked(
+            lambda image, rules: elect_leaders(image, partitions, rules, unclean=unclean)
+        )
+
+    async def reassign(
+        self, wanted: Mapping[TopicPartition, Sequence[int] | None]
+    ) -> Mapping[TopicPartition, KafkaError | None]:
+        """Give partitions other replicas, or cancel that (None); see ``reassign``."""
+        return await self._asked(lambda image, rules: reassign(image, wanted, rules))
+
+    # -- inside ----------------------------------------------------------------------------------------------
+
+    async def _asked(self, decide: Callable[[Any, Rules], Decision[A]]) -> A:
+        answer = await self.controller.ask(decide)
+        await self._catch_up()
+        return answer
+
+    async def _at_controller(
+        self, here: Callable[[], Awaitable[A]], there: Callable[[Connection, float], Awaitable[A]]
+    ) -> A:
+        """Do something at the controller, wherever that is: again as long as that is moving, or cannot be
+        reached. Raises KafkaError NOT_CONTROLLER in the end, and what was refused.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _FIND_S
+        while True:
+            try:
+                if self.is_active:
+                    return await here()
+                return await there(await self._controller_connection(), (deadline - loop.time()) * 1_000)
+            except KafkaError as error:
+                if error.code not in _MOVED:
+                    raise
+                why: Exception = error
+            except (BrokerConnectionError, OSError) as error:
+                why = error
+            if loop.time() + _AGAIN_S >= deadline:
+                raise KafkaError(ErrorCode.NOT_CONTROLLER, f"no controller is in reach: {why}") from why
+            await asyncio.sleep(_AGAIN_S)
+
+    async def _controller_connection(self) -> Connection:
+        async with self._connecting:
+            node_id, connection = self._view.image.controller_id, self._connection
+            if connection is not None and (connection.closed or self._connected_to != node_id):
+                connection.close()
+                connection = None
+            if connection is None:
+                if node_id in (-1, self._settings.node_id):
+                    raise KafkaError(ErrorCode.NOT_CONTROLLER, "no broker is controller yet")
+                connection = await self._connect(node_id)
+                self._connection, self._connected_to = connection, node_id
+            return connection
+
+    async def _catch_up(self) -> None:
+        """Wait until this broker follows what is durable by now."""
+        with suppress(TimeoutError, OSError):
+            async with asyncio.timeout(_SEEN_S):
+                await self._store.sync()
+                while self._followed is not self._view.image:
+                    await self._next_image.wait()
+
+
+def config_texts(configs: Mapping[str, Any]) -> dict[str, str]:
+    """Configs of a topic as the store has them: text, by Kafka's names."""
+    return {name.replace("_", "."): as_text(value) or "" for name, value in configs.items()}
+
+
+def _rules(settings: BrokerSettings) -> Rules:
+    return Rules(
+        settings.unclean_leader_election_enable,
+        settings.auto_leader_rebalance_enable,
+        float(settings.leader_imbalance_check_interval_seconds),
+        settings.leader_imbalance_per_broker_percentage,
+    )
+
+
+def _refused(answer: _Refusals) -> dict[str, KafkaError]:
+    return {name: error for name, error in answer.items() if error is not None}
+
+
+def _new_topics(plans: Sequence[TopicPlan]) -> list[NewTopic]:
+    return [
+        NewTopic(
+            plan.name,
+            plan.id,
+            plan.partitions,
+            plan.replication_factor,
+            plan.assignments,
+            config_texts(plan.configs),
+        )
+        for plan in plans
+    ]
+
+
+def _new_partitions(counts: Mapping[TopicImage, int], placed: Placed) -> list[NewPartitions]:
+    return [NewPartitions(topic.name, count, placed.get(topic.name)) for topic, count in counts.items()]
+
+
+def _topics_request(plans: Sequence[TopicPlan]) -> Any:
+    from ..protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+
+    return CreateTopicsRequest(
+        topics=[
+            CreatableTopic(
+                plan.name,
+                plan.partitions,
+                plan.replication_factor,
+                configs=[CreatableTopicConfig(*item) for item in config_texts(plan.configs).items()],
+            )
+            for plan in plans
+        ],
+        timeout_ms=int(_FIND_S * 1_000),
+    )
+
+
+def _isr_request(node_id: int, epoch: int, changes: Sequence[IsrChange]) -> Any:
+    messages = messages_of(ApiKey.ALTER_PARTITION)
+    by_topic: dict[UUID, list[Any]] = {}
+    for change in changes:
+        by_topic.setdefault(change.topic_id, []).append(
+            messages.RequestPartitionData(
+                change.partition,
+                change.leader_epoch,
+                new_isr_with_epochs=[messages.BrokerState(*each) for each in change.isr],
+                leader_recovery_state=int(change.recovering),
+                partition_epoch=change.partition_epoch,
+            )
+        )
+    topics = [messages.RequestTopicData(*item) for item in by_topic.items()]
+    return messages.AlterPartitionRequest(node_id, epoch, topics)
+
+
+def _decided(told: Any) -> PartitionState | KafkaError:
+    if told is None:
+        return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the controller said nothing of the partition")
+    if told.error_code:
+        return KafkaError(ErrorCode(told.error_code), "the controller refuses the in-sync replicas")
+    return PartitionState(
+        told.leader_id,
+        told.leader_epoch,
+        tuple(told.isr),
+        (),
+        partition_epoch=told.partition_epoch,
+        recovering=bool(told.leader_recovery_state),
+    )

@@ -11,10 +11,10 @@ from typing import Any, Final
 _NAMES = """
 add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
 alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
-alter.log.dirs.replication.quota.window.size.seconds auto.leader.rebalance.enable background.threads
+alter.log.dirs.replication.quota.window.size.seconds background.threads
 broker.heartbeat.interval.ms broker.id broker.session.timeout.ms client.quota.callback.class
 compression.gzip.level compression.lz4.level compression.zstd.level config.providers
-controlled.shutdown.enable controller.listener.names controller.performance.always.log.threshold.ms
+controller.listener.names controller.performance.always.log.threshold.ms
 controller.performance.sample.period.ms controller.quorum.append.linger.ms controller.quorum.auto.join.enable
 controller.quorum.bootstrap.servers controller.quorum.election.backoff.max.ms
 controller.quorum.election.timeout.ms controller.quorum.fetch.max.bytes
@@ -43,7 +43,7 @@ group.streams.min.heartbeat.interval.ms group.streams.min.session.timeout.ms
 group.streams.num.standby.replicas group.streams.session.timeout.ms initial.broker.registration.timeout.ms
 internal.metadata.delete.delay.millis internal.metadata.log.segment.bytes
 internal.metadata.max.batch.size.in.bytes kafka.metrics.polling.interval.secs kafka.metrics.reporters
-leader.imbalance.check.interval.seconds log.cleaner.io.buffer.load.factor log.cleaner.io.buffer.size
+log.cleaner.io.buffer.load.factor log.cleaner.io.buffer.size
 log.cleaner.io.max.bytes.per.second log.dir log.dir.failure.timeout.ms log.dirs
 log.flush.scheduler.interval.ms log.flush.start.offset.checkpoint.interval.ms log.initial.task.delay.ms
 log.local.retention.bytes log.local.retention.ms log.preallocate log.roll.jitter.hours log.roll.jitter.ms
@@ -99,7 +99,7 @@ ssl.keymanager.algorithm ssl.keystore.password ssl.protocol ssl.provider ssl.sec
 ssl.trustmanager.algorithm ssl.truststore.password telemetry.max.bytes
 transaction.partition.verification.enable
 transaction.state.log.load.buffer.size transaction.state.log.min.isr
-transaction.two.phase.commit.enable unclean.leader.election.enable
+transaction.two.phase.commit.enable
 unclean.leader.election.interval.ms unstable.api.versions.enable unstable.feature.versions.enable
 """
 

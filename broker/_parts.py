@@ -20,7 +20,7 @@ from ._background import Background
 from ._event_log import WAIT_S, EventLog
 from ._features import TRANSACTION_VERSION, Features
 from ._group_configs import GroupConfigs
-from ._live_settings import LiveSettings
+from ._live_settings import LiveSettings, SharedSettings
 from ._names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ._node import Node
 from ._router import Router
@@ -79,10 +79,11 @@ class Parts:
         try:
             metadata = self._metadata = make_store(self._folder.path) if store is None else store
             users.open(Document(metadata, "scram-users"))
-            users.add_missing(settings.kohort_scram_users)
+            if store is None:
+                users.add_missing(settings.kohort_scram_users)
             live = LiveSettings(
                 settings,
-                Document(metadata, "settings"),
+                Document(metadata, "settings") if store is None else SharedSettings(store, settings.node_id),
                 [lambda: self.server.quotas.reconfigure(settings)],
             )
             live.load()
@@ -199,11 +200,26 @@ class Parts:
                 replicated_log(TRANSACTIONS_TOPIC, topics, settings), self._moving[TRANSACTIONS_TOPIC]
             )
         self._router = make_router(self.node, served_apis)
+        if cluster is not None:
+            cluster.control.answer = self._router.answer
+            live.on_change.append(cluster.control.settings_changed)
+            self._follow_documents()
         self._background = Background(topics, settings, now_ms)
 
     def open(self) -> None:
         """From here on requests get the answers for a coordinator that loads."""
         self.coordinator.open()
+
+    def _follow_documents(self) -> None:
+        """Have in force what other brokers have changed."""
+        node = self.node
+        node.live.file.follow(node.live.load)
+        node.scram_users.follow()
+        node.group_configs.file.follow(node.group_configs.load)
+        node.features.file.follow(node.features.load)
+        node.quotas_file.follow(
+            lambda: node.quotas.replace(node.quotas_file.load(QuotaTable.parse) or QuotaTable(), clock())
+        )
 
     async def listen(self) -> None:
         await self.server.start(self._router)
@@ -223,6 +239,7 @@ class Parts:
             assert self._replicas is not None, "it has the topics of a cluster"
             self._replicas.start()
             await cluster.start(self.server.registered())
+            await self.node.scram_users.add_missing_shared(self.node.settings.kohort_scram_users)
         self._background.start()
         self.node.metrics.start()
 
@@ -310,12 +327,14 @@ def _authorizer(metadata: MetadataStore, settings: BrokerSettings) -> Authorizer
     if not settings.authorizer_class_name:
         return None
     file = AclsFile(Document(metadata, "acls"))
-    return Authorizer(
+    authorizer = Authorizer(
         file.load(),
         super_users=parse_principals(settings.super_users),
         allow_everyone_if_no_acl_found=settings.allow_everyone_if_no_acl_found,
         save=file.save,
     )
+    file.follow(authorizer.replace)
+    return authorizer
 
 
 #: Counters of groups that are shown as they are.

@@ -6,8 +6,9 @@ import logging
 import struct
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ..cluster import ConflictError
 from ..coordinator.engine.runner import Writes
 from ..protocol import (
     ApiKey,
@@ -32,6 +33,9 @@ from .apis._gate import Gate
 from .metrics import SAMPLED
 from .network._peer import Peer
 from .quotas import Gauge, told_ms
+
+if TYPE_CHECKING:
+    from ._control import Control
 
 log = logging.getLogger("kohort.broker")
 
@@ -71,7 +75,8 @@ class Router:
 
     def _served(self) -> Mapping[int, ServedApi]:
         if not self._apis:
-            self._apis = self._load()
+            found, alone = self._load(), self._node.control is None
+            self._apis = {key: api for key, api in found.items() if not (alone and api.cluster_only)}
         return self._apis
 
     def charge(self, peer: Peer, spent_s: float, now: float) -> None:
@@ -191,6 +196,14 @@ class Router:
             return encode_response(api.key, 0, header.correlation_id, unknown_version())
         api.require(header.api_version)
         body = decode_request(frame, header)
+        control = self._node.control
+        if (
+            control is not None
+            and api.by_controller is not None
+            and not control.is_active
+            and api.by_controller(self._node, body)
+        ):
+            return await self._forwarded(control, bytes(frame), header, body, peer)
         context = peer.context(header.client_id)
         request = Request(api, header.api_version, body, context, peer.endpoint, self._apis)
         meter = peer.meter = self._node.metrics.requests.of(header.api_key)
@@ -218,6 +231,22 @@ class Router:
             peer.traffic.produced_bytes += size
         elif api.fetches:
             peer.traffic.fetched_bytes += _size(answer)
+        return answer
+
+    async def _forwarded(
+        self, control: Control, frame: bytes, header: RequestHeader, body: Any, peer: Peer
+    ) -> bytes | bytearray | Sequence[Part] | None:
+        """The controller's answer to a request frame."""
+        meter = self._node.metrics.requests.of(header.api_key)
+        meter.count += 1
+        try:
+            answer: bytes | bytearray | Sequence[Part] | None = await control.forward(frame, peer)
+        except KafkaError as error:
+            api = self._apis[header.api_key]
+            log.warning("%s of %s was not forwarded: %s", api.name, peer.principal, error)
+            context = peer.context(header.client_id)
+            request = Request(api, header.api_version, body, context, peer.endpoint, self._apis)
+            answer = _encoded(api, header, request.error_answer(error.code))
         return answer
 
     def _within_quotas(
@@ -266,6 +295,10 @@ class Router:
             raise
         except KafkaError as error:
             return request.error_answer(error.code)
+        except ConflictError as error:
+            # another broker has become controller
+            log.warning("%s v%d: nothing is changed: %s", request.api.name, request.version, error)
+            return request.error_answer(ErrorCode.NOT_CONTROLLER)
         except OSError as error:
             # metadata that cannot be saved: the old state still stands, and clients may retry
             log.error(

@@ -5,9 +5,9 @@ one table in docs/broker.md, one place where ``--set`` looks.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from ..settings import BROKER, MAX_INT, MAX_LONG, Row, Scope, SettingsError, read_settings
 from ._kafka_names import meaningful
@@ -48,7 +48,46 @@ class BrokerSettings(SecuritySettings):
     auto_create_topics_enable: Annotated[bool, Row("Metadata requests that allow it create topics")] = True
     delete_topic_enable: Annotated[bool, Row("DeleteTopics is obeyed")] = True
     num_partitions: Annotated[int, Row("partitions of a topic created without a number", 1, 100_000)] = 1
-    default_replication_factor: Annotated[int, Row("replicas of a new topic; there is one broker", 1, 1)] = 1
+    default_replication_factor: Annotated[
+        int, Row("replicas of a new topic; no more than there are brokers", 1, 32_767)
+    ] = 1
+
+    zookeeper_connect: Annotated[
+        str, Row("HOST:PORT,.../CHROOT: be a broker of the cluster there; empty: be alone", commas=True)
+    ] = ""
+    zookeeper_session_timeout_ms: Annotated[
+        int, Row("a broker that is silent for so long is missed by its cluster", 1, MAX_INT)
+    ] = 18_000
+    zookeeper_connection_timeout_ms: Annotated[
+        int | None, Row("how long a start waits for ZooKeeper; empty: as long as a session lasts", 1, MAX_INT)
+    ] = None
+    zookeeper_ssl_client_enable: Annotated[bool, Row("TLS to ZooKeeper")] = False
+    zookeeper_ssl_truststore_location: Annotated[str, Row("PEM file with ZooKeeper's authorities")] = ""
+    zookeeper_ssl_keystore_location: Annotated[
+        str, Row("PEM file with the private key and the certificate chain that are shown to ZooKeeper")
+    ] = ""
+    kohort_zookeeper_digest: Annotated[
+        str,
+        Row(
+            "USER:PASSWORD: log in at ZooKeeper, and let entries be this user's alone to change (not a "
+            "setting of Kafka)",
+            sensitive=True,
+        ),
+    ] = field(default="", repr=False)
+    unclean_leader_election_enable: Annotated[
+        bool,
+        Live("a replica that is not in sync may lead where there is no other: what it lacks is lost"),
+    ] = False
+    auto_leader_rebalance_enable: Annotated[
+        bool, Row("the controller gives partitions back to their first replicas now and then")
+    ] = True
+    leader_imbalance_check_interval_seconds: Annotated[int, Row("time between two looks", 1, MAX_INT)] = 300
+    leader_imbalance_per_broker_percentage: Annotated[
+        int, Row("it does so for brokers that lack more than this share of what they are to lead", 0, MAX_INT)
+    ] = 10
+    controlled_shutdown_enable: Annotated[
+        bool, Row("a broker of a cluster that stops lets others lead its partitions first")
+    ] = True
 
     broker_rack: Annotated[str, Row("rack of this broker: replicas are spread over racks")] = ""
 
@@ -187,11 +226,23 @@ class BrokerSettings(SecuritySettings):
         return MAX_LONG if self.log_flush_interval_ms is None else self.log_flush_interval_ms
 
 
+#: Kafka's defaults that are not ours for a broker alone.
+_IN_A_CLUSTER: Final = {
+    "offsets_topic_replication_factor": 3,
+    "transaction_state_log_replication_factor": 3,
+}
+
+
 def broker_settings(given: Mapping[str, Any] | BrokerSettings) -> BrokerSettings:
     """Check the settings that a user gave, without those that mean nothing here. Raises SettingsError."""
     if isinstance(given, BrokerSettings):
         return given
     own, of_listeners = take_listener_settings(meaningful(given))
+    names = {name.replace(".", "_") for name in own}
+    if own.get("zookeeper.connect") or own.get("zookeeper_connect"):
+        if "node_id" not in names:
+            raise SettingsError("zookeeper.connect needs node.id: give each broker another number")
+        own = {**{name: value for name, value in _IN_A_CLUSTER.items() if name not in names}, **own}
     settings = read_settings(BrokerSettings, own)
     settings.listener_name = of_listeners
     low, high = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms

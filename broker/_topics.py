@@ -10,7 +10,7 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..cluster import (
     BLOCK_SIZE,
@@ -49,6 +49,9 @@ _ADDED_AT_ONCE = 200
 #: The first producer id given out in a folder that another broker wrote.
 _FAR_PRODUCER_ID = 1_000_000_000
 
+#: Replicas that were chosen for new partitions, by topic.
+Placed: TypeAlias = Mapping[str, Sequence[Sequence[int]]]
+
 #: The id that stands for none.
 NO_TOPIC_ID = uuid.UUID(int=0)
 
@@ -60,6 +63,9 @@ class TopicPlan:
     name: str
     partitions: int
     configs: dict[str, Any]
+    replication_factor: int = 1
+    #: Replicas of each partition, where they were chosen.
+    assignments: Sequence[Sequence[int]] | None = None
     id: uuid.UUID = field(default_factory=lambda: _new_id())
 
 
@@ -155,16 +161,22 @@ class Topics(ABC):
         return made
 
     @abstractmethod
-    async def carry_out(self, plans: Sequence[TopicPlan]) -> None:
-        """Create what was planned. Raises KafkaError; nothing is created then."""
+    async def carry_out(self, plans: Sequence[TopicPlan]) -> dict[str, KafkaError]:
+        """Create what was planned; returns what turned out to be impossible. Raises KafkaError; nothing is
+        created then.
+        """
 
     @abstractmethod
     async def alter(self, changes: Mapping[TopicImage, dict[str, Any]]) -> None:
         """Replace the configs of topics, durably. Raises KafkaError; nothing is changed then."""
 
     @abstractmethod
-    async def add_partitions(self, counts: Mapping[TopicImage, int]) -> None:
-        """Let topics have so many partitions. Raises KafkaError; none is added then."""
+    async def add_partitions(
+        self, counts: Mapping[TopicImage, int], placed: Placed | None = None
+    ) -> dict[str, KafkaError]:
+        """Let topics have so many partitions; returns what turned out to be impossible. Raises KafkaError;
+        none is added then.
+        """
 
     @abstractmethod
     async def delete(self, topics: Collection[TopicImage]) -> None:
@@ -177,19 +189,11 @@ class Topics(ABC):
     def settings_changed(self) -> None:
         """Apply changed defaults of topics."""
         for each in self.all():
-            self.logs.reconfigure(each.name, self.config(each.configs))
+            # of a topic of a cluster this broker may have no partition
+            if self.logs.topic(each.name) is not None:
+                self.logs.reconfigure(each.name, self.config(each.configs))
 
     # -- for the homes ---------------------------------------------------------------------------------------
-
-    def first_configs(self, name: str) -> dict[str, Any]:
-        """The first configs of a topic that came without any: coordinators' topics are compacted."""
-        sizes = {
-            OFFSETS_TOPIC: self._settings.offsets_topic_segment_bytes,
-            TRANSACTIONS_TOPIC: self._settings.transaction_state_log_segment_bytes,
-        }
-        if name not in sizes:
-            return {}
-        return {"cleanup_policy": "compact", "segment_bytes": sizes[name]}
 
     def config(self, configs: Mapping[str, Any]) -> TopicConfig:
         return TopicConfig(**{**topic_defaults(self._settings), **configs})
@@ -247,7 +251,7 @@ class FolderTopics(Topics):
         self.lately_deleted = {name for name in deleted.values() if name is not None and name not in records}
         unknown = self.logs.take_in(records.keys(), deleted)
         found = {
-            name: TopicRecord(topic_id, count, self.first_configs(name))
+            name: TopicRecord(topic_id, count, first_configs(self._settings, name))
             for name, (topic_id, count) in unknown.items()
         }
         records |= found
@@ -263,7 +267,7 @@ class FolderTopics(Topics):
 
     def create_internal(self, name: str, partitions: int) -> None:
         """Create a topic of a coordinator. Raises KafkaError KAFKA_STORAGE_ERROR."""
-        made = {name: TopicRecord(_new_id(), partitions, self.first_configs(name))}
+        made = {name: TopicRecord(_new_id(), partitions, first_configs(self._settings, name))}
         try:
             self._store.commit_now(*self._creations(made))
         except OSError as error:
@@ -281,11 +285,11 @@ class FolderTopics(Topics):
 
     # -- changing --------------------------------------------------------------------------------------------
 
-    async def carry_out(self, plans: Sequence[TopicPlan]) -> None:
+    async def carry_out(self, plans: Sequence[TopicPlan]) -> dict[str, KafkaError]:
         """Create what was planned. Raises KafkaError KAFKA_STORAGE_ERROR; nothing is created then."""
         made = {
             plan.name: TopicRecord(
-                plan.id, plan.partitions, {**self.first_configs(plan.name), **plan.configs}
+                plan.id, plan.partitions, {**first_configs(self._settings, plan.name), **plan.configs}
             )
             for plan in plans
         }
@@ -295,6 +299,7 @@ class FolderTopics(Topics):
         records = list(made.items())
         async for start in in_slices(range(0, len(records), _ADDED_AT_ONCE)):
             self._add(dict(records[start : start + _ADDED_AT_ONCE]))
+        return {}
 
     async def alter(self, changes: Mapping[TopicImage, dict[str, Any]]) -> None:
         """Replace the configs of topics, durably. Raises KafkaError; nothing is changed then."""
@@ -305,7 +310,9 @@ class FolderTopics(Topics):
         for each, configs in changes.items():
             self.logs.reconfigure(each.name, self.config(configs))
 
-    async def add_partitions(self, counts: Mapping[TopicImage, int]) -> None:
+    async def add_partitions(
+        self, counts: Mapping[TopicImage, int], _placed: Placed | None = None
+    ) -> dict[str, KafkaError]:
         """Grow topics to this many partitions. Raises KafkaError KAFKA_STORAGE_ERROR; none is added then."""
         await self._change(self._puts({each: {"partitions": count} for each, count in counts.items()}))
         grown = []
@@ -314,6 +321,7 @@ class FolderTopics(Topics):
             more = self._states(self.logs.grow(each.name, range(len(now.partitions), count)))
             grown.append(now.having(partitions=[*now.partitions, *more]))
         self.image = self.image.changed(grown)
+        return {}
 
     async def delete(self, topics: Collection[TopicImage]) -> None:
         """Delete topics; ``clear`` removes their files. Raises KafkaError; none is deleted then."""
@@ -423,6 +431,17 @@ class FolderTopics(Topics):
             leader=NO_LEADER, isr=(), offline=states[partition.index].replicas
         )
         self.image = self.image.changed([found.having(partitions=states)])
+
+
+def first_configs(settings: BrokerSettings, name: str) -> dict[str, Any]:
+    """The first configs of a topic that came without any: coordinators' topics are compacted."""
+    sizes = {
+        OFFSETS_TOPIC: settings.offsets_topic_segment_bytes,
+        TRANSACTIONS_TOPIC: settings.transaction_state_log_segment_bytes,
+    }
+    if name not in sizes:
+        return {}
+    return {"cleanup_policy": "compact", "segment_bytes": sizes[name]}
 
 
 def unchanged(error: OSError) -> KafkaError:

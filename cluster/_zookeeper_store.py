@@ -64,13 +64,14 @@ class ZooKeeperSettings:
     ``connect`` is ``HOST:PORT[,HOST:PORT...][/chroot]``. ``digest``, ``user:password``, authenticates with
     ZooKeeper's scheme of that name; entries then are the user's to change and, but for access rules and
     credentials, anybody's to read. ``ca``, ``certificate`` and ``key`` are PEM files: each of them turns TLS
-    on.
+    on, as ``tls`` does; the certificate's file may have the key too.
     """
 
     connect: str
     session_timeout_ms: int = 18_000
     connection_timeout_ms: int = 18_000
     digest: str | None = None
+    tls: bool = False
     ca: str | None = None
     certificate: str | None = None
     key: str | None = None
@@ -128,7 +129,7 @@ def _client(settings: ZooKeeperSettings) -> KazooClient:
         connection_retry=KazooRetry(max_tries=-1, delay=0.05, backoff=2, max_delay=1.0),
         auth_data=auth,
         default_acl=acl,
-        use_ssl=any((settings.ca, settings.certificate, settings.key)),
+        use_ssl=any((settings.tls, settings.ca, settings.certificate, settings.key)),
         ca=settings.ca,
         certfile=settings.certificate,
         keyfile=settings.key,

@@ -2,7 +2,7 @@
 
 Four defaults differ. ``group_max_size`` and ``group_consumer_max_size``: Apache Kafka has no limit; here a
 group stays within the size that one rebalance can serve; ``group_coordinator_threads``: all shards share one
-event loop; ``offsets_topic_replication_factor``: there is one broker. Those that begin with ``kohort_`` are
+event loop; ``offsets_topic_replication_factor``: a broker may be alone. Those that begin with ``kohort_`` are
 not Kafka's. The rows are checked when settings are read; nothing checks them here.
 """
 
@@ -52,7 +52,9 @@ class GroupSettings:
     offsets_topic_num_partitions: Annotated[
         int, Row("partitions of __consumer_offsets, fixed when it is created", 1, 10_000)
     ] = 50
-    offsets_topic_replication_factor: Annotated[int, Row("replicas; there is one broker", 1, 1)] = 1
+    offsets_topic_replication_factor: Annotated[
+        int, Row("replicas of __consumer_offsets; 3 with zookeeper.connect", 1, 32_767)
+    ] = 1
     offsets_topic_compression_codec: Annotated[int, Row("__consumer_offsets is not compressed", 0, 0)] = 0
     offsets_topic_segment_bytes: Annotated[
         int, Row("size at which __consumer_offsets begins a new segment", 1, MAX_INT)

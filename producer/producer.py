@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
@@ -220,14 +220,14 @@ class Producer:
         else:
             size = RECORD_BYTES + (len(value) if value else 0) + (len(key) if key else 0)
         while (queue := self._place(topic, key, partition, size)) is None:
-            await self._learn(topic, partition)
+            await self._within_transaction(self._learn(topic, partition))
         waiting = self._accumulator
         if (
             size > self.config.max_request_size
             or waiting.used + size + HELD_BYTES > self.config.buffer_memory
             or self._in_line
         ):
-            await self._room(size)
+            await self._within_transaction(self._room(size))
         timestamp_ms = time.time_ns() // 1_000_000 if timestamp_ms is None else _as_time(timestamp_ms)
         future, began, full = waiting.add(queue, (key, value, headers, timestamp_ms), size)
         if began or full:
@@ -252,8 +252,8 @@ class Producer:
             raise ValueError("a batch of no records: give it one at least")
         size = sum(record_size(*record[:3]) for record in checked)
         while (queue := self._place(topic, None, partition, size)) is None:
-            await self._learn(topic, partition)
-        await self._room(size, len(records))
+            await self._within_transaction(self._learn(topic, partition))
+        await self._within_transaction(self._room(size, len(records)))
         future = self._accumulator.add_all(queue, checked, size)
         self._running().wake()
         return future  # type: ignore[no-any-return]
@@ -396,8 +396,16 @@ class Producer:
             waiting.hurry -= 1
             self._in_line -= 1
         self._running()
-        if self._transactions is not None:
-            self._transactions.require(Stage.OPEN)
+
+    async def _within_transaction(self, wait: Awaitable[None]) -> None:
+        """Wait; a record belongs to the transaction in which ``send`` was called."""
+        transactions = self._transactions
+        number = None if transactions is None else transactions.number
+        await wait
+        if transactions is not None:
+            if transactions.number != number or transactions.stage in (Stage.READY, Stage.ENDING):
+                raise TransactionStateError("its transaction was ended before the record was accepted")
+            transactions.require(Stage.OPEN)
 
     # transactions
 
@@ -487,6 +495,7 @@ class Producer:
         self._accumulator.drop_waiting(
             TransactionAbortedError("its transaction was aborted before it was sent")
         )
+        self._sender.ended.fire()
         await self._sender.flush()
         await self._sender.at_rest()
 

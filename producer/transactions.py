@@ -92,6 +92,8 @@ class Transactions:
         self._restart = restart
         self._wake = wake
         self._producer = NO_PRODUCER
+        #: Tells this producer's transactions apart.
+        self.number = 0
         #: Whether the open transaction is one of KIP-890.
         self.implicit = False
         #: Whether the coordinator may know of the transaction: one that it does not know of needs no end.
@@ -159,6 +161,7 @@ class Transactions:
         """Open a transaction; the coordinator learns of it with the first batch."""
         self.require(Stage.READY)
         self.stage, self.implicit = Stage.OPEN, self._kip890
+        self.number += 1
 
     @property
     def writes(self) -> bool:

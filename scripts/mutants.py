@@ -52,6 +52,7 @@ ROOMS = {
     "log": ("tests/log", "tests/broker/test_cleaner.py", "tests/broker/test_partition.py"),
     "client": ("tests/client", "tests/consumer"),
     "consumer": ("tests/consumer", "tests/client"),
+    "producer": ("tests/producer",),
     "broker/security": ("tests/broker/security", "tests/broker/test_commands.py"),
     "broker/authorizer": ("tests/broker/authorizer",),
 }
@@ -71,6 +72,8 @@ LEFT_OUT = (
     "tests/consumer/service/test_exactly_once*.py",
     "tests/consumer/service/test_signals.py",
     "tests/consumer/service/test_stopping.py",
+    "tests/producer/test_disturbed.py",
+    "tests/producer/test_rights.py",
     # thousands of cases each, over all of the log
     "tests/log/test_bit_flips.py",
     "tests/log/test_crashes.py",

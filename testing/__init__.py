@@ -12,6 +12,7 @@ from ._running import running_broker
 
 if TYPE_CHECKING:
     from ._running_broker import RunningBroker
+    from ._running_cluster import RunningCluster, running_cluster
     from ._services import ServiceRun, run_service
     from ._steering import Fault, RequestFaults
     from .simulation import SimulationFailed, simulate
@@ -22,9 +23,11 @@ _LAZY = {
     "Fault": "_steering",
     "RequestFaults": "_steering",
     "RunningBroker": "_running_broker",
+    "RunningCluster": "_running_cluster",
     "ServiceRun": "_services",
     "SimulationFailed": "simulation",
     "run_service": "_services",
+    "running_cluster": "_running_cluster",
     "simulate": "simulation",
     "simulate_service": "simulation.services",
     "simulate_transactions": "simulation.transactions",
@@ -41,10 +44,12 @@ __all__ = [
     "Fault",
     "RequestFaults",
     "RunningBroker",
+    "RunningCluster",
     "ServiceRun",
     "SimulationFailed",
     "run_service",
     "running_broker",
+    "running_cluster",
     "simulate",
     "simulate_service",
     "simulate_transactions",

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..coordinator import CoordinatorEvent
     from ._running_broker import RunningBroker
-
-#: What tests want otherwise than production does: groups form at once, members may ask for short sessions.
-TEST_SETTINGS: Mapping[str, Any] = {
-    "group_initial_rebalance_delay_ms": 0,
-    "group_min_session_timeout_ms": 500,
-}
 
 
 @contextmanager
@@ -36,56 +28,11 @@ def running_broker(
     the block. ``on_note`` is called in the broker's thread. Raises what :class:`kohort.broker.Broker`
     raises.
     """
-    import asyncio
-    from concurrent.futures import Future
+    from ._broker_thread import BrokerThread
 
-    from ..broker import Broker, BrokerSettings, loop_factory
-    from ..broker.apis import load_all
-    from ._running_broker import RunningBroker, TestClock
-    from ._steering import FaultyRouter, RequestFaults
-
-    # checking settings costs the import of pydantic: not for our own
-    chosen = {**TEST_SETTINGS, **settings} if settings else BrokerSettings(**TEST_SETTINGS)
-    clock, faults = TestClock(), RequestFaults()
-    broker = Broker(
-        host=host,
-        port=port,
-        data=data,
-        settings=chosen,
-        on_note=on_note,
-        clock_ms=clock,
-        make_router=partial(FaultyRouter, faults),
-    )
-    # before there is a second thread: pytest parses what is imported, and Python cannot do so in two at once
-    load_all()
-    begun: Future[tuple[RunningBroker, Callable[[], object]]] = Future()
-    ended: Future[None] = Future()
-
-    async def serve() -> None:
-        loop, stopped = asyncio.get_running_loop(), asyncio.Event()
-        async with broker:
-            running = RunningBroker(broker, loop, clock, faults)
-            begun.set_result((running, lambda: loop.call_soon_threadsafe(stopped.set)))
-            await stopped.wait()
-
-    def run() -> None:
-        try:
-            with asyncio.Runner(loop_factory=loop_factory()) as runner:
-                runner.run(serve())
-            ended.set_result(None)
-        except BaseException as error:
-            for future in (ended, begun):
-                if not future.done():
-                    future.set_exception(error)
-
-    thread = threading.Thread(target=run, name="kohort-broker", daemon=True)
-    thread.start()
+    thread = BrokerThread(settings, data=data, host=host, port=port, on_note=on_note)
+    running = thread.start()
     try:
-        running, stop = begun.result()
-        try:
-            yield running
-        finally:
-            stop()
+        yield running
     finally:
-        thread.join()
-        ended.result()
+        thread.end()

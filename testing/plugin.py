@@ -1,4 +1,4 @@
-"""pytest plug-in: the fixtures ``kohort_broker`` and ``kohort_service``.
+"""pytest plug-in: the fixtures ``kohort_broker``, ``kohort_cluster`` and ``kohort_service``.
 
 Loaded by pytest in every project that has kohort installed, so it imports nothing but pytest until the
 fixture is used.
@@ -13,6 +13,7 @@ import pytest
 
 if TYPE_CHECKING:
     from ._running_broker import RunningBroker
+    from ._running_cluster import RunningCluster
     from ._services import ServiceRun
 
     RunService = Callable[..., ServiceRun]
@@ -22,6 +23,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
         "kohort_broker(**settings): settings of the fixture's broker, Kafka's names with underscores",
+    )
+    config.addinivalue_line(
+        "markers",
+        "kohort_cluster(brokers, racks, **settings): number, racks and settings of the fixture's brokers",
     )
 
 
@@ -36,6 +41,19 @@ def kohort_broker(request: pytest.FixtureRequest) -> Iterator[RunningBroker]:
     marker = request.node.get_closest_marker("kohort_broker")
     with running_broker(**(marker.kwargs if marker else {})) as broker:
         yield broker
+
+
+@pytest.fixture
+def kohort_cluster(request: pytest.FixtureRequest) -> Iterator[RunningCluster]:
+    """Three brokers of a cluster of this test's own, which it can kill, cut off and pause.
+
+    ``@pytest.mark.kohort_cluster(brokers=5, num_partitions=3)`` sets how many, and their settings.
+    """
+    from ._running_cluster import running_cluster
+
+    marker = request.node.get_closest_marker("kohort_cluster")
+    with running_cluster(**(marker.kwargs if marker else {})) as cluster:
+        yield cluster
 
 
 @pytest.fixture

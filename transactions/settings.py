@@ -34,7 +34,7 @@ class TransactionSettings(GroupSettings):
         int, Row("partitions of __transaction_state, fixed when it is created", 1, 10_000)
     ] = 50
     transaction_state_log_replication_factor: Annotated[
-        int, Row("replicas of __transaction_state; there is one broker", 1, 1)
+        int, Row("replicas of __transaction_state; 3 with zookeeper.connect", 1, 32_767)
     ] = 1
     transaction_state_log_segment_bytes: Annotated[
         int, Row("size at which __transaction_state begins a new segment", 1, MAX_INT)

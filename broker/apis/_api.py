@@ -27,6 +27,11 @@ def replaced(body: Any, **fields: Any) -> Any:
     return body._replace(**fields) if hasattr(body, "_replace") else replace(body, **fields)
 
 
+def always(_node: Node, _body: Any) -> bool:
+    """The controller carries out every request."""
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Guard:
     """Checks requests before their handler, if there are access rules.
@@ -76,10 +81,10 @@ class ServedApi:
     #: Version from which clients know THROTTLING_QUOTA_EXCEEDED; older ones are delayed (KIP-599). None: it
     #: makes and deletes no partitions.
     refused_over_quota_from: int | None = None
-    #: In a cluster the controller carries it out, whichever broker is asked: it is forwarded.
-    by_controller: bool = False
-    #: Only brokers of a cluster ask for it: a broker alone does not serve it.
-    between_brokers: bool = False
+    #: Says of a request's body whether the controller of a cluster carries it out, whichever broker is asked.
+    by_controller: Callable[[Node, Any], bool] | None = None
+    #: A broker alone does not serve it.
+    cluster_only: bool = False
 
     @property
     def name(self) -> str:

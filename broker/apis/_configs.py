@@ -100,6 +100,12 @@ def configs_guard(topic: Access, cluster: Access, group: Access, *, altering: bo
     return Guard((topic, cluster, group), guard)
 
 
+def by_controller(node: Node, body: Any) -> bool:
+    """Return whether the controller carries a change out: a broker changes settings of its own itself."""
+    own = (ConfigResource.BROKER, str(node.node_id))
+    return any((item.resource_type, item.resource_name) != own for item in body.resources)
+
+
 ALTER_GUARD: Final = configs_guard(*_ALTER_RIGHTS, altering=True)
 
 

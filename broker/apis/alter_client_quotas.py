@@ -10,7 +10,7 @@ from .._node import Node
 from .._stopwatch import clock
 from ..authorizer import Operation, ResourceType, right
 from ..quotas import QuotaEntity, QuotaKey, QuotaTable, check_value, entity_of
-from ._api import Request, ServedApi
+from ._api import Request, ServedApi, always
 from ._errors import Level, in_elements, same
 from ._guards import whole
 
@@ -66,5 +66,5 @@ API = ServedApi(
     handler=handle,
     guard=whole(right(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, "all quotas")),
     errors=in_elements(Level("entries", "entries", same("entity"))),
-    by_controller=True,
+    by_controller=always,
 )

@@ -10,7 +10,7 @@ from typing import Any
 from ...protocol import ApiKey
 from .._node import Node
 from ._api import Request, ServedApi
-from ._configs import ALTER_ERRORS, ALTER_GUARD, Rows, alter
+from ._configs import ALTER_ERRORS, ALTER_GUARD, Rows, alter, by_controller
 
 
 async def handle(node: Node, request: Request) -> Any:
@@ -28,5 +28,5 @@ API = ServedApi(
     handler=handle,
     guard=ALTER_GUARD,
     errors=ALTER_ERRORS,
-    by_controller=True,
+    by_controller=by_controller,
 )

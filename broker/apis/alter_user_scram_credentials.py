@@ -13,7 +13,7 @@ from ...protocol.messages.alter_user_scram_credentials import AlterUserScramCred
 from .._node import Node
 from ..authorizer import Operation, ResourceType, right
 from ..security._scram_users import MAX_ITERATIONS, MIN_ITERATIONS, ScramCredential
-from ._api import Request, ServedApi
+from ._api import Request, ServedApi, always
 from ._errors import ErrorShape
 from ._guards import whole
 
@@ -92,5 +92,5 @@ API = ServedApi(
     handler=handle,
     guard=whole(right(Operation.ALTER, ResourceType.CLUSTER, "all users")),
     errors=ErrorShape(fields=_with_error),
-    by_controller=True,
+    by_controller=always,
 )

@@ -8,7 +8,7 @@ from ...protocol import ApiKey, ErrorCode, KafkaError
 from .._node import Node
 from ..authorizer import CLUSTER_NAME, Acl, Operation, PatternType, ResourceType, right
 from ._acls import authorizer_of, typed
-from ._api import Request, ServedApi
+from ._api import Request, ServedApi, always
 from ._errors import Level, in_elements
 from ._guards import whole
 
@@ -59,5 +59,5 @@ API = ServedApi(
     handler=handle,
     guard=whole(right(Operation.ALTER, ResourceType.CLUSTER, "all rules")),
     errors=in_elements(Level("creations", "results", {})),
-    by_controller=True,
+    by_controller=always,
 )

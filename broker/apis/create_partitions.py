@@ -12,7 +12,7 @@ from .._names import COORDINATORS
 from .._node import Node
 from .._stopwatch import clock
 from ..authorizer import Operation, ResourceType, right
-from ._api import Request, ServedApi
+from ._api import Request, ServedApi, always
 from ._errors import Level, in_elements, same
 from ._guards import topics
 from ._lookup import check_placed, find_topic
@@ -25,6 +25,11 @@ async def handle(node: Node, request: Request) -> Any:
     times = Counter(item.name for item in request.body.topics)
     refused: dict[str, KafkaError] = {}
     counts: dict[TopicImage, int] = {}
+    placed = {
+        item.name: [list(one.broker_ids) for one in item.assignments]
+        for item in wanted.values()
+        if item.assignments is not None
+    }
     total = 0
     for item in wanted.values():
         try:
@@ -33,6 +38,9 @@ async def handle(node: Node, request: Request) -> Any:
             topic = _checked(node, item)
             more = item.count - len(topic.partitions)
             check_total(total + more)
+            if node.control is not None:
+                for error in node.control.refused_partitions({topic: item.count}, placed).values():
+                    raise error
             if not request.body.validate_only:
                 node.throttle.mutate(request, more, clock())
             total += more
@@ -41,7 +49,7 @@ async def handle(node: Node, request: Request) -> Any:
             refused[item.name] = error
     try:
         if counts and not request.body.validate_only:
-            await node.topics.add_partitions(counts)
+            refused |= await node.topics.add_partitions(counts, placed)
     except KafkaError as error:
         refused.update((topic.name, error) for topic in counts)
     make = partial(request.result, "CreatePartitionsTopicResult")
@@ -80,5 +88,5 @@ API = ServedApi(
     guard=topics(right(Operation.ALTER, ResourceType.TOPIC, "each topic")),
     errors=in_elements(Level("topics", "results", same("name"))),
     refused_over_quota_from=3,
-    by_controller=True,
+    by_controller=always,
 )

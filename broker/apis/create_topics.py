@@ -13,7 +13,7 @@ from .._stopwatch import clock
 from .._topics import TopicPlan
 from .._turns import in_slices
 from ..authorizer import Access, Operation, ResourceType, right
-from ._api import Asked, Guard, Request, ServedApi
+from ._api import Asked, Guard, Request, ServedApi, always
 from ._errors import TOPICS_BY_NAME, in_elements
 from ._guards import each
 from ._lookup import check_placed
@@ -51,7 +51,8 @@ async def handle(node: Node, request: Request) -> Any:
             kind = repr(sorted(plan.configs.items()))
             if kind not in shown and request.version >= _CONFIGS_FROM:
                 shown[kind] = _shown_configs(node, request, plan)
-            made = {"topic_id": plan.id, "num_partitions": plan.partitions, "replication_factor": 1}
+            factor = len(plan.assignments[0]) if plan.assignments else plan.replication_factor
+            made = {"topic_id": plan.id, "num_partitions": plan.partitions, "replication_factor": factor}
             answers.append(
                 request.result("CreatableTopicResult", name=plan.name, configs=shown.get(kind), **made)
             )
@@ -67,6 +68,8 @@ async def create_all(
 ) -> dict[str, KafkaError]:
     """Create the topics that can be created; returns the errors of the others, by name."""
     refused = node.topics.refusals(plans)
+    if node.control is not None:
+        refused |= node.control.refused_topics([plan for plan in plans if plan.name not in refused])
     if validate_only:
         return refused
     ready = []
@@ -79,7 +82,7 @@ async def create_all(
             refused[plan.name] = error
     try:
         if ready:
-            await node.topics.carry_out(ready)
+            refused |= await node.topics.carry_out(ready)
     except KafkaError as error:
         refused.update((plan.name, error) for plan in ready)
     return refused
@@ -109,14 +112,27 @@ def _planned(node: Node, item: Any) -> TopicPlan:
         configs = node.topics.check_configs({config.name: config.value for config in item.configs})
     except SettingsError as error:
         raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
-    return TopicPlan(item.name, _partition_count(node, item), configs)
+    factor = item.replication_factor
+    return TopicPlan(
+        item.name,
+        _partition_count(node, item),
+        configs,
+        node.settings.default_replication_factor if factor == _DEFAULT else factor,
+        _assigned(item),
+    )
+
+
+def _assigned(item: Any) -> list[list[int]] | None:
+    """The replicas of each partition, where they were chosen."""
+    chosen = {one.partition_index: list(one.broker_ids) for one in item.assignments}
+    return [chosen[index] for index in range(len(chosen))] or None
 
 
 def _partition_count(node: Node, item: Any) -> int:
     if item.assignments:
         _check_assignments(node, item)
         return len(item.assignments)
-    if item.replication_factor not in (_DEFAULT, 1):
+    if node.control is None and item.replication_factor not in (_DEFAULT, 1):
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             f"replication factor {item.replication_factor}: there is one broker, ask for 1 or -1",
@@ -194,5 +210,5 @@ API = ServedApi(
     errors=in_elements(TOPICS_BY_NAME),
     carried_out=True,
     refused_over_quota_from=6,
-    by_controller=True,
+    by_controller=always,
 )

@@ -10,7 +10,7 @@ from ...protocol import ApiKey, ErrorCode
 from .._node import Node
 from ..authorizer import AclFilter, Operation, ResourceType, right
 from ._acls import authorizer_of, is_known, typed
-from ._api import Request, ServedApi
+from ._api import Request, ServedApi, always
 from ._errors import Level, in_elements
 from ._guards import whole
 
@@ -48,5 +48,5 @@ API = ServedApi(
     handler=handle,
     guard=whole(right(Operation.ALTER, ResourceType.CLUSTER, "all rules")),
     errors=in_elements(Level("filters", "filter_results", {})),
-    by_controller=True,
+    by_controller=always,
 )

@@ -15,7 +15,7 @@ from .._node import Node
 from .._stopwatch import clock
 from .._topics import NO_TOPIC_ID
 from ..authorizer import Access, Operation, ResourceType, right
-from ._api import Asked, Guard, Request, ServedApi
+from ._api import Asked, Guard, Request, ServedApi, always
 from ._errors import ErrorShape, Level, same
 from ._guards import appended, each, refusal, topic_name
 from ._lookup import find_topic
@@ -119,5 +119,5 @@ API = ServedApi(
     ),
     carried_out=True,
     refused_over_quota_from=5,
-    by_controller=True,
+    by_controller=always,
 )

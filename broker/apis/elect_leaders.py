@@ -1,18 +1,21 @@
-"""ElectLeaders (43), v0-2: never needed, where one broker leads all it can (KIP-183, KIP-460)."""
+"""ElectLeaders (43), v0-2: preferred or unclean leaders (KIP-183, KIP-460); a broker alone needs none."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...cluster import NO_LEADER, PartitionState, TopicImage
-from ...protocol import ApiKey, ErrorCode, KafkaError
+from ...protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
 from ...protocol.messages.elect_leaders import PartitionResult, ReplicaElectionResult
 from .._node import Node
 from .._turns import in_slices
 from ..authorizer import Operation, ResourceType, right
-from ._api import Request, ServedApi
+from ._api import Request, ServedApi, always
 from ._errors import at_top
 from ._guards import whole
+
+if TYPE_CHECKING:
+    from .._control import Control
 
 #: Errors of a partition whose only replica cannot be served, by Kafka's number of the election.
 _NO_CANDIDATE = {
@@ -26,11 +29,27 @@ async def handle(node: Node, request: Request) -> Any:
     unled = _NO_CANDIDATE.get(body.election_type)
     if unled is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"election type {body.election_type}")
-    if body.topic_partitions is None:
+    if node.control is not None:
+        results = await _by_controller(node.control, body)
+    elif body.topic_partitions is None:
         results = [_of_all(unled, topic) async for topic in in_slices(node.topics.all())]
     else:
         results = [_of_some(node, unled, item) async for item in in_slices(body.topic_partitions)]
     return request.answer(replica_election_results=results)
+
+
+async def _by_controller(control: Control, body: Any) -> list[ReplicaElectionResult]:
+    wanted = body.topic_partitions
+    keys = (
+        None
+        if wanted is None
+        else [TopicPartition(item.topic, index) for item in wanted for index in item.partitions]
+    )
+    found: dict[str, list[PartitionResult]] = {}
+    for (topic, index), error in (await control.elect(keys, unclean=bool(body.election_type))).items():
+        code, message = (ErrorCode.NONE, None) if error is None else (error.code, error.message)
+        found.setdefault(topic, []).append(PartitionResult(index, code, message))
+    return [ReplicaElectionResult(*item) for item in found.items()]
 
 
 def _of_all(unled: ErrorCode, topic: TopicImage) -> ReplicaElectionResult:
@@ -78,5 +97,5 @@ API = ServedApi(
     handler=handle,
     guard=whole(right(Operation.ALTER, ResourceType.CLUSTER, "all partitions")),
     errors=at_top(_with_error),
-    by_controller=True,
+    by_controller=always,
 )

@@ -11,7 +11,7 @@ from .._live_settings import kafka_name
 from .._node import Node
 from ..security._listeners import PREFIX
 from ._api import Request, ServedApi
-from ._configs import ALTER_ERRORS, ALTER_GUARD, DELETE, Rows, alter, invalid
+from ._configs import ALTER_ERRORS, ALTER_GUARD, DELETE, Rows, alter, by_controller, invalid
 
 _SET, _APPEND, _SUBTRACT = 0, 2, 3
 
@@ -65,5 +65,5 @@ API = ServedApi(
     handler=handle,
     guard=ALTER_GUARD,
     errors=ALTER_ERRORS,
-    by_controller=True,
+    by_controller=by_controller,
 )

@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (46), v0: none; one broker has nowhere to move a replica to (KIP-455)."""
+"""ListPartitionReassignments (46), v0: the replicas that come and go (KIP-455); a broker alone has none."""
 
 from __future__ import annotations
 
@@ -12,8 +12,25 @@ from ._errors import at_top
 from ._guards import whole
 
 
-async def handle(_node: Node, request: Request) -> Any:
-    return request.answer(error_message=None)
+async def handle(node: Node, request: Request) -> Any:
+    wanted = request.body.topics
+    topics = (
+        node.topics.all() if wanted is None else filter(None, (node.topics.get(each.name) for each in wanted))
+    )
+    numbers = {} if wanted is None else {each.name: set(each.partition_indexes) for each in wanted}
+    make = request.part("OngoingPartitionReassignment")
+    found = {
+        topic.name: [
+            make(index, state.replicas, state.adding, state.removing)
+            for index, state in enumerate(topic.partitions)
+            if (state.adding or state.removing) and (wanted is None or index in numbers[topic.name])
+        ]
+        for topic in topics
+    }
+    return request.answer(
+        error_message=None,
+        topics=[request.part("OngoingTopicReassignment")(*item) for item in found.items() if item[1]],
+    )
 
 
 API = ServedApi(

@@ -86,7 +86,8 @@ async def _create_missing(node: Node, request: Request, names: list[str]) -> dic
         try:
             check_total(len(missing) * node.settings.num_partitions)
             node.topics.check_free(name)
-            plans.append(TopicPlan(name, node.settings.num_partitions, {}))
+            settings = node.settings
+            plans.append(TopicPlan(name, settings.num_partitions, {}, settings.default_replication_factor))
         except KafkaError as error:
             refused[name] = error
     refused |= await create_all(node, request, plans)

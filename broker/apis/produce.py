@@ -83,7 +83,7 @@ class _Outcome:
     log_append_time_ms: int = -1
     log_start_offset: int = -1
     error: KafkaError | None = None
-    flush: Awaitable[None] | None = None
+    flush: Awaitable[Any] | None = None
 
 
 async def handle(node: Node, request: Request) -> Any:
@@ -259,22 +259,27 @@ async def _append(node: Node, request: Request, topic: Any, data: Any, writing: 
         traffic.messages_in += info.last_offset - info.base_offset + 1
     traffic.bytes_in += len(records)
     all_replicas = request.body.acks == _ALL_REPLICAS
-    flush = partition.flush_before_answer(info.last_offset + 1, all_replicas=all_replicas)
+    flush: Awaitable[Any] | None = partition.flush_before_answer(
+        info.last_offset + 1, all_replicas=all_replicas
+    )
     if all_replicas and partition.leadership is not None:
         flush = _replicated(partition.leadership, info.last_offset + 1, request.body.timeout_ms, flush)
     return _Outcome(info.base_offset, info.log_append_time_ms, info.log_start_offset, flush=flush)
 
 
 def _replicated(
-    leadership: Leadership, end_offset: int, timeout_ms: int, flush: Awaitable[None] | None
-) -> Awaitable[None] | None:
+    leadership: Leadership, end_offset: int, timeout_ms: int, flush: Awaitable[Any] | None
+) -> Awaitable[Any] | None:
     """Wait until records below ``end_offset`` are committed, and for ``flush``; None: for nothing. The wait
     raises KafkaError: REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND, NOT_LEADER_OR_FOLLOWER.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()
+    # whoever asked may be gone by then
+    done.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
 
     def then(error: KafkaError | None) -> None:
+        late.cancel()
         if done.done():
             return
         if error is None:
@@ -282,23 +287,17 @@ def _replicated(
         else:
             done.set_exception(error)
 
-    if leadership.when_committed(end_offset, then):
-        return flush
+    def time_is_up() -> None:
+        leadership.forget(then)
+        text = f"the records are not with all in-sync replicas after {timeout_ms} ms"
+        then(KafkaError(ErrorCode.REQUEST_TIMED_OUT, text))
+
     # from now on, and not from when those in front of it are settled
-    deadline = loop.time() + timeout_ms / 1_000
-
-    async def wait() -> None:
-        try:
-            async with asyncio.timeout_at(deadline):
-                await done
-        except TimeoutError:
-            leadership.forget(then)
-            text = f"records are not with all in-sync replicas after {timeout_ms} ms"
-            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, text) from None
-        if flush is not None:
-            await flush
-
-    return wait()
+    late = loop.call_later(timeout_ms / 1_000, time_is_up)
+    if leadership.when_committed(end_offset, then):
+        late.cancel()
+        return flush
+    return done if flush is None else asyncio.gather(done, flush)
 
 
 def _check(request: Request, records: bytes | None) -> bytes:

@@ -11,7 +11,7 @@ from ...protocol import ApiKey, KafkaError
 from ...protocol.messages.update_features import UpdatableFeatureResult
 from .._node import Node
 from ..authorizer import Operation, ResourceType, right
-from ._api import Request, ServedApi
+from ._api import Request, ServedApi, always
 from ._errors import at_top
 from ._guards import whole
 
@@ -40,5 +40,5 @@ API = ServedApi(
     handler=handle,
     guard=whole(right(Operation.ALTER, ResourceType.CLUSTER, "the cluster")),
     errors=at_top(lambda _body, _version, _code: {"error_message": None}),
-    by_controller=True,
+    by_controller=always,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any
 
@@ -19,6 +19,10 @@ class AclsFile:
     def load(self) -> list[Acl]:
         """The rules that were saved last; none if there is no file. Raises StateFileError."""
         return self._file.load(lambda content: list(map(_read, content["acls"]))) or []
+
+    def follow(self, changed: Callable[[list[Acl]], None]) -> None:
+        """Give the rules that another broker has saved."""
+        self._file.follow(lambda: changed(self.load()))
 
     async def save(self, acls: Sequence[Acl]) -> None:
         """Replace the rules, durably. Raises OSError; the old ones then still stand."""

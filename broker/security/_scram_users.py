@@ -94,6 +94,11 @@ class ScramUsers:
         self._file = document
         self.load()
 
+    def follow(self) -> None:
+        """Have what another broker has kept."""
+        assert self._file is not None, "it was opened"
+        self._file.follow(self.load)
+
     def load(self) -> None:
         """Let what was kept be all there is, if anything was. Raises StateFileError."""
         assert self._file is not None, "it was opened"

@@ -166,6 +166,15 @@ def add_partitions(image: ClusterImage, wanted: Sequence[NewPartitions]) -> Deci
     return Decision(answer, grown)
 
 
+def alter_configs(image: ClusterImage, wanted: Mapping[UUID, Mapping[str, str]]) -> Decision[None]:
+    """Let topics have these configs and no others. Those that are gone by now are passed over."""
+    found = {topic_id: image.topic_by_id(topic_id) for topic_id in wanted}
+    return Decision(
+        None,
+        [topic.having(configs=wanted[topic_id]) for topic_id, topic in found.items() if topic is not None],
+    )
+
+
 def delete_topics(image: ClusterImage, names: Iterable[str]) -> Decision[Refusals[str]]:
     """Delete topics. UNKNOWN_TOPIC_OR_PARTITION."""
     found = {name: image.topic(name) for name in names}

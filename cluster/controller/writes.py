@@ -66,7 +66,10 @@ def _topic_changes(before: TopicImage | None, topic: TopicImage) -> list[Change]
     configs_before = {} if before is None else before.configs
     if topic.configs != configs_before:
         path, value = topic_config_path(topic.name), stored_configs(topic.configs)
-        changes.append(Put(path, value) if configs_before else Create(path, value))
+        if not topic.configs:
+            changes.append(Delete(path))
+        else:
+            changes.append(Put(path, value) if configs_before else Create(path, value))
     return changes
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from kohort.broker import Broker
@@ -22,20 +23,23 @@ SETTINGS: dict[str, Any] = {
 class Nodes:
     """Brokers by node id, and their sessions."""
 
-    def __init__(self, home: MemoryHome, settings: dict[str, Any]) -> None:
+    def __init__(self, home: MemoryHome, settings: dict[str, Any], data: Path | None = None) -> None:
         self.home = home
+        self._data = data
         self.settings = {**SETTINGS, **settings}
         self.brokers: dict[int, Broker] = {}
         self.stores: dict[int, MemoryStore] = {}
 
-    async def start(self, node_id: int, data: Any = None) -> Broker:
+    async def start(self, node_id: int) -> Broker:
         async def open_store() -> MetadataStore:
             self.stores[node_id] = self.home.open()
             return self.stores[node_id]
 
         settings = {**self.settings, "node.id": node_id}
-        broker = self.brokers[node_id] = Broker(settings=settings, open_store=open_store, data=data)
+        data = None if self._data is None else self._data / str(node_id)
+        broker = Broker(settings=settings, open_store=open_store, data=data)
         await broker.start()
+        self.brokers[node_id] = broker
         return broker
 
     async def kill(self, node_id: int) -> None:
@@ -56,7 +60,7 @@ class Nodes:
 
     async def create(self, topic: str, partitions: int = 1, configs: dict[str, Any] | None = None) -> None:
         """Create a topic with three replicas, and wait until every broker knows it."""
-        plan = TopicPlan(topic, partitions, configs or {})
+        plan = TopicPlan(topic, partitions, configs or {}, min(3, len(self.brokers)))
         for broker in list(self.brokers.values()):
             cluster = broker.cluster
             assert cluster is not None
@@ -82,8 +86,8 @@ class Nodes:
 
 
 @asynccontextmanager
-async def cluster(count: int = 3, **settings: Any) -> AsyncIterator[Nodes]:
-    nodes = Nodes(MemoryHome(), {name.replace("_", "."): value for name, value in settings.items()})
+async def cluster(count: int = 3, *, data: Path | None = None, **settings: Any) -> AsyncIterator[Nodes]:
+    nodes = Nodes(MemoryHome(), {name.replace("_", "."): value for name, value in settings.items()}, data)
     try:
         starts: list[Awaitable[Broker]] = [nodes.start(n) for n in range(1, count + 1)]
         await asyncio.gather(*starts)

@@ -138,9 +138,9 @@ def test_a_flood_of_heartbeats_is_told_to_wait_and_every_one_is_answered_in_orde
     while not waits:
         # a quick machine answers many before they are a thousandth of its time
         assert time.monotonic() - began < 60
-        last = wire.send_together(HEARTBEAT, 4, [beat()] * 300)
+        last = wire.send_together(HEARTBEAT, 4, [beat()] * 100)
         before = time.monotonic()
-        answers = [wire.receive(HEARTBEAT, 4, number) for number in range(last - 299, last + 1)]
+        answers = [wire.receive(HEARTBEAT, 4, number) for number in range(last - 99, last + 1)]
         assert {answer.error_code for answer in answers} == {ErrorCode.UNKNOWN_MEMBER_ID}
         waits = [answer.throttle_time_ms for answer in answers if answer.throttle_time_ms]
     assert max(waits) <= 1_000

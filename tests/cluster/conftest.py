@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
+from kohort.cluster import MemoryHome, MetadataStore
+from kohort.testing._shared_metadata import SharedMetadata
 from tests.cluster import servers
 
 
@@ -26,3 +28,19 @@ def own_zookeeper() -> Iterator[servers.ZooKeeper]:
     """A server that a test may kill."""
     with servers.zookeeper() as running:
         yield running
+
+
+@pytest.fixture(params=["memory", "threads", "zookeeper", "ensemble"])
+def home(request: pytest.FixtureRequest) -> Callable[[], Awaitable[MetadataStore]]:
+    """Opens one more session with a home that several brokers share."""
+    memory = MemoryHome()
+
+    async def in_memory() -> MetadataStore:
+        return memory.open()
+
+    if request.param == "memory":
+        return in_memory
+    if request.param == "threads":
+        return SharedMetadata().open
+    running: servers.ZooKeeper = request.getfixturevalue(request.param)
+    return running.home()

@@ -1,6 +1,6 @@
 """What homes keep to that several brokers share: each of them has a session of its own.
 
-Covers: cluster/_memory_store.py, cluster/_zookeeper_store.py.
+Covers: cluster/_memory_store.py, cluster/_zookeeper_store.py, testing/_shared_metadata.py.
 """
 
 from __future__ import annotations
@@ -19,29 +19,15 @@ from kohort.cluster import (
     Create,
     Delete,
     Entry,
-    MemoryHome,
     MetadataStore,
     Put,
     topic_path,
 )
-from tests.cluster.servers import ZooKeeper, until
+from tests.cluster.servers import until
 
 Home: TypeAlias = Callable[[], Awaitable[MetadataStore]]
 
 ORDERS, CLICKS, BROKER = topic_path("orders"), topic_path("clicks"), "/brokers/ids/1"
-
-
-@pytest.fixture(params=["memory", "zookeeper", "ensemble"])
-def home(request: pytest.FixtureRequest) -> Home:
-    memory = MemoryHome()
-
-    async def in_memory() -> MetadataStore:
-        return memory.open()
-
-    if request.param == "memory":
-        return in_memory
-    servers: ZooKeeper = request.getfixturevalue(request.param)
-    return servers.home()
 
 
 @pytest_asyncio.fixture

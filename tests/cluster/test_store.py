@@ -34,6 +34,7 @@ from kohort.cluster import (
     deleted_topic_path,
     topic_path,
 )
+from kohort.testing._shared_metadata import SharedMetadata
 from tests.cluster.servers import ZooKeeper
 
 #: Opens a store over what the last one of this test has left.
@@ -46,7 +47,7 @@ def record(partitions: int = 1) -> dict[str, Any]:
     return TopicRecord(UUID(int=partitions), partitions, {"retention_ms": 5}).stored()
 
 
-@pytest.fixture(params=["folder", "memory", "zookeeper", "ensemble"])
+@pytest.fixture(params=["folder", "memory", "threads", "zookeeper", "ensemble"])
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
     memory = MemoryHome()
 
@@ -60,6 +61,8 @@ def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
         return folder
     if request.param == "memory":
         return in_memory
+    if request.param == "threads":
+        return SharedMetadata().open
     servers: ZooKeeper = request.getfixturevalue(request.param)
     return servers.home()
 

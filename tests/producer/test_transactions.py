@@ -14,6 +14,7 @@ import pytest
 
 from kohort.client import Cluster, CommittedOffset
 from kohort.client.transactions import END_VERSION, end_transaction
+from kohort.client.transactions import add_partitions as add_now
 from kohort.producer import (
     ApplicationRecoverableError,
     GroupMetadata,
@@ -357,6 +358,108 @@ async def test_a_transaction_after_one_that_was_aborted_at_any_time_is_whole(
             async with producer.transaction():
                 await producer.send_and_wait(topic, b"%d" % steps)
     assert await read_values(bootstrap, topic) == [b"%d" % steps for steps in range(12)]
+
+
+async def test_an_abort_waits_for_partitions_that_are_being_added(
+    bootstrap: str, new_topic: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Added late they would be of the next transaction, with an epoch that is over."""
+    monkeypatch.setattr(transactions_module, "_IMPLICIT_FROM", 99)
+    topic = new_topic("prod", partitions=1)
+    asked, may = asyncio.Event(), asyncio.Event()
+
+    async def add_partitions(*arguments: Any) -> None:
+        asked.set()
+        await may.wait()
+        await add_now(*arguments)
+
+    async with Producer(bootstrap_servers=bootstrap, transactional_id=topic, linger_ms=0) as producer:
+        with monkeypatch.context() as patch:
+            patch.setattr(transactions_module, "add_partitions", add_partitions)
+            producer.begin_transaction()
+            await producer.send(topic, b"aborted")
+            await asked.wait()
+            aborting = asyncio.create_task(producer.abort_transaction())
+            await asyncio.wait([aborting], timeout=0.3)
+            assert not aborting.done()
+            may.set()
+            await aborting
+        async with producer.transaction():
+            await producer.send(topic, b"kept")
+    assert await read_values(bootstrap, topic) == [b"kept"]
+
+
+async def full(producer: Producer, topic: str, patch: pytest.MonkeyPatch) -> asyncio.Task[Any]:
+    """Fill the producer's memory, in a transaction; a call of ``send`` that waits for room."""
+    await producer.partitions_for(topic)
+    producer.begin_transaction()
+    patch.setattr(producer._cluster, "leader", lambda _: None)
+    for _ in range(2):
+        await producer.send(topic, b"x" * 1_000)
+    late = asyncio.create_task(producer.send(topic, b"late" * 250))
+    await asyncio.sleep(0)
+    assert producer._in_line == 1
+    return late
+
+
+@pytest.mark.parametrize("another", [False, True])
+async def test_a_call_that_waits_for_room_ends_with_its_transaction(
+    bootstrap: str, new_topic: Topics, make: Make, monkeypatch: pytest.MonkeyPatch, *, another: bool
+) -> None:
+    topic = new_topic("prod", partitions=1)
+    async with make(topic, buffer_memory=3_000) as producer:
+        with monkeypatch.context() as patch:
+            late = await full(producer, topic, patch)
+            await producer.abort_transaction()
+            if another:
+                producer.begin_transaction()
+        with pytest.raises(TransactionStateError, match="ended before the record was accepted"):
+            await late
+        if not another:
+            producer.begin_transaction()
+        await producer.send(topic, b"kept")
+        await producer.commit_transaction()
+    assert await read_values(bootstrap, topic) == [b"kept"]
+
+
+async def test_a_commit_takes_no_record_that_waits_for_room(
+    new_topic: Topics, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = new_topic("prod", partitions=1)
+    async with make(topic, buffer_memory=3_000) as producer:
+        with monkeypatch.context() as patch:
+            late = await full(producer, topic, patch)
+            committing = asyncio.create_task(producer.commit_transaction())
+            await asyncio.sleep(0)
+        producer._sender.wake()  # type: ignore[union-attr]
+        with pytest.raises(TransactionStateError, match="ended before the record was accepted"):
+            await late
+        await committing
+
+
+async def test_a_call_that_waits_for_its_topic_ends_with_its_transaction(
+    bootstrap: str, new_topic: Topics, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = new_topic("prod", partitions=1)
+    may, original = asyncio.Event(), Cluster.metadata
+
+    async def metadata(*arguments: Any, **named: Any) -> Any:
+        await may.wait()
+        return await original(*arguments, **named)
+
+    async with make(topic) as producer:
+        monkeypatch.setattr(Cluster, "metadata", metadata)
+        producer.begin_transaction()
+        late = asyncio.create_task(producer.send(topic, b"late"))
+        await asyncio.sleep(0)
+        await producer.abort_transaction()
+        producer.begin_transaction()
+        may.set()
+        with pytest.raises(TransactionStateError, match="ended before the record was accepted"):
+            await late
+        await producer.send(topic, b"kept")
+        await producer.commit_transaction()
+    assert await read_values(bootstrap, topic) == [b"kept"]
 
 
 async def test_an_abort_gives_the_next_epoch(new_topic: Topics, make: Make) -> None:

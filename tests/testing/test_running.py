@@ -1,4 +1,7 @@
-"""running_broker: a broker in a thread, for code without an event loop."""
+"""running_broker: a broker in a thread, for code without an event loop.
+
+Covers: testing/_broker_thread.py.
+"""
 
 from __future__ import annotations
 

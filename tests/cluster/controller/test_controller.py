@@ -32,7 +32,7 @@ from kohort.cluster._layout import CONTROLLER, CONTROLLER_EPOCH, PARTITION_STATE
 from kohort.cluster.controller import Controller, NewTopic, create_topics, delete_topics
 from kohort.cluster.controller.decisions import Decision, Rules
 from kohort.protocol import ErrorCode, KafkaError
-from tests.cluster.servers import ZooKeeper, until
+from tests.cluster.servers import until
 
 Home: TypeAlias = Callable[[], Awaitable[Any]]
 _clock = itertools.count(1)
@@ -71,19 +71,6 @@ async def started(store: MetadataStore, node_id: int) -> Broker:
     await broker.registration.register()
     broker.controller.start()
     return broker
-
-
-@pytest.fixture(params=["memory", "zookeeper", "ensemble"])
-def home(request: pytest.FixtureRequest) -> Home:
-    memory = MemoryHome()
-
-    async def in_memory() -> MetadataStore:
-        return memory.open()
-
-    if request.param == "memory":
-        return in_memory
-    servers: ZooKeeper = request.getfixturevalue(request.param)
-    return servers.home()
 
 
 async def three(home: Home) -> list[Broker]:

@@ -5,12 +5,7 @@ Covers: consumer/service/_sinks.py.
 
 from __future__ import annotations
 
-import os
-import random
-import signal
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -24,6 +19,7 @@ from kohort.consumer import ConfigError, ConsumerService, DbApiSink, Record, Sin
 from kohort.consumer.service._exactly_once import Once
 from kohort.consumer.service._sinks import StoredOffset
 from kohort.protocol import TopicPartition
+from tests.consumer.service.processes import processes
 
 ORDERS = TopicPartition("orders", 0)
 PARTITIONS, RECORDS, KILLS = 6, 1_200, 10
@@ -377,48 +373,20 @@ def test_through_kills_and_hangs_each_record_takes_effect_exactly_once(
     database.execute("PRAGMA journal_mode=WAL")
     database.execute("CREATE TABLE effects (number INTEGER)")
     database.commit()
-    chance = random.Random(5)
-    members: list[subprocess.Popen[bytes]] = []
 
-    def join() -> None:
-        command = [sys.executable, "-c", MEMBER, bootstrap, name, topic, str(path)]
-        with (tmp_path / f"{len(members)}-{time.monotonic_ns()}.log").open("wb") as log:
-            members.append(subprocess.Popen(command, stderr=log, env=dict(os.environ)))
+    def send(round_: int) -> None:
+        numbers = range(round_ * RECORDS // KILLS, (round_ + 1) * RECORDS // KILLS)
+        produce(topic, numbers, partitions=PARTITIONS)
 
     def count() -> int:
         return int(database.execute("SELECT count(DISTINCT number) FROM effects").fetchone()[0])
 
-    try:
-        for _ in range(3):
-            join()
-        for round_ in range(KILLS):
-            produce(
-                topic,
-                range(round_ * RECORDS // KILLS, (round_ + 1) * RECORDS // KILLS),
-                partitions=PARTITIONS,
-            )
-            time.sleep(chance.uniform(0.3, 1.0))
-            victim = members.pop(chance.randrange(len(members)))
-            if round_ % 2:
-                victim.send_signal(signal.SIGSTOP)  # thought dead, comes back in the middle of its work
-                time.sleep(1.5)
-                victim.send_signal(signal.SIGCONT)
-                members.append(victim)
-            else:
-                victim.kill()
-                victim.wait()
-                join()
+    with processes(tmp_path, MEMBER, bootstrap, name, topic, str(path)) as members:
+        members.disturb(KILLS, send)
         deadline = time.monotonic() + 60
         while count() < RECORDS:
             assert time.monotonic() < deadline, f"{RECORDS - count()} records are missing"
             time.sleep(0.1)
-        for member in members:
-            member.terminate()
-        # one that had only been started has no ear for the signal yet
-        assert {member.wait(30) for member in members} <= {0, -signal.SIGTERM}
-    finally:
-        for member in members:
-            member.kill()
-            member.wait()
+        members.end()
     numbers = [row[0] for row in database.execute("SELECT number FROM effects ORDER BY number")]
     assert numbers == list(range(RECORDS))

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import signal
-import subprocess
-import sys
-import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -16,6 +12,7 @@ from typing import Any
 import pytest
 
 from kohort.client import Cluster
+from kohort.client.errors import BrokerConnectionError
 from kohort.client.transactions import init_producer_id
 from kohort.consumer import (
     ConfigError,
@@ -27,10 +24,11 @@ from kohort.consumer import (
     Retry,
     SignatureError,
 )
-from kohort.producer import Producer, ProducerRecord
-from kohort.protocol import TopicPartition
+from kohort.producer import GroupMetadata, Producer, ProducerRecord
+from kohort.protocol import ErrorCode, KafkaError, TopicPartition
 from tests.consumer.conftest import QUICK, both_protocols
 from tests.consumer.members import shorten_sessions
+from tests.consumer.service.processes import processes
 from tests.producer.reading import read, read_values
 
 PARTITIONS = 3
@@ -253,6 +251,44 @@ async def test_a_transaction_that_was_open_for_too_long_is_begun_anew_by_a_new_p
 
 
 @pytest.mark.kafka
+@pytest.mark.parametrize("end", ["commit_transaction", "abort_transaction"])
+async def test_the_end_of_a_transaction_is_asked_for_until_its_outcome_is_known(
+    bootstrap: str,
+    new_topic: Topics,
+    produce: Produce,
+    make: Callable[..., ConsumerService],
+    monkeypatch: pytest.MonkeyPatch,
+    end: str,
+) -> None:
+    orders, bills = new_topic("orders", partitions=1), new_topic("bills", partitions=1)
+    await asyncio.to_thread(produce, orders, range(20))
+    service = make(interval_ms=0)
+    service.handler(orders)(plain(bills))
+    original, send_offsets = getattr(Producer, end), Producer.send_offsets
+    failures: list[Exception] = [
+        BrokerConnectionError(bootstrap, "connection reset by peer"),
+        KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "ending it"),
+    ]
+
+    async def fails_twice(producer: Producer) -> None:
+        if failures:
+            raise failures.pop()
+        await original(producer)
+
+    async def refused_once(producer: Producer, *arguments: Any) -> None:
+        monkeypatch.setattr(Producer, "send_offsets", send_offsets)
+        former = GroupMetadata(service.group, 999, "gone")
+        await send_offsets(producer, arguments[0], former)
+
+    if end == "abort_transaction":
+        monkeypatch.setattr(Producer, "send_offsets", refused_once)
+    monkeypatch.setattr(Producer, end, fails_twice)
+    await run_until(service, lambda: service.finished == 20)
+    assert not failures
+    assert await read_values(bootstrap, bills) == [b"%d" % number for number in range(20)]
+
+
+@pytest.mark.kafka
 async def test_what_is_no_record_is_the_handlers_error(
     new_topic: Topics, produce: Produce, make: Callable[..., ConsumerService]
 ) -> None:
@@ -334,46 +370,18 @@ async def test_through_kills_and_hangs_each_record_is_in_the_output_exactly_once
     records, kills = 1_200, 8
     orders, bills, name = new_topic("orders", partitions=6), new_topic("bills"), group("billing")
     await asyncio.to_thread(shorten_sessions, bootstrap, name, SESSION_MS)
-    chance = random.Random(5)
-    members: list[subprocess.Popen[bytes]] = []
 
-    def join() -> None:
-        command = [sys.executable, "-c", MEMBER, bootstrap, name, orders, bills, lanes, protocol]
-        with (tmp_path / f"{len(members)}-{time.monotonic_ns()}.log").open("wb") as log:
-            members.append(subprocess.Popen(command, stderr=log))
+    def send(round_: int) -> None:
+        produce(orders, range(round_ * records // kills, (round_ + 1) * records // kills), partitions=6)
 
-    def work() -> None:
-        for _ in range(3):
-            join()
-        for round_ in range(kills):
-            numbers = range(round_ * records // kills, (round_ + 1) * records // kills)
-            produce(orders, numbers, partitions=6)
-            time.sleep(chance.uniform(0.3, 1.0))
-            victim = members.pop(chance.randrange(len(members)))
-            if round_ % 2:
-                victim.send_signal(signal.SIGSTOP)  # thought dead, comes back in the middle of its work
-                time.sleep(1.5)
-                victim.send_signal(signal.SIGCONT)
-                members.append(victim)
-            else:
-                victim.kill()
-                victim.wait()
-                join()
-
-    try:
-        await asyncio.to_thread(work)
+    with processes(tmp_path, MEMBER, bootstrap, name, orders, bills, lanes, protocol) as members:
+        await asyncio.to_thread(members.disturb, kills, send)
         found: list[bytes] = []
         async with asyncio.timeout(120):
             while len(found) < 2 * records:
                 await asyncio.sleep(0.2)
                 found = [bytes(value) for value in await read_values(bootstrap, bills) if value]
-        for member in members:
-            member.terminate()
-        # one that had only been started has no ear for the signal yet
-        assert {await asyncio.to_thread(member.wait, 30) for member in members} <= {0, -signal.SIGTERM}
+        await asyncio.to_thread(members.end)
         found = [bytes(value) for value in await read_values(bootstrap, bills) if value]
-    finally:
-        for member in members:
-            member.kill()
     wanted = [b"%d" % number for number in range(records)]
     assert Counter(found) == Counter([*wanted, *(b"again " + value for value in wanted)])

@@ -1,0 +1,68 @@
+"""AlterPartition (56), v2-3: leaders ask the controller for in-sync replicas (KIP-497, KIP-704, KIP-841)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...cluster import PartitionState
+from ...protocol import ApiKey, ErrorCode
+from .._node import Node
+from ..authorizer import Operation, ResourceType, right
+from ._api import Request, ServedApi
+from ._errors import at_top
+from ._guards import whole
+
+_EPOCHS_FROM = 3
+
+
+async def handle(node: Node, request: Request) -> Any:
+    control, body = node.control, request.body
+    assert control is not None, "it is served in a cluster"
+    changes = [
+        (
+            topic.topic_id,
+            each.partition_index,
+            each.leader_epoch,
+            each.partition_epoch,
+            [(one.broker_id, one.broker_epoch) for one in each.new_isr_with_epochs]
+            if request.version >= _EPOCHS_FROM
+            else [(one, -1) for one in each.new_isr],
+            bool(each.leader_recovery_state),
+        )
+        for topic in body.topics
+        for each in topic.partitions
+    ]
+    decided = iter(await control.decide_isr(body.broker_id, body.broker_epoch, changes))
+    make = request.part("TopicData")
+    return request.answer(
+        topics=[
+            make(topic.topic_id, [_answered(request, each, next(decided)) for each in topic.partitions])
+            for topic in body.topics
+        ]
+    )
+
+
+def _answered(request: Request, asked: Any, decided: Any) -> Any:
+    make = request.part("PartitionData")
+    if not isinstance(decided, PartitionState):
+        return make(asked.partition_index, decided.code)
+    return make(
+        asked.partition_index,
+        ErrorCode.NONE,
+        decided.leader,
+        decided.leader_epoch,
+        decided.isr,
+        int(decided.recovering),
+        decided.partition_epoch,
+    )
+
+
+API = ServedApi(
+    key=ApiKey.ALTER_PARTITION,
+    versions=(2, 3),
+    handler=handle,
+    guard=whole(right(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, "all of it")),
+    errors=at_top(lambda _body, _version, _code: {}),
+    carried_out=True,
+    cluster_only=True,
+)

@@ -1,0 +1,43 @@
+"""Envelope (58), v0: a client's request that the broker it was sent to forwards to the controller (KIP-590).
+
+The controller looks at the client's rights and quotas, and answers with the frame that the client is to have.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...protocol import ApiKey, ErrorCode, KafkaError
+from .._node import Node
+from ..authorizer import Operation, ResourceType, right
+from ..network._peer import Peer
+from ._api import Request, ServedApi
+from ._guards import whole
+
+
+async def handle(node: Node, request: Request) -> Any:
+    control, body = node.control, request.body
+    assert control is not None, "it is served in a cluster"
+    frame = bytes(body.request_data)
+    api = request.apis.get(int.from_bytes(frame[:2], "big"))
+    if api is None or not api.by_controller:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "only requests for the controller are forwarded")
+    if not control.is_active:
+        raise KafkaError(ErrorCode.NOT_CONTROLLER, "another broker is controller")
+    peer = Peer(
+        bytes(body.client_host_address).decode(),
+        request.endpoint,
+        request.context.listener,
+        bytes(body.request_principal or b"").decode(),
+    )
+    return request.answer(response_data=await control.answer(frame, peer))
+
+
+API = ServedApi(
+    key=ApiKey.ENVELOPE,
+    versions=(0, 0),
+    handler=handle,
+    guard=whole(right(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, "all of it")),
+    carried_out=True,
+    cluster_only=True,
+)

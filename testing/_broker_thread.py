@@ -1,0 +1,114 @@
+"""A broker in a thread of its own, with an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Future
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ..broker import Broker, BrokerSettings, loop_factory
+from ..broker.apis import load_all
+from ..client.pool import SURROUNDINGS, OpenConnection, Surroundings
+from ..cluster import MetadataStore
+from ..coordinator import CoordinatorEvent
+from ._running_broker import RunningBroker, TestClock
+from ._steering import FaultyRouter, RequestFaults
+
+#: What tests want otherwise than production does: groups form at once, members may ask for short sessions.
+TEST_SETTINGS: Mapping[str, Any] = {
+    "group_initial_rebalance_delay_ms": 0,
+    "group_min_session_timeout_ms": 500,
+}
+
+
+class BrokerThread:
+    """A broker that runs in a thread of its own. ``settings`` are those that differ from a test's,
+    ``open_connection`` opens its connections to other brokers.
+    """
+
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        *,
+        data: str | Path | None = None,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        on_note: Callable[[CoordinatorEvent], None] | None = None,
+        open_store: Callable[[], Awaitable[MetadataStore]] | None = None,
+        open_connection: OpenConnection | None = None,
+    ) -> None:
+        # checking settings costs the import of pydantic: not for our own
+        chosen = {**TEST_SETTINGS, **settings} if settings else BrokerSettings(**TEST_SETTINGS)
+        self._clock, self._faults = TestClock(), RequestFaults()
+        self.broker: Broker = Broker(
+            host=host,
+            port=port,
+            data=data,
+            settings=chosen,
+            on_note=on_note,
+            clock_ms=self._clock,
+            make_router=partial(FaultyRouter, self._faults),
+            open_store=open_store,
+        )
+        # before there is a second thread: pytest parses what is imported, and Python cannot do so in two
+        load_all()
+        self._open_connection = open_connection
+        #: The event loop, once the broker serves.
+        self.loop: asyncio.AbstractEventLoop
+        self._begun: Future[RunningBroker] = Future()
+        self._ended: Future[None] = Future()
+        self._stop: Callable[[], object] = lambda: None
+        self._is_killed = False
+        self._thread = threading.Thread(target=self._run, name="kohort-broker", daemon=True)
+
+    def __repr__(self) -> str:
+        return f"BrokerThread({self.broker})"
+
+    def begin(self) -> None:
+        """Start, and do not wait until the broker serves."""
+        self._thread.start()
+
+    def started(self) -> RunningBroker:
+        """The broker, once it serves. Raises what its start raises."""
+        try:
+            return self._begun.result()
+        except BaseException:
+            self._thread.join()
+            raise
+
+    def start(self) -> RunningBroker:
+        self.begin()
+        return self.started()
+
+    def end(self, *, kill: bool = False) -> None:
+        """Stop the broker, in good order or as one that is killed. Raises what that raises."""
+        self._is_killed = kill
+        self._stop()
+        self._thread.join()
+        self._ended.result()
+
+    async def _serve(self) -> None:
+        self.loop = loop = asyncio.get_running_loop()
+        stopped = asyncio.Event()
+        if self._open_connection is not None:
+            SURROUNDINGS.set(Surroundings(open_connection=self._open_connection))
+        async with self.broker:
+            self._stop = lambda: loop.call_soon_threadsafe(stopped.set)
+            self._begun.set_result(RunningBroker(self.broker, loop, self._clock, self._faults))
+            await stopped.wait()
+            if self._is_killed:
+                await self.broker.kill()
+
+    def _run(self) -> None:
+        try:
+            with asyncio.Runner(loop_factory=loop_factory()) as runner:
+                runner.run(self._serve())
+            self._ended.set_result(None)
+        except BaseException as error:
+            for future in (self._ended, self._begun):
+                if not future.done():
+                    future.set_exception(error)

@@ -1,0 +1,341 @@
+"""Brokers of a cluster in threads of this process, and what a test may do to them."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..client import BrokerConnectionError, Cluster
+from ..client.connection import Connection
+from ..client.metadata import Address
+from ..cluster import ClusterImage, PartitionState
+from ..protocol import TopicPartition
+from ._broker_thread import BrokerThread
+from ._running_broker import CALL_TIMEOUT_S, RunningBroker
+from ._shared_metadata import SharedMetadata, SharedStore
+
+if TYPE_CHECKING:
+    from ..broker._cluster import ClusterNode
+    from ..consumer import Record
+
+T = TypeVar("T")
+
+
+@contextmanager
+def running_cluster(
+    brokers: int = 3, *, racks: Sequence[str] = (), data: str | Path | None = None, **settings: Any
+) -> Iterator[RunningCluster]:
+    """Brokers 1, 2, 3 and so on, until the block ends: each with a thread, an event loop and a port.
+
+    ``settings`` are Kafka's names with underscores, for all of them; ``racks`` are theirs in turn. Topics
+    have as many replicas as there are brokers, three at most, unless ``default_replication_factor`` says
+    otherwise. With ``data`` the records outlive the block; what the brokers agree on does not.
+    """
+    cluster = RunningCluster(brokers, racks, data, settings)
+    try:
+        cluster._start()
+        yield cluster
+    finally:
+        cluster._end()
+
+
+class RunningCluster:
+    """A cluster that serves. ``bootstrap`` names the brokers that were there at its start.
+
+    Brokers are meant by their numbers. ``brokers`` are those that run, by number: each may be steered as
+    one that runs alone.
+    """
+
+    def __init__(
+        self, count: int, racks: Sequence[str], data: str | Path | None, settings: dict[str, Any]
+    ) -> None:
+        replicas = min(count, 3)
+        usual = {
+            "default_replication_factor": replicas,
+            "offsets_topic_replication_factor": replicas,
+            "transaction_state_log_replication_factor": replicas,
+            "offsets_topic_num_partitions": 3,
+            "transaction_state_log_num_partitions": 3,
+        }
+        self._settings = {**usual, **settings}
+        self._numbers = range(1, count + 1)
+        self._racks = racks
+        self._is_temporary = data is None
+        self._data = Path(tempfile.mkdtemp(prefix="kohort-") if data is None else data)
+        self._home = SharedMetadata()
+        self._stores: dict[int, SharedStore] = {}
+        self._threads: dict[int, BrokerThread] = {}
+        self._ports: dict[int, int] = {}
+        self._held: dict[int, threading.Event] = {}
+        # pairs of brokers without a connection, and connections that were made between brokers
+        self._cuts: set[frozenset[int]] = set()
+        self._lone: set[int] = set()
+        self._links: list[tuple[frozenset[int], asyncio.AbstractEventLoop, Connection]] = []
+        self.brokers: dict[int, RunningBroker] = {}
+
+    def __repr__(self) -> str:
+        return f"RunningCluster({sorted(self.brokers)})"
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(f"127.0.0.1:{port}" for port in self._ports.values())
+
+    # -- looking ---------------------------------------------------------------------------------------------
+
+    @property
+    def controller(self) -> int:
+        """The broker that is controller; it is waited for."""
+        return self._eventually(
+            lambda: next((n for n in self._awake() if self._part(n).control.is_active), None)
+        )
+
+    def state(self, topic: str, partition: int) -> PartitionState:
+        """The state of a partition as the controller knows it. Raises KeyError where there is none."""
+        found = self._image(self.controller).topic(topic)
+        if found is None or not 0 <= partition < len(found.partitions):
+            raise KeyError(f"there is no partition {topic}-{partition}")
+        return found.partitions[partition]
+
+    def leader_of(self, topic: str, partition: int = 0) -> int:
+        """The broker that leads a partition; it is waited for."""
+        return self._eventually(lambda: max(self.state(topic, partition).leader, 0) or None)
+
+    def coordinator_of(self, group: str) -> int:
+        """The broker that coordinates a group; it is waited for."""
+
+        async def look() -> int:
+            async with Cluster(self.bootstrap) as client:
+                return (await client.coordinator(group)).node_id
+
+        return asyncio.run(look())
+
+    def wait_in_sync(self, topic: str, timeout_s: float = 10.0) -> None:
+        """Return when all replicas of a topic are in sync."""
+
+        def is_whole() -> bool:
+            found = self._image(self.controller).topic(topic)
+            return found is not None and all(
+                set(state.isr) == set(state.replicas) and state.leader != -1 for state in found.partitions
+            )
+
+        self._eventually(lambda: is_whole() or None, timeout_s)
+
+    # -- what befalls brokers --------------------------------------------------------------------------------
+
+    def kill(self, number: int, missed_after_s: float = 0.0) -> None:
+        """End a broker as SIGKILL does. The others miss it so much later; returns when others lead what they
+        can of its partitions.
+        """
+        self._threads.pop(number).end(kill=True)
+        self._gone(number)
+        time.sleep(missed_after_s)
+        self._home.end(self._stores.pop(number))
+        self._missed(number)
+
+    def stop(self, number: int) -> None:
+        """Stop a broker in good order: others lead its partitions first."""
+        self._threads.pop(number).end()
+        self._gone(number)
+        self._stores.pop(number)
+
+    def restart(self, number: int) -> None:
+        """Start a broker again that was killed or stopped, with its data and its port."""
+        self._begin(number)
+        self._serves(number)
+
+    def pause(self, number: int, *, missed: bool = False) -> None:
+        """Let a broker do nothing at all, as SIGSTOP does, until ``resume``. ``missed``: its session ends."""
+        held, released = threading.Event(), threading.Event()
+        self._held[number] = released
+
+        def hold() -> None:
+            held.set()
+            released.wait()
+
+        self._threads[number].loop.call_soon_threadsafe(hold)
+        held.wait(CALL_TIMEOUT_S)
+        if missed:
+            self._home.expire(self._stores[number])
+            self._missed(number)
+
+    def resume(self, number: int) -> None:
+        self._held.pop(number).set()
+
+    def lose_session(self, number: int) -> None:
+        """A broker's session with the metadata ends; another begins, unless it is cut off."""
+        self._home.expire(self._stores[number])
+        if self._stores[number].is_cut_off:
+            self._missed(number)
+
+    def cut(self, first: int, second: int) -> None:
+        """Let two brokers have no connection with each other, until ``heal``. Clients reach both."""
+        pair = frozenset((first, second))
+        self._cuts.add(pair)
+        for between, loop, connection in self._links:
+            if between == pair:
+                loop.call_soon_threadsafe(connection.close, "cut by the test")
+
+    def cut_off(self, number: int) -> None:
+        """Let a broker reach neither other brokers nor the metadata, until ``heal``. Its session lasts, until
+        it is lost: see ``lose_session``.
+        """
+        self._lone.add(number)
+        for other in self._numbers:
+            if other != number:
+                self.cut(number, other)
+        self._home.cut_off(self._stores[number])
+
+    def heal(self) -> None:
+        """Let everybody reach everybody again."""
+        self._lone.clear()
+        self._cuts.clear()
+        for store in self._stores.values():
+            self._home.heal(store)
+
+    def move_leader(self, topic: str, partition: int, to: int) -> None:
+        """Let another replica lead a partition; it becomes one if it is none. Returns when it leads."""
+        key = TopicPartition(topic, partition)
+        replicas = self.state(topic, partition).replicas
+        others = [each for each in replicas if each != to]
+        wanted = (to, *others[: max(1, len(replicas)) - 1])
+
+        async def move(part: ClusterNode) -> None:
+            for refusal in (await part.control.reassign({key: wanted})).values():
+                if refusal is not None:
+                    raise refusal
+
+        async def elect(part: ClusterNode) -> None:
+            await part.control.elect([key], unclean=False)
+
+        self._at_controller(move)
+        self._eventually(lambda: to in self.state(topic, partition).isr or None)
+        self._at_controller(elect)
+        self._eventually(lambda: self.state(topic, partition).leader == to or None)
+
+    # -- records ---------------------------------------------------------------------------------------------
+
+    def create_topic(self, name: str, partitions: int = 1, **configs: str) -> None:
+        """``configs`` are Kafka's names with underscores. KafkaError if the topic exists."""
+        from ._records import create_topic
+
+        asyncio.run(create_topic(self.bootstrap, name, partitions, configs))
+        self.wait_in_sync(name)
+
+    def produce(self, topic: str, values: Iterable[Any], *, partition: int | None = None) -> None:
+        """As ``RunningBroker.produce``: all are acknowledged by every in-sync replica."""
+        from ._records import produce
+
+        asyncio.run(produce(self.bootstrap, topic, values, partition))
+
+    def read(self, topic: str) -> list[Record]:
+        """All records that a topic has now, partition by partition."""
+        from ._records import read
+
+        return asyncio.run(read(self.bootstrap, topic))
+
+    # -- inside ----------------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        for number in self._numbers:
+            self._begin(number)
+        for number in self._numbers:
+            self._serves(number)
+        everybody = set(self._numbers)
+        for number in self._numbers:
+            self._eventually(
+                lambda number=number: self._image(number).brokers.keys() == everybody or None  # type: ignore[misc]
+            )
+
+    def _begin(self, number: int) -> None:
+        async def open_store() -> SharedStore:
+            store = self._stores[number] = await self._home.open()
+            return store
+
+        settings = {**self._settings, "node_id": number}
+        if self._racks:
+            settings["broker_rack"] = self._racks[(number - 1) % len(self._racks)]
+        thread = BrokerThread(
+            settings,
+            data=self._data / str(number),
+            port=self._ports.get(number, 0),
+            open_store=open_store,
+            open_connection=partial(self._connected, number),
+        )
+        self._threads[number] = thread
+        thread.begin()
+
+    def _serves(self, number: int) -> None:
+        running = self._threads[number].started()
+        self.brokers[number] = running
+        self._ports[number] = running.port
+
+    async def _connected(self, number: int, address: Address, **options: Any) -> Connection:
+        """A connection from a broker to another one, unless they are cut from each other."""
+        other = next((n for n, port in self._ports.items() if port == address.port), 0)
+        pair = frozenset((number, other))
+        connection = await Connection.open(address, **options)
+        if pair in self._cuts:
+            connection.close("cut by the test")
+            raise BrokerConnectionError(str(address), "cut by the test")
+        self._links = [each for each in self._links if not each[2].closed]
+        self._links.append((pair, asyncio.get_running_loop(), connection))
+        return connection
+
+    def _missed(self, number: int) -> None:
+        """Return when the controller has given what a broker led to others, as far as it can."""
+        self._eventually(lambda: self._is_missed(number) or None)
+
+    def _is_missed(self, number: int) -> bool:
+        image = self._image(self.controller)
+        led = (state for topic in image.topics() for state in topic.partitions if state.leader == number)
+        return number not in image.brokers and not any(led)
+
+    def _gone(self, number: int) -> None:
+        del self.brokers[number]
+
+    def _part(self, number: int) -> ClusterNode:
+        part = self._threads[number].broker.cluster
+        assert part is not None, "it is one of a cluster"
+        return part
+
+    def _image(self, number: int) -> ClusterImage:
+        # replaced as a whole: for any thread to look at
+        return self._threads[number].broker.topics.image
+
+    def _awake(self) -> list[int]:
+        return [number for number in self.brokers if number not in self._held and number not in self._lone]
+
+    def _at_controller(self, work: Callable[[ClusterNode], Any]) -> Any:
+        number = self.controller
+        running = asyncio.run_coroutine_threadsafe(work(self._part(number)), self._threads[number].loop)
+        return running.result(CALL_TIMEOUT_S)
+
+    def _eventually(self, look: Callable[[], T | None], timeout_s: float = CALL_TIMEOUT_S) -> T:
+        """What ``look`` gives, as soon as that is not None."""
+        deadline = time.monotonic() + timeout_s
+        while (found := look()) is None:
+            if time.monotonic() > deadline:
+                raise TimeoutError("the cluster has not come to be as the test waits for it")
+            time.sleep(0.005)
+        return found
+
+    def _end(self) -> None:
+        for number in list(self._held):
+            self.resume(number)
+        threads, self._threads = self._threads, {}
+        # together: one alone would wait for others to lead what it leads
+        ending = [threading.Thread(target=thread.end, kwargs={"kill": True}) for thread in threads.values()]
+        for each in ending:
+            each.start()
+        for each in ending:
+            each.join()
+        if self._is_temporary:
+            shutil.rmtree(self._data, ignore_errors=True)
