@@ -137,7 +137,7 @@ class Checks:
         group = None if shard is None else shard.state.find(getattr(body, "group_id", ""))
         if not isinstance(group, ConsumerGroup):
             return None
-        member = group.members.get(body.member_id)
+        member = group.members.get(getattr(body, "member_id", ""))
         return None if member is None else member.current
 
     def _restarts_session(self, call: Call, reply: Any) -> bool:

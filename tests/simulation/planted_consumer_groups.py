@@ -34,7 +34,7 @@ CONSUMER_GROUP_BUGS = (
     ),
     _Bug(
         "partitions that are being given up have no owner",
-        "coordinator.consumer.group:ConsumerGroup._set_current",
+        "coordinator.consumer.group:ConsumerGroup._set_owners",
         "for topics in (current.assigned, current.revoking):",
         "for topics in (current.assigned,):",
     ),
@@ -85,12 +85,6 @@ CONSUMER_GROUP_BUGS = (
         "coordinator.consumer.classic_members:_join",
         "settled = group.state is ConsumerGroupState.STABLE",
         "settled = True",
-    ),
-    _Bug(
-        "of the rebalance of a group that turns back no record tells",
-        "coordinator.consumer.migration:downgrade",
-        "stored = stored._replace(members=(*stored.members, nobody))",
-        "pass",
     ),
     _Bug(
         "a classic member is not told to rejoin when there is a newer target",
