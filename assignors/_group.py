@@ -41,8 +41,13 @@ class Group:
     def of(cls, topics: Mapping[str, TopicInfo], members: Mapping[str, Member]) -> Group:
         ordered = in_member_order(members.values())
         alike: dict[tuple[str, ...], list[int]] = {}  # members by subscription as sent
+        last: tuple[str, ...] = ()
+        of_last = alike[last] = []
         for m, member in enumerate(ordered):
-            alike.setdefault(tuple(member.topics), []).append(m)
+            # to compare is quicker than to hash, and neighbors mostly want the same
+            if (as_sent := tuple(member.topics)) != last:
+                last, of_last = as_sent, alike.setdefault(as_sent, [])
+            of_last.append(m)
         subscribed = set[str]().union(*alike)
         names = sorted(topic for topic in subscribed & topics.keys() if topics[topic].partition_count)
         index = {topic: t for t, topic in enumerate(names)}

@@ -311,7 +311,7 @@ PARTS = (
                 "restart",
                 "restart until OffsetFetch is answered, 1 M offsets of 100,000 groups",
                 "s",
-                0.5,
+                0.25,
                 digits=2,
             ),
         ),

@@ -252,17 +252,17 @@ IDLE = Row(
 ROWS = (
     Row(
         "heartbeats",
-        (Metric("heartbeats", "heartbeats/s, 8 connections, 64 under way each", "/s", 1.5, True),),
+        (Metric("heartbeats", "heartbeats/s, 8 connections, 64 under way each", "/s", 4.0, True),),
         heartbeats,
     ),
     Row(
         "commits",
-        (Metric("commits", "OffsetCommit/s, 1 partition, 8 x 64", "/s", 1.5, True),),
+        (Metric("commits", "OffsetCommit/s, 1 partition, 8 x 64", "/s", 3.0, True),),
         commits,
     ),
     Row(
         "commits_of_ten",
-        (Metric("offsets", "OffsetCommit of 10 partitions, 8 x 16, offsets/s", "/s", 1.0, True),),
+        (Metric("offsets", "OffsetCommit of 10 partitions, 8 x 16, offsets/s", "/s", 1.5, True),),
         commits_of_ten,
     ),
     Row(
@@ -276,7 +276,7 @@ ROWS = (
     Row(
         "commit_latency",
         (
-            Metric("p50", "one commit at a time, p50", "µs", 1.0),
+            Metric("p50", "one commit at a time, p50", "µs", 0.7),
             Metric("p99", "one commit at a time, p99", "µs", 1.0),
         ),
         commit_latency,

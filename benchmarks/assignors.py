@@ -21,9 +21,9 @@ from ._sticky import Case, Took, java, java_classpath, kafka_python, kohort, mix
 
 CASES = [
     same("small", topics=10, partitions=200, members=100, goals=(2, 3)),
-    same("medium", topics=100, partitions=200, members=500, goals=(6, 12)),
-    mixed("mixed", topics=50, members=200, goals=(6, 12)),
-    same("large", topics=200, partitions=2000, members=2000, goals=(120, 250)),
+    same("medium", topics=100, partitions=200, members=500, goals=(4, 6)),
+    mixed("mixed", topics=50, members=200, goals=(3, 3)),
+    same("large", topics=200, partitions=2000, members=2000, goals=(60, 80)),
     same("huge", topics=500, partitions=2000, members=2000, goals=(500, 500)),
 ]
 #: Memory and SyncGroup are measured with this one.

@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -30,10 +31,13 @@ from kohort.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 
+from . import _table
 from . import _wire as wire
-from ._brokers import APACHE_KAFKA, Contender, given, kohort
+from ._brokers import APACHE_KAFKA, KOHORT, Contender, given, kohort
+from ._command import Begun, Command, publish, say
 from ._connection import Connection, WrongAnswerError, must, new_group, prepare
 from ._load import checked_stream, percentile, pump
+from ._rows import Figures, Metric, Part
 
 CONNECTIONS, DEPTH = 8, 64
 #: Connections that the members of a group share: Apache Kafka answers one request of a connection at a time.
@@ -231,13 +235,39 @@ def drive(bootstrap: str) -> None:
     group.close()
 
 
-#: Rows: what is measured, its unit, the goal of kohort's figure over Apache Kafka's, or (of large) itself.
-ROWS: Final[dict[str, tuple[Callable[[str, float], float], str, float]]] = {
-    "heartbeats": (heartbeats, "heartbeats/s, 8 connections, 64 under way each", 1.5),
-    "join_100": (partial(one_joins, 100), "one joins 100 members: ms until all are at their target", 1.0),
-    "join_1000": (partial(one_joins, 1000), "one joins 1,000 members: ms until all are at their target", 1.0),
-    "large": (large, "longest heartbeat in ms beside a plug-in that assigns 20,000 to 500", 20.0),
-}
+@dataclass(frozen=True, slots=True)
+class Row(Part):
+    """Its figure is measured on a broker that serves; ``effort`` scales how long rates take."""
+
+    run: Callable[[str, float], float]
+
+
+ROWS: Final = (
+    Row(
+        "heartbeats",
+        (Metric("value", "heartbeats/s, 8 connections, 64 under way each", "/s", 1.5, True),),
+        heartbeats,
+    ),
+    Row(
+        "join_100",
+        (Metric("value", "one joins 100 members, until all are at their target", "ms", 1.0),),
+        partial(one_joins, 100),
+    ),
+    Row(
+        "join_1000",
+        (Metric("value", "one joins 1,000 members, until all are at their target", "ms", 1.0),),
+        partial(one_joins, 1000),
+    ),
+    Row(
+        "large",
+        (
+            Metric(
+                "value", "longest heartbeat beside a plug-in that assigns 20,000 to 500", "ms", 20, own=True
+            ),
+        ),
+        large,
+    ),
+)
 
 
 def _create(bootstrap: str, topic: bytes, partitions: int) -> None:
@@ -246,52 +276,52 @@ def _create(bootstrap: str, topic: bytes, partitions: int) -> None:
         must("CreateTopics", wire.created_error(answer), ErrorCode.TOPIC_ALREADY_EXISTS)
 
 
-def say(text: str) -> None:
-    print(text, flush=True)
-
-
-def measure(contenders: Sequence[Contender], names: Sequence[str], rounds: int, effort: float) -> None:
-    """Print each row: medians, and the ratio beside its goal."""
+def measure(
+    contenders: Sequence[Contender], rows: Sequence[Row], rounds: int, effort: float
+) -> tuple[_table.Measured, list[str]]:
+    """The figures of each round, and the brokers' versions."""
+    measured: dict[str, dict[str, list[Figures]]] = {
+        each.name: {row.name: [] for row in rows} for each in contenders
+    }
+    wanted = {row.name for row in rows}
     with ExitStack() as stack:
-        running = {each.name: stack.enter_context(each.start()).bootstrap for each in contenders}
-        for name, bootstrap in running.items():
-            prepare(bootstrap, SMALL, SMALL_PARTITIONS)
-            if any(row.startswith("join") for row in names):
-                _create(bootstrap, MIDDLE, MIDDLE_PARTITIONS)
-            for topic in LARGE if "large" in names and name == "kohort" else ():
-                _create(bootstrap, topic, LARGE_PARTITIONS)
-        for row in names:
-            run, title, goal = ROWS[row]
-            alone = row == "large"
-            found: dict[str, list[float]] = {name: [] for name in running if name == "kohort" or not alone}
+        running = {each.name: stack.enter_context(each.start()) for each in contenders}
+        for name, broker in running.items():
+            prepare(broker.bootstrap, SMALL, SMALL_PARTITIONS)
+            if wanted & {"join_100", "join_1000"}:
+                _create(broker.bootstrap, MIDDLE, MIDDLE_PARTITIONS)
+            for topic in LARGE if "large" in wanted and name == KOHORT.name else ():
+                _create(broker.bootstrap, topic, LARGE_PARTITIONS)
+        for row in rows:
             for _ in range(rounds):
-                for name, figures in found.items():
-                    figures.append(run(running[name], effort))
-            medians = {name: statistics.median(figures) for name, figures in found.items()}
-            say(f"{title}: " + ", ".join(f"{name} {value:,.1f}" for name, value in medians.items()))
-            ours, *others = medians.values()
-            if alone:
-                say(f"  goal {goal:g}: {'met' if ours <= goal else 'missed'}")
-            for theirs in others:
-                met = ours / theirs >= goal if row == "heartbeats" else ours / theirs <= goal
-                say(f"  {ours / theirs:.2f} of the other, goal {goal:g}: {'met' if met else 'missed'}")
+                for name, broker in running.items():
+                    if name == KOHORT.name or row.name != "large":
+                        value = row.run(broker.bootstrap, effort)
+                        measured[name][row.name].append({"value": value})
+                        say(f"{row.name:10} {name:14} {value:,.1f}")
+        return measured, [broker.version for broker in running.values() if broker.version]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--compare", action="store_true", help="start an Apache Kafka too: needs Java, Maven")
-    parser.add_argument("--beside", help="HOST:PORT of a broker that runs already")
-    parser.add_argument("--only", default=",".join(ROWS), help="rows: " + ", ".join(ROWS))
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--effort", type=float, default=1.0, help="how long rates are measured: 1 is 2 s")
-    parser.add_argument("--drive", help=argparse.SUPPRESS)
-    options = parser.parse_args(arguments)
+def main(arguments: list[str] | None = None) -> int:
+    names = [row.name for row in ROWS]
+    command = Command("consumer_groups", __doc__, names, compare="with Apache Kafka; needs Java, Maven once")
+    command.which.add_argument("--beside", metavar="HOST:PORT", help="with an Apache Kafka that runs already")
+    command.add_argument("--effort", type=float, default=1.0, help="how long rates are measured: 1 is 2 s")
+    command.add_argument("--drive", help=argparse.SUPPRESS)
+    options = command.parse(arguments)
     if options.drive:
         drive(options.drive)
         return 0
-    ours = Contender("kohort", partial(kohort, {"group.consumer.assignors": f"uniform,{MODULE}.Spread"}))
-    others = [given(options.beside)] if options.beside else [APACHE_KAFKA] * options.compare
-    measure([ours, *others], options.only.split(","), options.rounds, options.effort)
+    begun = Begun()
+    ours = replace(KOHORT, start=partial(kohort, {"group.consumer.assignors": f"uniform,{MODULE}.Spread"}))
+    others = (
+        [given(options.beside, APACHE_KAFKA.name)] if options.beside else [APACHE_KAFKA] * options.compare
+    )
+    rows = [row for row in ROWS if row.name in options.wanted]
+    measured, versions = measure([*others, ours], rows, options.rounds, options.effort)
+    facts = _table.environment(versions) | begun.facts()
+    table = _table.table(measured, rows, ours.name, [each.name for each in others])
+    publish(table, measured, facts, options, "consumer-groups")
     return 0
 
 

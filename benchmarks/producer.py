@@ -1,12 +1,11 @@
 """Producers side by side: records a second, latency at a fixed rate, transactions a second.
 
-``python -m benchmarks.producer [--bootstrap NAME=HOST:PORT ...] [--seconds 4] [--runs 3] [--only ROW ...]``
+``python -m benchmarks.producer [--compare | --bootstrap HOST:PORT] [--only ROW,...] [--rounds 3]``
 
-Without ``--bootstrap`` on a kohort of its own. Each measurement is a process of its own, clients in turn,
-so that a busy moment meets all of them; the median of the runs is shown, behind it the CPU time of the
-client for each record or transaction. All are idempotent and wait for all replicas in sync, with batches
-of 16 KiB; linger is 5 ms for throughput and 0 for the rest. confluent-kafka is compiled, and shown for
-the distance; the goal is to be level with aiokafka.
+On a kohort of its own, with ``--compare`` on an Apache Kafka. Each measurement is a process of its own,
+clients in turn, so that a busy moment meets all of them. All are idempotent and wait for all replicas in
+sync, with batches of 16 KiB; linger is 5 ms for throughput and 0 for the rest. confluent-kafka is compiled,
+and shown for the distance; the goal is to be level with aiokafka.
 """
 
 from __future__ import annotations
@@ -17,25 +16,59 @@ import json
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 import uuid
-from collections.abc import Awaitable, Callable
-from pathlib import Path
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-CLIENTS = ("kohort", "aiokafka", "confluent")
+from . import _table
+from ._brokers import APACHE_KAFKA, KOHORT, given
+from ._command import Begun, Command, publish, say
+from ._rows import Figures, Metric, Part
+
+CLIENTS = ("kohort", "aiokafka", "confluent-kafka")
 #: Records that are sent before those that are waited for.
 WINDOW = 10_000
 RATE = 1_000
-ROWS: dict[str, dict[str, int]] = {
-    "records/s of 100 B": {"size": 100},
-    "records/s of 1 KB": {"size": 1_000},
-    "latency at 1,000/s of 100 B": {"size": 100, "rate": RATE},
-    "transactions/s of 1 record": {"size": 100, "records": 1},
-    "transactions/s of 10 records": {"size": 100, "records": 10},
-    "transactions/s of 100 records": {"size": 100, "records": 100},
-}
+
+
+@dataclass(frozen=True, slots=True)
+class Row(Part):
+    """``job`` says what a client is to send: ``size`` bytes a record; ``rate`` records a second, or
+    transactions of so many ``records``, or else records as quickly as it can.
+    """
+
+    job: Mapping[str, int]
+
+
+def _row(name: str, what: str, job: Mapping[str, int]) -> Row:
+    each = "transaction" if "records" in job else "record"
+    metrics = (
+        (
+            Metric("p50_ms", f"{what}, p50", "ms", 1.0, digits=2),
+            Metric("p99_ms", f"{what}, p99", "ms", 1.0, digits=2),
+        )
+        if "rate" in job
+        else (Metric("rate", what, "/s", 1.0, True),)
+    )
+    cpu = Metric("cpu_us", f"CPU time of the client for each {each}", "µs", 1.0, digits=1)
+    return Row(name, (*metrics, cpu), job)
+
+
+ROWS = (
+    _row("small", "records of 100 B", {"size": 100}),
+    _row("large", "records of 1 KB", {"size": 1_000}),
+    _row("latency", f"latency at {RATE:,}/s of 100 B", {"size": 100, "rate": RATE}),
+    *(
+        _row(
+            f"of_{count}",
+            f"transactions of {'a record' if count == 1 else f'{count} records'}",
+            {"size": 100, "records": count},
+        )
+        for count in (1, 10, 100)
+    ),
+)
 
 
 async def kohort(job: dict[str, Any]) -> dict[str, float]:
@@ -191,64 +224,47 @@ async def _make_topic(bootstrap: str) -> str:
     return name
 
 
-def _measure(name: str, bootstrap: str, options: argparse.Namespace) -> None:
-    print(f"\n{name}, {bootstrap}\n\n| | {' | '.join(CLIENTS)} | kohort / aiokafka |")
-    print("| --- |" + " --- |" * (len(CLIENTS) + 1))
-    for row, job in ROWS.items():
-        if options.only and not any(word in row for word in options.only):
-            continue
+def measure(bootstrap: str, rows: Iterable[Row], options: argparse.Namespace) -> _table.Measured:
+    """The figures of each round, by client."""
+    measured: dict[str, dict[str, list[Figures]]] = {
+        client: {row.name: [] for row in rows} for client in CLIENTS
+    }
+    for row in rows:
         topic = asyncio.run(_make_topic(bootstrap))
-        runs: dict[str, list[dict[str, float]]] = {client: [] for client in CLIENTS}
-        for _ in range(options.runs):
+        for _ in range(options.rounds):
             for client in CLIENTS:
-                given = {"bootstrap": bootstrap, "topic": topic, "seconds": options.seconds, **job}
-                runs[client].append(_run(client, given))
-        found = {
-            client: {key: statistics.median(one[key] for one in some) for key in some[0]}
-            for client, some in runs.items()
-        }
-        ours, theirs = found["kohort"], found["aiokafka"]
-        key = "rate" if "rate" in ours else "p50_ms"
-        ratio = ours[key] / theirs[key] if key == "rate" else theirs[key] / ours[key]
-        print(
-            f"| {row} | {' | '.join(_shown(found[client]) for client in CLIENTS)} | {ratio:.2f} |", flush=True
-        )
+                given = {"bootstrap": bootstrap, "topic": topic, "seconds": options.seconds, **row.job}
+                figures = _run(client, given)
+                measured[client][row.name].append(figures)
+                shown = "  ".join(f"{key} {value:,.2f}" for key, value in figures.items())
+                say(f"{row.name:8} {client:16} {shown}")
+    return measured
 
 
-def _shown(found: dict[str, float]) -> str:
-    if "rate" in found:
-        return f"{found['rate']:,.0f} ({found['cpu_us']:,.1f} us)"
-    return f"p50 {found['p50_ms']:.2f} ms, p99 {found['p99_ms']:.2f} ms ({found['cpu_us']:,.0f} us)"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--bootstrap", metavar="NAME=HOST:PORT", action="append", default=[])
-    parser.add_argument("--seconds", type=float, default=4.0)
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--only", metavar="ROW", action="append", default=[], help="rows of such names")
-    parser.add_argument("--job", help=argparse.SUPPRESS)
-    options = parser.parse_args()
+def main(argv: list[str] | None = None) -> int:
+    names = [row.name for row in ROWS]
+    command = Command("producer", __doc__, names, compare="on an Apache Kafka; needs Java, Maven once")
+    command.takes_a_broker()
+    command.add_argument("--seconds", type=float, default=4.0, help="of each round (default: 4)")
+    command.add_argument("--job", help=argparse.SUPPRESS)
+    options = command.parse(argv)
     if options.job:
         job = json.loads(options.job)
-        client = {"kohort": kohort, "aiokafka": aiokafka, "confluent": confluent}[job.pop("client")]
+        client = {"kohort": kohort, "aiokafka": aiokafka, "confluent-kafka": confluent}[job.pop("client")]
         print(json.dumps(asyncio.run(client(job))))
-        return
-    if not options.bootstrap:
-        with tempfile.TemporaryDirectory() as folder:
-            data = str(Path(folder) / "data")
-            command = [sys.executable, "-m", "kohort", "broker", "--port", "0", "--data", data]
-            quiet = subprocess.DEVNULL
-            with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=quiet, text=True) as broker:
-                assert broker.stdout is not None
-                try:
-                    _measure("kohort", broker.stdout.readline().split()[-1], options)
-                finally:
-                    broker.terminate()
-    for each in options.bootstrap:
-        name, _, bootstrap = each.partition("=")
-        _measure(name, bootstrap, options)
+        return 0
+    begun = Begun()
+    where = APACHE_KAFKA if options.compare else KOHORT
+    if options.bootstrap:
+        where = given(options.bootstrap, "")
+    rows = [row for row in ROWS if row.name in options.wanted]
+    with where.start() as running:
+        measured = measure(running.bootstrap, rows, options)
+        facts = _table.environment([running.version or options.bootstrap]) | begun.facts()
+    peers = [client for client in CLIENTS if client != "kohort"]
+    publish(_table.table(measured, rows, "kohort", peers), measured, facts, options, "producer")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -7,11 +7,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from ..client.connection import Connection
 from ..client.metadata import Address
 from ..client.pool import SURROUNDINGS
 from ..cluster import (
+    NO_LEADER,
     BrokerRegistration,
     ClusterImage,
     ClusterView,
@@ -43,6 +45,8 @@ class ClusterNode:
         self.follow: Callable[[ClusterImage | None], None] = lambda _: None
         self._settings = settings
         self._wake = asyncio.Event()
+        self._connections: dict[int, Connection] = {}
+        self._connecting = asyncio.Lock()
         self._follower: asyncio.Task[None] | None = None
         self.view = ClusterView(store, self._wake.set)
         self.registration = Registration(
@@ -79,6 +83,8 @@ class ClusterNode:
     def close(self) -> None:
         """Follow nothing more; the session stays, and ends as that of a broker that was killed."""
         self.registration.close()
+        for connection in self._connections.values():
+            connection.close()
         if self._follower is not None:
             self._follower.cancel()
 
@@ -91,6 +97,21 @@ class ClusterNode:
             if each.listener == listener:
                 return each.host, each.port
         return None
+
+    def leader_of(self, topic: str, partition: int) -> int:
+        """Node id of the broker that leads a partition; -1 if none does."""
+        found = self.view.image.topic(topic)
+        if found is None or not 0 <= partition < len(found.partitions):
+            return NO_LEADER
+        return found.partitions[partition].leader
+
+    async def ask(self, node_id: int, body: Any, *, timeout_ms: float) -> Any:
+        """The answer of another broker, over a connection that is kept. Raises as ``connect`` does."""
+        async with self._connecting:
+            connection = self._connections.get(node_id)
+            if connection is None or connection.closed:
+                connection = self._connections[node_id] = await self.connect(node_id)
+        return await connection.request(body, timeout_ms=timeout_ms)
 
     async def connect(self, node_id: int) -> Connection:
         """A new connection to another broker, over the listener of brokers. Raises KafkaError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeAlias
@@ -89,6 +90,35 @@ class Leadership:
             return True
         self._waiting.append(_Waiting(end_offset, then))
         return False
+
+    def replicated(self, end_offset: int, timeout_ms: float) -> asyncio.Future[None] | None:
+        """As ``when_committed``, to be awaited; None: they are. It ends with KafkaError: REQUEST_TIMED_OUT,
+        NOT_ENOUGH_REPLICAS_AFTER_APPEND, NOT_LEADER_OR_FOLLOWER.
+        """
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[None] = loop.create_future()
+        # whoever asked may be gone by then
+        done.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+
+        def then(error: KafkaError | None) -> None:
+            late.cancel()
+            if done.done():
+                return
+            if error is None:
+                done.set_result(None)
+            else:
+                done.set_exception(error)
+
+        def time_is_up() -> None:
+            self.forget(then)
+            text = f"the records are not with all in-sync replicas after {timeout_ms:.0f} ms"
+            then(KafkaError(ErrorCode.REQUEST_TIMED_OUT, text))
+
+        late = loop.call_later(timeout_ms / 1_000, time_is_up)
+        if not self.when_committed(end_offset, then):
+            return done
+        late.cancel()
+        return None
 
     def forget(self, then: Then) -> None:
         """Call ``then`` no more."""

@@ -72,6 +72,12 @@ class LocalLogs:
     def partition(self, topic: str, index: int) -> Partition:
         return self._topics[topic].partitions[index]
 
+    def led(self, topic: str, index: int) -> Partition | None:
+        """The partition, if this broker leads it; None otherwise."""
+        found = self._topics.get(topic)
+        partition = None if found is None else found.partitions.get(index)
+        return partition if partition is not None and partition.is_led else None
+
     def partitions(self) -> Iterator[Partition]:
         """Every partition; a snapshot of the topics, so that they may change meanwhile."""
         for topic in self.topics():

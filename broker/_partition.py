@@ -96,9 +96,12 @@ class UnverifiedWrites:
     A refused first batch is sent again, and later ones must not be taken for the first meanwhile.
     """
 
-    __slots__ = ("_first",)
+    __slots__ = ("_asked", "_first", "_verified")
 
     def __init__(self) -> None:
+        # by producer id: what marks that another broker is being asked, and the epoch that it has verified
+        self._asked: dict[int, object] = {}
+        self._verified: dict[int, int] = {}
         # by producer id: epoch, lowest sequence number, and whether a producer that is not known begins at 0
         self._first: dict[int, tuple[int, int, bool]] = {}
 
@@ -133,6 +136,29 @@ class UnverifiedWrites:
     def end(self, producer_id: int) -> None:
         """The first batch is written, or the transaction is over."""
         self._first.pop(producer_id, None)
+
+    def ask(self, producer_id: int) -> object:
+        """Another broker is asked whether a producer may write; gives what ``told`` takes."""
+        if len(self._asked) >= _MAX_UNVERIFIED:
+            self.marked(next(iter(self._asked)))
+        return self._asked.setdefault(producer_id, object())
+
+    def told(self, producer_id: int, producer_epoch: int, asked: object) -> bool:
+        """It may, as that broker says; returns whether that still counts: no marker came meanwhile."""
+        if self._asked.get(producer_id) is not asked:
+            return False
+        self._verified[producer_id] = producer_epoch
+        return True
+
+    def is_verified(self, producer_id: int, producer_epoch: int) -> bool:
+        """Return whether another broker has told that a producer may write, with no marker since."""
+        return self._verified.get(producer_id) == producer_epoch
+
+    def marked(self, producer_id: int) -> None:
+        """A producer's transaction ends here: what was told of it counts no more."""
+        self._first.pop(producer_id, None)
+        self._asked.pop(producer_id, None)
+        self._verified.pop(producer_id, None)
 
 
 class Files(Protocol):
@@ -299,6 +325,7 @@ class Partition:
 
     def _end_leadership(self) -> None:
         leadership, self.leadership = self.leadership, None
+        self.unverified = UnverifiedWrites()
         if leadership is not None:
             leadership.end(not_leader(self.topic.name, self.index))
             self.wake()
@@ -362,9 +389,14 @@ class Partition:
             "%s-%d is not served, its files are left as they are: %s", self.topic.name, self.index, error
         )
 
+    @property
+    def is_led(self) -> bool:
+        """Return whether this broker leads it: nothing is written or read by clients otherwise."""
+        return self.leadership is not None or not self._replicated
+
     def check_led(self) -> None:
         """Raise KafkaError NOT_LEADER_OR_FOLLOWER unless this broker leads it."""
-        if self._replicated and self.leadership is None:
+        if not self.is_led:
             raise not_leader(self.topic.name, self.index)
 
     def check_usable(self) -> None:

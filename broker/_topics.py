@@ -313,7 +313,7 @@ class FolderTopics(Topics):
     async def add_partitions(
         self, counts: Mapping[TopicImage, int], _placed: Placed | None = None
     ) -> dict[str, KafkaError]:
-        """Grow topics to this many partitions. Raises KafkaError KAFKA_STORAGE_ERROR; none is added then."""
+        """Let topics have this many partitions. Raises KafkaError KAFKA_STORAGE_ERROR; none is added then."""
         await self._change(self._puts({each: {"partitions": count} for each, count in counts.items()}))
         grown = []
         for each, count in counts.items():

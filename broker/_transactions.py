@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ..cluster import ProducerIds
 from ..coordinator import Marker
 from ..offsets_topic import OffsetsStore
-from ..protocol import ErrorCode, KafkaError, TopicPartition
+from ..protocol import ApiKey, ErrorCode, KafkaError, KohortError, TopicPartition, messages_of
 from ..transactions import EPOCH_BUMP_VERSION, Add, TransactionMarker
 from ._local_logs import LocalLogs
 from ._log_lines import RateLimitedLog
@@ -23,6 +23,9 @@ from ._names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ._node import Node
 from ._partition import Partition
 from ._topics import FolderTopics
+
+if TYPE_CHECKING:
+    from ._cluster import ClusterNode
 
 log = logging.getLogger("kohort.broker")
 _no_marker = RateLimitedLog()
@@ -32,6 +35,12 @@ _no_marker = RateLimitedLog()
 #: 20 ms).
 _CONCURRENT_S: Final = 0.1
 _LOOK_S: Final = 0.002
+
+#: How long another broker may take to answer, in milliseconds.
+_ASK_MS: Final = 10_000
+
+#: What the coordinator says counts, whatever the log of a group's partition knows.
+_UNSURE: Final = frozenset({ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.NOT_COORDINATOR})
 
 #: Final errors of a marker: the partition is gone, or knows a newer producer.
 _FINAL: Final = frozenset(
@@ -64,16 +73,25 @@ class Writer(NamedTuple):
 
     def verify(self, node: Node, place: TopicPartition) -> ErrorCode:
         """Return whether it may write to a partition of this broker now."""
-        known = self.known(node.logs.partition(*place))
+        partition = node.logs.led(*place)
+        if partition is None:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        known = self.known(partition)
         if known is not None and (known or place.topic != OFFSETS_TOPIC):
             return known
+        if partition.unverified.is_verified(self.producer_id, self.producer_epoch):
+            return ErrorCode.NONE
         told = node.transactions.verify(self.transactional_id, self.producer_id, self.producer_epoch, place)
         # writes of groups are collected: the marker may be on its way to the log that knows of no end yet
-        return told if known is None or told is ErrorCode.CONCURRENT_TRANSACTIONS else known
+        return told if known is None or told in _UNSURE else known
 
     async def admit(self, node: Node, places: Iterable[TopicPartition]) -> dict[TopicPartition, ErrorCode]:
         """As ``verify``, of several partitions; those that are missing are added if this writer adds."""
         errors = {place: self.verify(node, place) for place in places}
+        if node.cluster is not None:
+            elsewhere = [place for place, error in errors.items() if error is ErrorCode.NOT_COORDINATOR]
+            if elsewhere:
+                return errors | await self._elsewhere(node, node.cluster, elsewhere)
         fenced = ErrorCode.INVALID_PRODUCER_EPOCH
         missing = [place for place, error in errors.items() if error and error is not fenced]
         if self.adds and missing:
@@ -81,6 +99,40 @@ class Writer(NamedTuple):
             # the transaction may have ended while this waited
             errors.update((place, error or self.verify(node, place)) for place in missing)
         return errors
+
+    async def _elsewhere(
+        self, node: Node, cluster: ClusterNode, places: list[TopicPartition]
+    ) -> dict[TopicPartition, ErrorCode]:
+        """As ``admit``, where another broker has the transaction's coordinator."""
+        asked = {
+            place: partition.unverified.ask(self.producer_id)
+            for place in places
+            if (partition := node.logs.led(*place)) is not None
+        }
+        by_topic: dict[str, list[int]] = {}
+        for place in asked:
+            by_topic.setdefault(place.topic, []).append(place.partition)
+        messages = messages_of(ApiKey.ADD_PARTITIONS_TO_TXN)
+        topics = [messages.AddPartitionsToTxnTopic(*item) for item in by_topic.items()]
+        wanted = messages.AddPartitionsToTxnTransaction(*self[:3], not self.adds, topics)
+        body = messages.AddPartitionsToTxnRequest(transactions=[wanted])
+        told = dict.fromkeys(places, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _CONCURRENT_S
+        while asked:
+            told |= await _told_by_coordinator(node, cluster, self.transactional_id, body, asked)
+            if ErrorCode.CONCURRENT_TRANSACTIONS not in told.values() or loop.time() >= deadline:
+                break
+            await asyncio.sleep(_LOOK_S)
+        for place, ticket in asked.items():
+            partition = node.logs.led(*place)
+            if not told[place] and (
+                partition is None
+                or not partition.unverified.told(self.producer_id, self.producer_epoch, ticket)
+            ):
+                # the transaction may have ended since: the client tries again
+                told[place] = ErrorCode.CONCURRENT_TRANSACTIONS
+        return told
 
     async def _added(self, node: Node, places: list[TopicPartition]) -> ErrorCode:
         loop = asyncio.get_running_loop()
@@ -91,6 +143,30 @@ class Writer(NamedTuple):
             if error is not ErrorCode.CONCURRENT_TRANSACTIONS or loop.time() >= deadline:
                 return error
             await asyncio.sleep(_LOOK_S)
+
+
+async def _told_by_coordinator(
+    node: Node,
+    cluster: ClusterNode,
+    transactional_id: str,
+    body: Any,
+    places: Iterable[TopicPartition],
+) -> dict[TopicPartition, ErrorCode]:
+    """The coordinator's answer for each partition; one that cannot be asked is no coordinator."""
+    leader = cluster.leader_of(TRANSACTIONS_TOPIC, node.transactions.partition_of(transactional_id))
+    try:
+        answer = await cluster.ask(leader, body, timeout_ms=_ASK_MS)
+    except (KohortError, OSError) as error:
+        log.info("broker %d cannot be asked about a transaction: %s", leader, error)
+        return dict.fromkeys(places, ErrorCode.NOT_COORDINATOR)
+    if answer.error_code:
+        return dict.fromkeys(places, ErrorCode(answer.error_code))
+    return {
+        TopicPartition(topic.name, each.partition_index): ErrorCode(each.partition_error_code)
+        for result in answer.results_by_transaction
+        for topic in result.topic_results
+        for each in topic.results_by_partition
+    }
 
 
 async def take_producer_id(ids: ProducerIds) -> int:
@@ -164,11 +240,13 @@ async def write_marker(node: Node, place: TopicPartition, marker: TransactionMar
     if topic is None or not 0 <= place.partition < len(topic.partitions):
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     producer_id, epoch, committed, coordinator_epoch = marker
+    partition = node.logs.led(*place)
+    if partition is None:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    partition.unverified.marked(producer_id)
     if place.topic == OFFSETS_TOPIC:
         told = Marker(committed, coordinator_epoch)
         return await node.coordinator.write_marker(place.partition, producer_id, epoch, told)
-    partition = node.logs.partition(*place)
-    partition.unverified.end(producer_id)
     try:
         offset = OffsetsStore({0: partition}).append(
             0,
@@ -182,6 +260,10 @@ async def write_marker(node: Node, place: TopicPartition, marker: TransactionMar
         flush = partition.flush_before_answer(offset + 1, all_replicas=True)
         if flush is not None:
             await flush
+        if partition.leadership is not None:
+            replicated = partition.leadership.replicated(offset + 1, _ASK_MS)
+            if replicated is not None:
+                await replicated
     except KafkaError as error:
         return error.code
     return ErrorCode.NONE
@@ -189,7 +271,27 @@ async def write_marker(node: Node, place: TopicPartition, marker: TransactionMar
 
 async def end_in(node: Node, place: TopicPartition, marker: TransactionMarker) -> bool:
     """As ``write_marker``; returns whether the coordinator is done with this partition."""
-    error = await write_marker(node, place, marker)
+    leader = node.node_id if node.cluster is None else node.cluster.leader_of(*place)
+    if node.cluster is None or leader == node.node_id or node.image.topic(place.topic) is None:
+        error = await write_marker(node, place, marker)
+    else:
+        error = await _written_by(node.cluster, leader, place, marker)
     if error and error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         _no_marker.say("no marker in %s-%d for producer %d: %s", *place, marker.producer_id, error.name)
     return not error or error in _FINAL
+
+
+async def _written_by(
+    cluster: ClusterNode, leader: int, place: TopicPartition, marker: TransactionMarker
+) -> ErrorCode:
+    """End a producer's transaction in a partition that another broker leads."""
+    producer_id, epoch, committed, coordinator_epoch = marker
+    messages = messages_of(ApiKey.WRITE_TXN_MARKERS)
+    topics = [messages.WritableTxnMarkerTopic(place.topic, [place.partition])]
+    asked = messages.WritableTxnMarker(producer_id, epoch, committed, topics, coordinator_epoch)
+    body = messages.WriteTxnMarkersRequest(markers=[asked])
+    try:
+        answer = await cluster.ask(leader, body, timeout_ms=_ASK_MS)
+    except (KohortError, OSError) as error:
+        return error.code if isinstance(error, KafkaError) else ErrorCode.NETWORK_EXCEPTION
+    return ErrorCode(answer.markers[0].topics[0].partitions[0].error_code)

@@ -81,7 +81,7 @@ class ProducerConfig(ClientSettings):
     ] = _MOST_IN_FLIGHT
     delivery_timeout_ms: Annotated[
         int,
-        positive("how long a record is tried; a request that is under way by then is waited for"),
+        positive("how long a record is tried"),
     ] = 120_000
     max_block_ms: Annotated[
         int,

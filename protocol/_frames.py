@@ -42,6 +42,15 @@ class FrameReader:
         Raises MalformedFrameError for a negative length and FrameTooLargeError for one over the limit; the
         stream cannot be trusted after that. Frames are cut as the iterator is consumed.
         """
+        size = len(data) - LENGTH_PREFIX
+        if 0 <= size <= self._max_frame_bytes and not self._buffer and type(data) is bytes:
+            # a request that comes alone
+            (told,) = _LENGTH.unpack_from(data)
+            if told == size:
+                return iter((data[LENGTH_PREFIX:],))
+        return self._frames(data)
+
+    def _frames(self, data: bytes | bytearray | memoryview) -> Iterator[bytes]:
         buffer = self._buffer
         # requests mostly come whole: then nothing is kept of what arrived
         whole = not buffer and isinstance(data, bytes)

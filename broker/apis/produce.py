@@ -23,7 +23,6 @@ from ...protocol import (
     TopicPartition,
     parse_batch_header,
 )
-from .._leadership import Leadership
 from .._names import INTERNAL
 from .._node import Node
 from .._partition import Partition
@@ -189,7 +188,7 @@ async def _in_transaction(node: Node, request: Request) -> _Writing | None:
                 continue
             producers.add((header.producer_id, header.producer_epoch))
             name: str = topic.name or node.topics.name_of(topic.topic_id) or ""
-            if 0 <= data.index < (node.topics.count_of(name) or 0) and name not in INTERNAL:
+            if name not in INTERNAL and node.logs.led(name, data.index) is not None:
                 headers[TopicPartition(name, data.index)] = header
     if len(producers) > 1:
         raise KafkaError(
@@ -263,41 +262,10 @@ async def _append(node: Node, request: Request, topic: Any, data: Any, writing: 
         info.last_offset + 1, all_replicas=all_replicas
     )
     if all_replicas and partition.leadership is not None:
-        flush = _replicated(partition.leadership, info.last_offset + 1, request.body.timeout_ms, flush)
+        replicated = partition.leadership.replicated(info.last_offset + 1, request.body.timeout_ms)
+        if replicated is not None:
+            flush = replicated if flush is None else asyncio.gather(replicated, flush)
     return _Outcome(info.base_offset, info.log_append_time_ms, info.log_start_offset, flush=flush)
-
-
-def _replicated(
-    leadership: Leadership, end_offset: int, timeout_ms: int, flush: Awaitable[Any] | None
-) -> Awaitable[Any] | None:
-    """Wait until records below ``end_offset`` are committed, and for ``flush``; None: for nothing. The wait
-    raises KafkaError: REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND, NOT_LEADER_OR_FOLLOWER.
-    """
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[None] = loop.create_future()
-    # whoever asked may be gone by then
-    done.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
-
-    def then(error: KafkaError | None) -> None:
-        late.cancel()
-        if done.done():
-            return
-        if error is None:
-            done.set_result(None)
-        else:
-            done.set_exception(error)
-
-    def time_is_up() -> None:
-        leadership.forget(then)
-        text = f"the records are not with all in-sync replicas after {timeout_ms} ms"
-        then(KafkaError(ErrorCode.REQUEST_TIMED_OUT, text))
-
-    # from now on, and not from when those in front of it are settled
-    late = loop.call_later(timeout_ms / 1_000, time_is_up)
-    if leadership.when_committed(end_offset, then):
-        late.cancel()
-        return flush
-    return done if flush is None else asyncio.gather(done, flush)
 
 
 def _check(request: Request, records: bytes | None) -> bytes:

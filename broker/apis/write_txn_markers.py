@@ -48,8 +48,9 @@ async def handle(node: Node, request: Request) -> Any:
 async def _write(node: Node, place: TopicPartition, marker: TransactionMarker, *, rises: bool) -> ErrorCode:
     if marker.producer_id < 0:
         return ErrorCode.UNKNOWN_SERVER_ERROR
-    if rises and 0 <= place.partition < (node.topics.count_of(place.topic) or 0):
-        producer = node.logs.partition(*place).producer(marker.producer_id)
+    partition = node.logs.led(*place)
+    if rises and partition is not None:
+        producer = partition.producer(marker.producer_id)
         open_ = producer is not None and producer.transaction_start >= 0
         # where nothing is open it is the repeat of one that is written already
         if producer is not None and marker.producer_epoch < producer.epoch + open_:

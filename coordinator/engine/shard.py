@@ -187,7 +187,7 @@ class Shard(Generic[S]):
         """Do as ``appended`` for each ticket in turn; ``records`` are theirs. They are applied together if no
         step follows any of them and none is a marker.
         """
-        if any(append.then is not None or append.marker is not None for append in appends):
+        if len(appends) == 1 or any(each.then is not None or each.marker is not None for each in appends):
             for append in appends:
                 self.appended(append.ticket, base_offset, now_ms)
                 base_offset += len(append.records)

@@ -16,7 +16,9 @@ SETTINGS: dict[str, Any] = {
     "replica.lag.time.max.ms": 1_500,
     "replica.fetch.wait.max.ms": 100,
     "offsets.topic.num.partitions": 3,
+    "offsets.topic.replication.factor": 3,
     "transaction.state.log.num.partitions": 3,
+    "transaction.state.log.replication.factor": 3,
 }
 
 
@@ -64,8 +66,8 @@ class Nodes:
         for broker in list(self.brokers.values()):
             cluster = broker.cluster
             assert cluster is not None
-            if cluster.control.controller.is_active:
-                await broker.topics.carry_out([plan])
+            if cluster.control.is_active:
+                assert await broker.topics.carry_out([plan]) == {}
         await self.until(
             lambda: all(
                 (found := broker.topics.get(topic)) is not None
@@ -74,8 +76,9 @@ class Nodes:
             )
         )
 
-    def state(self, topic: str, partition: int = 0) -> PartitionState:
-        found = self.any().topics.get(topic)
+    def state(self, topic: str, partition: int = 0, *, at: int | None = None) -> PartitionState:
+        """A partition's state as a broker sees it: any, or the one with the node id ``at``."""
+        found = (self.any() if at is None else self.brokers[at]).topics.get(topic)
         assert found is not None
         return found.partitions[partition]
 

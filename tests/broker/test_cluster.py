@@ -1,7 +1,6 @@
 """Three brokers in one process: what they tell of each other.
 
 Covers: broker/_cluster.py, broker/_cluster_topics.py, broker/_control.py.
-Covers: broker/_replicas.py, broker/_leadership.py, broker/_fetcher.py.
 """
 
 from __future__ import annotations

@@ -175,6 +175,23 @@ def test_a_cooperative_member_keeps_what_it_has_and_joins_twice_when_something_m
     assert talk.quiet()
 
 
+def test_what_moved_while_the_group_had_a_generation_without_the_member_is_lost_and_not_committed() -> None:
+    talk = stable(P0, P1)
+    talk.told_to_rejoin()
+    talk.joined(talk.sent(ApiKey.JOIN_GROUP), generation=3, leader="other")
+    talk.synced(talk.sent(ApiKey.SYNC_GROUP), P0, P2)
+    assert talk.next(Assign) == Assign(3, (P2,), (P0,))
+    lost = talk.next(Revoke)
+    assert (lost.partitions, lost.lost) == ((P1,), True)
+    talk.released()
+    again = talk.sent(ApiKey.JOIN_GROUP)
+    assert (subscription_in(again).owned, subscription_in(again).generation) == ((P0, P2), 3)
+    talk.joined(again, generation=4, leader="other")
+    talk.synced(talk.sent(ApiKey.SYNC_GROUP), P0)
+    assert talk.next(Assign) == Assign(4, (), (P0,))
+    assert talk.next(Revoke) == Revoke((P2,), lost=False, reason="moves to another member")
+
+
 @pytest.mark.parametrize(
     ("members", "interval_ms"), [(1, 200), (66, 200), (300, 900), (2_000, 3_000), (None, 3_000)]
 )

@@ -195,6 +195,12 @@ BUGS = (
         "pass",
     ),
     Bug(
+        "a sync that is answered does not restart the session",
+        "coordinator.classic.sync:handle_sync",
+        "restart_session(shard, group, member, now_ms)",
+        "pass",
+    ),
+    Bug(
         "a member whose session is over stays",
         "coordinator.classic.heartbeat:on_session_timer",
         "if member.waits:",

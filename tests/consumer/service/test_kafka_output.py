@@ -15,6 +15,7 @@ from kohort.client import Cluster
 from kohort.client.errors import BrokerConnectionError
 from kohort.client.transactions import init_producer_id
 from kohort.consumer import (
+    AsyncGroupConsumer,
     ConfigError,
     ConsumerService,
     HandlerFailedError,
@@ -39,8 +40,8 @@ Produce = Callable[..., None]
 
 @pytest.fixture
 def make(bootstrap: str, group: Group) -> Callable[..., ConsumerService]:
-    def service(**output: Any) -> ConsumerService:
-        made = ConsumerService(**{**QUICK, "bootstrap": bootstrap, "group": group("billing")})
+    def service(name: str = "", **output: Any) -> ConsumerService:
+        made = ConsumerService(**{**QUICK, "bootstrap": bootstrap, "group": name or group("billing")})
         made.exactly_once(KafkaOutput(**output))
         return made
 
@@ -248,6 +249,114 @@ async def test_a_transaction_that_was_open_for_too_long_is_begun_anew_by_a_new_p
         return
     await run_until(service, lambda: service.finished == 20)
     assert await read_values(bootstrap, bills) == [b"%d" % number for number in range(20)]
+
+
+@pytest.mark.kafka
+@both_protocols
+async def test_a_handler_may_take_longer_than_a_transaction_may_stay_open(
+    bootstrap: str, new_topic: Topics, produce: Produce, make: Callable[..., ConsumerService]
+) -> None:
+    orders, bills = new_topic("orders", partitions=2), new_topic("bills", partitions=1)
+    await asyncio.to_thread(produce, orders, range(6), partitions=2)
+    service = make(interval_ms=0, transaction_timeout_ms=1_000)
+    calls: list[bytes | None] = []
+
+    @service.handler(orders)
+    async def bill(record: Record) -> AsyncIterator[ProducerRecord]:
+        calls.append(record.value)
+        yield ProducerRecord(bills, record.value)
+        if record.value in (b"0", b"3"):
+            await asyncio.sleep(2.5)
+        yield ProducerRecord(bills, record.value)
+
+    await run_until(service, lambda: service.finished == 6)
+    wanted = [b"%d" % number for number in range(6)]
+    assert Counter(await read_values(bootstrap, bills)) == Counter(2 * wanted)
+    assert sorted(map(bytes, filter(None, calls))) == wanted, "no call was made again"
+
+
+@pytest.mark.kafka
+@both_protocols
+@pytest.mark.parametrize("lanes", ["partition", "key"])
+async def test_while_members_come_and_go_each_record_is_handled_and_written_once(
+    bootstrap: str,
+    new_topic: Topics,
+    group: Group,
+    produce: Produce,
+    make: Callable[..., ConsumerService],
+    lanes: Any,
+) -> None:
+    orders, bills = new_topic("orders", partitions=6), new_topic("bills", partitions=1)
+    calls: Counter[bytes | None] = Counter()
+    name = group("billing")
+    services = [make(name, interval_ms=10) for _ in range(3)]
+
+    async def bill(record: Record) -> AsyncIterator[ProducerRecord]:
+        calls[record.value] += 1
+        await asyncio.sleep(random.random() / 50)
+        yield ProducerRecord(bills, record.value)
+
+    for service in services:
+        service.handler(orders, lanes=lanes)(bill)
+
+    async def work(service: ConsumerService, share: int) -> None:
+        """Until so many records have been handled by all."""
+        await run_until(service, lambda: calls.total() >= share)
+
+    async def feed() -> None:
+        for turn in range(10):
+            await asyncio.to_thread(produce, orders, range(turn * 60, turn * 60 + 60), partitions=6)
+
+    feeding = asyncio.create_task(feed())
+    first = asyncio.create_task(work(services[0], 600))
+    for service, share in zip(services[1:], (300, 450), strict=True):
+        await work(service, share)
+    await asyncio.gather(feeding, first)
+    wanted = [b"%d" % number for number in range(600)]
+    assert Counter(await read_values(bootstrap, bills)) == Counter(wanted)
+    assert calls == Counter(wanted), "finished calls are committed before their partitions go"
+
+
+@pytest.mark.kafka
+@both_protocols
+@pytest.mark.parametrize("former", ["generation", "member"])
+async def test_a_member_that_does_not_know_yet_that_it_was_replaced_writes_nothing(
+    bootstrap: str,
+    new_topic: Topics,
+    produce: Produce,
+    make: Callable[..., ConsumerService],
+    monkeypatch: pytest.MonkeyPatch,
+    former: str,
+) -> None:
+    orders, bills = new_topic("orders", partitions=2), new_topic("bills", partitions=1)
+    await asyncio.to_thread(produce, orders, range(10), partitions=2)
+    service = make(interval_ms=0)
+    service.handler(orders)(plain(bills))
+    abort, known, aborted = Producer.abort_transaction, AsyncGroupConsumer.group_metadata, 0
+
+    def replaced(consumer: AsyncGroupConsumer) -> GroupMetadata:
+        group, generation, member, instance = known(consumer)
+        if former == "generation":
+            return GroupMetadata(group, generation - 1, member, instance)
+        return GroupMetadata(group, generation, f"{member}-gone", instance)
+
+    async def counted(producer: Producer) -> None:
+        nonlocal aborted
+        await abort(producer)
+        aborted += 1
+
+    async def is_seen() -> bool:
+        if aborted < 2:
+            assert await read_values(bootstrap, bills) == []
+            return False
+        monkeypatch.setattr(AsyncGroupConsumer, "group_metadata", known)
+        return service.finished == 10
+
+    monkeypatch.setattr(AsyncGroupConsumer, "group_metadata", replaced)
+    monkeypatch.setattr(Producer, "abort_transaction", counted)
+    await run_until(service, is_seen)
+    found = await read_values(bootstrap, bills)
+    assert Counter(found) == Counter(b"%d" % number for number in range(10))
 
 
 @pytest.mark.kafka

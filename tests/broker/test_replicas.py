@@ -1,0 +1,273 @@
+"""Records and groups of a cluster outlive its brokers: killed leaders and coordinators, logs that part.
+
+Covers: broker/_replicas.py, broker/_leadership.py, broker/_fetcher.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+
+from kohort.broker._partition import Partition
+from kohort.log import decode_records
+from kohort.offsets_topic import partition_for
+from kohort.protocol import ErrorCode, KafkaError, build_batch, iter_batches
+from tests.broker.clusters import Nodes, cluster
+
+
+def producer(nodes: Nodes, **options: Any) -> AIOKafkaProducer:
+    options = {"acks": "all", "retry_backoff_ms": 20, "request_timeout_ms": 5_000, **options}
+    return AIOKafkaProducer(bootstrap_servers=nodes.bootstrap(), **options)
+
+
+def replica(nodes: Nodes, node_id: int, topic: str = "orders", index: int = 0) -> Partition:
+    return nodes.brokers[node_id].topics.logs.partition(topic, index)
+
+
+def values(partition: Partition) -> list[bytes | None]:
+    """Everything in a replica's log, committed or not."""
+    if partition.log is None:
+        return []
+    records = partition.log.read(0, 1 << 30, to_log_end=True).records
+    return [
+        value
+        for position, header in iter_batches(records)
+        for _, _, _, value in decode_records(records, header, position)
+    ]
+
+
+def append_alone(partition: Partition, value: bytes) -> None:
+    """Append a record that its followers do not get."""
+    waiters, partition.waiters = partition.waiters, set()
+    partition.append(bytes(build_batch([(None, value, ())], timestamp_ms=0)), now_ms=0)
+    partition.waiters = waiters
+
+
+async def in_sync(nodes: Nodes, topic: str = "orders", count: int = 3) -> None:
+    def is_so() -> bool:
+        found = nodes.any().topics.get(topic)
+        return found is not None and all(len(state.isr) == count for state in found.partitions)
+
+    await nodes.until(is_so)
+
+
+def test_records_are_acknowledged_when_every_replica_has_them() -> None:
+    async def run() -> None:
+        async with cluster() as nodes, producer(nodes) as sender:
+            await nodes.create("orders", 3)
+            for number in range(60):
+                partition = number % 3
+                sent = await sender.send_and_wait("orders", b"%d" % number, partition=partition)
+                ends = {replica(nodes, n, index=partition).log_end_offset for n in nodes.brokers}
+                assert ends == {sent.offset + 1}
+            async with AIOKafkaConsumer(
+                "orders", bootstrap_servers=nodes.bootstrap(), auto_offset_reset="earliest"
+            ) as consumer:
+                got = [(await consumer.getone()).value for _ in range(60)]
+            assert sorted(got) == sorted(b"%d" % number for number in range(60))
+
+    asyncio.run(run())
+
+
+def test_nothing_acknowledged_is_lost_when_leaders_are_killed(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with cluster(data=tmp_path) as nodes:
+            await nodes.create("orders", 3, {"min_insync_replicas": 2})
+            sender = producer(nodes)
+            await sender.start()
+            acknowledged: list[tuple[int, bytes]] = []
+            done = asyncio.Event()
+
+            async def send(partition: int) -> None:
+                number = 0
+                while not done.is_set():
+                    value = b"%d-%d" % (partition, number)
+                    await sender.send_and_wait("orders", value, partition=partition)
+                    acknowledged.append((partition, value))
+                    number += 1
+
+            async def more(count: int) -> None:
+                enough = len(acknowledged) + count
+                await nodes.until(lambda: len(acknowledged) >= enough)
+
+            sending = [asyncio.create_task(send(partition)) for partition in range(3)]
+            for partition in (0, 1, 2, 0):
+                await in_sync(nodes)
+                await more(60)
+                leader = nodes.state("orders", partition).leader
+                await nodes.kill(leader)
+                await more(60)
+                await nodes.start(leader)
+            done.set()
+            await asyncio.gather(*sending)
+            await sender.stop()
+            await in_sync(nodes)
+            await nodes.until(
+                lambda: all(
+                    len({replica(nodes, n, index=k).log_end_offset for n in nodes.brokers}) == 1
+                    for k in range(3)
+                )
+            )
+            for partition in range(3):
+                logs = [values(replica(nodes, n, index=partition)) for n in nodes.brokers]
+                assert logs[0] == logs[1] == logs[2]
+                assert {v for p, v in acknowledged if p == partition} <= set(logs[0])
+
+    asyncio.run(run())
+
+
+def test_what_a_killed_leader_had_alone_is_cut_off_when_it_is_back(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with cluster(data=tmp_path) as nodes:
+            await nodes.create("orders")
+            async with producer(nodes) as sender:
+                for number in range(5):
+                    await sender.send_and_wait("orders", b"%d" % number, partition=0)
+                leader = nodes.state("orders").leader
+                append_alone(replica(nodes, leader), b"of nobody else")
+                assert values(replica(nodes, leader))[-1] == b"of nobody else"
+                await nodes.kill(leader)
+                await nodes.until(lambda: nodes.state("orders").leader not in (leader, -1))
+                sent = await sender.send_and_wait("orders", b"of the next", partition=0)
+            assert sent.offset == 5
+            await nodes.start(leader)
+            await in_sync(nodes)
+            assert values(replica(nodes, leader)) == [b"0", b"1", b"2", b"3", b"4", b"of the next"]
+            assert replica(nodes, leader).epoch_at(5) == nodes.state("orders").leader_epoch
+
+    asyncio.run(run())
+
+
+def test_a_replica_whose_disk_was_wiped_has_everything_again() -> None:
+    async def run() -> None:
+        async with cluster() as nodes:
+            await nodes.create("orders")
+            async with producer(nodes) as sender:
+                for number in range(5):
+                    await sender.send_and_wait("orders", b"%d" % number, partition=0)
+                leader = nodes.state("orders").leader
+                # without a folder of its own it begins with an empty one
+                await nodes.kill(leader)
+                await nodes.until(lambda: nodes.state("orders").leader not in (leader, -1))
+                await sender.send_and_wait("orders", b"5", partition=0)
+                await nodes.start(leader)
+                await in_sync(nodes)
+            assert values(replica(nodes, leader)) == [b"%d" % number for number in range(6)]
+
+    asyncio.run(run())
+
+
+def test_too_few_replicas_in_sync_take_no_records_with_acks_all(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with cluster(data=tmp_path) as nodes:
+            await nodes.create("orders", 1, {"min_insync_replicas": 2})
+            state = nodes.state("orders")
+            for follower in state.replicas[1:]:
+                await nodes.kill(follower)
+            await in_sync(nodes, count=1)
+            partition = replica(nodes, state.leader)
+            assert partition.leadership is not None
+            with pytest.raises(KafkaError) as caught:
+                partition.leadership.replication.check_acks_all()
+            assert caught.value.code is ErrorCode.NOT_ENOUGH_REPLICAS
+            async with producer(nodes, acks=1) as sender:
+                sent = await sender.send_and_wait("orders", b"one", partition=0)
+            assert (partition.log_end_offset, partition.high_watermark) == (sent.offset + 1, 0)
+            for follower in state.replicas[1:]:
+                await nodes.start(follower)
+            await nodes.until(lambda: partition.high_watermark == 1)
+
+    asyncio.run(run())
+
+
+def test_a_leader_without_its_session_leads_nothing_until_it_has_another() -> None:
+    async def run() -> None:
+        async with cluster() as nodes:
+            await nodes.create("orders")
+            leader = nodes.state("orders").leader
+            partition = replica(nodes, leader)
+            nodes.stores[leader].expire()
+            with pytest.raises(KafkaError) as caught:
+                partition.check_led()
+            assert caught.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+            others = [n for n in nodes.brokers if n != leader]
+            await nodes.until(lambda: all(replica(nodes, n).leader_epoch > 0 for n in others))
+            nodes.stores[leader].renew()
+            await nodes.until(lambda: sorted(nodes.state("orders", at=leader).isr) == [1, 2, 3])
+
+    asyncio.run(run())
+
+
+def test_a_group_goes_on_where_its_coordinator_was_killed(tmp_path: Path) -> None:
+    """With the same members, in the same generation, from the offsets that were committed."""
+
+    async def run() -> None:
+        async with cluster(data=tmp_path, group_initial_rebalance_delay_ms=0) as nodes:
+            await nodes.create("orders")
+            place = TopicPartition("orders", 0)
+            options = {
+                "bootstrap_servers": nodes.bootstrap(),
+                "group_id": "g",
+                "enable_auto_commit": False,
+                "auto_offset_reset": "earliest",
+                "retry_backoff_ms": 20,
+                "heartbeat_interval_ms": 100,
+                "request_timeout_ms": 11_000,
+            }
+            async with producer(nodes) as sender, AIOKafkaConsumer("orders", **options) as consumer:
+                await sender.send_and_wait("orders", b"0", partition=0)
+                await consumer.getone()
+                await consumer.commit()
+                coordination = consumer._coordinator
+                before = coordination.member_id, coordination.generation
+                partition = partition_for("g", 3)
+                for number in range(1, 3):
+                    coordinator = nodes.state("__consumer_offsets", partition).leader
+                    await nodes.kill(coordinator)
+                    await sender.send_and_wait("orders", b"%d" % number, partition=0)
+                    assert (await consumer.getone()).value == b"%d" % number
+                    await consumer.commit()
+                    assert nodes.state("__consumer_offsets", partition).leader != coordinator
+                    assert await consumer.committed(place) == number + 1
+                    await nodes.start(coordinator)
+                    await in_sync(nodes, "__consumer_offsets")
+                assert (coordination.member_id, coordination.generation) == before
+
+    asyncio.run(run())
+
+
+def test_transactions_span_brokers_and_outlive_their_coordinator(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with cluster(data=tmp_path) as nodes:
+            await nodes.create("orders", 3)
+            source = TopicPartition("orders", 0)
+            committed: list[bytes] = []
+            async with producer(nodes, transactional_id="t") as sender:
+                for number, commits in enumerate((True, False, True, True)):
+                    await sender.begin_transaction()
+                    sent = [b"%d-%d" % (number, partition) for partition in range(3)]
+                    for partition, value in enumerate(sent):
+                        await sender.send("orders", value, partition=partition)
+                    await sender.send_offsets_to_transaction({source: number + 1}, "g")
+                    if number == 2:
+                        partition = partition_for("t", 3)
+                        coordinator = nodes.state("__transaction_state", partition).leader
+                        await nodes.kill(coordinator)
+                    if commits:
+                        await sender.commit_transaction()
+                        committed += sent
+                    else:
+                        await sender.abort_transaction()
+            options = {"bootstrap_servers": nodes.bootstrap(), "auto_offset_reset": "earliest"}
+            async with AIOKafkaConsumer("orders", isolation_level="read_committed", **options) as consumer:
+                got = [(await consumer.getone()).value for _ in committed]
+                assert await consumer.getmany(timeout_ms=300) == {}
+            assert sorted(got) == sorted(committed)
+            async with AIOKafkaConsumer(group_id="g", **options) as consumer:
+                assert await consumer.committed(source) == 4
+
+    asyncio.run(run())
