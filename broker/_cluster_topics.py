@@ -50,10 +50,6 @@ class ClusterTopics(Topics):
         )
         self.logs.take_in_replicas()
 
-<<<<<<< HEAD
-    def follow(self, image: ClusterImage) -> tuple[list[TopicImage], list[TopicImage]]:
-        """Let topics and logs here be as the image has them; returns topics that changed, and those gone."""
-=======
     def _count(self, before: TopicImage | None, after: TopicImage) -> None:
         """Count the in-sync replicas of a topic that have left and come, where this broker leads."""
         for was, now in zip(() if before is None else before.partitions, after.partitions, strict=False):
@@ -83,9 +79,8 @@ class ClusterTopics(Topics):
             offline if is_controller else 0,
         )
 
-    def follow(self, image: ClusterImage) -> list[TopicImage]:
-        """Let topics and logs here be as the image has them; returns the topics that have changed."""
->>>>>>> main
+    def follow(self, image: ClusterImage) -> tuple[list[TopicImage], list[TopicImage]]:
+        """Let topics and logs here be as the image has them; returns topics that changed, and those gone."""
         before, self._seen = self._seen, image
         changed = [topic for topic in image.topics() if before.topic(topic.name) is not topic]
         gone = [topic for topic in before.topics() if image.topic_by_id(topic.id) is None]
