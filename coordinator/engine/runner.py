@@ -323,14 +323,9 @@ class ShardRunner(Generic[S]):
     def _set_alarm(self, deadline_ms: int) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
-        delay_ms = deadline_ms - self.clock_ms()
+        delay_ms = max(0, deadline_ms - self.clock_ms())
         self._alarm_ms = deadline_ms
-        if delay_ms <= 0:
-            # due: behind all requests that are ready, as a write
-            self._alarm = None
-            self.writes.add(self._wake)
-        else:
-            self._alarm = asyncio.get_running_loop().call_later(delay_ms / 1000, self._wake)
+        self._alarm = asyncio.get_running_loop().call_later(delay_ms / 1000, self._wake)
 
     def _wake(self) -> None:
         self._alarm, self._alarm_ms = None, NEVER

@@ -17,7 +17,6 @@ from kohort.coordinator import (
     RebalanceCompleted,
 )
 from kohort.coordinator.engine import runner
-from kohort.coordinator.engine.runner import Call
 from kohort.offsets_topic import (
     OffsetCommitted,
     encode_all,
@@ -77,23 +76,6 @@ async def test_a_read_that_came_after_a_rest_is_written_at_its_end_and_others_in
     now[0] += 1
     read("d")
     assert written == "abcd"
-
-
-async def test_a_timer_that_is_due_fires_at_the_end_of_the_read_that_started_it() -> None:
-    c = coordinator(MemoryLog(partition_count=1))
-    await c.start()
-    first = Call()
-    c.submit(ApiKey.JOIN_GROUP, 9, join(), CONTEXT, first)
-    second = Call()
-    await asyncio.sleep(0.001)
-
-    c.writes.begin_read()
-    c.submit(ApiKey.JOIN_GROUP, 9, join(member=first.body.member_id), CONTEXT, second)
-    c.writes.end_read()
-
-    # the round was to be open for 0 ms
-    assert second.body.generation_id == 1
-    await c.stop()
 
 
 async def test_a_write_that_breaks_holds_up_no_other() -> None:
