@@ -211,6 +211,6 @@ class LeaderEpochs:
             self._replace(kept)
 
     def _replace(self, entries: list[tuple[int, int]]) -> None:
-        # a first file that is lost or torn is made anew from the batches, so that a new log waits for no disk
+        # a new log waits for no disk: the first file is durable with the first flush
         write_epochs(self._fs, self._path, entries, durable=bool(self._entries))
         self._entries = entries

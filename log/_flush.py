@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ._files import FileSystem
+from ._names import LEADER_EPOCHS
 from ._segment import Segment
 
 
@@ -91,8 +92,10 @@ class Flushing:
         changed = [path for path, mark in marks.items() if self._marks.get(path) != mark]
         folders = [] if marks.keys() <= self._marks.keys() else [self._folder]
         if not self._marks:
-            # its own name may be new
+            # its own name may be new, and so may this file: with bits of it wrong, sound batches are damage
             folders.append(os.path.dirname(self._folder))
+            epochs = os.path.join(self._folder, LEADER_EPOCHS)
+            changed += [epochs] if self._fs.exists(epochs) else []
         return Flush(self._fs, end_offset, changed, folders, marks)
 
     def end(self, flush: Flush) -> None:
