@@ -15,10 +15,11 @@ QUICK := check or not (slow or spark or clients or kafka)
 BENCH_ARGS ?=
 SHELL := bash
 
-.PHONY: help demo check test lint unit quick mutants mutants-sample test-kafka test-connect soak soak-simulation docs bench bench-coordinator bench-log bench-assignors bench-attack fuzz dist clean bench-consumer bench-transactions bench-producer bench-consumer-groups bench-spark
+.PHONY: help demo check test lint unit quick mutants mutants-sample test-kafka test-connect soak soak-transactions soak-simulation docs bench bench-coordinator bench-log bench-assignors bench-attack fuzz dist clean bench-consumer bench-transactions bench-producer bench-consumer-groups bench-spark
 
 help:
 	@echo "make demo        the main job on real data: broker, three services, Spark, a closing table"
+	@echo "make demo-cluster  the same on three brokers and a ZooKeeper (Maven Central, Java), each broker killed that matters"
 	@echo "make check       for every change: ruff, mypy, import rules, the quick tests and one of Spark, in 3 minutes"
 	@echo "make test        before it is sent: ruff, mypy, import rules, every test, and some mutants"
 	@echo "make mutants     changes the code a little, thousands of times, and tells which changes no test notices (hours)"
@@ -29,6 +30,7 @@ help:
 	@echo "make soak        ten minutes each of members that come, go, die and hang, and of a broker that is killed, stopped,"
 	@echo "                 cut off and out of disk under load; counts go into docs/reliability-report.md"
 	@echo "make fuzz        inputs that nobody would send, guided by coverage, FUZZ_SECONDS=60 for each of eleven targets"
+	@echo "make soak-transactions  200 kills, pauses and full disks under processors that work in transactions"
 	@echo "make soak-simulation  50,000 simulated schedules and 400,000 crashes of the coordinator, some hours;"
 	@echo "                 100 logs that are cut at every byte, 200 scenarios with an error of every operation"
 	@echo "make docs        the parts of docs/ that are made from the code"
@@ -42,7 +44,7 @@ help:
 	@echo "make bench-producer  producers of three makes (on an Apache Kafka with BENCH_ARGS=--compare), about 4 minutes"
 	@echo "make bench-consumer-groups  consumer groups of KIP-848 on both brokers (Java 17+ and Maven), about 3 minutes"
 	@echo "make bench-spark  Spark micro-batches beside Spark's own Kafka source (Java 17+ and Maven), about 12 minutes"
-	@echo "make dist        sdist and wheel into dist/"
+	@echo "make dist        sdist and wheel into dist/; scripts/smoke-test installs one and tries it"
 	@echo "make clean       removes what the other targets made"
 
 $(VENV)/.installed: pyproject.toml
@@ -56,6 +58,10 @@ $(VENV)/.installed: pyproject.toml
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo/run.py
+
+.PHONY: demo-cluster
+demo-cluster: $(VENV)/.installed
+	$(BIN)/python examples/demo/run.py --cluster
 
 check: lint quick
 
@@ -103,6 +109,10 @@ test-spark-matrix: $(VENV)/.installed
 SOAK_SECONDS ?= 600
 soak: $(VENV)/.installed
 	$(BIN)/python -m pytest tests/churn tests/torture -s --soak $(SOAK_SECONDS) --report docs/reliability-report.md $(PYTEST_ARGS)
+
+soak-transactions: $(VENV)/.installed
+	$(BIN)/python -m pytest tests/torture/test_exactly_once_killed.py -s --soak 1 \
+		--report docs/reliability-report.md $(PYTEST_ARGS)
 
 FUZZ_SECONDS ?= 60
 fuzz: $(VENV)/.installed

@@ -59,6 +59,11 @@ _COMMANDS: Final = {
         "Print records, in a group or without one, to the present end of the topics or as they come.",
         ("admin.consume_command", "add_arguments", "run"),
     ),
+    "deadletters": (
+        "records that services have set aside: look at them, and write them to their topics again",
+        "Look at dead letters of services and replay them. Works on any broker of Kafka's protocol.",
+        ("admin.deadletter_commands", "add_arguments", "run"),
+    ),
     "log": (
         "look into the files of a data folder: verify it, or show what is in a file",
         "Look into the files of a data folder, kohort's or Apache Kafka's. Nothing is changed.",
@@ -78,6 +83,11 @@ _COMMANDS: Final = {
         "batches and lag of a group's Spark job; a checkpoint's offsets for a group",
         "Look at the Spark job of a group. Works on any broker of Kafka's protocol.",
         ("admin.spark_commands", "add_arguments", "run"),
+    ),
+    "cluster": (
+        "brokers, missing replicas, reassignments and leaders of a cluster: on any broker",
+        "Look at brokers and replicas, move them, elect leaders. Works on any broker of Kafka's protocol.",
+        ("admin.cluster_commands", "add_arguments", "run"),
     ),
     "transactions": (
         "open transactions, what they hold back, and the end of those that hang: on any broker",

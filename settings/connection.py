@@ -143,13 +143,24 @@ class SecurityRows:
     ] = None
 
 
+def _is_context(value: Any) -> bool:
+    # not above: the commands' help needs these rows and no TLS
+    import ssl
+
+    return value is None or isinstance(value, ssl.SSLContext)
+
+
 @dataclass(kw_only=True, repr=False, eq=False)
 class ClientRows(SecurityRows):
     """Settings of clients that live in one process, which take objects besides texts."""
 
     ssl_context: Annotated[
         Any,
-        Row("TLS by a context of one's own, in place of the other ssl settings", allowed="an ssl.SSLContext"),
+        Row(
+            "TLS by a context of one's own, in place of the other ssl settings",
+            check=_is_context,
+            allowed="an ssl.SSLContext",
+        ),
     ] = None
     sasl_oauth_token_provider: Annotated[
         Any,

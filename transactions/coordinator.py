@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -14,7 +15,7 @@ from ..coordinator.engine.effects import Command, Request
 from ..coordinator.engine.readiness import Unready, unready_error
 from ..coordinator.engine.runner import Call, CoordinatorLog, Replicas, ShardRunner
 from ..coordinator.engine.runtime import ShardRuntime
-from ..protocol import ApiKey, ErrorCode, RequestContext, TopicPartition
+from ..protocol import ApiKey, ErrorCode, KafkaError, RequestContext, TopicPartition
 from ..statemachine import TransactionState
 from .moves import EPOCH_BUMP_VERSION
 from .records import Transaction, encode_all
@@ -23,12 +24,14 @@ from .shards import (
     MAX_BYTES,
     NEEDS_PRODUCER_ID,
     TRANSACTIONS_TOPIC,
+    AbortLate,
     Add,
     End,
     Identity,
     Initialize,
     Transactions,
     WriteMarkers,
+    abort_late,
     markers_written,
     verify,
 )
@@ -236,7 +239,10 @@ class TransactionCoordinator:
         return shard.state
 
     def _carry_out(self, runner: ShardRunner[Transactions], command: Command) -> None:
-        assert isinstance(command, WriteMarkers), "the only command of this coordinator"
+        if isinstance(command, AbortLate):
+            self._start(self._abort_late(runner, command.late))
+            return
+        assert isinstance(command, WriteMarkers), "the only other command of this coordinator"
         decided = command.transaction
         self._begin(_Ending(runner, decided, decided.partitions, _RETRY_S))
 
@@ -246,9 +252,18 @@ class TransactionCoordinator:
             return
         self._endings.append(ending)
         if len(self._tasks) < _SIDE_BY_SIDE:
-            task = asyncio.get_running_loop().create_task(self._write_markers())
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._start(self._write_markers())
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _abort_late(self, runner: ShardRunner[Transactions], late: Transaction) -> None:
+        # without an id now the next pass asks again
+        with suppress(KafkaError):
+            fresh_id = await self._take_producer_id()
+            runner.steer(partial(abort_late, late=late, fresh_id=fresh_id))
 
     async def _write_markers(self) -> None:
         while self._endings:

@@ -84,12 +84,12 @@ def ended(
     return after._replace(producer_epoch=epoch, last_epoch=now.producer_epoch)
 
 
-def fenced(now: Transaction, version: int, now_ms: int) -> Transaction:
+def fenced(now: Transaction, version: int, now_ms: int, *, next_producer_id: int = NONE) -> Transaction:
     """Abort an open transaction by decision of its coordinator, whose transaction.version is ``version``, and
-    fence its producer by a raised epoch.
+    fence its producer by a raised epoch. ``next_producer_id`` as for ``ended``.
     """
     fencing = _moved(now, TransactionTrigger.FENCE, now_ms)
-    after = ended(fencing, version, now_ms, committed=False)
+    after = ended(fencing, version, now_ms, committed=False, next_producer_id=next_producer_id)
     if version >= EPOCH_BUMP_VERSION:
         return after
     return after._replace(producer_epoch=min(now.producer_epoch + 1, _MAX_EPOCH), last_epoch=NONE)

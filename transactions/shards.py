@@ -99,6 +99,13 @@ class WriteMarkers(Command):
     transaction: Transaction
 
 
+@dataclass(slots=True)
+class AbortLate(Command):
+    """Call ``abort_late`` with a fresh producer id: this transaction's producer has used up its epochs."""
+
+    late: Transaction
+
+
 @dataclass(slots=True, eq=False)
 class Transactions:
     """State of a shard: each id as its last record describes it, and the partitions of open transactions.
@@ -159,8 +166,10 @@ def handle_initialize(shard: TransactionShard, request: Request, now_ms: int) ->
     if now.state in _PREPARED:
         return shard.reply(request, Identity(ErrorCode.CONCURRENT_TRANSACTIONS))
     if now.state is _OPEN:
-        concurrent = Identity(ErrorCode.CONCURRENT_TRANSACTIONS)
-        return _append(shard, moves.fenced(now, shard.state.version(), now_ms), request, concurrent)
+        fenced = _fenced(shard, now, init.fresh_id, now_ms)
+        if fenced is None:
+            return shard.reply(request, NEEDS_PRODUCER_ID)
+        return _append(shard, fenced, request, Identity(ErrorCode.CONCURRENT_TRANSACTIONS))
     given_epoch = None if init.given is None else init.given[1]
     after = _with_next_epoch(now, init, given_epoch, now_ms)
     if isinstance(after, Identity):
@@ -370,6 +379,27 @@ def _append(
 # --- timers, loads ------------------------------------------------------------------------------------------
 
 
+def _fenced(shard: TransactionShard, now: Transaction, fresh_id: int, now_ms: int) -> Transaction | None:
+    """The open transaction aborted by its coordinator; None if that takes a fresh producer id."""
+    version = shard.state.version()
+    if version < moves.EPOCH_BUMP_VERSION or not moves.is_exhausted(now):
+        return moves.fenced(now, version, now_ms)
+    if fresh_id == NONE:
+        return None
+    return moves.fenced(now, version, now_ms, next_producer_id=fresh_id)
+
+
+def abort_late(shard: TransactionShard, now_ms: int, *, late: Transaction, fresh_id: int = NONE) -> None:
+    """Abort a transaction that has been open for too long, unless something else has come of it."""
+    if shard.state.by_id.get(late.transactional_id) is not late or shard.is_busy(late.transactional_id):
+        return
+    after = _fenced(shard, late, fresh_id, now_ms)
+    if after is None:
+        shard.command(AbortLate(late))
+    else:
+        _append(shard, after)
+
+
 def _start_abort_timer(shard: TransactionShard, now_ms: int) -> None:
     if (_ABORT,) not in shard.timers:
         interval_ms = shard.state.settings.transaction_abort_timed_out_transaction_cleanup_interval_ms
@@ -383,7 +413,7 @@ def _on_abort_timer(shard: TransactionShard, key: TimerKey, now_ms: int) -> None
     def abort(now: Transaction) -> bool:
         late = now.state is _OPEN and now_ms > now.start_ms + now.timeout_ms
         if late:
-            _append(shard, moves.fenced(now, state.version(), now_ms))
+            abort_late(shard, now_ms, late=now)
         return late
 
     if not _pass(shard, key, state.open, abort, now_ms) and state.open:

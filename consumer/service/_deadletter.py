@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ...client.cluster import Cluster
 from ...client.errors import BrokerConnectionError
@@ -18,6 +18,18 @@ if TYPE_CHECKING:
     from ..config import ConsumerConfig
     from ..record import Record
 
+#: Headers that are added to a record.
+DEAD_LETTER_HEADERS: Final = (
+    "kohort.origin.topic",
+    "kohort.origin.partition",
+    "kohort.origin.offset",
+    "kohort.origin.timestamp_ms",
+    "kohort.group",
+    "kohort.attempts",
+    "kohort.error.class",
+    "kohort.error.message",
+    "kohort.error.stack",
+)
 #: Most bytes of error text and of stack in a header: the record must still fit into the topic.
 MAX_ERROR_BYTES = 1_000
 MAX_STACK_BYTES = 8_000
@@ -98,19 +110,44 @@ def error_headers(
     """The headers of a dead letter; all values are UTF-8 text."""
     cause = error.__cause__ if error.__cause__ is not None else error
     stack = "".join(traceback.format_exception(error))
-    texts = {
-        "kohort.origin.topic": record.topic,
-        "kohort.origin.partition": str(record.partition),
-        "kohort.origin.offset": str(record.offset),
-        "kohort.origin.timestamp_ms": str(record.timestamp_ms),
-        "kohort.group": group,
-        "kohort.attempts": str(attempts),
-        "kohort.error.class": f"{type(cause).__module__}.{type(cause).__qualname__}",
-        "kohort.error.message": _cut(message(error), MAX_ERROR_BYTES),
+    texts = (
+        record.topic,
+        str(record.partition),
+        str(record.offset),
+        str(record.timestamp_ms),
+        group,
+        str(attempts),
+        f"{type(cause).__module__}.{type(cause).__qualname__}",
+        _cut(message(error), MAX_ERROR_BYTES),
         # the end of a stack says most
-        "kohort.error.stack": _cut(stack, MAX_STACK_BYTES, from_end=True),
-    }
-    return [(name, text.encode()) for name, text in texts.items()]
+        _cut(stack, MAX_STACK_BYTES, from_end=True),
+    )
+    return [(name, text.encode()) for name, text in zip(DEAD_LETTER_HEADERS, texts, strict=True)]
+
+
+class DeadLetter(NamedTuple):
+    """What the headers of a dead letter say. Times are milliseconds since 1970."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    group: str
+    attempts: int
+    error_class: str
+    error_message: str
+    error_stack: str
+
+
+def read_dead_letter(record: Record) -> DeadLetter | None:
+    """Where a dead letter comes from, and why; None for a record that no service has set aside."""
+    # a letter that failed again after a replay has only the last ones: a replay takes them off
+    said = {name: (value or b"").decode(errors="replace") for name, value in record.headers}
+    try:
+        topic, partition, offset, time, group, attempts, *why = (said[name] for name in DEAD_LETTER_HEADERS)
+        return DeadLetter(topic, int(partition), int(offset), int(time), group, int(attempts), *why)
+    except (KeyError, ValueError):
+        return None
 
 
 def _cut(text: str, limit: int, *, from_end: bool = False) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import functools
 import inspect
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -36,6 +36,10 @@ _key_of: Callable[[Any], Hashable] = itemgetter(Record._fields.index("key"))
 _offset_of: Callable[[Any], Hashable] = itemgetter(Record._fields.index("offset"))
 
 
+#: A topic for all records, or one by the class of the error: the first class that fits counts.
+DeadLetterTopics = str | Mapping[type[Exception], str] | None
+
+
 class SendDeadLetter(Protocol):
     """Sends a record to a dead-letter topic and returns when it is safely there."""
 
@@ -51,6 +55,10 @@ class HandlerCancelledError(ConsumerError):
 
     Such a handler has failed like one that raises anything else. The cause is the CancelledError.
     """
+
+
+class HandlerTimeoutError(ConsumerError, TimeoutError):
+    """A handler took longer than its ``timeout_ms``. It was cancelled and counts as failed."""
 
 
 class HandlerFailedError(ConsumerError):
@@ -90,7 +98,8 @@ class Handler:
     lanes: Lanes = "partition"
     concurrency: int = 16
     retry: Retry = ONCE
-    dead_letter: str | None = None
+    dead_letter: DeadLetterTopics = None
+    timeout_ms: int | None = None
     batch: int = 1
     takes_batches: bool = False
     counters: Counters = field(default_factory=Counters)
@@ -146,13 +155,26 @@ class Handler:
         """The awaitable of a call; that of an async function itself, since a step in between costs time."""
         if self.is_async:
             if self.takes_batches and self.validate is not None:
-                return self._with_models(records)
-            called = self.function(*self._arguments(records), **self.values)
-            return _collected(called) if inspect.isasyncgen(called) else called
+                called = self._with_models(records)
+            else:
+                called = self.function(*self._arguments(records), **self.values)
+                called = _collected(called) if inspect.isasyncgen(called) else called
+            return called if self.timeout_ms is None else self._in_time(called, self.timeout_ms)
         assert threads is not None, "plain functions have threads"
         if self.once is not None:
             return threads.call(functools.partial(self.once.run, records, self._in_transaction))
         return threads.call(functools.partial(self._in_thread, records))
+
+    async def _in_time(self, called: Awaitable[Any], timeout_ms: int) -> Any:
+        # not asyncio.wait_for: a TimeoutError of the handler's own is not ours
+        try:
+            async with asyncio.timeout(timeout_ms / 1000) as bound:
+                return await called
+        except TimeoutError as error:
+            if not bound.expired():
+                raise
+            text = f"handler {self.name} took longer than timeout_ms={timeout_ms}"
+            raise HandlerTimeoutError(text) from error
 
     async def _with_models(self, records: list[Record]) -> Any:
         called = self.function(await self._validated_in_turns(records), records, **self.values)
@@ -230,10 +252,11 @@ class Handler:
             self._tell(logging.WARNING, text, (self.name, len(records), _place(records)), error)
             return ONE_BY_ONE
         self.counters.invalid += invalid
-        if self.dead_letter is None:
+        topic = self._letter_topic(error)
+        if topic is None:
             raise HandlerFailedError(self.name, records[0], attempt, error) from error
         try:
-            await send(self.dead_letter, records[0], error, attempt)
+            await send(topic, records[0], error, attempt)
         except Exception:
             text = "handler %s gave up %s after try %d, and it could not be set aside: %s"
             self._tell(logging.ERROR, text, (self.name, _place(records), attempt), error)
@@ -244,10 +267,22 @@ class Handler:
         self._tell(
             logging.ERROR,
             "handler %s gave up %s after try %d; the record is in the dead-letter topic %s: %s",
-            (self.name, _place(records), attempt, self.dead_letter),
+            (self.name, _place(records), attempt, topic),
             error,
         )
         return None
+
+    @property
+    def letter_topics(self) -> tuple[str, ...]:
+        """All topics that its dead letters may go to."""
+        if self.dead_letter is None:
+            return ()
+        return (self.dead_letter,) if isinstance(self.dead_letter, str) else tuple(self.dead_letter.values())
+
+    def _letter_topic(self, error: BaseException) -> str | None:
+        if self.dead_letter is None or isinstance(self.dead_letter, str):
+            return self.dead_letter
+        return next((topic for kind, topic in self.dead_letter.items() if isinstance(error, kind)), None)
 
     def _tell(self, level: int, text: str, values: tuple[object, ...], error: BaseException) -> None:
         # the stack of an invalid record is of no use

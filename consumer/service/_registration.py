@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, get_args
 
 from ...client.errors import ConfigError
 from ._dependencies import SignatureError, Wanted, wanted
-from ._handlers import Handler, HandlerFunction, Lanes
+from ._handlers import DeadLetterTopics, Handler, HandlerFunction, Lanes
 from ._retry import ONCE, Retry
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ def make_handler(
             f"handler {name} is a generator: nothing of it would run; leave out the 'yield', or call "
             "service.exactly_once(KafkaOutput()) before it"
         )
-    _check_topics(name, topics, handler.dead_letter)
+    _check_topics(name, topics)
+    _check_letters(name, topics, handler.dead_letter)
     _check_numbers(name, handler.concurrency, handler.batch)
     if lanes not in get_args(Lanes):
         allowed = ", ".join(get_args(Lanes))
@@ -50,20 +51,43 @@ def make_handler(
     handler.is_async = (
         yields_async or inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
     )
+    if handler.timeout_ms is not None:
+        _check_timeout(name, handler.timeout_ms, handler.is_async)
     return handler
 
 
-def _check_topics(name: str, topics: tuple[str, ...], dead_letter: str | None) -> None:
+def _check_timeout(name: str, timeout_ms: Any, is_async: bool) -> None:
+    if not isinstance(timeout_ms, int) or isinstance(timeout_ms, bool) or timeout_ms < 1:
+        raise ConfigError(
+            f"handler {name}: timeout_ms={timeout_ms!r}, but it must be a whole number, at least 1"
+        )
+    if not is_async:
+        raise ConfigError(
+            f"handler {name}: timeout_ms is for async functions; nobody can end what runs in a thread"
+        )
+
+
+def _check_topics(name: str, topics: tuple[str, ...]) -> None:
     if not topics or not all(isinstance(topic, str) and topic for topic in topics):
         raise ConfigError(
             f"handler {name}: its topics are {topics!r}; name at least one: @service.handler('orders')"
         )
     if len(set(topics)) < len(topics):
         raise ConfigError(f"handler {name}: a topic is named twice: {', '.join(topics)}")
-    if dead_letter is not None and (not isinstance(dead_letter, str) or not dead_letter):
-        raise ConfigError(f"handler {name}: dead_letter={dead_letter!r}, but it must be the name of a topic")
-    if dead_letter is not None and dead_letter in topics:
-        raise ConfigError(f"handler {name}: its dead-letter topic {dead_letter!r} is one it reads: a loop")
+
+
+def _check_letters(name: str, topics: tuple[str, ...], dead_letter: DeadLetterTopics) -> None:
+    if dead_letter is None:
+        return
+    routes = dead_letter if isinstance(dead_letter, Mapping) else {Exception: dead_letter}
+    for kind, topic in routes.items():
+        if not (isinstance(kind, type) and issubclass(kind, Exception) and isinstance(topic, str) and topic):
+            raise ConfigError(
+                f"handler {name}: dead_letter={dead_letter!r}, but it must be the name of a topic, or names "
+                "of topics by classes of exceptions"
+            )
+        if topic in topics:
+            raise ConfigError(f"handler {name}: its dead-letter topic {topic!r} is one it reads: a loop")
 
 
 def _check_numbers(name: str, concurrency: int, batch: int) -> None:

@@ -23,7 +23,7 @@ from ._dependencies import (
 )
 from ._engine import Engine
 from ._exactly_once import Once
-from ._handlers import Counters, Handler, HandlerFunction, Lanes
+from ._handlers import Counters, DeadLetterTopics, Handler, HandlerFunction, Lanes
 from ._kafka_output import KafkaOutput
 from ._probes import Probes, Progress
 from ._registration import bind_connection, make_handler
@@ -84,7 +84,8 @@ class ConsumerService:
         lanes: Lanes = "partition",
         concurrency: int = 16,
         retry: Retry | None = None,
-        dead_letter: str | None = None,
+        dead_letter: DeadLetterTopics = None,
+        timeout_ms: int | None = None,
     ) -> Callable[[F], F]:
         """Register a function for single records: ``f(record)``, with a ``model`` ``f(model, record)``.
 
@@ -92,7 +93,8 @@ class ConsumerService:
         says which records keep their order: those of one "partition", those of one "key", or "none".
         ``model`` is a pydantic model, or any type pydantic can validate JSON for. A record that does not fit
         it, or that fails ``retry.attempts`` times, goes to the topic ``dead_letter``; without one the service
-        stops with HandlerFailedError.
+        stops with HandlerFailedError. ``dead_letter`` may have topics by classes of errors. A call of an
+        ``async def`` that takes longer than ``timeout_ms`` is cancelled and has failed.
         """
         return self._register(
             topics,
@@ -101,6 +103,7 @@ class ConsumerService:
             concurrency=concurrency,
             retry=retry,
             dead_letter=dead_letter,
+            timeout_ms=timeout_ms,
         )
 
     def batch_handler(
@@ -110,7 +113,8 @@ class ConsumerService:
         model: Any = None,
         concurrency: int = 16,
         retry: Retry | None = None,
-        dead_letter: str | None = None,
+        dead_letter: DeadLetterTopics = None,
+        timeout_ms: int | None = None,
     ) -> Callable[[F], F]:
         """Register a function for runs of records of one partition: ``f(records)`` or ``f(models, records)``.
 
@@ -125,6 +129,7 @@ class ConsumerService:
             concurrency=concurrency,
             retry=retry,
             dead_letter=dead_letter,
+            timeout_ms=timeout_ms,
             batch=max_records,
             takes_batches=True,
         )
@@ -320,7 +325,7 @@ class ConsumerService:
 
     @property
     def dead_letter_topics(self) -> list[str]:
-        return sorted({handler.dead_letter for handler in self._handlers if handler.dead_letter is not None})
+        return sorted({topic for handler in self._handlers for topic in handler.letter_topics})
 
     @property
     def finished(self) -> int:

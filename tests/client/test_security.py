@@ -160,6 +160,7 @@ def test_a_context_of_one_s_own_is_used_as_it_is() -> None:
         ({}, "ssl_context needs security_protocol"),
         ({"security_protocol": "SSL", "ssl_cafile": "ca.pem"}, "goes with no other ssl setting"),
         ({"security_protocol": "SSL", "ssl_check_hostname": False}, "goes with no other ssl setting"),
+        ({"security_protocol": "SSL", "ssl_context": "ca.pem"}, "ssl_context='ca.pem' is not allowed"),
     ):
         with pytest.raises(ConfigError, match=says):
-            consumer_config(**base, **more)
+            consumer_config(**{**base, **more})

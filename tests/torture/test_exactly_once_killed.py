@@ -49,7 +49,7 @@ Three processors (librdkafka) read numbers, write them to another topic and comm
 transactions of up to 30 records, while they are killed, stand still beyond the timeout of their transactions,
 and begin again under the same transactional id or a new one; the broker is killed and its disk runs full.
 Then everything is read that was committed: each number is there, once, in its order.
-`tests/torture/test_exactly_once_killed.py`
+`make soak-transactions`, `tests/torture/test_exactly_once_killed.py`
 """.strip()
 
 

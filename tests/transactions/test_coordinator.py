@@ -18,6 +18,7 @@ from kohort.transactions import (
     TransactionMarker,
     TransactionSettings,
 )
+from kohort.transactions.moves import LAST_EPOCH
 from tests.coordinator.memory_log import MemoryLog
 
 ONE, TWO = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -245,6 +246,21 @@ async def test_what_times_out_is_aborted() -> None:
     found = await settled(coordinator, "pay", "CompleteAbort")
     assert found.producer_epoch == 1
     assert {marker.committed for _, marker in around.markers} == {False}
+    await coordinator.stop()
+
+
+async def test_what_times_out_in_the_last_epoch_goes_on_with_another_producer_id() -> None:
+    around = Around()
+    coordinator = await around.start(interval_ms=1)
+    first = await coordinator.initialize(Initialize("pay", TIMEOUT_MS))
+    state = coordinator._state_of("pay")
+    assert not isinstance(state, ErrorCode)
+    state.store([state.by_id["pay"]._replace(producer_epoch=LAST_EPOCH)])
+    assert await coordinator.add(Add("pay", first.producer_id, LAST_EPOCH, [ONE], 2)) == 0
+    around.now_ms += TIMEOUT_MS + 1
+    found = await settled(coordinator, "pay", "CompleteAbort")
+    assert (found.producer_id, found.producer_epoch) == (first.producer_id + 1, 0)
+    assert {marker.producer_epoch for _, marker in around.markers} == {LAST_EPOCH + 1}
     await coordinator.stop()
 
 

@@ -15,7 +15,7 @@ from kohort.statemachine import TransactionState
 from kohort.transactions import Add, Identity, Transaction, moves
 from kohort.transactions.moves import LAST_EPOCH
 from kohort.transactions.records import TransactionDeleted, decode, encode
-from kohort.transactions.shards import verify
+from kohort.transactions.shards import AbortLate, abort_late, verify
 from tests.transactions.driver import ID, ONE, START_MS, TWO, Bottle
 
 NONE = ErrorCode.NONE
@@ -152,6 +152,33 @@ def test_a_repeat_finds_the_new_producer_id() -> None:
     bottle = used_up()
     assert bottle.initialize(100, LAST_EPOCH) == (NONE, 101, 0)
     assert bottle.initialize(100, LAST_EPOCH) == (NONE, 101, 0)
+
+
+@pytest.mark.parametrize("given", [(), (100, LAST_EPOCH)])
+def test_an_open_transaction_of_the_last_epoch_is_aborted_for_another_producer_id(
+    given: tuple[int, ...],
+) -> None:
+    bottle = used_up()
+    bottle.add(ONE)
+    assert bottle.initialize(*given).error == CONCURRENT
+    assert (bottle.known.producer_id, bottle.known.producer_epoch) == (100, LAST_EPOCH + 1)
+    bottle.write_markers()
+    assert (bottle.state, bottle.known.producer_id, bottle.known.producer_epoch) == ("CompleteAbort", 101, 0)
+    assert bottle.initialize(*given) == (NONE, 101, 0 if given else 1)
+    assert bottle.initialize(100, LAST_EPOCH + 1).error == ErrorCode.PRODUCER_FENCED
+
+
+def test_one_that_is_open_for_too_long_waits_for_another_producer_id() -> None:
+    bottle = used_up()
+    bottle.add(ONE)
+    bottle.advance(80_000)
+    assert bottle.told
+    assert {type(each) for each in bottle.told} == {AbortLate}
+    for each in bottle.told:
+        abort_late(bottle.shard, bottle.now, late=each.late, fresh_id=500)
+        bottle._carry_out()
+    bottle.write_markers()
+    assert (bottle.state, bottle.known.producer_id, bottle.known.producer_epoch) == ("CompleteAbort", 500, 0)
 
 
 # --- AddPartitionsToTxn -------------------------------------------------------------------------------------

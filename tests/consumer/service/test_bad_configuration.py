@@ -15,7 +15,7 @@ from kohort.consumer import AsyncGroupConsumer, ConfigError, ConsumerConfig, Con
 from kohort.settings import settings_of
 
 #: What may be anything: its own tests tell what of that is right.
-ANYTHING = {"assignor", "sasl_oauth_token_provider"}
+ANYTHING = {"assignor", "sasl_oauth_token_provider", "ssl_context", "config"}
 #: A value of each type that a setting may have.
 SAMPLES: tuple[Any, ...] = ("text", -1, 2**40, 1.5, True, None, ["x"], {"a": 1}, object(), b"bytes", "", [5])
 
@@ -97,7 +97,7 @@ def test_a_setting_of_a_wrong_type_or_range_is_named_with_its_value(
         ({"health_port": True}, "health_port=True"),
         ({"health_host": 5}, "health_host=5"),
         ({"tracing": "yes"}, "tracing='yes'"),
-        ({"security_protocol": "SSL", "ssl_cafile": "/nowhere/ca.pem"}, "TLS files cannot be used"),
+        ({"security_protocol": "SSL", "ssl_cafile": "/nowhere/ca.pem"}, "ssl_cafile: .*No such file"),
     ],
 )
 def test_a_service_refuses(settings: dict[str, Any], text: str, bootstrap_that_must_stay_alone: str) -> None:
@@ -123,6 +123,12 @@ def _handle(record: Record) -> None: ...
         (("orders",), {"dead_letter": 5}, "dead_letter=5"),
         (("orders",), {"dead_letter": ""}, "dead_letter=''"),
         (("orders",), {"dead_letter": "orders"}, "a loop"),
+        (("orders",), {"dead_letter": {KeyError: "orders"}}, "a loop"),
+        (("orders",), {"dead_letter": {"KeyError": "dlt"}}, "by classes of exceptions"),
+        (("orders",), {"dead_letter": {KeyError: None}}, "by classes of exceptions"),
+        (("orders",), {"timeout_ms": 0}, "timeout_ms=0"),
+        (("orders",), {"timeout_ms": 5.5}, r"timeout_ms=5\.5"),
+        (("orders",), {"timeout_ms": 5}, "is for async functions"),
         (("orders",), {"model": 5}, "model=5 is nothing that pydantic can read"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 import kohort.consumer
+from kohort.client import Channel
 from kohort.client import config as client_config
 from kohort.consumer import Cluster, assembly
 from kohort.consumer.config import consumer_config
@@ -17,7 +19,6 @@ from kohort.consumer.service import _deadletter
 from kohort.consumer.service._deadletter import DeadLetterError, DeadLetters, error_headers
 from kohort.protocol import (
     BATCH_OVERHEAD,
-    ApiKey,
     Codec,
     ErrorCode,
     KafkaError,
@@ -58,13 +59,18 @@ class FakeCluster(Cluster):
         errors = {name: self.topic_error for name in topics if self.topic_error}
         return SimpleNamespace(errors=errors, topics={name: self.topic(name) for name in topics})
 
-    async def request(self, node_id: int | None, api_key: int, body: Any, **_: Any) -> Any:
-        assert (node_id, api_key) == (1, ApiKey.PRODUCE)
+    def connected(self, node_id: int, _: Channel) -> Any:
+        assert node_id == 1
+        return SimpleNamespace(ask=self._take)
+
+    def _take(self, body: Any, **_: Any) -> asyncio.Future[Any]:
         self.produced.append(body)
         code = self.codes.pop(0) if self.codes else 0
         (topic,) = body.topic_data
         row = PartitionProduceResponse(topic.partition_data[0].index, code, base_offset=5)
-        return ProduceResponse([TopicProduceResponse(topic.name, None, [row])])
+        answer = asyncio.get_running_loop().create_future()
+        answer.set_result(ProduceResponse([TopicProduceResponse(topic.name, None, [row])]))
+        return answer
 
 
 Letters = Callable[[FakeCluster], DeadLetters]

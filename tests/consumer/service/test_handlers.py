@@ -371,3 +371,59 @@ def test_a_bad_option_is_refused_when_the_handler_is_registered(
 
     with pytest.raises(error, match=text):
         handler(handle, **options)
+
+
+async def test_letters_are_routed_by_the_class_of_the_error() -> None:
+    errors: list[Exception] = [KeyError("k"), ConnectionError("c"), ValueError("v")]
+
+    async def handle(_: Record) -> None:
+        raise errors[0]
+
+    routes = {KeyError: "keys", OSError: "network"}
+    made, post = handler(handle, dead_letter=routes), Post()
+    assert made.letter_topics == ("keys", "network")
+    for _ in range(2):
+        assert await tries(made, [record()], post) == 1
+        errors.pop(0)
+    assert [topic for topic, *_ in post.letters] == ["keys", "network"]
+    with pytest.raises(HandlerFailedError):
+        await tries(made, [record()], post)
+
+    async def take(order: Order, _: Record) -> None: ...
+
+    invalid = handler(take, model=Order, dead_letter={InvalidRecordError: "invalid", Exception: "rest"})
+    await tries(invalid, [record(value=b"?")], post)
+    assert post.letters[-1][0] == "invalid"
+
+
+async def test_a_call_that_takes_too_long_is_cancelled_and_tried_again() -> None:
+    cancelled: list[int] = []
+
+    async def handle(record: Record) -> None:
+        try:
+            await asyncio.sleep(60 if len(cancelled) < 2 else 0)
+        except asyncio.CancelledError:
+            cancelled.append(record.offset)
+            raise
+
+    made = handler(handle, timeout_ms=5, retry=Retry(attempts=3, backoff_ms=0))
+    assert await tries(made, [record(4)], Post()) == 3
+    assert cancelled == [4, 4]
+
+
+async def test_a_timeout_of_the_handlers_own_is_not_taken_for_ours() -> None:
+    async def handle(_: Record) -> None:
+        raise TimeoutError("the database's")
+
+    post = Post()
+    await tries(handler(handle, timeout_ms=60_000, dead_letter="dlt"), [record()], post)
+    assert str(post.letters[0][2]) == "the database's"
+
+
+async def test_a_batch_that_takes_too_long_is_handled_one_by_one() -> None:
+    async def handle(records: list[Record]) -> None:
+        await asyncio.sleep(60 * (len(records) - 1))
+
+    made = handler(handle, timeout_ms=5, batch=10, takes_batches=True, dead_letter="dlt")
+    assert await made.run([record(0), record(1)], 1, None, Post()) == ONE_BY_ONE
+    assert await made.run([record(0)], 1, None, Post()) is None

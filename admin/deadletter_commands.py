@@ -1,0 +1,294 @@
+"""``kohort deadletters``: what services have set aside, and why; and the way back to its topics."""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from ._screen import OK, Screen
+from .commands import add_commands, run_program, whole
+
+if TYPE_CHECKING:
+    from ..client import Cluster
+    from ..consumer import Record
+    from ..consumer.service import DeadLetter
+    from ..producer import Producer
+    from ..protocol import TopicPartition
+
+_CLIENT: Final = "kohort-deadletters"
+#: Header of a replayed record: the letter that it was.
+_REPLAYED: Final = "kohort.replayed"
+#: Letters of one transaction.
+_TOGETHER: Final = 500
+_WAIT_MS: Final = 500
+
+
+class _Letter(NamedTuple):
+    record: Record
+    #: None for a record that is no dead letter.
+    says: DeadLetter | None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Give ``kohort deadletters`` its commands."""
+    command = add_commands(parser)
+    listing = command("list", "the letters of a topic: where they come from, and why", "topic")
+    listing.add_argument(
+        "--limit", metavar="N", type=lambda text: whole(text, 0), default=100, help="(default: %(default)s)"
+    )
+    listing.add_argument("--stacks", action="store_true", help="with the stack of each error")
+    replay = command("replay", "write letters to the topics they come from; --execute does it", "topic")
+    replay.add_argument("--execute", action="store_true", help="write; without it only say what would be")
+    replay.add_argument("--to", metavar="TOPIC", help="write all of them to this topic instead")
+    replay.add_argument(
+        "--progress-group",
+        metavar="GROUP",
+        help="group that keeps how far replays are (default: kohort-deadletters-TOPIC)",
+    )
+    for made in (listing, replay):
+        chosen = made.add_argument_group("which letters (all of them, by default)")
+        chosen.add_argument(
+            "--error", metavar="CLASS", help="of these errors, such as builtins.KeyError or '*Timeout*'"
+        )
+        chosen.add_argument("--group", metavar="GROUP", help="of this group's services")
+        chosen.add_argument("--origin", metavar="TOPIC", help="that come from this topic")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run a command that ``add_arguments`` has read; the exit code."""
+
+    def perform() -> int:
+        import asyncio
+
+        action = _list if options.action == "list" else _replay
+        return asyncio.run(action(options, Screen(as_json=options.json)))
+
+    return run_program("kohort deadletters", perform)
+
+
+def _filter(options: argparse.Namespace) -> Callable[[DeadLetter], bool] | None:
+    """The choice of letters; None for all."""
+    wanted = {"error_class": options.error, "group": options.group, "topic": options.origin}
+    wanted = {name: text for name, text in wanted.items() if text is not None}
+
+    def takes(letter: DeadLetter) -> bool:
+        return all(
+            fnmatch.fnmatchcase(getattr(letter, name), text)
+            if name == "error_class"
+            else getattr(letter, name) == text
+            for name, text in wanted.items()
+        )
+
+    return takes if wanted else None
+
+
+async def _ranges(cluster: Cluster, topic: str) -> dict[TopicPartition, tuple[int, int]]:
+    """Start and end of each partition. Raises KafkaError."""
+    from ..client import EARLIEST, LATEST
+    from ..protocol import TopicPartition
+    from .topic_commands import topic_rows
+
+    (row,) = await topic_rows(cluster, [topic])
+    places = [TopicPartition(topic, each.partition_index) for each in row.partitions]
+    first = await cluster.list_offsets(dict.fromkeys(places, EARLIEST))
+    last = await cluster.list_offsets(dict.fromkeys(places, LATEST), read_committed=True)
+    return {place: (first[place].offset, last[place].offset) for place in places}
+
+
+async def _letters(
+    options: argparse.Namespace, ranges: dict[TopicPartition, tuple[int, int]]
+) -> AsyncIterator[list[_Letter]]:
+    """The records within ``ranges``, as they are read."""
+    from ..consumer import AsyncGroupConsumer
+    from ..consumer.service import read_dead_letter
+    from ._connection import connection_of
+
+    left = {place: end for place, (start, end) in ranges.items() if start < end}
+    if not left:
+        return
+    consumer = AsyncGroupConsumer(
+        partitions=list(left),
+        client_id=_CLIENT,
+        isolation_level="read_committed",
+        default_api_timeout_ms=max(1, round(options.timeout * 1_000)),
+        **connection_of(options).settings(),
+    )
+    consumer.logged = False
+    async with consumer:
+        for place in left:
+            consumer.seek(place, ranges[place][0])
+        while left:
+            records = await consumer.getmany(_TOGETHER, _WAIT_MS)
+            found = [one for one in records if one.offset < ranges[one.topic_partition][1]]
+            for place in list(left):
+                position = consumer.position(place)
+                if position is not None and position >= left[place]:
+                    del left[place]
+            if found:
+                yield [_Letter(record, read_dead_letter(record)) for record in found]
+
+
+async def _list(options: argparse.Namespace, screen: Screen) -> int:
+    from ._requests import connected
+    from .tables import table
+
+    takes = _filter(options)
+    counts: Counter[str] = Counter()
+    shown: list[_Letter] = []
+    async with connected(options, _CLIENT) as cluster:
+        ranges = await _ranges(cluster, options.topic)
+    async for letters in _letters(options, ranges):
+        for letter in letters:
+            if letter.says is None or (takes is not None and not takes(letter.says)):
+                continue
+            counts[letter.says.error_class] += 1
+            if len(shown) < options.limit:
+                shown.append(letter)
+        screen.status(f"{counts.total():,} letters")
+    rows = [_row(letter, stacks=options.stacks) for letter in shown]
+    if screen.as_json:
+        screen.document({"topic": options.topic, "letters": rows, "errors": dict(counts.most_common())})
+        return OK
+    if not counts:
+        screen.show(f"(no letters in {options.topic})")
+        return OK
+    headings = ["PARTITION", "OFFSET", "FROM", "GROUP", "ATTEMPTS", "ERROR", "MESSAGE"]
+    cells = []
+    for row in rows:
+        origin = "{topic}-{partition} at {offset}".format(**row["origin"])
+        words = row.get("stack") or row["message"]
+        cells.append(
+            (row["partition"], row["offset"], origin, row["group"], row["attempts"], row["error"], words)
+        )
+    screen.show(
+        table(headings, cells),
+        table(["ERROR", "LETTERS"], counts.most_common()),
+        *([f"{counts.total() - len(rows):,} more: --limit N"] if counts.total() > len(rows) else []),
+    )
+    return OK
+
+
+def _row(letter: _Letter, *, stacks: bool) -> dict[str, Any]:
+    record, says = letter
+    assert says is not None, "only letters are shown"
+    row: dict[str, Any] = {
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp": record.timestamp_ms,
+        "origin": {"topic": says.topic, "partition": says.partition, "offset": says.offset},
+        "group": says.group,
+        "attempts": says.attempts,
+        "error": says.error_class,
+        "message": says.error_message,
+    }
+    return row | ({"stack": says.error_stack} if stacks else {})
+
+
+async def _replay(options: argparse.Namespace, screen: Screen) -> int:
+    from ..client import ConfigError
+    from ..producer import Producer
+    from ._connection import connection_of
+    from ._requests import connected
+
+    takes = _filter(options)
+    if takes is not None and options.progress_group is not None:
+        raise ConfigError("--progress-group is for replays of all letters: it keeps one place for them all")
+    if options.to == options.topic:
+        raise ConfigError(f"--to {options.to} is the topic of the letters themselves: a loop")
+    group = options.progress_group or f"kohort-deadletters-{options.topic}"
+    replayed: Counter[str] = Counter()
+    strange = 0
+    async with AsyncExitStack() as stack:
+        cluster = await stack.enter_async_context(connected(options, _CLIENT))
+        ranges = await _ranges(cluster, options.topic)
+        producer = None
+        if options.execute:
+            # before the group is asked: it ends what another replay of these letters has under way
+            producer = await stack.enter_async_context(
+                Producer(
+                    client_id=_CLIENT,
+                    transactional_id=group,
+                    max_block_ms=max(1, round(options.timeout * 1_000)),
+                    **connection_of(options).settings(),
+                )
+            )
+        if takes is None:
+            done = await cluster.committed(group, ranges)
+            for place, (start, end) in ranges.items():
+                if place in done:
+                    ranges[place] = max(start, min(done[place].offset, end)), end
+        async for letters in _letters(options, ranges):
+            chosen = []
+            for letter in letters:
+                strange += letter.says is None
+                if letter.says is not None and (takes is None or takes(letter.says)):
+                    chosen.append(letter)
+            if producer is not None and (chosen or takes is None):
+                ends = {letter.record.topic_partition: letter.record.offset + 1 for letter in letters}
+                await _write(producer, chosen, options.to, (group, ends) if takes is None else None)
+            replayed.update(options.to or letter.says.topic for letter in chosen if letter.says is not None)
+            screen.status(f"{replayed.total():,} letters")
+    if screen.as_json:
+        screen.document({"executed": options.execute, "replayed": dict(replayed), "no_letters": strange})
+        return OK
+    _say(options, screen, replayed, strange, remembered=takes is None)
+    return OK
+
+
+def _say(
+    options: argparse.Namespace, screen: Screen, replayed: Counter[str], strange: int, *, remembered: bool
+) -> None:
+    from .tables import table
+
+    words = []
+    if strange:
+        words.append(f"{strange:,} records were set aside by no service: they stay where they are")
+    if not replayed:
+        words.append("(nothing to replay)")
+    elif not options.execute:
+        words.append("nothing is written: add --execute")
+    elif not remembered:
+        words.append("replays of some letters are not remembered: the same command writes them again")
+    parts: list[Any] = [table(["TO", "LETTERS"], sorted(replayed.items()))] if replayed else []
+    screen.show(*parts, *words)
+
+
+async def _write(
+    producer: Producer,
+    letters: list[_Letter],
+    to: str | None,
+    progress: tuple[str, dict[TopicPartition, int]] | None,
+) -> None:
+    """Write letters and how far they are in one transaction."""
+    async with producer.transaction():
+        for record, says in letters:
+            assert says is not None, "only letters are written"
+            topic = to or says.topic
+            # its old partition, where its topic still has that: records of one key stay together
+            same = to is None and says.partition < await producer.partitions_for(topic)
+            await producer.send(
+                topic,
+                record.value,
+                record.key,
+                says.partition if same else None,
+                headers=[*_own_headers(record), (_REPLAYED, _place(record))],
+            )
+        if progress is not None:
+            group, ends = progress
+            await producer.send_offsets(ends, group)
+
+
+def _own_headers(record: Record) -> list[tuple[str, bytes | None]]:
+    """Headers that the record had before it was set aside."""
+    from ..consumer.service import DEAD_LETTER_HEADERS
+
+    added = {*DEAD_LETTER_HEADERS, _REPLAYED}
+    return [(name, value) for name, value in record.headers if name not in added]
+
+
+def _place(record: Record) -> bytes:
+    return f"{record.topic}-{record.partition}@{record.offset}".encode()

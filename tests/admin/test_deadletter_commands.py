@@ -1,0 +1,168 @@
+"""``kohort deadletters``: letters are listed with their reasons, and replayed once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from kohort.consumer import AsyncGroupConsumer, ConsumerService, Record
+from kohort.producer import Producer
+from kohort.protocol import TopicPartition
+from tests.admin.conftest import Ran, ran
+
+pytestmark = pytest.mark.kafka
+
+Topics = Callable[..., str]
+Command = Callable[..., Ran]
+Set = tuple[str, str]
+
+
+@pytest.fixture
+def deadletters(bootstrap: str, capsys: pytest.CaptureFixture[str]) -> Command:
+    """``deadletters("list", topic)``: ``kohort deadletters`` on the tests' cluster."""
+
+    def run(*words: object) -> Ran:
+        return ran(capsys, ["deadletters", "--bootstrap", bootstrap, "--timeout", "20", *map(str, words)])
+
+    return run
+
+
+@pytest.fixture
+def aside(bootstrap: str, new_topic: Topics, group: Callable[[str], str]) -> tuple[Set, str]:
+    """Topics of orders and of their letters, and the group: a KeyError for 0, 2, 4, ValueError for 1, 3."""
+    orders, letters, name = new_topic("orders", partitions=2), new_topic("letters", partitions=1), group("g")
+    asyncio.run(_set_aside(bootstrap, orders, letters, name))
+    return (orders, letters), name
+
+
+async def _set_aside(bootstrap: str, orders: str, letters: str, group: str) -> None:
+    async with Producer(bootstrap=bootstrap) as producer:
+        for number in range(5):
+            value = str(number).encode()
+            sent = await producer.send(orders, value, value, number % 2, headers=[("trace", value)])
+        await sent
+    service = ConsumerService(
+        bootstrap=bootstrap, group=group, auto_offset_reset="earliest", leave_notice_ms=0
+    )
+
+    @service.handler(orders, dead_letter=letters)
+    async def handle(record: Record) -> None:
+        assert record.value is not None
+        if int(record.value) % 2:
+            raise ValueError(f"odd: {record.value!r}")
+        raise KeyError(record.value)
+
+    running = asyncio.create_task(service.serve())
+    while service.finished < 5 and not running.done():  # noqa: ASYNC110 - the service tells nobody
+        await asyncio.sleep(0.01)
+    service.stop()
+    await running
+
+
+def records(bootstrap: str, topic: str, count: int) -> list[Record]:
+    """The records that were written again, in the order of their values."""
+
+    async def read() -> list[Record]:
+        found: list[Record] = []
+        places = [TopicPartition(topic, number) for number in range(2)]
+        consumer = AsyncGroupConsumer(
+            partitions=places,
+            bootstrap=bootstrap,
+            auto_offset_reset="earliest",
+            isolation_level="read_committed",
+        )
+        async with consumer, asyncio.timeout(30):
+            while len(found) < 5 + count:
+                found += await consumer.getmany(100, 200)
+            found += await consumer.getmany(100, 300)
+        return found
+
+    def replayed(record: Record) -> bool:
+        return any(name == "kohort.replayed" for name, _ in record.headers)
+
+    return sorted(filter(replayed, asyncio.run(read())), key=lambda record: record.value or b"")
+
+
+def test_letters_are_listed_with_origin_and_reason(deadletters: Command, aside: tuple[Set, str]) -> None:
+    (orders, letters), group = aside
+    found = deadletters("list", letters, "--json").document
+    assert found["errors"] == {"builtins.KeyError": 3, "builtins.ValueError": 2}
+    (odd,) = [row for row in found["letters"] if row["message"].endswith("odd: b'3'")]
+    assert odd["origin"] == {"topic": orders, "partition": 1, "offset": 1}
+    assert (odd["group"], odd["attempts"], odd["error"]) == (group, 1, "builtins.ValueError")
+    assert "stack" not in odd
+    some = deadletters(
+        "list", letters, "--error", "*.KeyError", "--limit", "1", "--stacks", "--json"
+    ).document
+    assert [row["error"] for row in some["letters"]] == ["builtins.KeyError"]
+    assert "Traceback" in some["letters"][0]["stack"]
+    assert some["errors"] == {"builtins.KeyError": 3}
+    assert deadletters("list", letters, "--group", "other", "--json").document["letters"] == []
+    shown = deadletters("list", letters, "--limit", "2")
+    assert "3 more: --limit N" in shown.out
+    assert f"{orders}-1 at 1" in deadletters("list", letters).out
+
+
+def test_a_replay_writes_each_letter_once_where_it_came_from(
+    bootstrap: str, deadletters: Command, aside: tuple[Set, str]
+) -> None:
+    (orders, letters), _ = aside
+    looked = deadletters("replay", letters)
+    assert "nothing is written: add --execute" in looked.out
+    done = deadletters("replay", letters, "--execute", "--json").document
+    assert done == {"executed": True, "replayed": {orders: 5}, "no_letters": 0}
+    again = deadletters("replay", letters, "--execute")
+    assert "(nothing to replay)" in again.out
+    found = records(bootstrap, orders, 5)
+    assert [record.value for record in found] == [b"0", b"1", b"2", b"3", b"4"]
+    assert [record.partition for record in found] == [0, 1, 0, 1, 0]
+    names = [[name for name, _ in record.headers] for record in found]
+    assert names == [["trace", "kohort.replayed"]] * 5
+    assert dict(found[3].headers)["kohort.replayed"] is not None
+
+
+def test_some_letters_are_replayed_elsewhere_as_often_as_asked(
+    bootstrap: str, deadletters: Command, aside: tuple[Set, str], new_topic: Topics
+) -> None:
+    (orders, letters), _ = aside
+    done = deadletters("replay", letters, "--error", "builtins.ValueError", "--execute")
+    assert "not remembered" in done.out
+    assert [record.value for record in records(bootstrap, orders, 2)] == [b"1", b"3"]
+    # those of all letters are another matter
+    other = new_topic("other", partitions=2)
+    assert deadletters("replay", letters, "--to", other, "--execute", "--json").document["replayed"] == {
+        other: 5
+    }
+
+
+def test_what_no_service_set_aside_stays_where_it_is(
+    deadletters: Command, new_topic: Topics, produce: Callable[..., None]
+) -> None:
+    topic = new_topic("letters", partitions=1)
+    produce(topic, {0: 3})
+    assert "(no letters" in deadletters("list", topic).out
+    done = deadletters("replay", topic, "--execute", "--json").document
+    assert (done["replayed"], done["no_letters"]) == ({}, 3)
+    assert "(nothing to replay)" in deadletters("replay", topic, "--execute").out
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["replay", "letters", "--to", "letters"], "a loop"),
+        (["replay", "letters", "--error", "x", "--progress-group", "g"], "is for replays of all letters"),
+        (["list", "letters", "--limit", "-1"], "--limit"),
+    ],
+)
+def test_wrong_use_is_told(deadletters: Command, words: list[str], says: str) -> None:
+    found = deadletters(*words)
+    assert found.code == 2
+    assert says in found.err
+
+
+def test_a_topic_that_is_not_there_is_told(deadletters: Command) -> None:
+    found = deadletters("list", "no-such-letters")
+    assert found.code == 1
+    assert "no-such-letters" in found.err
