@@ -44,7 +44,7 @@ help:
 	@echo "make bench-producer  producers of three makes (on an Apache Kafka with BENCH_ARGS=--compare), about 4 minutes"
 	@echo "make bench-consumer-groups  consumer groups of KIP-848 on both brokers (Java 17+ and Maven), about 3 minutes"
 	@echo "make bench-spark  Spark micro-batches beside Spark's own Kafka source (Java 17+ and Maven), about 12 minutes"
-	@echo "make dist        sdist and wheel into dist/"
+	@echo "make dist        sdist and wheel into dist/; scripts/smoke-test installs one and tries it"
 	@echo "make clean       removes what the other targets made"
 
 $(VENV)/.installed: pyproject.toml
