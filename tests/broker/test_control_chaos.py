@@ -22,7 +22,7 @@ STRUCK_S = 6.0
 
 
 class Admin(threading.Thread):
-    """Creates topics and deletes some of them again. ``there`` says which of them are, None where an answer was
+    """Creates topics and deletes some again. ``there`` says which of them are, None where an answer was
     lost.
     """
 
