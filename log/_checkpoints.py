@@ -45,9 +45,9 @@ def read_epochs(fs: FileSystem, path: str) -> list[tuple[int, int]]:
 
 
 def write_epochs(
-    fs: FileSystem, path: str, epochs: Sequence[tuple[int, int]], *, durable: bool = True
+    fs: FileSystem, path: str, epochs: Sequence[tuple[int, int]], *, sync_folder: bool = True
 ) -> None:
-    _write_entries(fs, path, [f"{epoch} {start}" for epoch, start in epochs], durable=durable)
+    _write_entries(fs, path, [f"{epoch} {start}" for epoch, start in epochs], sync_folder=sync_folder)
 
 
 def read_topic_id(fs: FileSystem, folder: str) -> uuid.UUID | None:
@@ -132,9 +132,9 @@ def _read_entries(fs: FileSystem, path: str) -> list[str]:
     return entries
 
 
-def _write_entries(fs: FileSystem, path: str, entries: Sequence[str], *, durable: bool = True) -> None:
+def _write_entries(fs: FileSystem, path: str, entries: Sequence[str], *, sync_folder: bool = True) -> None:
     lines = [_VERSION, str(len(entries)), *entries]
-    write_whole(fs, path, ("\n".join(lines) + "\n").encode(), sync=durable, sync_folder=durable)
+    write_whole(fs, path, ("\n".join(lines) + "\n").encode(), sync_folder=sync_folder)
 
 
 def _unreadable(path: str, why: str) -> DataFolderError:
@@ -211,6 +211,6 @@ class LeaderEpochs:
             self._replace(kept)
 
     def _replace(self, entries: list[tuple[int, int]]) -> None:
-        # a first file that is lost or torn is made anew from the batches, so that a new log waits for no disk
-        write_epochs(self._fs, self._path, entries, durable=bool(self._entries))
+        # a first file that is lost is made anew from the batches; its name is durable with the first flush
+        write_epochs(self._fs, self._path, entries, sync_folder=bool(self._entries))
         self._entries = entries

@@ -290,20 +290,14 @@ def read_whole(fs: FileSystem, path: str) -> bytes | None:
         file.close()
 
 
-def write_whole(
-    fs: FileSystem, path: str, data: bytes, *, sync: bool = True, sync_folder: bool = True
-) -> None:
-    """Replace a small file so that a crash leaves the old one or the new: written aside, synced, renamed.
-
-    Without ``sync`` only the process may crash: with the power the new content may be lost in part.
-    """
+def write_whole(fs: FileSystem, path: str, data: bytes, *, sync_folder: bool = True) -> None:
+    """Replace a small file so that a crash leaves the old one or the new: written aside, synced, renamed."""
     aside = path + ".tmp"
     fs.remove(aside)
     file = fs.file(aside)
     try:
         file.write(0, data)
-        if sync:
-            file.sync()
+        file.sync()
     finally:
         file.close()
     fs.rename(aside, path)
