@@ -19,6 +19,7 @@ SHELL := bash
 
 help:
 	@echo "make demo        the main job on real data: broker, three services, Spark, a closing table"
+	@echo "make demo-cluster  the same on three brokers and a ZooKeeper (Maven Central, Java), each broker killed that matters"
 	@echo "make check       for every change: ruff, mypy, import rules, the quick tests and one of Spark, in 3 minutes"
 	@echo "make test        before it is sent: ruff, mypy, import rules, every test, and some mutants"
 	@echo "make mutants     changes the code a little, thousands of times, and tells which changes no test notices (hours)"
@@ -43,7 +44,7 @@ help:
 	@echo "make bench-producer  producers of three makes (on an Apache Kafka with BENCH_ARGS=--compare), about 4 minutes"
 	@echo "make bench-consumer-groups  consumer groups of KIP-848 on both brokers (Java 17+ and Maven), about 3 minutes"
 	@echo "make bench-spark  Spark micro-batches beside Spark's own Kafka source (Java 17+ and Maven), about 12 minutes"
-	@echo "make dist        sdist and wheel into dist/"
+	@echo "make dist        sdist and wheel into dist/; scripts/smoke-test installs one and tries it"
 	@echo "make clean       removes what the other targets made"
 
 $(VENV)/.installed: pyproject.toml
@@ -57,6 +58,10 @@ $(VENV)/.installed: pyproject.toml
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo/run.py
+
+.PHONY: demo-cluster
+demo-cluster: $(VENV)/.installed
+	$(BIN)/python examples/demo/run.py --cluster
 
 check: lint quick
 

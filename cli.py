@@ -84,6 +84,11 @@ _COMMANDS: Final = {
         "Look at the Spark job of a group. Works on any broker of Kafka's protocol.",
         ("admin.spark_commands", "add_arguments", "run"),
     ),
+    "cluster": (
+        "brokers, missing replicas, reassignments and leaders of a cluster: on any broker",
+        "Look at brokers and replicas, move them, elect leaders. Works on any broker of Kafka's protocol.",
+        ("admin.cluster_commands", "add_arguments", "run"),
+    ),
     "transactions": (
         "open transactions, what they hold back, and the end of those that hang: on any broker",
         "Look at transactions, and end those that hang. Works on any broker of Kafka's protocol.",

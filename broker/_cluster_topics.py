@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from ..cluster import ClusterImage, TopicImage
+from ..cluster import NO_LEADER, ClusterImage, TopicImage
 from ..log import DataFolder
 from ..protocol import KafkaError
 from ..settings import SettingsError, read_settings
@@ -19,7 +19,7 @@ from ._partition import Partition
 from ._settings import BrokerSettings
 from ._topic_config import TopicConfig
 from ._topics import Placed, TopicPlan, Topics
-from .metrics import Histogram
+from .metrics import Histogram, ReplicaFigures
 
 log = logging.getLogger("kohort.broker")
 
@@ -38,6 +38,8 @@ class ClusterTopics(Topics):
         flush_times: Histogram,
     ) -> None:
         self._control = control
+        #: How often replicas have left the in-sync ones of what is led here, and come to them.
+        self.isr_shrinks = self.isr_expands = 0
         self._node_id = settings.node_id
         # the cluster's own image that was followed last
         self._seen = ClusterImage("", -1, {})
@@ -48,11 +50,42 @@ class ClusterTopics(Topics):
         )
         self.logs.take_in_replicas()
 
+    def _count(self, before: TopicImage | None, after: TopicImage) -> None:
+        """Count the in-sync replicas of a topic that have left and come, where this broker leads."""
+        for was, now in zip(() if before is None else before.partitions, after.partitions, strict=False):
+            if was.leader == now.leader == self._node_id:
+                self.isr_shrinks += not set(was.isr) <= set(now.isr)
+                self.isr_expands += not set(now.isr) <= set(was.isr)
+
+    def figures(self, *, is_controller: bool) -> ReplicaFigures:
+        """Replicas as the image has them."""
+        led = under_replicated = under_min_isr = offline = 0
+        for topic in self.image.topics():
+            least = 0
+            for state in topic.partitions:
+                offline += state.leader == NO_LEADER
+                if state.leader == self._node_id:
+                    least = least or self.config(topic.configs).min_insync_replicas
+                    led += 1
+                    under_replicated += len(state.isr) < len(state.replicas)
+                    under_min_isr += len(state.isr) < least
+        return ReplicaFigures(
+            led,
+            under_replicated,
+            under_min_isr,
+            self.isr_shrinks,
+            self.isr_expands,
+            int(is_controller),
+            offline if is_controller else 0,
+        )
+
     def follow(self, image: ClusterImage) -> list[TopicImage]:
         """Let topics and logs here be as the image has them; returns the topics that have changed."""
         before, self._seen = self._seen, image
         changed = [topic for topic in image.topics() if before.topic(topic.name) is not topic]
         gone = [topic for topic in before.topics() if image.topic_by_id(topic.id) is None]
+        for topic in changed:
+            self._count(before.topic(topic.name), topic)
         typed = [topic.having(configs=self._typed(topic)) for topic in changed]
         now = self.image.changed(
             typed,

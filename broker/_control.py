@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
-from ..client import BrokerConnectionError
+from ..client import BrokerConnectionError, Channel
 from ..client.connection import Connection
 from ..cluster import ClusterView, ConflictError, MetadataStore, PartitionState, Registration, TopicImage
 from ..cluster.controller import (
@@ -81,7 +81,8 @@ class Control:
         self._settings = settings
         self._connect = connect
         self._connecting = asyncio.Lock()
-        self._connection: Connection | None = None
+        # to the controller: what clients ask for may take long, and in-sync replicas do not wait behind it
+        self._connections: dict[Channel, Connection] = {}
         self._connected_to = -1
         # the image that this broker follows, and what is set when it follows another
         self._followed = view.image
@@ -101,8 +102,7 @@ class Control:
 
     async def stop(self) -> None:
         self.controller.close()
-        if self._connection is not None:
-            self._connection.close()
+        self._disconnect()
 
     def image_changed(self) -> None:
         """This broker follows another image by now."""
@@ -149,7 +149,7 @@ class Control:
                 raise KafkaError(ErrorCode(answer.error_code), "the controller refused to answer a client")
             return bytes(answer.response_data)
 
-        answer = await self._at_controller(lambda: self.answer(frame, peer), there)
+        answer = await self._at_controller(lambda: self.answer(frame, peer), there, Channel.DATA)
         await self._catch_up()
         return answer
 
@@ -267,7 +267,10 @@ class Control:
         return answer
 
     async def _at_controller(
-        self, here: Callable[[], Awaitable[A]], there: Callable[[Connection, float], Awaitable[A]]
+        self,
+        here: Callable[[], Awaitable[A]],
+        there: Callable[[Connection, float], Awaitable[A]],
+        channel: Channel = Channel.CONTROL,
     ) -> A:
         """Do something at the controller, wherever that is: again as long as that is moving, or cannot be
         reached. Raises KafkaError NOT_CONTROLLER in the end, and what was refused.
@@ -278,7 +281,9 @@ class Control:
             try:
                 if self.is_active:
                     return await here()
-                return await there(await self._controller_connection(), (deadline - loop.time()) * 1_000)
+                return await there(
+                    await self._controller_connection(channel), (deadline - loop.time()) * 1_000
+                )
             except KafkaError as error:
                 if error.code not in _MOVED:
                     raise
@@ -289,18 +294,23 @@ class Control:
                 raise KafkaError(ErrorCode.NOT_CONTROLLER, f"no controller is in reach: {why}") from why
             await asyncio.sleep(_AGAIN_S)
 
-    async def _controller_connection(self) -> Connection:
+    async def _controller_connection(self, channel: Channel) -> Connection:
         async with self._connecting:
-            node_id, connection = self._view.image.controller_id, self._connection
-            if connection is not None and (connection.closed or self._connected_to != node_id):
-                connection.close()
-                connection = None
-            if connection is None:
+            node_id = self._view.image.controller_id
+            if self._connected_to != node_id:
+                self._disconnect()
+            connection = self._connections.get(channel)
+            if connection is None or connection.closed:
                 if node_id in (-1, self._settings.node_id):
                     raise KafkaError(ErrorCode.NOT_CONTROLLER, "no broker is controller yet")
-                connection = await self._connect(node_id)
-                self._connection, self._connected_to = connection, node_id
+                connection = self._connections[channel] = await self._connect(node_id)
+                self._connected_to = node_id
             return connection
+
+    def _disconnect(self) -> None:
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
 
     async def _catch_up(self) -> None:
         """Wait until this broker follows what is durable by now."""

@@ -31,7 +31,14 @@ from ._transactions import end_in, end_unknown, largest_record, start_transactio
 from .apis import ServedApi, served_apis
 from .authorizer import Authorizer, Operation, ResourceType
 from .authorizer._keeping import AclsFile
-from .metrics import BrokerMetrics, BrokerSnapshot, GroupFigures, PartitionFigures, QuotaFigures
+from .metrics import (
+    BrokerMetrics,
+    BrokerSnapshot,
+    GroupFigures,
+    PartitionFigures,
+    QuotaFigures,
+    ReplicaFigures,
+)
 from .network._server import Server
 from .quotas import ClientQuotas, QuotaTable, QuotaWindows, Throttle
 from .security._scram_users import ScramUsers
@@ -268,7 +275,7 @@ class Parts:
             connections_refused=dict(server.quotas.refused),
             request_bytes_held=server.backpressure.held_bytes,
             flush_times=metrics.flush_times.figures(),
-            offline_partitions=sum(one.damage is not None for one in partitions),
+            replicas=_replica_figures(node),
             open_log_files=len(OPEN_FILES),
             max_open_log_files=OPEN_FILES.limit,
         )
@@ -335,6 +342,17 @@ def _authorizer(metadata: MetadataStore, settings: BrokerSettings) -> Authorizer
     )
     file.follow(authorizer.replace)
     return authorizer
+
+
+def _replica_figures(node: Node) -> ReplicaFigures:
+    if node.cluster is not None:
+        from ._cluster_topics import ClusterTopics
+
+        assert isinstance(node.topics, ClusterTopics)
+        return node.topics.figures(is_controller=node.cluster.control.is_active)
+    partitions = list(node.logs.partitions())
+    damaged = sum(one.damage is not None for one in partitions)
+    return ReplicaFigures(sum(one.log is not None for one in partitions), offline_partitions=damaged)
 
 
 #: Counters of groups that are shown as they are.

@@ -52,11 +52,10 @@ class Parts:
         self.cluster = make_cluster(config)
         self._config, self._rng = config, rng
         self.membership: GroupMember
-        if config.needs_consumer and not manual:
-            self.membership = ConsumerMembership(config, rng)
+        if manual:
+            self.membership = ManualAssignment(config, _assignors(config.assignor), rng)
         else:
-            kind = ManualAssignment if manual else Membership
-            self.membership = kind(config, _assignors(config.assignor), rng)
+            self.membership = ConsumerMembership(config, rng) if config.needs_consumer else self._classic()
         self.positions = Positions(config.auto_offset_reset)
         self.tracker = Tracker(commits=config.commits)
         self.delivery = Delivery(
@@ -83,6 +82,7 @@ class Parts:
             report=report,
             failed=failed,
             polled=wake,
+            turn_classic=lambda: self._take(self._classic()),
         )
         reading = Reading(
             self.cluster,
@@ -129,10 +129,15 @@ class Parts:
         version = await self.cluster.consumer_group_version()
         if version >= 0:
             patterns = version >= _PATTERNS_VERSION
-            self.membership = ConsumerMembership(config, self._rng, takes_patterns=patterns)
-            self.driver.membership = self.committer.membership = self.membership
+            self._take(ConsumerMembership(config, self._rng, takes_patterns=patterns))
         elif config.needs_consumer:
             raise FatalGroupError(fatal_text(ErrorCode.UNSUPPORTED_VERSION, config.group, None))
+
+    def _classic(self) -> GroupMember:
+        return Membership(self._config, _assignors(self._config.assignor), self._rng)
+
+    def _take(self, membership: GroupMember) -> None:
+        self.membership = self.driver.membership = self.committer.membership = membership
 
 
 def make_cluster(config: ConsumerConfig) -> Cluster:

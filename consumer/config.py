@@ -184,6 +184,11 @@ class ConsumerConfig(ClientSettings):
         return self.needs_consumer or (self.protocol == "auto" and free)
 
     @property
+    def may_turn_classic(self) -> bool:
+        """Return whether a member of the consumer protocol goes on with the classic one if it has to."""
+        return self.protocol == "auto" and not self.needs_consumer
+
+    @property
     def rebalance_ms(self) -> int:
         """Rebalance timeout that is sent to the coordinator."""
         return self.rebalance_timeout_ms or self.max_poll_interval_ms

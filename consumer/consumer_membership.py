@@ -21,7 +21,7 @@ from ..protocol import ApiKey, ErrorCode, KafkaError, TopicPartition, Unsupporte
 from ..statemachine import CONSUMER_MEMBER, MemberState, MemberTrigger
 from . import group_messages
 from .config import ConsumerConfig
-from .effects import Assign, ForgetCoordinator, NeedTopics, ResolvePattern, Send
+from .effects import Assign, ForgetCoordinator, NeedTopics, ResolvePattern, Send, SpeakClassic
 from .events import RebalanceCompleted, RebalanceRetried, RebalanceStarted
 from .group_errors import NO_COORDINATOR_FOR_US, Reaction, reaction
 from .heartbeat import FIRST_PAUSE_MS, MEMBER_MS, interval_ms
@@ -83,6 +83,7 @@ class ConsumerMembership(GroupMember):
         self._why = ""
         #: Whether the coordinator may take this for a member: also after it was fenced, until it has left.
         self._may_be_known = False
+        self._turns_classic = False
         #: What the coordinator knows of this member, None if that is not certain; what the pending request
         #: tells it.
         self._known: _Told | None = None
@@ -187,7 +188,7 @@ class ConsumerMembership(GroupMember):
             self._described(None, now)
         elif request is self._heartbeats.under_way:
             if isinstance(error, UnsupportedVersionError):
-                self._fail(ErrorCode.UNSUPPORTED_VERSION, str(error))
+                self._not_offered(str(error))
             elif self._unreachable(request, error):
                 self._heartbeats.under_way = None
                 self._again(f"{request.api_key.name} had no answer: {error}", now)
@@ -195,6 +196,10 @@ class ConsumerMembership(GroupMember):
     def revocation_done(self, now: float) -> None:
         self._revocations -= 1
         assert self._revocations >= 0, "more revocations done than asked for"
+        if self._turns_classic and not self._revocations:
+            if self._leaving is None:
+                self._emit(SpeakClassic())
+            return
         if not self._revocations and self.generation >= 0:
             self._held = {p: topic for p, topic in self._held.items() if p in self.owned}
             self._tell_owned(now)
@@ -251,7 +256,7 @@ class ConsumerMembership(GroupMember):
         return (
             self.generation < 0
             and self._heartbeats.under_way is None
-            and not (self._revocations or self.paused or self._leaving)
+            and not (self._revocations or self.paused or self._leaving or self._turns_classic)
             and bool(self._subscription or self._regex)
             and self.state is not MemberState.FAILED
         )
@@ -433,6 +438,9 @@ class ConsumerMembership(GroupMember):
         how, joined = reaction(_API, code), self.generation >= 0
         if code in _NOT_A_MEMBER:
             self._may_be_known = False
+        if code is ErrorCode.UNSUPPORTED_VERSION:
+            self._not_offered(message)
+            return
         too_late = not joined and code in _WAITED_FOR and not self._may_wait_for_seat(now)
         if joined and how in (Reaction.NEW_GENERATION, Reaction.NEW_MEMBER):
             self._fenced(text, now)
@@ -445,6 +453,18 @@ class ConsumerMembership(GroupMember):
                 self._regex = ""
                 self._emit(ResolvePattern(message or code.name))
             self._again(text, now)
+
+    def _not_offered(self, message: str | None) -> None:
+        """The brokers do not have this protocol, or no longer."""
+        if not self._config.may_turn_classic:
+            self._fail(ErrorCode.UNSUPPORTED_VERSION, message)
+            return
+        text = "the brokers do not offer the consumer protocol any more"
+        if self._may_be_known and self._config.group_instance_id is None:
+            # the classic request removes members of either protocol: nobody waits for the end of its session
+            self._emit(group_messages.leave_group(self._config, self.member_id, text))
+        self._may_be_known, self._turns_classic = False, True
+        self._lose(text)
 
     def _again(self, text: str, now: float) -> None:
         """Send the next request after a back-off, with all fields."""

@@ -29,6 +29,7 @@ from .effects import (
     Revoke,
     Send,
     SessionAtRisk,
+    SpeakClassic,
 )
 from .events import (
     BrokerUnavailable,
@@ -68,6 +69,8 @@ class Driver:
     report: Callable[[Event], None]
     failed: Callable[[Exception], None]
     polled: Callable[[], None] = lambda: None
+    #: Called to replace the membership by one of the classic protocol.
+    turn_classic: Callable[[], None] = lambda: None
     handover: Handover = field(init=False)
     #: The error of a topic that this client may not read; polls raise it while it lasts.
     topic_error: KafkaError | None = None
@@ -206,6 +209,9 @@ class Driver:
                 self.report(PatternRefused(self._selection.regex or "", reason))
                 self._matches = True
                 self._ask_topics()
+            case SpeakClassic():
+                self.turn_classic()
+                self.select(self._selection)
             case Assign():
                 self.handover.assign(effect)
             case Revoke():

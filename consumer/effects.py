@@ -47,6 +47,10 @@ class ResolvePattern(Effect):
     reason: str
 
 
+class SpeakClassic(Effect):
+    """The brokers no longer offer the consumer protocol, and the classic one will do: go on with that."""
+
+
 class Assign(Effect):
     """Start to read ``added`` in a new generation; ``kept`` are partitions that this member already had."""
 

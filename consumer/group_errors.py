@@ -89,7 +89,7 @@ _FATAL = {
     _E.GROUP_ID_NOT_FOUND: "group {group!r} cannot take a member with protocol='consumer': use 'classic', or "
     "make the group one that can be upgraded",
     _E.UNSUPPORTED_VERSION: "the brokers do not offer the protocol of protocol='consumer': use 'classic', or "
-    "'auto', which takes what they offer at the start",
+    "'auto', which takes what they offer",
     _E.INVALID_GROUP_ID: "the broker refuses the group id {group!r}",
 }
 

@@ -10,6 +10,7 @@ from ..client.pool import Channel
 from ..protocol import ApiKey
 from ..protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from ..protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
+from ..protocol.messages.describe_groups import DescribeGroupsRequest
 from ..protocol.messages.heartbeat import HeartbeatRequest
 from ..protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from ..protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
@@ -109,6 +110,12 @@ def leave_consumer_group(config: ConsumerConfig, member_id: str) -> Send:
     epoch = LEAVE if instance_id is None else LEAVE_STATIC
     body = ConsumerGroupHeartbeatRequest(config.group, member_id, epoch, instance_id)
     return Send(ApiKey.CONSUMER_GROUP_HEARTBEAT, body, Channel.HEARTBEAT, config.request_timeout_ms)
+
+
+def describe_group(config: ConsumerConfig) -> Send:
+    """A DescribeGroups request."""
+    body = DescribeGroupsRequest([config.group])
+    return Send(ApiKey.DESCRIBE_GROUPS, body, Channel.HEARTBEAT, config.request_timeout_ms)
 
 
 def describe_consumer_group(config: ConsumerConfig) -> Send:

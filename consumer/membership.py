@@ -59,6 +59,8 @@ class Membership(GroupMember):
         self._round_overdue_at: float | None = None
         #: Owned, and to be revoked before the next rebalance.
         self._moving: frozenset[TopicPartition] = frozenset()
+        #: Whether the group had a generation without this member, as it may with static members.
+        self._left_out = False
         #: Whether the last JoinGroup announced that this member leaves.
         self._said_so = False
         #: Whether the leader of this generation understands such announcements.
@@ -68,6 +70,9 @@ class Membership(GroupMember):
         # as leader: the members, and the topics of their assignment
         self._led_group: LedGroup | None = None
         self._led_topics: dict[str, TopicInfo] | None = None
+        # of a leader that keeps an assignment of another: the question who has what, and the answer
+        self._describe: Send | None = None
+        self._taken_over: frozenset[TopicPartition] | None = None
         # the topics as last reported, and when
         self._topics: dict[str, TopicInfo] = {}
         self._topics_at = 0.0
@@ -151,7 +156,10 @@ class Membership(GroupMember):
     # what happens
 
     def answered(self, request: Send, response: Any, now: float) -> None:
-        if request is self._heartbeats.under_way:
+        if request is self._describe:
+            self._describe = None
+            self._described(response.groups[0], now)
+        elif request is self._heartbeats.under_way:
             self._heartbeats.under_way = None
             self._heartbeat_answered(response.error_code, now)
         elif request is self._request:
@@ -205,6 +213,30 @@ class Membership(GroupMember):
                 self._ask_rejoin(f"topic {changed[0]} has changed", now, 0.0)
             elif deleted:
                 self._ask_rejoin(f"topic {deleted[0]} was deleted", now, 0.0)
+            else:
+                self._look_for_unread(now)
+
+    def _described(self, row: Any, now: float) -> None:
+        """Learn who has what of an assignment that this leader is to keep."""
+        if row.error_code or row.group_state != "Stable":
+            return
+        try:
+            shares = [decode_assignment(bytes(member.member_assignment)) for member in row.members]
+        except MalformedMessageError:
+            return
+        self._taken_over = frozenset(partition for share in shares for partition in share.partitions)
+        self._look_for_unread(now)
+
+    def _look_for_unread(self, now: float) -> None:
+        """Ask for a rebalance if nobody has a partition: it may be newer than what the leader is to keep."""
+        if self._taken_over is None or self._led_topics is None or not self.state.heartbeats:
+            return
+        taken, self._taken_over = self._taken_over, None
+        for topic, info in sorted(self._led_topics.items()):
+            unread = set(range(info.partition_count)) - {p.partition for p in taken if p.topic == topic}
+            if unread:
+                self._ask_rejoin(f"nobody has partition {min(unread)} of topic {topic}", now, 0.0)
+                return
 
     def commit_refused(self, code: ErrorCode, generation: int, now: float) -> None:
         """An OffsetCommit with ``generation`` was refused with a group error."""
@@ -294,11 +326,12 @@ class Membership(GroupMember):
             self._join_refused(KafkaError(response.error_code).code, response.member_id, now)
             return
         self.member_id = response.member_id
+        self._left_out |= -1 < self.generation < response.generation_id - 1
         self.generation = response.generation_id
         self.protocol = response.protocol_name or ""
         self.is_leader = response.leader == response.member_id
         self._first_refused = self._round_overdue_at = None
-        self._led_group = self._led_topics = None
+        self._led_group = self._led_topics = self._describe = self._taken_over = None
         self._heartbeats.joined(now)
         self._fire(MemberTrigger.JOINED, f"joined generation {self.generation}")
         if self.protocol not in self._assignors:
@@ -314,6 +347,9 @@ class Membership(GroupMember):
                 self._assign(self._led_group, self._topics)
             # at once in either case: metadata that comes later would hide changes made meanwhile
             self._emit(NeedTopics(self._led_group.topics))
+            if response.skip_assignment:
+                self._describe = group_messages.describe_group(self._config)
+                self._emit(self._describe)
         else:
             self._send_sync({})
 
@@ -384,7 +420,8 @@ class Membership(GroupMember):
     def _adopt(self, given: frozenset[TopicPartition], now: float) -> None:
         added, kept = given - self.owned, self.owned & given
         self._moving = self.owned - given
-        self.owned |= given
+        left_out, self._left_out = self._left_out and bool(self._moving), False
+        self.owned = given if left_out else self.owned | given
         self._owned_generation = self.generation
         self._assignors.adopted(self.protocol, given, self.generation)
         began = now if self._round_began is None else self._round_began
@@ -402,6 +439,11 @@ class Membership(GroupMember):
             )
         )
         self._emit(Assign(self.generation, tuple(sorted(added)), tuple(sorted(kept))))
+        if left_out:
+            # somebody else has read on since: a commit would take that back
+            self._revoke(
+                tuple(sorted(self._moving)), lost=True, reason="the group had a generation without us"
+            )
 
     def _ask_next_round(self, announced: bool, now: float) -> None:
         """Join the rebalance that assigns moved partitions to their new owners, once revoked (KIP-429).
@@ -499,6 +541,7 @@ class Membership(GroupMember):
         self.is_leader = False
         self._led_group = self._led_topics = self._round_overdue_at = None
         self._moving = frozenset()
+        self._left_out = False
         self.another_round_follows = False
         self._request = None
         self._heartbeats.stop()

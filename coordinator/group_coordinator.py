@@ -314,7 +314,7 @@ class GroupCoordinator:
             runner.when_loaded(lambda shard, _now_ms: remove_topics(shard, gone))
 
     def steer(self, group_id: str, step: Callable[[GroupShard, int], T]) -> T:
-        """Run a step (see ``classic.steering``) on the group's shard, with all that follows from it."""
+        """Run a step (see ``steering``) on the group's shard, with all that follows from it."""
         return self._shards.steer(group_id, step)
 
     def time_moved(self) -> None:

@@ -45,9 +45,9 @@ def read_epochs(fs: FileSystem, path: str) -> list[tuple[int, int]]:
 
 
 def write_epochs(
-    fs: FileSystem, path: str, epochs: Sequence[tuple[int, int]], *, sync_folder: bool = True
+    fs: FileSystem, path: str, epochs: Sequence[tuple[int, int]], *, durable: bool = True
 ) -> None:
-    _write_entries(fs, path, [f"{epoch} {start}" for epoch, start in epochs], sync_folder=sync_folder)
+    _write_entries(fs, path, [f"{epoch} {start}" for epoch, start in epochs], durable=durable)
 
 
 def read_topic_id(fs: FileSystem, folder: str) -> uuid.UUID | None:
@@ -69,10 +69,10 @@ def write_topic_id(fs: FileSystem, folder: str, topic_id: uuid.UUID) -> None:
 
 
 def claim_folder(fs: FileSystem, folder: str, topic_id: uuid.UUID | None) -> uuid.UUID:
-    """The topic id of a partition's folder, which is made for ``topic_id`` if it is not there.
+    """The topic id of a partition's folder, which is created for ``topic_id`` if it is missing.
 
-    A new folder is durable with the first flush. Raises DataFolderError if it is another topic's, or is not
-    there and no id is given, and OSError.
+    A new folder is durable with the first flush. Raises DataFolderError if it is another topic's, or is
+    missing and no id is given, and OSError.
     """
     known = read_topic_id(fs, folder)
     if known is not None:
@@ -132,9 +132,9 @@ def _read_entries(fs: FileSystem, path: str) -> list[str]:
     return entries
 
 
-def _write_entries(fs: FileSystem, path: str, entries: Sequence[str], *, sync_folder: bool = True) -> None:
+def _write_entries(fs: FileSystem, path: str, entries: Sequence[str], *, durable: bool = True) -> None:
     lines = [_VERSION, str(len(entries)), *entries]
-    write_whole(fs, path, ("\n".join(lines) + "\n").encode(), sync_folder=sync_folder)
+    write_whole(fs, path, ("\n".join(lines) + "\n").encode(), sync=durable, sync_folder=durable)
 
 
 def _unreadable(path: str, why: str) -> DataFolderError:
@@ -143,7 +143,7 @@ def _unreadable(path: str, why: str) -> DataFolderError:
     )
 
 
-#: Epoch and offset of an answer that knows neither.
+#: Epoch and offset of a response if neither is known.
 UNDEFINED = -1
 
 
@@ -166,7 +166,7 @@ class LeaderEpochs:
         return self._entries[-1][0] if self._entries else UNDEFINED
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Note that ``epoch`` writes from ``start_offset`` on; nothing if it is not newer. Raises OSError."""
+        """Note that ``epoch`` begins at ``start_offset``; does nothing if it is not newer. Raises OSError."""
         if epoch > self.latest:
             self._replace([*(e for e in self._entries if e[1] < start_offset), (epoch, start_offset)])
 
@@ -189,8 +189,8 @@ class LeaderEpochs:
         return self._entries[after - 1][0] if after else UNDEFINED
 
     def may_have_written(self, epoch: int, offset: int) -> bool:
-        """Return whether ``epoch`` can be that of a batch at ``offset``: it is the one that is known to
-        have written there, or the one after the newest, which is not noted yet.
+        """Return whether a batch at ``offset`` can have ``epoch``: the epoch known for that offset, or the
+        one after the newest, which is not noted yet.
         """
         due = self.epoch_at(offset)
         return due in (UNDEFINED, epoch) or (due == self.latest and epoch == due + 1)
@@ -211,6 +211,6 @@ class LeaderEpochs:
             self._replace(kept)
 
     def _replace(self, entries: list[tuple[int, int]]) -> None:
-        # a first file that is lost is made anew from the batches; its name is durable with the first flush
-        write_epochs(self._fs, self._path, entries, sync_folder=bool(self._entries))
+        # a new log waits for no disk: the first file is durable with the first flush
+        write_epochs(self._fs, self._path, entries, durable=bool(self._entries))
         self._entries = entries

@@ -1,7 +1,7 @@
-"""The descriptors of log files: how many are open at a time, and who has to give one back.
+"""The descriptors of log files: how many are open at a time, and which are closed.
 
-A file is opened when it is used. Of the descriptors that the process may have, log files take a half at most:
-the rest is for connections. Who needs one more takes it from the file that was not used for longest.
+A file is opened when it is used. Log files take at most half of the process's descriptors; the rest is for
+connections. When one more is needed, the file that was unused for longest is closed.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from typing import Protocol
 
 log = logging.getLogger("kohort.log")
 
-#: Descriptors that log files may have of all that the process may have.
+#: Share of the process's descriptors that log files may have.
 SHARE = 0.5
 
 #: The limit of a system that has none.
 UNLIMITED = 1 << 20
 
-#: Seconds between two lines that say that there is none left.
+#: Seconds between two log lines that say that no descriptor is left.
 QUIET_S = 10.0
 
 _NONE_LEFT = (errno.EMFILE, errno.ENFILE)
 
 
 class Descriptor:
-    """An open file, closed when the last one who uses it has done with it, whichever thread that is in."""
+    """An open file, closed when its last user has finished with it, in whichever thread."""
 
     __slots__ = ("number",)
 
@@ -40,13 +40,13 @@ class Descriptor:
         self.number = os.open(path, flags, mode)
 
     def __del__(self, close: Callable[[int], None] = os.close) -> None:
-        # an argument, because the module's names are gone when the process ends
+        # an argument, because the module's globals may be gone when the process ends
         if self.number >= 0:
             close(self.number)
 
 
 class Holder(Protocol):
-    """A file to which a descriptor is given, and taken from again. ``used`` is set with each use."""
+    """A file that can be given a descriptor and lose it again. ``used`` is set with each use."""
 
     used: bool
     descriptor: Descriptor | None
@@ -63,7 +63,7 @@ def process_limit() -> int:
 
 
 class OpenFiles:
-    """The files that have a descriptor, for any number of threads. It keeps no file alive."""
+    """The files that have a descriptor; safe for threads. It keeps no file alive."""
 
     def __init__(self) -> None:
         self._holders: OrderedDict[weakref.ref[Holder], None] = OrderedDict()
@@ -82,7 +82,7 @@ class OpenFiles:
         return max(1, int(process_limit() * SHARE))
 
     def open(self, holder: Holder, path: str, flags: int, mode: int) -> Descriptor:
-        """Open a file for a holder. Raises OSError; one that says the limit where no descriptor is left."""
+        """Open a file for a holder. Raises OSError, which names the limit if no descriptor is left."""
         with self._lock:
             while len(self._holders) >= self.limit:
                 self._close_idle()
@@ -91,7 +91,7 @@ class OpenFiles:
                     opened = Descriptor(path, flags, mode)
                     break
                 except OSError as error:
-                    # others have taken more than their half
+                    # other users have taken more than half
                     if error.errno not in _NONE_LEFT:
                         raise
                     if not self._holders:
@@ -109,11 +109,11 @@ class OpenFiles:
             holder.descriptor = None
 
     def _forget(self, gone: weakref.ref[Holder]) -> None:
-        # without the lock: this comes in whatever thread the file goes, also in one that has it
+        # without the lock: this runs in whatever thread drops the file, even in one that holds the lock
         self._holders.pop(gone, None)
 
     def _close_idle(self) -> None:
-        """Close the file that was unused for longest, passing over those used since the last look."""
+        """Close the file that was unused for longest, skipping those used since the last check."""
         while self._holders:
             key, _ = self._holders.popitem(last=False)
             holder = key()

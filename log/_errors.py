@@ -1,4 +1,4 @@
-"""Errors of the log that are not answers of the protocol."""
+"""Errors of the log that are not protocol errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..protocol import CorruptBatchError, ErrorCode, KafkaError, KohortError
 
 
 class CorruptLogError(CorruptBatchError):
-    """A log file that holds something else than record batches; ``path`` and ``position`` say where."""
+    """A log file that holds something other than record batches, at ``path`` and ``position``."""
 
     def __init__(self, path: str, position: int, reason: str) -> None:
         super().__init__(f"{path}: {reason}", position)
@@ -27,19 +27,21 @@ class DataFolderInUseError(DataFolderError):
 
 
 class UndoError(OSError):
-    """A failed write could not be taken back: what is on the disk is unknown until it is read again."""
+    """A failed write could not be undone: the content of the disk is unknown until it is read again."""
 
 
 class SyncError(UndoError):
-    """A sync failed: what it should have kept may be lost, and the next one would not tell."""
+    """A sync failed: the data may be lost, and the next sync would not report it."""
 
 
 class NoDescriptorsError(KafkaError):
-    """No file can be opened now, the process or the system has none left: nothing is wrong with the disk."""
+    """No file can be opened now, because the process or the system has no descriptor left; the
+    disk is fine.
+    """
 
 
 def storage_error(path: str, error: OSError) -> KafkaError:
-    """The answer of the protocol to a disk that failed."""
+    """The protocol error for a failed disk."""
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return NoDescriptorsError(ErrorCode.KAFKA_STORAGE_ERROR, f"{path}: {error}")
     return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{path}: {error}")

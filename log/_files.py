@@ -1,7 +1,7 @@
-"""The one seam between the log and the operating system: every access to a file goes through it.
+"""The only interface between the log and the operating system: every file access goes through it.
 
-``OsFileSystem`` is the real one. A test puts another in its place to lose writes, run out of space or stop in
-the middle of one.
+``OsFileSystem`` is the real one. Tests replace it to lose writes, run out of space or stop in the middle of a
+write.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from ._errors import SyncError
 class FileRange:
     """``len`` bytes of a file from ``position`` on.
 
-    It keeps the file open while it is used: the bytes stay as they are however the log goes on, since what a
-    log has shown is never written again, and a file that is removed or replaced lives as long as somebody has
-    it open.
+    It keeps the file open while in use: its bytes never change, since a log never overwrites what readers
+    have seen, and a removed or replaced file exists as long as it is open.
     """
 
     __slots__ = ("_descriptor", "_size", "position")
@@ -42,7 +41,7 @@ class FileRange:
         return self._descriptor.number
 
     def read(self, start: int = 0, end: int | None = None) -> bytes:
-        """The bytes from ``start`` up to ``end``, which is that of the range unless told. Raises OSError."""
+        """The bytes from ``start`` up to ``end``, by default the end of the range. Raises OSError."""
         size = (self._size if end is None else end) - start
         data = os.pread(self.fileno(), size, self.position + start)
         while len(data) < size:
@@ -53,7 +52,7 @@ class FileRange:
         return data
 
 
-#: Mode of files and folders that are created: the owner's alone.
+#: Mode of created files and folders: for the owner only.
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
 
@@ -72,19 +71,19 @@ class File(Protocol):
         ...
 
     def write(self, position: int, data: bytes | bytearray | memoryview) -> None:
-        """Write all of ``data``, making the file if need be. When it raises, any part may be written."""
+        """Write all of ``data``, creating the file if necessary. When it raises, any part may be written."""
         ...
 
     def truncate(self, size: int) -> None:
-        """Give the file this size, making it if need be."""
+        """Give the file this size, creating it if necessary."""
         ...
 
     def sync(self) -> None:
-        """Return once what was written is on the disk."""
+        """Return once everything written is on the disk."""
         ...
 
     def close(self) -> None:
-        """Give the descriptor back; the next use opens the file again."""
+        """Close the descriptor; the next use opens the file again."""
         ...
 
 
@@ -124,7 +123,7 @@ class FileSystem(Protocol):
         ...
 
     def lock(self, path: str) -> Lock | None:
-        """Take the lock on a file, or None if somebody holds it."""
+        """Take the lock on a file; None if somebody else holds it."""
         ...
 
 
@@ -151,7 +150,7 @@ class OsFile:
             return 0
 
     def read(self, position: int, size: int) -> bytes:
-        # who has the descriptor in hand keeps it open: another thread may need one meanwhile
+        # holding the descriptor keeps it open: another thread may need one meanwhile
         opened = self._open()
         data = os.pread(opened.number, size, position)
         # one read of Linux ends at 2 GiB, and any may be interrupted
@@ -176,7 +175,7 @@ class OsFile:
         os.ftruncate(opened.number, size)
 
     def range(self, position: int, size: int) -> FileRange:
-        """Bytes of the file to be read later, by the system where it can."""
+        """Bytes of the file to be read later, by the operating system if possible."""
         return FileRange(self._open(), position, size)
 
     def sync(self) -> None:
@@ -198,7 +197,7 @@ class OsFile:
 class OsLock:
     """A POSIX record lock, the kind that Java's FileChannel takes, so that each sees the other's.
 
-    Such a lock does not keep two openers of one process apart: the inodes held are remembered for that.
+    Such a lock does not exclude two openers in one process, so the locked inodes are remembered.
     """
 
     __slots__ = ("_descriptor", "_inode")
@@ -290,14 +289,21 @@ def read_whole(fs: FileSystem, path: str) -> bytes | None:
         file.close()
 
 
-def write_whole(fs: FileSystem, path: str, data: bytes, *, sync_folder: bool = True) -> None:
-    """Replace a small file so that a crash leaves the old one or the new: written aside, synced, renamed."""
+def write_whole(
+    fs: FileSystem, path: str, data: bytes, *, sync: bool = True, sync_folder: bool = True
+) -> None:
+    """Replace a small file so that a crash leaves the old or the new one: written to a temporary file,
+    synced, renamed.
+
+    Without ``sync`` only the process may crash: with the power the new content may be lost in part.
+    """
     aside = path + ".tmp"
     fs.remove(aside)
     file = fs.file(aside)
     try:
         file.write(0, data)
-        file.sync()
+        if sync:
+            file.sync()
     finally:
         file.close()
     fs.rename(aside, path)
@@ -306,8 +312,8 @@ def write_whole(fs: FileSystem, path: str, data: bytes, *, sync_folder: bool = T
 
 
 def make_durable_dirs(fs: FileSystem, folder: str) -> None:
-    """Make a folder, with those above it, so that a crash keeps them: also what is synced inside is lost
-    with a name that is not. One that cannot be kept is removed, so that the next try begins with it.
+    """Create a folder and its parents durably: files that are synced inside are lost with a folder name that
+    is not. A folder that cannot be synced is removed, so that the next attempt creates it again.
     """
     if fs.exists(folder):
         return

@@ -1,8 +1,8 @@
-"""Flushes: what has to reach the disk is noted by the log's owner, brought there by whoever has the time, and
-then noted as done.
+"""Flushes: the log's owner notes what has to reach the disk, any thread syncs it, and the owner notes that it
+is done.
 
 So an append never waits for the disk: while a thread syncs, the log grows, rolls and loses old segments, and
-what was added meanwhile is the next flush's.
+later appends belong to the next flush.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ._files import FileSystem
+from ._names import LEADER_EPOCHS
 from ._segment import Segment
 
 
@@ -20,8 +21,8 @@ from ._segment import Segment
 class Flush:
     """One flush: ``run`` it, in any thread, and everything below ``end_offset`` is on the disk.
 
-    ``folders`` are those with new names. ``error`` is that of a run that failed; ``missing`` are the
-    paths that were gone when their turn came.
+    ``folders`` are those with new names. ``error`` is that of a failed run; ``missing`` are the paths that no
+    longer existed.
     """
 
     fs: FileSystem
@@ -38,9 +39,9 @@ class Flush:
     def run(self, *, complete: bool = False) -> None:
         """Sync the files, then the folders with new ones; ``error`` tells of a failure.
 
-        The files are reopened: the log may close its own meanwhile. One that is gone is no failure, since
-        retention and deletion go on too, and the log looks at ``missing``; but with ``complete``, for a flush
-        during which nobody can have taken one away.
+        The files are reopened: the log may close its own meanwhile. A missing file is no failure, since
+        retention and deletion continue meanwhile, and the log checks ``missing``; except with ``complete``,
+        for a flush during which no file can have been removed.
         """
         try:
             for path in self.paths:
@@ -71,8 +72,8 @@ class Flush:
 class Flushing:
     """Tracks which files of a partition changed since they were last synced, and whether there are new ones.
 
-    A file is known by a mark: the bytes of a .log, the entries of an index. Files only grow, but for what an
-    append that failed takes back, so one with the same mark has the same content.
+    A file is known by a mark: the bytes of a .log, the entries of an index. Files only grow, except when a
+    failed append is undone, so a file with the same mark has the same content.
     """
 
     __slots__ = ("_folder", "_fs", "_marks")
@@ -91,8 +92,10 @@ class Flushing:
         changed = [path for path, mark in marks.items() if self._marks.get(path) != mark]
         folders = [] if marks.keys() <= self._marks.keys() else [self._folder]
         if not self._marks:
-            # its own name may be new
+            # its own name may be new, and so may this file: with bits of it wrong, sound batches are damage
             folders.append(os.path.dirname(self._folder))
+            epochs = os.path.join(self._folder, LEADER_EPOCHS)
+            changed += [epochs] if self._fs.exists(epochs) else []
         return Flush(self._fs, end_offset, changed, folders, marks)
 
     def end(self, flush: Flush) -> None:

@@ -1,4 +1,4 @@
-"""A data folder: its lock, its identity, its checkpoints, and the partitions in it."""
+"""A data folder: its lock, its identity, its checkpoints, and its partitions."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class DataFolder:
         self._log_starts: dict[TopicPartition, int] = {}
         self._high_watermarks: dict[TopicPartition, int] = {}
         self._cleaner_offsets: dict[TopicPartition, int] = {}
-        # partitions that are gone, though the files may still tell of them
+        # removed partitions that the checkpoint files may still list
         self._stale: set[TopicPartition] = set()
 
     def __repr__(self) -> str:
@@ -87,7 +87,7 @@ class DataFolder:
         cluster_id: str | None = None,
         fs: FileSystem = OS_FILES,
     ) -> DataFolder:
-        """Lock the folder, making it if need be, and read what it says of itself. A new one is of the cluster
+        """Lock the folder, creating it if necessary, and read its metadata. A new one is of the cluster
         ``cluster_id``; without it of a cluster of its own.
 
         Raises DataFolderInUseError while somebody else has it, DataFolderError if it is another node's or
@@ -139,10 +139,10 @@ class DataFolder:
         topic_id: uuid.UUID | None = None,
         keep_damage: bool = False,
     ) -> PartitionLog:
-        """Open or make a partition, with what the checkpoints say of it; see ``PartitionLog.open``."""
+        """Open or create a partition, with its checkpoints; see ``PartitionLog.open``."""
         key = TopicPartition(topic, partition)
         if key in self._stale:
-            # what is said of the former partition of that name must not meet the new one after a crash
+            # checkpoints of an earlier partition of that name must not apply to the new one after a crash
             self._write_checkpoints()
         log = PartitionLog.open(
             self.partition_path(topic, partition),
@@ -183,8 +183,7 @@ class DataFolder:
         return max((each.producer_id for each in producers), default=-1)
 
     def doom(self, topic: str, partition: int) -> str | None:
-        """Begin to remove a partition that is not open, or not any more: its folder is renamed, what the
-        checkpoints say of it is forgotten.
+        """Begin to remove a partition that is not open: its folder is renamed, its checkpoints are dropped.
 
         Gives the path for ``remove_doomed``, None if there is no folder. A stop after ``sync`` does not bring
         it back. Raises OSError.
@@ -203,14 +202,14 @@ class DataFolder:
         self._fs.sync_dir(self.path)
 
     def remove_doomed(self, path: str) -> None:
-        """Remove what was doomed, in any thread. Raises OSError."""
+        """Remove doomed folders, in any thread. Raises OSError."""
         self._fs.remove_tree(path)
 
     def write_checkpoints(self, logs: Iterable[PartitionLog]) -> None:
         """Write recovery points, log starts and high watermarks of ``logs``, so that a crash keeps them.
 
-        What the files say of partitions that are on the disk but not among ``logs`` stays. Call it every
-        minute or so, and at the stop. Raises KafkaError KAFKA_STORAGE_ERROR.
+        The entries of partitions that are on the disk but not among ``logs`` stay. Call it every minute or
+        so, and at the stop. Raises KafkaError KAFKA_STORAGE_ERROR.
         """
         for log in logs:
             key = TopicPartition(log.topic, log.partition)
@@ -224,7 +223,7 @@ class DataFolder:
         self._write_checkpoints()
 
     def write_log_starts(self, logs: Iterable[PartitionLog]) -> None:
-        """Make what DeleteRecords has moved durable. Raises KafkaError KAFKA_STORAGE_ERROR."""
+        """Make the log starts that DeleteRecords has moved durable. Raises KafkaError KAFKA_STORAGE_ERROR."""
         for log in logs:
             self._log_starts[TopicPartition(log.topic, log.partition)] = log.log_start_offset
         with storage_errors(self.path):
@@ -238,7 +237,7 @@ class DataFolder:
         self._stale.clear()
 
     def _forget_absent(self) -> None:
-        """Forget what the checkpoints say of partitions that are not on the disk."""
+        """Drop the checkpoints of partitions that are not on the disk."""
         present = {TopicPartition(topic, partition) for topic, partition, _ in self.partitions()}
         self._forget({key for _, offsets in self._checkpoints() for key in offsets.keys() - present})
 
@@ -277,7 +276,7 @@ class DataFolder:
         marker = os.path.join(self.path, CLEAN_SHUTDOWN)
         self.clean_start = self._fs.exists(marker)
         if self.clean_start:
-            # from here on only a clean stop may say that the files can be trusted
+            # from here on only a clean stop makes the files trustworthy again
             self._fs.remove(marker)
             self._fs.sync_dir(self.path)
 

@@ -1,7 +1,7 @@
 """The indexes of a segment: offset to position, time to offset, aborted transactions.
 
-Offset index: where in its .log a segment's batches lie, an entry every ``index.interval.bytes``. An entry
-is 8 bytes: int32 last offset of a batch less the segment's base offset, int32 position of that batch.
+Offset index: the positions of a segment's batches in its .log, an entry every ``index.interval.bytes``. An
+entry is 8 bytes: int32 last offset of a batch less the segment's base offset, int32 position of that batch.
 
 Time index: the offset by which a segment had seen a time. An entry is 12 bytes: int64 largest timestamp so
 far, in milliseconds, int32 last offset of its batch less the segment's base offset. One is written with
@@ -25,9 +25,10 @@ from ._files import File
 
 
 class EntryFile:
-    """A file of fixed-size entries, appended one at a time; what offset and time index have in common.
+    """A file of fixed-size entries, appended one at a time: the common part of offset and time index.
 
-    A Kafka that was killed leaves the file preallocated and filled with zeros: an entry of zeros is no entry.
+    A killed Apache Kafka leaves the file preallocated and filled with zeros: an entry of zeros does not
+    count.
     """
 
     __slots__ = ("count", "file")
@@ -56,11 +57,13 @@ class EntryFile:
         self.count += 1
 
     def reset(self) -> None:
-        """Begin again; the entries in the file are overwritten, and ``trim`` removes what is left of them."""
+        """Start over; the entries in the file are overwritten, and ``trim`` removes the rest of them."""
         self.count = 0
 
     def trim(self) -> None:
-        """Let the file end with the last entry. Cutting a file is slow: one that ends there is left alone."""
+        """Truncate the file after the last entry. Truncating is slow, so a file that ends there is left
+        alone.
+        """
         size = self.count * self.ENTRY.size
         if not size or self.file.size() != size:
             self.file.truncate(size)
@@ -102,7 +105,7 @@ class OffsetIndex(EntryFile):
         return self._absolute(bisect_right(range(self.count), position, key=lambda i: self.entry(i)[1]) - 1)
 
     def fits(self, log_size: int) -> bool:
-        """Return whether the entries can belong to a log of that size: the last one is looked at."""
+        """Return whether the entries can belong to a log of that size, judging by the last one."""
         if self.file.size() % self.ENTRY.size:
             return False
         last = self.last()
@@ -184,7 +187,8 @@ class AbortedTransaction(NamedTuple):
 
 
 class TxnIndex:
-    """The aborted transactions of one segment, in the order of their markers; kept in memory: they are few.
+    """The aborted transactions of one segment, in the order of their markers; kept in memory, since they are
+    few.
 
     The file is made with the first entry.
     """
@@ -208,7 +212,7 @@ class TxnIndex:
         self._file = file
 
     def open(self) -> bool:
-        """Read the entries; False if the file is not made of them, or they cannot be those of a log."""
+        """Read the entries; False if the file is malformed, or if they cannot belong to a log."""
         size = self._file.size()
         data = self._file.read(0, size) if size else b""
         if len(data) % _ENTRY.size:

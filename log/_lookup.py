@@ -11,7 +11,7 @@ from ._segments import Segments
 from ._steps import Steps
 from ._walk import RecordWalk, UnreadableRecordError
 
-#: Batches and records that are looked at between two turns of others.
+#: Batches and records that are read before other work runs.
 STEP_BATCHES = 256
 STEP_RECORDS = 256
 
@@ -21,9 +21,8 @@ def find_timestamp(
 ) -> Steps[tuple[int, int, int] | None]:
     """Offset, timestamp and leader epoch of the first record at or after ``start_offset`` that is not older.
 
-    None if every record is older. Between two steps the log may go on, and lose segments. Batches that
-    cannot be told from others are left out; raises CorruptLogError for one whose checksum is wrong, and
-    OSError.
+    None if every record is older. Between two steps the log may grow, and lose segments. Damaged batches are
+    skipped; raises CorruptLogError for one whose checksum is wrong, and OSError.
     """
     due = start_offset
     while True:
@@ -79,8 +78,8 @@ def _first(
 ) -> Steps[tuple[int, int] | None]:
     """Offset and time of the batch's first record at or after ``start_offset`` that is not older.
 
-    What a producer sent that cannot be read, though its checksum is right, counts as one record at the
-    batch's base offset with its newest time.
+    A batch that cannot be read although its checksum is right counts as one record at the batch's base offset
+    with its newest time.
     """
     data = segment.read(position, position + header.size)
     try:

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 LOG, INDEX, TIME_INDEX, TXN_INDEX, SNAPSHOT = ".log", ".index", ".timeindex", ".txnindex", ".snapshot"
 
-#: The files of a segment, in the order in which they are removed: the log first, so that a crash in between
-#: leaves files that belong to no segment, and comes last when files get their names.
+#: The files of a segment, in the order in which they are removed: the .log first, so that a crash in between
+#: leaves files without a segment; it is renamed last when a segment is put in place.
 SEGMENT_SUFFIXES = (LOG, INDEX, TIME_INDEX, TXN_INDEX)
 
 #: Appended to a segment file's name: waiting for removal, being written by compaction, and complete but not
@@ -18,7 +18,7 @@ DELETED, CLEANED, SWAP = ".deleted", ".cleaned", ".swap"
 PARTITION_METADATA = "partition.metadata"
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 
-#: Longest name of a folder, in bytes, on the file systems that matter.
+#: Longest name of a folder, in bytes, on common file systems.
 MAX_FOLDER_NAME = 255
 
 _OFFSET_NAME = re.compile(r"(\d{20})\.\w+(\.\w+)?")

@@ -44,7 +44,7 @@ from .cleaner._filter import LastBatch, Rules
 from .cleaner._plan import Cleanable, SegmentInfo, find_cleanable, segment_infos
 from .cleaner._swap import Source
 
-#: Ask delete_records for everything below the high watermark.
+#: Makes delete_records delete everything below the high watermark.
 UP_TO_HIGH_WATERMARK = -1
 
 #: Of one batch that no producer numbers.
@@ -89,15 +89,15 @@ class ReadInfo(NamedTuple):
 
 
 class PartitionLog:
-    """One partition's records on disk, with one user at a time.
+    """One partition's records on disk, for one user at a time.
 
-    Which records are committed, and under which leader epoch new ones are written, is decided outside: the
-    owner passes the leader epoch to ``append`` and calls ``advance_high_watermark``. Readers see nothing
-    above the high watermark.
+    The owner decides which records are committed, and under which leader epoch new ones are written: it
+    passes the leader epoch to ``append`` and calls ``advance_high_watermark``. Readers see nothing above the
+    high watermark.
 
-    Every method that meets a failing disk raises KafkaError KAFKA_STORAGE_ERROR. An append that does leaves
-    the log as it was and may be tried again; where that cannot be promised the log goes ``offline`` and
-    answers everything with that error until it is opened, and so read from the disk, again.
+    On a failing disk every method raises KafkaError KAFKA_STORAGE_ERROR. A failed append leaves the log as it
+    was and may be tried again; if that cannot be guaranteed, the log goes ``offline`` and raises that error
+    for everything until it is reopened, and so recovered from the disk.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class PartitionLog:
         self.config = config
         self.topic_id = topic_id
         self.topic, self.partition = name
-        #: What the opening found and repaired, for the caller to report.
+        #: Findings and repairs of the opening, for the caller to report.
         self.recovery: RecoveryReport = opened.report
         self.offline = False
         self._fs = fs
@@ -150,10 +150,10 @@ class PartitionLog:
         """Open the folder ``<topic>-<partition>``, or make it for ``topic_id``.
 
         Unless the last stop was ``clean``, everything from ``recovery_point`` on is verified.
-        ``high_watermark`` is the last one that is known; readers see no further until it is advanced. Raises
+        ``high_watermark`` is the last known one; readers see no further until it is advanced. Raises
         CorruptLogError for damage that is no torn tail, DataFolderError for a folder that is no partition's,
         and KafkaError KAFKA_STORAGE_ERROR. With ``keep_damage``, for logs that are read by ``salvage``, such
-        damage stays where it is, ``recovery.damaged`` tells of it, and the log goes on after it.
+        damage stays where it is, ``recovery.damaged`` reports it, and the log continues after it.
         """
         folder = os.path.abspath(os.fspath(path))
         if parse_partition_folder(os.path.basename(folder)) is None:
@@ -175,8 +175,8 @@ class PartitionLog:
     # -- what it holds ---------------------------------------------------------------------------------------
 
     def advance_high_watermark(self, offset: int) -> bool:
-        """Let records below ``offset`` be read, as far as there are some. Return whether that is more than
-        before: a high watermark never goes back.
+        """Let readers see records below ``offset``, as far as the log has them. Return whether it advanced: a
+        high watermark never goes back.
         """
         offset = min(offset, self.log_end_offset)
         if offset <= self.high_watermark:
@@ -194,7 +194,7 @@ class PartitionLog:
 
     @property
     def producers(self) -> Producers:
-        """The producers that are known here, with their open transactions."""
+        """The known producers, with their open transactions."""
         return self._producers
 
     @property
@@ -214,7 +214,7 @@ class PartitionLog:
 
     @property
     def is_damaged(self) -> bool:
-        """Return whether batches are known to be damaged: what lies before and after them is served."""
+        """Return whether batches are known to be damaged: everything before and after them is served."""
         return any(segment.damage for segment in self._segments.all)
 
     @property
@@ -224,11 +224,11 @@ class PartitionLog:
 
     @property
     def rolled_is_unflushed(self) -> bool:
-        """Return whether a complete segment is not on the disk, so that a recovery has to read it."""
+        """Return whether a complete segment is not synced, so that a recovery would have to read it."""
         return self.recovery_point < self._segments.active.base_offset
 
     def reconfigure(self, config: LogConfig) -> None:
-        """Go by other settings from now on."""
+        """Apply changed settings."""
         self.config = config
 
     # -- read ------------------------------------------------------------------------------------------------
@@ -291,7 +291,7 @@ class PartitionLog:
         )
 
     def salvage(self, offset: int) -> Iterator[Salvaged]:
-        """Every whole batch from ``offset`` on, and the damage between them, for a log that has some."""
+        """Every whole batch from ``offset`` on, and the damage between them, for a damaged log."""
         self._require_online()
         with storage_errors(self.path):
             yield from salvage(self._segments.since(offset), offset)
@@ -338,15 +338,15 @@ class PartitionLog:
         flush_when_due: bool = True,
         checked: CheckedBatch | None = None,
     ) -> AppendInfo:
-        """Add batches at the log's end. They are in the page cache when this returns, on the disk after
-        ``flush``, which an append that finds it due does itself unless told not to.
+        """Add batches at the log's end. They are in the page cache when this returns, and on the disk after
+        ``flush``, which an append calls itself if it is due, unless told not to.
 
         A client sends one data batch, each record of it and its sequence numbers are checked; others (a
-        coordinator) may send several and control batches. ``checked`` is what ``check`` gave for a client's.
-        A leader epoch older than the log's own newest counts as that one. Raises KafkaError with the wire
-        code: CORRUPT_MESSAGE, INVALID_RECORD, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_TIMESTAMP,
-        UNKNOWN_SERVER_ERROR, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE or
-        KAFKA_STORAGE_ERROR.
+        coordinator) may send several and control batches. ``checked`` is the result of ``check`` for a
+        client's batch. A leader epoch older than the log's own newest counts as that one. Raises KafkaError
+        with the wire code: CORRUPT_MESSAGE, INVALID_RECORD, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE,
+        INVALID_TIMESTAMP, UNKNOWN_SERVER_ERROR, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH,
+        INVALID_TXN_STATE or KAFKA_STORAGE_ERROR.
         """
         self._require_online()
         if from_client:
@@ -383,8 +383,9 @@ class PartitionLog:
         return AppendInfo(base_offset, headers[-1].last_offset, time_ms, self.log_start_offset)
 
     def append_built(self, batch: bytearray, *, now_ms: int, leader_epoch: int = 0) -> int:
-        """Add a batch that ``build_batch`` has just made, and give its base offset. It is stamped where it
-        lies, and a plain one is not checked again. Otherwise this is ``append`` of what no client sent.
+        """Add a batch that ``build_batch`` has just made, and give its base offset. It is stamped in place,
+        and an uncompressed one is not checked again. Otherwise this is ``append`` of a batch that no client
+        sent.
         """
         self._require_online()
         config, base_offset = self.config, self.log_end_offset
@@ -469,13 +470,17 @@ class PartitionLog:
         return log
 
     def missed(self, header: BatchHeader) -> None:
-        """A client's batch was not written: those after it wait for it, if it is its producer's first."""
+        """Note that a client's batch was not written: if it is its producer's first, later ones
+        wait for it.
+        """
         self._producers.missed(header)
 
     def _add(
         self, data: bytearray, headers: Sequence[BatchHeader], markers: Sequence[Marker | None], now_ms: int
     ) -> None:
-        """Write batches that are stamped for the log's end. Raises KafkaError KAFKA_STORAGE_ERROR."""
+        """Write batches that are stamped with offsets from the log's end on. Raises KafkaError
+        KAFKA_STORAGE_ERROR.
+        """
         try:
             self._epochs.assign(headers[0].leader_epoch, self.log_end_offset)
             if roll_is_due(self._segments.active, self.config, headers, now_ms):
@@ -496,7 +501,7 @@ class PartitionLog:
         self.log_end_offset = headers[-1].next_offset
 
     def _roll(self, now_ms: int) -> None:
-        """Begin a new segment at the log's end. Until its file is there, the old one stays as it is."""
+        """Begin a new segment at the log's end. Until its file exists, the old one stays active."""
         self._segments.active.seal()
         write_snapshot(self._fs, self.path, self.log_end_offset, self._producers)
         self._segments.add(Segment.create(self._fs, self.path, self.log_end_offset, created_ms=now_ms))
@@ -524,11 +529,11 @@ class PartitionLog:
         return self.log_start_offset
 
     def apply_retention(self, now_ms: int) -> int:
-        """Remove segments by age and size and below the log start; how many. If all are too old, the log goes
-        on with a new one; and one is begun where nothing came for ``segment.ms``.
+        """Remove segments by age and size and below the log start; return how many. If all are too old, the
+        log continues with a new one; a new one also begins if nothing was appended for ``segment.ms``.
 
-        Files that wait for removal since ``file.delete.delay.ms`` go, and so do producers that have expired,
-        and their snapshots with the segments that began there.
+        Also removes files that have waited for ``file.delete.delay.ms``, expired producers, and the snapshots
+        at the beginning of removed segments.
         """
         self._require_online()
         with self._changing():
@@ -589,10 +594,10 @@ class PartitionLog:
         memory_bytes: int = DEDUPE_BUFFER_BYTES,
         breathe: Callable[[], None] = lambda: None,
     ) -> Cleaning:
-        """A compaction whose stages are to be run now, and ``end_cleaning`` at the end; one at a time.
+        """Begin a compaction: run its stages, then call ``end_cleaning``; one at a time.
 
-        ``memory_bytes`` bounds what is kept of the keys; ``breathe`` is called every millisecond or so of the
-        long stages. Raises KafkaError KAFKA_STORAGE_ERROR, OSError and CorruptLogError.
+        ``memory_bytes`` bounds the memory for keys; ``breathe`` is called every millisecond or so in long
+        stages. Raises KafkaError KAFKA_STORAGE_ERROR, OSError and CorruptLogError.
         """
         self._require_online()
         infos, cleanable = self._plan(now_ms)
@@ -622,7 +627,7 @@ class PartitionLog:
         return Cleaning(source, cleanable, rules, memory_bytes)
 
     def end_cleaning(self, cleaning: Cleaning) -> bool:
-        """Take in a compaction, and return whether it was done; one that was not is abandoned."""
+        """End a compaction, and return whether it was completed; otherwise it is abandoned."""
         if cleaning.done:
             self.cleaner_offset = cleaning.report.end_offset
         elif not cleaning.abandon():
@@ -630,8 +635,8 @@ class PartitionLog:
         return cleaning.done
 
     def roll_for_cleaning(self, now_ms: int, min_bytes: int) -> bool:
-        """Begin a new segment if that lets a compaction start: ``min_bytes`` or more, and more than
-        min.cleanable.dirty.ratio of the log, would be dirty then. Return whether it did.
+        """Begin a new segment if a compaction could then start, because at least ``min_bytes``, and more than
+        min.cleanable.dirty.ratio of the log, would be dirty. Return whether it did.
         """
         self._require_online()
         dirty = sum(segment.size for segment in self._segments.since(self._first_dirty_offset))
@@ -657,42 +662,44 @@ class PartitionLog:
     def flush(self) -> None:
         """Return once everything appended is on the disk; the recovery point moves up to there.
 
-        A failure is a loss: the log goes offline, since what the disk holds is known only after reading it.
-        Only NoDescriptorsError is none.
+        On a failure the log goes offline, since the content of the disk is unknown until it is read. Only
+        NoDescriptorsError does not count as one.
         """
         flush = self.begin_flush()
         flush.run()
         self.end_flush(flush)
 
     def begin_flush(self) -> Flush:
-        """A flush of all that was appended so far: to be run, in any thread, and given to ``end_flush``."""
+        """Begin a flush of everything appended so far: run it, in any thread, and pass it to
+        ``end_flush``.
+        """
         self._require_online()
-        # a segment that was on the disk when it was rolled has got its last time index entry since then
+        # a segment that was synced when it was rolled has got its last time index entry since then
         segments = self._segments.since(max(self.recovery_point - 1, 0))
         return self._flushing.begin(segments, self.log_end_offset)
 
     def end_flush(self, flush: Flush) -> None:
-        """Take in what became of a flush. Raises KafkaError KAFKA_STORAGE_ERROR if it failed; the log is
+        """Take in the result of a flush. Raises KafkaError KAFKA_STORAGE_ERROR if it failed; the log is
         offline then, but for NoDescriptorsError, after which another flush may be begun.
         """
         self._require_online()
         if flush.error is None and flush.missing and not self._segments.replacing:
-            # segments have gone or were replaced since it began: rare enough to be done here. Those that
-            # compaction is putting in place it has synced itself
+            # segments were removed or replaced since it began: rare enough to sync here. Compaction has
+            # synced the ones that it puts in place
             flush = self.begin_flush()
             flush.run(complete=True)
         if flush.error is not None:
             failure = storage_error(self.path, flush.error)
-            # what could not be opened was not synced: the next flush does it
+            # files that could not be opened were not synced: the next flush does that
             self.offline = not isinstance(failure, NoDescriptorsError)
             raise failure from flush.error
         self._flushing.end(flush)
         self.recovery_point = max(self.recovery_point, flush.end_offset)
 
     def close(self) -> None:
-        """Flush, leave indexes and a producer snapshot that a clean start can trust, and give the files back.
+        """Flush, write indexes and a producer snapshot that a clean start can trust, and close the files.
 
-        An offline log only gives its files back. Raises KafkaError KAFKA_STORAGE_ERROR: the stop is not clean
+        An offline log only closes its files. Raises KafkaError KAFKA_STORAGE_ERROR: the stop is not clean
         then.
         """
         try:
@@ -707,7 +714,7 @@ class PartitionLog:
             self.offline = True
 
     def abandon(self) -> None:
-        """Give the files back as they are: they are going to be removed."""
+        """Close the files as they are, because they are going to be removed."""
         self.offline = True
         self._segments.close()
 

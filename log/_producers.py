@@ -1,10 +1,10 @@
 """Producers of one partition: sequence numbers, duplicates and open transactions (KIP-98, KIP-360), and the
-snapshots that spare a start reading the whole log for them.
+snapshots that save a start from reading the whole log.
 
-The last five batches of a producer are remembered. A batch that is one of them is a duplicate and is answered
-as the first time; one that does not follow the last is refused. A producer that is not known here may begin
-with any sequence number: its records may have been deleted by retention. A newer epoch begins at 0. One whose
-first batch met a disk error begins with that one, since others may be under way after it.
+The last five batches of a producer are remembered. A batch that equals one of them is a duplicate and gets
+the same answer as before; one that does not follow the last is refused. An unknown producer may begin with
+any sequence number, because retention may have deleted its records. A newer epoch begins at 0. A producer
+whose first batch met a disk error has to begin with that batch, since others may be in flight after it.
 
 A snapshot is int16 version 1, uint32 CRC-32C of what follows, int32 count, then 46 bytes a producer.
 """
@@ -27,10 +27,10 @@ from ._records import Marker
 #: Batches remembered for each producer; clients keep at most five requests under way.
 REMEMBERED_BATCHES = 5
 
-#: Producers whose first batch could not be written that are remembered.
+#: Most remembered producers whose first batch could not be written.
 MAX_MISSED = 1_000
 
-#: Producer id, epoch, offset or sequence number that is not there.
+#: No producer id, epoch, offset or sequence number.
 NONE = -1
 
 _LAST_SEQUENCE = 2**31 - 1
@@ -114,7 +114,7 @@ class Producers:
         return next(iter(self._open.values()), None)
 
     def get(self, producer_id: int) -> Producer | None:
-        """The state of a producer; None for one that is not known."""
+        """The state of a producer; None if it is unknown."""
         return self._producers.get(producer_id)
 
     def duplicate_of(self, header: BatchHeader) -> AppendedBatch | None:
@@ -123,8 +123,8 @@ class Producers:
         return producer.find(header) if producer is not None and header.base_sequence >= 0 else None
 
     def check(self, header: BatchHeader, *, sequence: bool, marker: Marker | None = None) -> None:
-        """Refuse a batch with a producer id that may not be appended now; ``sequence`` asks for its numbers
-        too. ``marker`` is what a control batch says.
+        """Refuse a batch with a producer id that may not be appended now; with ``sequence`` its numbers are
+        checked too. ``marker`` is what a control batch says.
 
         Raises KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED,
         OUT_OF_ORDER_SEQUENCE_NUMBER or INVALID_TXN_STATE.
@@ -154,8 +154,8 @@ class Producers:
             )
 
     def missed(self, header: BatchHeader) -> None:
-        """A client's batch could not be written. If nothing is known of its producer, those after it would be
-        taken for its first ones, and stored in front of it, or twice once it is sent again.
+        """Note that a client's batch could not be written. If its producer is unknown, later batches would be
+        taken for its first ones, and stored before it, or twice once it is sent again.
         """
         if header.base_sequence >= 0 and header.producer_id not in self._producers:
             if len(self._missed) >= MAX_MISSED:
@@ -177,7 +177,7 @@ class Producers:
         return AbortedTransaction(header.producer_id, start, header.last_offset, stable)
 
     def note(self, header: BatchHeader, marker: Marker | None, now_ms: int) -> None:
-        """Take account of a batch that is in the log; ``marker`` is what a control batch says."""
+        """Note a batch that is in the log; ``marker`` is the content of a control batch."""
         producer_id = header.producer_id
         if producer_id < 0:
             return

@@ -1,7 +1,7 @@
 """Records of a batch, without their headers, and the control records that end a transaction (KIP-98).
 
-Uncompressed batches are walked where they are; the others are decompressed first, once, within a limit, and
-in a thread where much comes out.
+Uncompressed batches are walked in place; others are decompressed first, once, within a limit, and in a thread
+if they grow large.
 """
 
 from __future__ import annotations

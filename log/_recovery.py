@@ -1,10 +1,9 @@
-"""Opening the files of a partition, and mending what an unclean stop left.
+"""Opening the files of a partition, and recovery after an unclean stop.
 
 Below the recovery point everything was flushed and is trusted; from the segment that holds it on, every batch
-is verified and the indexes are rebuilt. A torn tail, all that can be left of an append that was never
-answered, is cut at the last whole batch. Damage that whole batches follow is no torn tail: it is an error,
-for cutting there would lose records that were acknowledged; or it is left where it is and noted, for logs
-whose reader steps over damage.
+is verified and the indexes are rebuilt. A torn tail, which only an unanswered append can leave, is cut at the
+last whole batch. Damage followed by whole batches is no torn tail: it is an error, since cutting there would
+lose acknowledged records; or it stays and is noted, for logs whose reader skips damage.
 """
 
 from __future__ import annotations
@@ -50,8 +49,8 @@ class Damaged(NamedTuple):
 class RecoveryReport:
     """Findings and repairs of opening a partition. ``verified_bytes`` is 0 after a clean stop.
 
-    ``found``: there were segments. ``lost_offsets``: this many offsets below the recovery point are missing
-    at the log's end, though their records were on the disk.
+    ``found``: there were segments. ``lost_offsets``: number of offsets below the recovery point that are
+    missing at the log's end, although their records were on the disk.
     """
 
     found: bool = field(default=False, compare=False)
@@ -90,7 +89,7 @@ class Opening:
     segments: list[Segment] = field(default_factory=list)
     next_offset: int = 0
     epochs: LeaderEpochs = field(init=False)
-    #: Offsets are missing between batches, as compaction leaves it: the log was compacted once.
+    #: Set if offsets are missing between batches, as after compaction.
     gaps: bool = False
 
     def run(self, recovery_point: int | None) -> Opened:
@@ -314,7 +313,7 @@ class Opening:
             self._remove(file_name(offset, SNAPSHOT))
         anew = {offset for offset in kept if offset > limit}.difference(stray)
         self.epochs.cut_end(self.next_offset)
-        # without the checkpoint every batch has to be asked for its epoch
+        # without the checkpoint the epoch of every batch has to be read
         first = start if self.epochs.latest != UNDEFINED else self.segments[0].base_offset
         for segment in self.segments[dirty:]:
             segment.txn_index.open()

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from .config import ProducerConfig
 
 _UNKNOWN = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE)
+#: Kafka's bound on names of topics.
+_LONGEST_TOPIC = 249
 
 
 class _Topic:
@@ -301,13 +303,19 @@ class Producer:
     async def _learn(self, topic: str, partition: int | None) -> None:
         """Look a topic up until it is there, with this partition."""
         until_ms = now_ms() + self.config.max_block_ms
+        _check_topic(topic)
         if partition is not None and partition < 0:
             raise KafkaError(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"partition={partition} of topic {topic!r}"
             )
         pause_ms = self.config.retry_backoff_ms
         while True:
-            state = await self._asked_about(topic)
+            try:
+                async with asyncio.timeout_at(until_ms / 1000):
+                    state = await self._asked_about(topic)
+            except TimeoutError:
+                text = f"topic {topic!r} was not looked up within max_block_ms ({self.config.max_block_ms})"
+                raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, text) from self._cluster.last_failure
             known = self._topics.get(topic)
             if known is not None and (partition is None or partition < len(known.queues)):
                 return
@@ -498,6 +506,14 @@ class Producer:
         self._sender.ended.fire()
         await self._sender.flush()
         await self._sender.at_rest()
+
+
+def _check_topic(given: Any) -> None:
+    """Refuse what cannot be asked for: other topics are in the same question."""
+    if not isinstance(given, str):
+        raise TypeError(f"topic is {type(given).__name__}: it must be text")
+    if len(given.encode()) > _LONGEST_TOPIC:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"topic {given[:20]!r}... is too long")
 
 
 def _as_headers(given: Headers) -> Headers:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..broker import Broker
-from ..coordinator.classic.steering import begin_rebalance, end_session, member_of, members_of
 from ..coordinator.engine.runner import Call
 from ..coordinator.engine.runtime import steady_clock_ms
 from ..coordinator.groups import GroupShard
+from ..coordinator.steering import begin_rebalance, end_session, member_of, members_of
 from ..protocol import ApiKey, RequestContext
 from ._steering import RequestFaults
 
@@ -97,7 +97,9 @@ class RunningBroker:
         self._steer(group, lambda shard, now_ms: end_session(shard, group, member, now_ms))
 
     def force_rebalance(self, group: str, reason: str = "the test wants a rebalance") -> bool:
-        """All members have to join again; False when they have to already."""
+        """All members have to join again, or to move to another epoch where the coordinator assigns; False
+        when they have to already.
+        """
         return self._steer(group, lambda shard, now_ms: begin_rebalance(shard, group, reason, now_ms))
 
     def fence(self, group: str, instance_id: str) -> None:
@@ -111,7 +113,13 @@ class RunningBroker:
                 f"{instance_id!r} is no static member, so it cannot be fenced: use expire_session, or give "
                 "the member a group_instance_id"
             )
-        self._on_loop(lambda: self._join_again(group, member))
+        classic = member.classic
+        if classic is None:
+            raise ValueError(
+                f"group {group!r} is of the consumer protocol, where a newcomer takes no seat that is not "
+                "free: use expire_session"
+            )
+        self._on_loop(lambda: self._join_again(group, classic))
 
     def coordinator_stopped(self) -> AbstractContextManager[None]:
         """In the block nothing about groups is served: NOT_COORDINATOR, as while a broker restarts."""

@@ -117,7 +117,8 @@ async def _grown(node: Node, request: Request, found: _Round, min_bytes: int) ->
 def _most_bytes(node: Node, request: Request) -> int:
     """Most bytes of the answer: the least of what the client, the broker and the quota allow."""
     most: int = min(request.body.max_bytes, node.settings.fetch_max_bytes)
-    limit = node.throttle.fetch_limit(request, clock())
+    # followers have no quotas
+    limit = None if _replica(node, request) else node.throttle.fetch_limit(request, clock())
     return most if limit is None else min(most, limit)
 
 

@@ -7,7 +7,7 @@ are counted and one in 64 is timed. Rates, averages and percentiles are of the n
 from ._broker_metrics import BrokerMetrics
 from ._requests import SAMPLED, ApiMeter
 from ._sensors import Histogram
-from ._snapshot import BrokerSnapshot, GroupFigures, PartitionFigures, QuotaFigures
+from ._snapshot import BrokerSnapshot, GroupFigures, PartitionFigures, QuotaFigures, ReplicaFigures
 
 __all__ = [
     "SAMPLED",
@@ -18,4 +18,5 @@ __all__ = [
     "Histogram",
     "PartitionFigures",
     "QuotaFigures",
+    "ReplicaFigures",
 ]

@@ -162,19 +162,36 @@ FAMILIES: Final = (
             ),
             (
                 "kafka.server:type=ReplicaManager,name=LeaderCount",
-                "Partitions that are led here: all",
-                lambda now: len(now.partitions),
+                "Partitions that are led here: of a broker alone all that have files",
+                lambda now: now.replicas.leaders,
+            ),
+            (
+                "kafka.server:type=ReplicaManager,name=UnderReplicatedPartitions",
+                "Partitions that are led here and have replicas that are not in sync",
+                lambda now: now.replicas.under_replicated,
+            ),
+            (
+                "kafka.server:type=ReplicaManager,name=UnderMinIsrPartitionCount",
+                "Partitions that are led here and have fewer in-sync replicas than min.insync.replicas",
+                lambda now: now.replicas.under_min_isr,
             ),
             (
                 "kafka.controller:type=KafkaController,name=ActiveControllerCount",
-                "One broker is its own controller",
-                lambda _: 1,
+                "1 where this broker is the controller; one that is alone is its own",
+                lambda now: now.replicas.active_controller,
             ),
             (
                 "kafka.controller:type=KafkaController,name=OfflinePartitionsCount",
-                "Partitions whose files cannot be served",
-                lambda now: now.offline_partitions,
+                "Partitions without a leader, told by the controller; alone: whose files cannot be served",
+                lambda now: now.replicas.offline_partitions,
             ),
+        )
+    ),
+    *(
+        _kafka(f"kafka.server:type=ReplicaManager,name={name}PerSec", "counter", words, read)
+        for name, words, read in (
+            ("IsrShrinks", "Replicas left the in-sync ones", lambda now: now.replicas.isr_shrinks),
+            ("IsrExpands", "Replicas came to the in-sync ones", lambda now: now.replicas.isr_expands),
         )
     ),
     *(

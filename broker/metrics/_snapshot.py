@@ -92,6 +92,20 @@ class QuotaFigures(NamedTuple):
     throttled_s: float
 
 
+class ReplicaFigures(NamedTuple):
+    """Partitions that this broker leads, how many of them lack in-sync replicas (any, or too many),
+    and how often in-sync replicas left and came. As controller: 1, and partitions that have no leader.
+    """
+
+    leaders: int
+    under_replicated: int = 0
+    under_min_isr: int = 0
+    isr_shrinks: int = 0
+    isr_expands: int = 0
+    active_controller: int = 1
+    offline_partitions: int = 0
+
+
 class BrokerSnapshot(NamedTuple):
     """All of it. ``timestamp_ms`` is the wall clock's."""
 
@@ -108,6 +122,6 @@ class BrokerSnapshot(NamedTuple):
     connections_refused: Mapping[str, int]
     request_bytes_held: int
     flush_times: TimeFigures
-    offline_partitions: int
+    replicas: ReplicaFigures
     open_log_files: int
     max_open_log_files: int

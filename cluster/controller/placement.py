@@ -47,7 +47,7 @@ def place(
                 others,
                 key=lambda n: (
                     racks[_rack(brokers[ring[n]])],
-                    held[ring[n]],
+                    held[ring[n]] - leaders[ring[n]],
                     (n - turn - distance) % len(ring),
                 ),
             )

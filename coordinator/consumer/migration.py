@@ -172,6 +172,10 @@ def downgrade(
         if member.metadata.classic is not None:
             classic.set_protocols(classic.members[member.member_id], member.metadata.classic.protocols)
     shard.state.groups[group_id] = classic
+    if cause is not None:
+        # of the rebalance no record tells. After a load the session of one who is nobody will end it
+        nobody = stored.members[0]._replace(member_id=shard.state.new_id(), instance_id=None, assignment=b"")
+        stored = stored._replace(members=(*stored.members, nobody))
     write(shard, group_id, (*_tombstones(group), stored))
     for each in classic.members.values():
         restart_classic_session(shard, classic, each, now_ms)

@@ -92,13 +92,15 @@ class Children:
         await asyncio.gather(*(child._process.wait() for child in self._all))
 
     async def start(self, name: str, script: str, *args: object) -> Child:
-        """Run a script of this folder. Its process group is its own: Ctrl-C is ours to pass on."""
+        """Run a script of this folder."""
+        return await self.command(name, sys.executable, HERE / script, *args)
+
+    async def command(self, name: str, *words: object) -> Child:
+        """Run a command. Its process group is its own: Ctrl-C is ours to pass on."""
         log = self._logs / f"{name}.log"
         with log.open("ab") as errors:
             process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                str(HERE / script),
-                *map(str, args),
+                *map(str, words),
                 stdin=PIPE,
                 stdout=PIPE,
                 stderr=errors,

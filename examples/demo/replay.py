@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 
 from child_side import end_with_the_demo, say
 from confluent_kafka import KafkaError, Message, Producer
 from data import TOPIC, as_json, load_flights
+
+from kohort.producer import Producer as OwnProducer
+from kohort.producer import RecordMetadata
 
 REPORT_EVERY = 4_000
 
@@ -15,9 +19,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("bootstrap")
     parser.add_argument("flights", type=int)
+    parser.add_argument("--own", action="store_true", help="kohort's producer: no flight twice, ever")
     args = parser.parse_args()
     end_with_the_demo()
-    replay(args.bootstrap, args.flights)
+    if args.own:
+        asyncio.run(replay_once(args.bootstrap, args.flights))
+    else:
+        replay(args.bootstrap, args.flights)
 
 
 def replay(bootstrap: str, limit: int) -> None:
@@ -53,6 +61,26 @@ def replay(bootstrap: str, limit: int) -> None:
     if failures:
         raise SystemExit(f"{len(failures)} flights were not accepted, the first because: {failures[0]}")
     say(sent=sent)
+
+
+async def replay_once(bootstrap: str, limit: int) -> None:
+    """The same with kohort's producer: each flight is there once, whatever befalls the brokers meanwhile."""
+    done = 0
+
+    def count(_: asyncio.Future[RecordMetadata]) -> None:
+        nonlocal done
+        done += 1
+        if done % REPORT_EVERY == 0:
+            say(sent=done)
+
+    async with OwnProducer(bootstrap=bootstrap, linger_ms=20) as producer:
+        written = []
+        for key, value in as_json(load_flights(limit)):
+            future = await producer.send(TOPIC, value, key)
+            future.add_done_callback(count)
+            written.append(future)
+        await asyncio.gather(*written)
+    say(sent=done)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """kohort's main job on real data: a broker, three services, a Spark job, and whether all of it adds up.
 
     make demo                                   all 336,776 flights
+    make demo-cluster                           the same on three brokers and a ZooKeeper
     KOHORT_DEMO_RECORDS=20000 make demo         a short run
 
 Exit code 0: the figures of the services and of the Spark job equal those of the data set. 1: they do not, or
@@ -65,7 +66,10 @@ async def _interruptible(flights: int) -> int:
     logs = folder / "logs"
     logs.mkdir()
     # here and not above: main() has to say first what is missing
-    from stages import run_stages
+    if "--cluster" in sys.argv[1:]:
+        from cluster_stages import run_cluster_stages as run_stages
+    else:
+        from stages import run_stages
 
     try:
         return 0 if await run_stages(flights, folder, logs) else 1

@@ -61,6 +61,8 @@ class Checks:
         self._known: Durable | None = None
         # requests that the coordinator has not answered
         self._open: set[Call] = set()
+        # those that have arrived once more, with what was known of their senders
+        self._late: dict[Call, object] = {}
         #: Members that were removed, with the event in which that happened last.
         self.removed: dict[tuple[str, str], int] = {}
 
@@ -71,8 +73,9 @@ class Checks:
         self._schedule.touched = True
         self._open.add(call)
         key = call.api_key
+        if call.is_late:
+            self._late[call] = self._known_of(call.body)
         if key in _HEARTBEATS:
-            call.note = self._known_of_late(call)
             return
         body, now_ms = call.body, self._schedule.clock_ms()
         if key == ApiKey.OFFSET_COMMIT:
@@ -93,6 +96,10 @@ class Checks:
         self._schedule.touched = True
         self._open.discard(call)
         key = call.api_key
+        known = self._late.pop(call, None)
+        if known is not None and known is not self._known_of(call.body):
+            # its sender is believed, as by Apache Kafka, to own no more than it did long ago
+            self.removed[call.body.group_id, call.body.member_id] = self._schedule.heap.events
         if self._schedule.trace is not None:
             text = repr(reply)
             self._schedule.say(f"{call}: {text if len(text) < 300 else text[:300] + '...'}")
@@ -103,9 +110,6 @@ class Checks:
             if getattr(reply, "member_epoch", 0) > 0:
                 group = call.body.group_id
                 self._handed_out[group] = max(self._handed_out.get(group, 0), reply.member_epoch)
-            if call.note is not None and call.note is not self._known_of_late(call):
-                # its sender is believed, as by Apache Kafka, to own no more than it did long ago
-                self.removed[call.body.group_id, call.body.member_id] = self._schedule.heap.events
             return
         if key == ApiKey.OFFSET_COMMIT:
             self._commit_answered(call, reply)
@@ -127,13 +131,13 @@ class Checks:
             who = getattr(reply, "member_id", "") or call.body.member_id
             self._heard[call.body.group_id, who] = self._schedule.heap.now
 
-    def _known_of_late(self, call: Call) -> object:
-        """What the coordinator knows of a member whose heartbeat arrives once more and tells what it owns."""
-        if not call.is_late or getattr(call.body, "topic_partitions", None) is None:
-            return None
+    def _known_of(self, body: Any) -> object:
+        """What the sender of a request has as a member of a consumer group; None if it is none."""
         shard = self._schedule.shard
-        group = None if shard is None else shard.state.find(call.body.group_id)
-        member = group.members.get(call.body.member_id) if isinstance(group, ConsumerGroup) else None
+        group = None if shard is None else shard.state.find(getattr(body, "group_id", ""))
+        if not isinstance(group, ConsumerGroup):
+            return None
+        member = group.members.get(getattr(body, "member_id", ""))
         return None if member is None else member.current
 
     def _restarts_session(self, call: Call, reply: Any) -> bool:
@@ -253,6 +257,7 @@ class Checks:
 
     def gone(self) -> None:
         self._open.clear()
+        self._late.clear()
 
     def loaded(self, skipped: int) -> None:
         shard = self._schedule.shard

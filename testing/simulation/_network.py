@@ -41,7 +41,7 @@ class Call:
     """A request on its way, and the coordinator's handle to answer it by.
 
     ``memo`` is the sender's own, ``note`` the checks'. If ``cut``, the connection breaks before the answer.
-    ``is_late`` if it arrives once more, after its sender may have had an answer.
+    ``is_late`` if it arrives once more, long after its sender had an answer.
     """
 
     __slots__ = (

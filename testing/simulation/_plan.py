@@ -75,11 +75,24 @@ BIT_FLIPS: Final = "bit-flips"
 SIMPLE_GROUP: Final = "simple"
 ASIDE: Final = "aside"
 
-_APIS: Final = ("JOIN_GROUP", "SYNC_GROUP", "HEARTBEAT", "LEAVE_GROUP", "OFFSET_COMMIT", "OFFSET_FETCH")
+_APIS: Final = (
+    "JOIN_GROUP",
+    "SYNC_GROUP",
+    "HEARTBEAT",
+    "LEAVE_GROUP",
+    "OFFSET_COMMIT",
+    "OFFSET_FETCH",
+    "DESCRIBE_GROUPS",
+)
 #: Versions of these that clients of several makes speak.
 _VERSIONS: Final[tuple[dict[int, int], ...]] = tuple(
     {ApiKey[name]: version for name, version in zip(_APIS, versions, strict=True)}
-    for versions in (*[(9, 5, 4, 5, 9, 9)] * 2, (7, 5, 4, 5, 8, 8), (5, 3, 3, 1, 7, 7), (3, 1, 1, 1, 3, 3))
+    for versions in (
+        *[(9, 5, 4, 5, 9, 9, 6)] * 2,
+        (7, 5, 4, 5, 8, 8, 5),
+        (5, 3, 3, 1, 7, 7, 4),
+        (3, 1, 1, 1, 3, 3, 1),
+    )
 )
 #: The first that know instance ids.
 _STATIC_VERSIONS: Final = 4

@@ -13,6 +13,7 @@ import pytest
 
 from kohort.client import Cluster, Sasl
 from kohort.protocol import ApiKey, ErrorCode, encode_request
+from kohort.protocol.messages.alter_client_quotas import EntityData, OpData, RequestEntryData
 from kohort.protocol.messages.alter_partition import (
     AlterPartitionRequest,
     BrokerState,
@@ -280,6 +281,23 @@ def test_only_requests_for_the_controller_are_in_envelopes(cluster: RunningClust
         assert envelope(controller, AlterPartitionRequest(), 3) == "INVALID_REQUEST"
         assert envelope(controller, made, 7) == "NONE"
     cluster.wait_in_sync("in-envelope")
+
+
+def test_quotas_of_clients_do_not_come_between_brokers(cluster: RunningCluster, wire: Wire) -> None:
+    def limit(*rates: tuple[str, float]) -> None:
+        entry = RequestEntryData([EntityData("client-id", None)], [OpData(key, rate) for key, rate in rates])
+        [answer] = wire.call(ApiKey.ALTER_CLIENT_QUOTAS, 1, entries=[entry], validate_only=False).entries
+        assert answer.error_code == 0
+
+    limit(("request_percentage", 1.0), ("consumer_byte_rate", 1.0))
+    assert create_topic(wire, "within-quotas", 1).error_code == 0
+    cluster.wait_in_sync("within-quotas")
+    cluster.produce("within-quotas", ["x" * 1_000] * 20)
+    state = cluster.state("within-quotas", 0)
+    assert set(state.isr) == set(state.replicas)
+    remove = [OpData(key, 0.0, True) for key in ("request_percentage", "consumer_byte_rate")]
+    entry = RequestEntryData([EntityData("client-id", None)], remove)
+    wire.call(ApiKey.ALTER_CLIENT_QUOTAS, 1, entries=[entry], validate_only=False)
 
 
 @pytest.fixture(scope="module")

@@ -82,8 +82,10 @@ class JavaMembers:
         self._jvm.stdin.write("\t".join(words) + "\n")
         self._jvm.stdin.flush()
 
-    def join(self, bootstrap: str, group: str, topic: str, choice: Choice) -> JavaMember:
-        """A new member of the group."""
+    def join(
+        self, bootstrap: str, group: str, topic: str, choice: Choice, *, protocol: str = "classic"
+    ) -> JavaMember:
+        """A new member of the group; one of the consumer protocol takes its session from the broker."""
         member = JavaMember(self)
         self._members[member.key] = member
         settings = {
@@ -91,9 +93,11 @@ class JavaMembers:
             "group.id": group,
             "topic": topic,
             "auto.offset.reset": "earliest",
-            "partition.assignment.strategy": ASSIGNORS[choice.assignor or "range"],
+            "group.protocol": protocol,
             **choice.settings(**NAMES),
         }
+        if protocol == "classic":
+            settings["partition.assignment.strategy"] = ASSIGNORS[choice.assignor or "range"]
         self.order("open", member.key, *(f"{name}={value}" for name, value in settings.items()))
         return member
 

@@ -19,6 +19,7 @@ from kohort.consumer.events import PartitionsLost, RebalanceCompleted
 from kohort.protocol import KafkaError, TopicPartition
 from kohort.statemachine import MemberState
 from kohort.testing import RunningBroker
+from tests.consumer.conftest import both_protocols
 from tests.consumer.members import Worker, read, until
 
 pytestmark = pytest.mark.slow(1)
@@ -34,7 +35,7 @@ def broker(kohort_broker: RunningBroker) -> RunningBroker:
 
 
 @pytest.fixture
-async def member(broker: RunningBroker) -> AsyncIterator[Member]:
+async def member(broker: RunningBroker, protocol: str) -> AsyncIterator[Member]:
     """``await member()`` is a member of the group "billing" that reads "orders"."""
     async with AsyncExitStack() as stack:
 
@@ -45,6 +46,7 @@ async def member(broker: RunningBroker) -> AsyncIterator[Member]:
                 "retry_backoff_max_ms": 50,
                 "fetch_max_wait_ms": 50,
                 "auto_offset_reset": "earliest",
+                "protocol": protocol,
                 **more,
             }
             consumer = AsyncGroupConsumer(
@@ -59,6 +61,7 @@ def _stable(consumer: AsyncGroupConsumer, partitions: int = PARTITIONS) -> bool:
     return consumer.state.state is MemberState.STABLE and len(consumer.assignment()) == partitions
 
 
+@both_protocols
 async def test_01_who_is_thrown_out_joins_again_and_reads_nothing_in_between(
     broker: RunningBroker, member: Member
 ) -> None:
@@ -77,6 +80,7 @@ async def test_01_who_is_thrown_out_joins_again_and_reads_nothing_in_between(
     assert consumer.state.generation > before.generation
 
 
+@both_protocols
 async def test_02_being_unknown_to_the_coordinator_blocks_no_call(
     broker: RunningBroker, member: Member
 ) -> None:
@@ -104,13 +108,15 @@ async def _poll(consumer: AsyncGroupConsumer) -> None:
         await consumer.getmany(timeout_ms=20)
 
 
+@both_protocols
 async def test_03_heartbeats_that_fail_are_sent_again_at_their_pace(
-    broker: RunningBroker, member: Member
+    broker: RunningBroker, member: Member, protocol: str
 ) -> None:
     consumer = await member()
     await until(lambda: _stable(consumer))
     generation = consumer.state.generation
-    fault = broker.faults.error("heartbeat", "COORDINATOR_LOAD_IN_PROGRESS", times=5)
+    api = "heartbeat" if protocol == "classic" else "consumer_group_heartbeat"
+    fault = broker.faults.error(api, "COORDINATOR_LOAD_IN_PROGRESS", times=5)
     began = time.monotonic()
     await until(lambda: fault.hits == 5)
     assert time.monotonic() - began > 0.02, "no endless loop"
@@ -130,6 +136,7 @@ async def test_05_an_idle_member_keeps_its_seat_and_may_commit(broker: RunningBr
     assert (await consumer.committed())[record.topic_partition].offset == 1
 
 
+@both_protocols
 @pytest.mark.parametrize("by", ["async for", "getmany"])
 async def test_05_a_busy_member_that_never_waits_keeps_its_seat_too(
     broker: RunningBroker, member: Member, by: str
@@ -205,6 +212,7 @@ async def test_11_the_leader_does_not_rebalance_for_metadata_it_has_already(memb
     assert consumer.state.generation == 1
 
 
+@both_protocols
 async def test_17_a_commit_that_fails_in_a_rebalance_stops_no_reading(
     broker: RunningBroker, member: Member
 ) -> None:
@@ -248,6 +256,7 @@ async def test_18_what_is_read_never_jumps_back_at_a_rebalance(broker: RunningBr
         assert offsets == list(range(len(offsets)))
 
 
+@both_protocols
 async def test_19_committed_offsets_that_are_refused_at_first_are_asked_for_again(
     broker: RunningBroker, member: Member
 ) -> None:
@@ -257,6 +266,7 @@ async def test_19_committed_offsets_that_are_refused_at_first_are_asked_for_agai
     assert fault.hits == 2
 
 
+@both_protocols
 async def test_20_a_coordinator_that_moved_is_found_again(broker: RunningBroker, member: Member) -> None:
     consumer = await member()
     worker = Worker(consumer)
@@ -269,6 +279,7 @@ async def test_20_a_coordinator_that_moved_is_found_again(broker: RunningBroker,
     await worker.stop()
 
 
+@both_protocols
 async def test_21_close_leaves_at_once_and_never_waits_for_long(
     broker: RunningBroker, member: Member
 ) -> None:
@@ -284,6 +295,7 @@ async def test_21_close_leaves_at_once_and_never_waits_for_long(
         assert time.monotonic() - began < 10
 
 
+@both_protocols
 @pytest.mark.parametrize("delay_ms", [0, 20, 40, 60])
 async def test_21_close_right_after_a_lost_session_is_as_quick(
     broker: RunningBroker, member: Member, delay_ms: int
@@ -297,6 +309,7 @@ async def test_21_close_right_after_a_lost_session_is_as_quick(
     assert time.monotonic() - began < 10, "not the whole time that a close may take"
 
 
+@both_protocols
 async def test_25_members_that_read_different_topics_share_a_group_without_duplicates(
     broker: RunningBroker, member: Member
 ) -> None:
@@ -359,10 +372,13 @@ async def test_41_a_join_waits_as_long_as_the_rebalance_may_take(
     assert newcomer.state.generation == slow.state.generation == 2, "one join, not a loop of them"
 
 
-@pytest.mark.parametrize("api", ["join_group", "offset_commit", "offset_fetch"])
+@both_protocols
+@pytest.mark.parametrize("api", ["the join", "offset_commit", "offset_fetch"])
 async def test_42_a_coordinator_that_loads_is_waited_for(
-    broker: RunningBroker, member: Member, api: str
+    broker: RunningBroker, member: Member, api: str, protocol: str
 ) -> None:
+    if api == "the join":
+        api = "join_group" if protocol == "classic" else "consumer_group_heartbeat"
     broker.produce("orders", ["1"], partition=0)
     fault = broker.faults.error(api, "COORDINATOR_LOAD_IN_PROGRESS", times=3)
     consumer = await member(enable_auto_commit=False)

@@ -24,6 +24,7 @@ from kohort.consumer.effects import (
     Revoke,
     Send,
     SessionAtRisk,
+    SpeakClassic,
 )
 from kohort.consumer.errors import FatalGroupError
 from kohort.consumer.events import RebalanceCompleted, RebalanceRetried, RebalanceStarted
@@ -450,6 +451,24 @@ def test_brokers_without_the_protocol_are_final() -> None:
     talk.take()
     talk.next(Revoke)
     assert "'auto'" in str(talk.next(Fail).error)
+
+
+@pytest.mark.parametrize("instance_id", [None, "pod"])
+def test_where_either_protocol_will_do_a_member_gives_all_up_and_goes_on_with_the_classic_one(
+    instance_id: str | None,
+) -> None:
+    talk = joined(0, protocol="auto", group_instance_id=instance_id)
+    talk.advance(BROKERS_MS)
+    talk.beat()
+    talk.refused(ErrorCode.UNSUPPORTED_VERSION)
+    if instance_id is None:
+        assert talk.sent(ApiKey.LEAVE_GROUP).body.member_id == talk.membership.member_id
+    assert talk.next(Revoke).lost
+    assert talk.quiet()
+    talk.released()
+    talk.next(SpeakClassic)
+    talk.advance(600_000)
+    assert talk.quiet()
 
 
 def test_a_static_member_that_another_replaces_is_fenced_for_good() -> None:

@@ -17,7 +17,7 @@ from kohort.consumer.events import PartitionsRevoked, RebalanceCompleted, Rebala
 from kohort.consumer.membership import Membership
 from tests.clients.drivers import Choice
 from tests.clients.java_members import JavaMembers
-from tests.consumer.conftest import QUICK
+from tests.consumer.conftest import QUICK, both_protocols
 from tests.consumer.members import Maker, Worker, until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.clients]
@@ -26,6 +26,8 @@ Name = Callable[[str], str]
 PARTITIONS = 6
 #: Longer than any machine takes until everybody has heard of a round.
 NOTICE_MS = 60_000
+#: What a member sees once it has told that it leaves: a round of the group, where members assign.
+LAST = {"classic": [RebalanceCompleted, PartitionsRevoked], "consumer": [PartitionsRevoked]}
 _ABOUT_TO_LEAVE = "about to leave: the consumer was closed"
 
 
@@ -71,8 +73,9 @@ def reasons_of_rounds(consumer: AsyncGroupConsumer) -> list[str]:
     return [event.reason for event in consumer.events.recent if isinstance(event, RebalanceStarted)]
 
 
+@both_protocols
 async def test_a_member_that_leaves_reads_on_for_a_round_and_every_record_is_seen_once(
-    member: Maker, bootstrap: str, new_topic: Callable[..., str], group: Name
+    member: Maker, bootstrap: str, new_topic: Callable[..., str], group: Name, protocol: str
 ) -> None:
     topic, name = new_topic("orders", partitions=PARTITIONS), group("billing")
     settings = {"group": name, "leave_notice_ms": NOTICE_MS}
@@ -83,7 +86,7 @@ async def test_a_member_that_leaves_reads_on_for_a_round_and_every_record_is_see
         for leaves in sorted(workers, key=lambda each: not each.consumer.parts.membership.is_leader)[:2]:
             await until(lambda: all(each.consumer.assignment() for each in workers))
             await leaves.stop()
-            assert rounds_and_releases(leaves.consumer) == [RebalanceCompleted, PartitionsRevoked]
+            assert rounds_and_releases(leaves.consumer) == LAST[protocol]
             workers.remove(leaves)
             workers.append(Worker(await member(topic, **settings)))
             await until(lambda: all(len(each.consumer.assignment()) == 2 for each in workers))
@@ -92,6 +95,7 @@ async def test_a_member_that_leaves_reads_on_for_a_round_and_every_record_is_see
     assert sorted(number for each in workers for number in each.seen) == sent
 
 
+@both_protocols
 async def test_a_member_whose_own_task_closes_it_is_not_waited_for(
     member: Maker, new_topic: Callable[..., str], group: Name
 ) -> None:
@@ -127,8 +131,9 @@ async def test_who_closes_a_second_time_leaves_at_once(
     await until(lambda: len(other.consumer.assignment()) == PARTITIONS)
 
 
+@both_protocols
 async def test_a_blocking_consumer_that_another_thread_closes_reads_on_as_well(
-    member: Maker, bootstrap: str, new_topic: Callable[..., str], group: Name
+    member: Maker, bootstrap: str, new_topic: Callable[..., str], group: Name, protocol: str
 ) -> None:
     topic, name = new_topic("orders", partitions=PARTITIONS), group("billing")
     settings = {"group": name, "leave_notice_ms": NOTICE_MS}
@@ -146,7 +151,7 @@ async def test_a_blocking_consumer_that_another_thread_closes_reads_on_as_well(
         await until(lambda: bool(seen))
         await asyncio.to_thread(consumer.close, drain_timeout_ms=10_000)
         await reading
-        assert rounds_and_releases(consumer) == [RebalanceCompleted, PartitionsRevoked]
+        assert rounds_and_releases(consumer) == LAST[protocol]
     await until(lambda: len(seen) + len(other.seen) >= len(sent))
     assert sorted([*seen, *other.seen]) == sent
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.consumer.conftest import QUICK
+from tests.consumer.conftest import QUICK, both_protocols
 from tests.consumer.members import Maker, Worker, until
 from tests.kafka_python import group_consumer
 
@@ -83,6 +83,7 @@ def _confluent(bootstrap: str, topic: str, group: str) -> Iterator[Seen]:
         thread.join()
 
 
+@both_protocols
 @pytest.mark.parametrize("first", ["kohort", "others"])
 async def test_all_members_read_their_share_whoever_leads(
     member: Maker,

@@ -174,14 +174,17 @@ async def test_members_of_confluent_kafka_are_in_the_group(
         await asyncio.to_thread(foreign.stop)
 
 
-@pytest.mark.slow(8)
-async def test_classic_members_of_java_give_up_partitions_and_take_them_back(
-    member: Maker, bootstrap: str, new_topic: NewTopic, group: Name
+@pytest.mark.slow(12)
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+async def test_members_of_java_give_up_partitions_and_take_them_back(
+    member: Maker, bootstrap: str, new_topic: NewTopic, group: Name, protocol: str
 ) -> None:
     topic, name = new_topic("orders", partitions=PARTITIONS), group("billing")
     jvm = await asyncio.to_thread(JavaMembers)
+    classic = protocol == "classic"
+    choice = Choice("cooperative-sticky", session_timeout_ms=10_000) if classic else Choice()
     try:
-        theirs = jvm.join(bootstrap, name, topic, Choice("cooperative-sticky", session_timeout_ms=10_000))
+        theirs = jvm.join(bootstrap, name, topic, choice, protocol=protocol)
         await until(lambda: held(theirs) == [6])
         with flowing(bootstrap, topic):
             ours = [Worker(await member(topic, group=name, protocol="consumer")) for _ in range(2)]
@@ -190,6 +193,35 @@ async def test_classic_members_of_java_give_up_partitions_and_take_them_back(
             await until(lambda: held(theirs, *ours) == [3, 3])
             await ours.pop().stop()
         await until(lambda: held(theirs) == [6])
+    finally:
+        jvm.close()
+
+
+@pytest.mark.slow(15)
+async def test_members_of_java_become_consumers_one_after_the_other_beside_ours(
+    member: Maker, bootstrap: str, new_topic: NewTopic, group: Name
+) -> None:
+    topic, name = new_topic("orders", partitions=PARTITIONS), group("billing")
+    jvm = await asyncio.to_thread(JavaMembers)
+    classic, consumer = Choice("cooperative-sticky", session_timeout_ms=10_000), Choice(instance_id="pod-1")
+    try:
+        old = [jvm.join(bootstrap, name, topic, classic) for _ in range(2)]
+        await until(lambda: held(*old) == [3, 3])
+        ours = Worker(await member(topic, group=name, protocol="consumer"))
+        await until(lambda: held(*old, ours) == [2, 2, 2])
+        await asyncio.to_thread(old[0].close)
+        static = jvm.join(bootstrap, name, topic, consumer, protocol="consumer")
+        await until(lambda: held(old[1], static, ours) == [2, 2, 2])
+        await asyncio.to_thread(old[1].close)
+        await until(lambda: held(static, ours) == [3, 3])
+        had = static.held
+        # it comes back in time: nobody else gets what it has
+        await asyncio.to_thread(static.close)
+        assert held(ours) == [3]
+        back = jvm.join(bootstrap, name, topic, consumer, protocol="consumer")
+        await until(lambda: back.held == had)
+        await ours.stop()
+        await until(lambda: held(back) == [6])
     finally:
         jvm.close()
 

@@ -14,10 +14,10 @@ from kohort.consumer import Cluster, GroupConsumer, NoOffsetError
 from kohort.consumer.consumer import TURN_S
 from kohort.consumer.events import OffsetReset
 from kohort.protocol import ErrorCode, KafkaError, TopicPartition
-from tests.consumer.conftest import QUICK
+from tests.consumer.conftest import QUICK, both_protocols
 from tests.consumer.members import Maker, numbers, read, until
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, both_protocols]
 
 Name = Callable[[str], str]
 NewTopic = Callable[..., str]

@@ -14,12 +14,15 @@ from kohort.broker import Broker
 from kohort.consumer import AsyncGroupConsumer, Cluster, Record
 from kohort.consumer.events import Event, PartitionsLost, PollIntervalExceeded, RebalanceCompleted
 from kohort.protocol import ApiKey, TopicPartition, build_batch
+from tests.consumer.conftest import both_protocols
 from tests.consumer.virtual_time import run_in_virtual_time
 from tests.messages import request_of
 
 pytestmark = pytest.mark.slow(3)
 
 TWENTY_MINUTES_S = 20 * 60
+#: The first generation, or epoch, of a group in which there is something to read.
+FIRST = {"classic": 1, "consumer": 2}
 ORDERS = TopicPartition("orders", 0)
 #: Each virtual timer costs a real millisecond or two: have few of them.
 _RARELY: dict[str, Any] = {
@@ -87,22 +90,28 @@ async def _life(folder: Path, **settings: Any) -> tuple[list[Event], int, int]:
 
 
 @pytest.mark.usefixtures("virtual_coordinator")
-def test_a_handler_of_20_minutes_keeps_its_membership_while_heartbeats_go_on(tmp_path: Path) -> None:
-    events, committed, generation = run_in_virtual_time(_life(tmp_path, max_poll_interval_ms=3_600_000))
-    assert (committed, generation) == (2, 1)
+@both_protocols
+def test_a_handler_of_20_minutes_keeps_its_membership_while_heartbeats_go_on(
+    tmp_path: Path, protocol: str
+) -> None:
+    life = _life(tmp_path, max_poll_interval_ms=3_600_000, protocol=protocol)
+    events, committed, generation = run_in_virtual_time(life)
+    assert (committed, generation) == (2, FIRST[protocol])
     assert len([e for e in events if isinstance(e, RebalanceCompleted)]) == 1
     assert not [e for e in events if isinstance(e, PartitionsLost | PollIntervalExceeded)]
 
 
 @pytest.mark.usefixtures("virtual_coordinator")
+@both_protocols
 def test_a_handler_that_outlasts_max_poll_interval_is_named_and_its_partitions_are_given_up(
-    tmp_path: Path,
+    tmp_path: Path, protocol: str
 ) -> None:
-    events, committed, generation = run_in_virtual_time(_life(tmp_path, max_poll_interval_ms=300_000))
+    life = _life(tmp_path, max_poll_interval_ms=300_000, protocol=protocol)
+    events, committed, generation = run_in_virtual_time(life)
     breaches = [e for e in events if isinstance(e, PollIntervalExceeded)]
     assert [e.partitions for e in breaches] == [(ORDERS,)] * 2
     assert all(300_000 <= e.age_ms < 301_000 for e in breaches)
     assert all(", in _handle_for_20_minutes (test_long_handlers.py:" in e.busy_with for e in breaches)
     assert [e.partitions for e in events if isinstance(e, PartitionsLost)] == [(ORDERS,)] * 2
     assert committed == 0, "nothing of it counts as done"
-    assert generation > 1, "the next poll joins again"
+    assert generation > FIRST[protocol], "the next poll joins again"

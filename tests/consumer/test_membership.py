@@ -5,6 +5,9 @@ Covers: consumer/effects.py, consumer/heartbeat.py.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from types import SimpleNamespace
+
 import pytest
 
 from kohort.assignors import (
@@ -85,12 +88,58 @@ def test_a_leader_that_is_to_skip_the_assignment_syncs_without_and_goes_on_watch
     sync = talk.sent(ApiKey.SYNC_GROUP)
     # at once: what changes before it has looked it would take for old
     assert talk.next(NeedTopics).names == {"orders"}
+    describe = talk.sent(ApiKey.DESCRIBE_GROUPS)
     talk.synced(sync, P0)
     talk.next(Assign)
+    tell_who_has(talk, describe, [P0], [P1, P2])
     talk.topics(ORDERS)
     assert talk.quiet()
     talk.topics({"orders": TopicInfo(4)})
     talk.sent(ApiKey.JOIN_GROUP)
+
+
+def tell_who_has(
+    talk: Talk, describe: Send, *shares: Sequence[TopicPartition], state: str = "Stable", error: int = 0
+) -> None:
+    """Answer a DescribeGroups."""
+    members = [SimpleNamespace(member_assignment=encode_assignment(share)) for share in shares]
+    row = SimpleNamespace(error_code=error, group_state=state, members=members)
+    talk.membership.answered(describe, SimpleNamespace(groups=[row]), talk.now)
+    talk.take()
+
+
+@pytest.mark.parametrize("topics_first", [True, False])
+def test_a_leader_that_is_to_skip_it_asks_for_a_rebalance_where_nobody_has_a_partition(
+    topics_first: bool,
+) -> None:
+    talk = Talk()
+    talk.joined(talk.sent(ApiKey.JOIN_GROUP), skip_assignment=True)
+    sync = talk.sent(ApiKey.SYNC_GROUP)
+    talk.next(NeedTopics)
+    describe = talk.sent(ApiKey.DESCRIBE_GROUPS)
+    talk.synced(sync, P0)
+    talk.next(Assign)
+    if topics_first:
+        talk.topics(ORDERS)
+    tell_who_has(talk, describe, [P0], [P2])
+    if not topics_first:
+        talk.topics(ORDERS)
+    assert talk.sent(ApiKey.JOIN_GROUP).body.reason == "nobody has partition 1 of topic orders"
+
+
+@pytest.mark.parametrize(("state", "error"), [("PreparingRebalance", 0), ("Dead", 30)])
+def test_it_asks_for_none_where_it_is_not_told_who_has_what(state: str, error: int) -> None:
+    talk = Talk()
+    talk.joined(talk.sent(ApiKey.JOIN_GROUP), skip_assignment=True)
+    sync = talk.sent(ApiKey.SYNC_GROUP)
+    talk.next(NeedTopics)
+    describe = talk.sent(ApiKey.DESCRIBE_GROUPS)
+    talk.synced(sync, P0)
+    talk.next(Assign)
+    tell_who_has(talk, describe, [P0], state=state, error=error)
+    talk.fail(describe)
+    talk.topics(ORDERS)
+    assert talk.quiet()
 
 
 def test_an_eager_member_gives_up_everything_before_it_joins() -> None:
@@ -124,6 +173,23 @@ def test_a_cooperative_member_keeps_what_it_has_and_joins_twice_when_something_m
     talk.synced(talk.sent(ApiKey.SYNC_GROUP), P0)
     assert talk.next(Assign) == Assign(3, (), (P0,))
     assert talk.quiet()
+
+
+def test_what_moved_while_the_group_had_a_generation_without_the_member_is_lost_and_not_committed() -> None:
+    talk = stable(P0, P1)
+    talk.told_to_rejoin()
+    talk.joined(talk.sent(ApiKey.JOIN_GROUP), generation=3, leader="other")
+    talk.synced(talk.sent(ApiKey.SYNC_GROUP), P0, P2)
+    assert talk.next(Assign) == Assign(3, (P2,), (P0,))
+    lost = talk.next(Revoke)
+    assert (lost.partitions, lost.lost) == ((P1,), True)
+    talk.released()
+    again = talk.sent(ApiKey.JOIN_GROUP)
+    assert (subscription_in(again).owned, subscription_in(again).generation) == ((P0, P2), 3)
+    talk.joined(again, generation=4, leader="other")
+    talk.synced(talk.sent(ApiKey.SYNC_GROUP), P0)
+    assert talk.next(Assign) == Assign(4, (), (P0,))
+    assert talk.next(Revoke) == Revoke((P2,), lost=False, reason="moves to another member")
 
 
 @pytest.mark.parametrize(

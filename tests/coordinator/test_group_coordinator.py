@@ -20,9 +20,9 @@ from kohort.coordinator import (
     RebalanceCompleted,
     ShardLoaded,
 )
-from kohort.coordinator.classic.steering import end_session
 from kohort.coordinator.engine import runtime
 from kohort.coordinator.groups import GroupShard
+from kohort.coordinator.steering import end_session
 from kohort.offsets_topic import (
     GroupStored,
     StoredMember,

@@ -10,6 +10,7 @@ import pytest
 
 from kohort.log import Flush, LogConfig, PartitionLog
 from kohort.protocol import KafkaError
+from kohort.testing.faults import FaultyFileSystem
 from tests.log.batches import NOW_MS, batch, filled, open_log
 from tests.log.faulty import FaultyFiles
 
@@ -30,6 +31,17 @@ def test_a_flush_covers_what_was_appended_before_it_began(tmp_path: Path) -> Non
     assert log.recovery_point == 0
     log.end_flush(flush)
     assert (flush.end_offset, log.recovery_point, log.log_end_offset) == (2, 2, 5)
+
+
+def test_the_first_flush_makes_all_of_a_new_log_durable() -> None:
+    disk = FaultyFileSystem()
+    disk.make_dirs("/data")
+    disk.sync_dir("/")
+    filled(open_log(Path("/data"), fs=disk), 2).flush()
+    left = disk.only_synced()
+    assert {path: left.content(path) for path in left.paths()} == {
+        path: disk.content(path) for path in disk.paths()
+    }
 
 
 def test_the_log_rolls_while_it_is_flushed(tmp_path: Path) -> None:
@@ -94,7 +106,7 @@ def test_files_and_folder_are_synced_only_when_they_have_changed(tmp_path: Path)
         return fs.count
 
     log = filled(open_log(tmp_path, fs=fs), 1)
-    assert syncs(log) == 5  # .log, two indexes, the folder, and its name
+    assert syncs(log) == 6  # .log, two indexes, the leader epochs, the folder, and its name
     assert syncs(log) == 0
     filled(log, 1)
     assert syncs(log) == 1

@@ -39,6 +39,8 @@ class Answer:
         self.result: Any = None
         self.error: BaseException | None = None
         self.ended = False
+        #: Whether somebody has looked at the error: asyncio logs those that nobody sees.
+        self.seen = False
 
     def done(self) -> bool:
         return self.ended
@@ -52,6 +54,7 @@ class Answer:
         self.ended, self.error = True, error
 
     def exception(self) -> BaseException | None:
+        self.seen = True
         return self.error
 
 
@@ -415,6 +418,245 @@ def test_memory_of_records_is_counted_until_their_outcome() -> None:
     assert waiting.used == BATCH_BYTES + HELD_BYTES + 31
     waiting.drop_waiting(ValueError())
     assert waiting.used == 0
+
+
+def test_a_batch_given_at_once_stays_apart() -> None:
+    waiting = accumulator()
+    queue = known(waiting)
+    waiting.linger_ms = 100
+    add(waiting, b"x" * 300)
+    add(waiting, b"before")
+    records: list[TimedRecord] = [(None, b"%d" % number, [], 1_000) for number in range(3)]
+    size, used = sum(record_size(*record[:3]) for record in records), waiting.used
+    waiting.add_all(queue, records, size)
+    assert waiting.used == used + BATCH_BYTES + size + 3 * HELD_BYTES
+    add(waiting, b"after")
+    sent = [batch for (batch,) in take(waiting)]
+    assert [values(batch) for batch in sent] == [[b"x" * 300], [b"before"], [b"0", b"1", b"2"]]
+    assert [values(batch) for (batch,) in take(waiting, 100)] == [[b"after"]]
+
+
+def test_a_batch_that_cannot_be_sent_is_given_up() -> None:
+    failed: list[Exception] = []
+    waiting = accumulator(failed=failed.append)
+    answer = add(waiting, b"a")
+    ((batch,),) = take(waiting)
+    waiting.given_up(batch, LOST)
+    assert (failed, answer.error, waiting.at_rest, waiting.used) == ([LOST], LOST, True, 0)
+
+
+def test_behind_a_gap_the_leader_is_to_acknowledge_one_batch_before_others_follow() -> None:
+    waiting = accumulator()
+    known(waiting)
+    for value in (b"a" * 300, b"b" * 300):
+        add(waiting, value)
+    (one,), (other,) = take(waiting)
+    for batch in (one, other):
+        assert not waiting.refused(batch, KafkaError(E.OUT_OF_ORDER_SEQUENCE_NUMBER), 0)
+    ((again,),) = take(waiting)
+    assert (again, again.sequence, other.sequence) == (one, 0, -1)
+
+
+def test_partitions_that_are_through_their_epochs_share_the_next_id() -> None:
+    waiting = accumulator(producer=ProducerId(7, 32_767))
+    places = [PLACE, TopicPartition("orders", 1)]
+    for place in places:
+        add(waiting, b"a", place=place)
+    ((one, other),) = take(waiting)
+    for batch in (one, other):
+        waiting.refused(batch, KafkaError(E.OUT_OF_ORDER_SEQUENCE_NUMBER), 0)
+    assert take(waiting) == []
+    waiting.producer = ProducerId(8, 0)
+    assert [batch.sequence for batch in take(waiting)[0]] == [0, 0]
+    assert {waiting.queue(place).producer for place in places} == {ProducerId(8, 0)}
+
+
+def test_the_end_of_the_transaction_before_is_waited_for_a_moment() -> None:
+    waiting = accumulator(transactional=True)
+    add(waiting, b"a")
+    ((batch,),) = take(waiting)
+    assert not waiting.refused(batch, KafkaError(E.CONCURRENT_TRANSACTIONS), 100)
+    assert take(waiting, 104) == []
+    assert waiting.next_ms == 105
+    assert take(waiting, 105) == [[batch]]
+
+
+@pytest.mark.parametrize(
+    ("code", "asks"),
+    [
+        (E.DUPLICATE_SEQUENCE_NUMBER, False),
+        (E.OUT_OF_ORDER_SEQUENCE_NUMBER, False),
+        (E.MESSAGE_TOO_LARGE, False),
+        (E.TOPIC_AUTHORIZATION_FAILED, False),
+        (E.NOT_LEADER_OR_FOLLOWER, True),
+        (E.UNKNOWN_TOPIC_OR_PARTITION, True),
+    ],
+)
+def test_which_refusals_ask_for_metadata(code: ErrorCode, asks: bool) -> None:
+    waiting = accumulator()
+    answers = [add(waiting, b"a"), add(waiting, b"b")]
+    ((batch,),) = take(waiting)
+    assert waiting.refused(batch, KafkaError(code), 0) is asks
+    if asks:
+        take(waiting, 10_000)
+        assert code.name in str(answers[0].error)
+    if code is E.DUPLICATE_SEQUENCE_NUMBER:
+        assert [answer.result.offset for answer in answers] == [-1, -1]
+
+
+@pytest.mark.parametrize("idempotent", [True, False])
+def test_the_parts_of_a_batch_are_in_its_place_and_hold_what_it_held(idempotent: bool) -> None:
+    waiting = accumulator(idempotent=idempotent)
+    for value in (b"a", b"b", b"c"):
+        add(waiting, value)
+    add(waiting, b"d" * 300)
+    ((batch,),) = take(waiting)
+    used = waiting.used
+    waiting.refused(batch, KafkaError(E.MESSAGE_TOO_LARGE), 0)
+    assert waiting.used == used + BATCH_BYTES
+    found: list[tuple[list[bytes | None], int]] = []
+    while requests := take(waiting):
+        for (part,) in requests:
+            assert part.size == BATCH_BYTES + sum(record_size(*record[:3]) for record in part.records)
+            found.append((values(part), part.sequence))
+            waiting.succeeded(part, 0)
+    wanted = [([b"a"], 0), ([b"b", b"c"], 1), ([b"d" * 300], 3)]
+    assert found == (wanted if idempotent else [(some, -1) for some, _ in wanted])
+    assert waiting.used == 0
+
+
+def test_errors_of_what_is_dropped_are_not_logged() -> None:
+    waiting = accumulator()
+    answers = [add(waiting, b"a"), add(waiting, b"b" * 300)]
+    waiting.drop_waiting(LOST)
+    assert [(answer.error, answer.seen) for answer in answers] == [(LOST, True)] * 2
+
+
+def test_of_a_batch_that_fails_one_error_is_left_for_asyncio_to_log() -> None:
+    waiting = accumulator()
+    answers = [add(waiting, b"a"), add(waiting, b"b")]
+    ((batch,),) = take(waiting)
+    waiting.refused(batch, KafkaError(E.TOPIC_AUTHORIZATION_FAILED), 0)
+    assert [answer.seen for answer in answers] == [False, True]
+
+
+def test_a_batch_that_was_packed_can_be_out_of_time() -> None:
+    waiting = accumulator(batch_size=200_000, codec=Codec.GZIP)
+    answer = add(waiting, b"x" * 150_000)
+    take(waiting)
+    (batch,) = waiting.to_pack
+    take(waiting, 10_000)
+    assert not answer.ended, "a thread is at it"
+    batch.pack(Codec.GZIP)
+    waiting.packed(batch)
+    take(waiting, 10_000)
+    assert isinstance(answer.error, DeliveryTimeoutError)
+
+
+@pytest.mark.parametrize(("transactional", "idempotent"), [(True, True), (False, True), (False, False)])
+def test_the_head_of_a_batch_is_what_brokers_ask_for(transactional: bool, idempotent: bool) -> None:
+    waiting = accumulator(idempotent=idempotent)
+    for value in (b"a", b"b", b"c"):
+        add(waiting, value)
+    ((batch,),) = take(waiting)
+    header = parse_batch_header(batch.sealed(transactional=transactional))
+    assert (header.base_offset, header.leader_epoch, header.magic) == (0, -1, 2)
+    assert (header.record_count, header.last_offset_delta, header.codec) == (3, 2, Codec.NONE)
+    assert header.transactional is transactional
+    producer = (7, 0, 0) if idempotent else (-1, -1, -1)
+    assert (header.producer_id, header.producer_epoch, header.base_sequence) == producer
+
+
+@pytest.mark.parametrize(("append_ms", "time_ms"), [(-1, 1_000), (0, 0), (5, 5)])
+def test_where_the_broker_gives_the_time_records_have_that(append_ms: int, time_ms: int) -> None:
+    waiting = accumulator()
+    answers = [add(waiting, b"a"), add(waiting, b"b")]
+    ((batch,),) = take(waiting)
+    waiting.succeeded(batch, 0, append_ms)
+    assert [answer.result for answer in answers] == [("orders", 0, 0, time_ms), ("orders", 0, 1, time_ms)]
+
+
+def test_the_first_batch_of_an_epoch_goes_again_before_those_behind_it() -> None:
+    waiting = accumulator(from_zero=True, transactional=True)
+    add(waiting, b"a" * 300)
+    add(waiting, b"b" * 300)
+    (one,), (other,) = take(waiting)
+    waiting.lost(one, LOST, 0)
+    assert not waiting.refused(other, KafkaError(E.OUT_OF_ORDER_SEQUENCE_NUMBER), 0)
+    assert list(waiting.queue(PLACE).waiting) == [one, other]
+
+
+def test_a_batch_that_is_sent_again_takes_no_more_records() -> None:
+    waiting = accumulator()
+    add(waiting, b"a")
+    ((batch,),) = take(waiting)
+    waiting.lost(batch, LOST, 0)
+    add(waiting, b"b")
+    assert [values(each) for each in waiting.queue(PLACE).waiting] == [[b"a"], [b"b"]]
+
+
+def test_the_first_number_is_used_again_when_its_batch_was_refused() -> None:
+    waiting = accumulator()
+    add(waiting, b"a")
+    ((batch,),) = take(waiting)
+    waiting.refused(batch, KafkaError(E.TOPIC_AUTHORIZATION_FAILED), 0)
+    add(waiting, b"b")
+    assert numbers(take(waiting)) == [0]
+
+
+def test_an_error_in_the_end_counts_the_tries() -> None:
+    waiting = accumulator()
+    answer = add(waiting, b"a")
+    for _ in range(3):
+        ((batch,),) = take(waiting, waiting.next_ms if waiting.next_ms < math.inf else 0)
+        waiting.lost(batch, LOST, 0)
+        take(waiting)
+    take(waiting, 10_000)
+    assert str(answer.error).endswith("the last of 3 tries: the line is dead")
+
+
+def test_batches_and_requests_may_be_filled_to_the_byte() -> None:
+    waiting = accumulator(
+        linger_ms=100, batch_size=BATCH_BYTES + 2 * 31, max_request_size=2 * (BATCH_BYTES + 62)
+    )
+    for number in range(3):
+        place = TopicPartition("orders", number)
+        assert add(waiting, b"x" * 10, place=place) is not None
+        assert waiting.queue(place).waiting[0].full is False
+        add(waiting, b"x" * 10, place=place)
+        assert [batch.full for batch in waiting.queue(place).waiting] == [True]
+    assert [len(batches) for batches in take(waiting)] == [2, 1]
+
+
+def test_a_batchs_worth_of_bytes_is_told_since_the_last_look() -> None:
+    waiting = accumulator(linger_ms=100)
+    size = record_size(None, b"x" * 79, ())
+
+    def full(number: int) -> bool:
+        record: TimedRecord = (None, b"x" * 79, (), 1_000)
+        return waiting.add(waiting.queue(TopicPartition("orders", number)), record, size)[2]
+
+    for _ in range(2):
+        assert [full(number) for number in range(4)] == [False, False, True, True]
+        take(waiting)
+
+
+def test_each_node_gets_what_it_leads() -> None:
+    waiting = accumulator()
+    places = [TopicPartition("orders", number) for number in range(4)]
+    for place in places:
+        add(waiting, b"a", place=place)
+    sent = waiting.take(0, lambda place: place.partition % 2, lambda _: 5)
+    assert sorted((node, [batch.queue.partition for batch in batches]) for node, batches in sent) == [
+        (0, [places[0], places[2]]),
+        (1, [places[1], places[3]]),
+    ]
+
+
+def test_the_size_of_a_record_counts_all_of_it() -> None:
+    headers = [("name", b"xyz"), ("n", None)]
+    assert record_size(b"key", b"value", headers) == 21 + 3 + 5 + (10 + 4 * 4 + 3) + (10 + 4 * 1)
+    assert record_size(None, None, ()) == 21
 
 
 class Broker:

@@ -256,6 +256,44 @@ async def test_many_first_sends_share_one_question(
         assert await read_values(bootstrap, topic) == values[number::3]
 
 
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        (b"orders", "topic is bytes"),
+        ("\ud800", "surrogates not allowed"),
+        ("x" * 40_000, "INVALID_TOPIC_EXCEPTION"),
+        ("no such topic!", "INVALID_TOPIC_EXCEPTION"),
+    ],
+)
+async def test_a_name_that_no_topic_can_have_does_not_hold_up_others(
+    bootstrap: str, new_topic: Topics, wrong: Any, error: str
+) -> None:
+    topic = new_topic("prod", partitions=1)
+    async with Producer(bootstrap_servers=bootstrap) as producer:
+        sends = [producer.send(wrong, b"x"), producer.send(topic, b"x")]
+        refused, good = await asyncio.gather(*sends, return_exceptions=True)
+        assert error in str(refused)
+        assert (await good).offset == 0  # type: ignore[misc]
+
+
+async def test_a_topic_that_nobody_tells_of_is_waited_for_so_long(
+    bootstrap: str, new_topic: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic, told, original = new_topic("prod", partitions=1), asyncio.Event(), Cluster.metadata
+
+    async def metadata(*arguments: Any, **named: Any) -> Any:
+        await told.wait()
+        return await original(*arguments, **named)
+
+    async with Producer(bootstrap_servers=bootstrap, max_block_ms=200) as producer:
+        monkeypatch.setattr(Cluster, "metadata", metadata)
+        for _ in range(2):  # the second waits behind the question of the first
+            with pytest.raises(KafkaError, match=r"not looked up within max_block_ms \(200\)"):
+                await producer.send(topic, b"x")
+        told.set()
+        assert (await producer.send_and_wait(topic, b"x")).offset == 0
+
+
 async def test_one_who_gives_up_waiting_for_a_topic_does_not_end_the_wait_of_others(
     bootstrap: str, new_topic: Topics
 ) -> None:

@@ -34,7 +34,7 @@ CONSUMER_GROUP_BUGS = (
     ),
     _Bug(
         "partitions that are being given up have no owner",
-        "coordinator.consumer.group:ConsumerGroup._set_current",
+        "coordinator.consumer.group:ConsumerGroup._set_owners",
         "for topics in (current.assigned, current.revoking):",
         "for topics in (current.assigned,):",
     ),

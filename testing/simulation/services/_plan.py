@@ -79,6 +79,7 @@ VERSIONS: Final[dict[int, int]] = {
     ApiKey.OFFSET_FETCH: 9,
     ApiKey.CONSUMER_GROUP_HEARTBEAT: 1,
     ApiKey.CONSUMER_GROUP_DESCRIBE: 1,
+    ApiKey.DESCRIBE_GROUPS: 6,
 }
 _BY_NAME: Final[dict[int, int]] = {**VERSIONS, ApiKey.FETCH: 12, ApiKey.OFFSET_COMMIT: 8}
 

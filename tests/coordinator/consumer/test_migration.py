@@ -137,6 +137,20 @@ def test_when_the_last_consumer_leaves_it_is_a_classic_group_again() -> None:
     assert isinstance(world.shard.state.find("g"), ClassicGroup)
 
 
+def test_a_rebalance_that_follows_outlives_the_coordinator() -> None:
+    world, classic = mixed()
+    world.beat("m", -1)
+    world.restart()
+    for _ in range(2):
+        assert classic.beat() == ErrorCode.NONE
+        world.advance(SESSION_MS // 2)
+    assert classic.beat() == ErrorCode.REBALANCE_IN_PROGRESS
+    classic.send_join()
+    group = world.shard.state.groups["g"]
+    assert isinstance(group, ClassicGroup)
+    assert list(group.members) == [classic.id]
+
+
 @pytest.mark.parametrize("policy", ["bidirectional", "downgrade", "upgrade"])
 def test_a_classic_member_that_takes_the_place_of_the_last_consumer_turns_the_group_back(
     policy: str,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kohort.coordinator import MemberGone, RebalanceStarted
-from kohort.coordinator.classic.steering import begin_rebalance, end_session, member_of, members_of
+from kohort.coordinator.steering import begin_rebalance, end_session, member_of, members_of
 from kohort.protocol import ErrorCode, KafkaError
 from kohort.statemachine import GroupState
+from tests.coordinator.consumer.group_world import World as ConsumerWorld
 from tests.coordinator.driver import World
 
 
@@ -82,3 +83,28 @@ def test_a_rebalance_can_be_begun_where_none_is_under_way() -> None:
     assert not begin_rebalance(world.shard, "g", "nobody is there", world.now)
     with pytest.raises(KafkaError, match="there is no group 'none'"):
         begin_rebalance(world.shard, "none", "", world.now)
+
+
+def test_members_of_a_consumer_group_are_listed_and_their_sessions_ended() -> None:
+    world = ConsumerWorld()
+    world.join("a")
+    world.join("b", instance_id="pod")
+    assert [seat[:2] for seat in members_of(world.shard, "g")] == [("a", None), ("b", "pod")]
+    end_session(world.shard, "g", "pod", world.now_ms)
+    world.advance(0)
+    assert world.beat("b", 3).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert world.group().epoch == 4
+    gone = next(event for event in world.events if isinstance(event, MemberGone))
+    assert gone.cause == "session of static member pod was ended"
+
+
+def test_the_epoch_of_a_consumer_group_can_be_raised_once_until_it_has_a_target() -> None:
+    world = ConsumerWorld()
+    world.join("a")
+    world.advance(5_000)
+    assert begin_rebalance(world.shard, "g", "a test", world.now_ms)
+    world.advance(0)
+    assert not begin_rebalance(world.shard, "g", "again", world.now_ms)
+    assert (world.group().epoch, world.live("a")) == (3, 3)
+    end_session(world.shard, "g", "a", world.now_ms)
+    assert not begin_rebalance(world.shard, "g", "nobody is there", world.now_ms)

@@ -1,0 +1,438 @@
+"""``kohort cluster``: brokers of any Kafka cluster, where replicas are missing, and who leads."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from ._screen import OK, REFUSED, Screen, plain
+from .commands import add_commands, reader, run_program, whole
+
+if TYPE_CHECKING:
+    from ..client import Cluster
+    from ..protocol import TopicPartition
+    from .results import Outcome
+
+_CLIENT: Final = "kohort-cluster"
+#: Types of elections.
+_PREFERRED, _UNCLEAN = 0, 1
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """A broker: how many partitions it leads and has, and with how many of them it is not in sync."""
+
+    node_id: int
+    address: str
+    rack: str | None
+    controller: bool
+    leads: int
+    replicas: int
+    lagging: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ailing:
+    """A partition that lacks replicas; ``leader`` is None where it is offline."""
+
+    topic: str
+    partition: int
+    leader: int | None
+    replicas: list[int]
+    in_sync: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Moving:
+    """A partition that is being reassigned; ``missing`` are replicas that are added and not in sync yet."""
+
+    topic: str
+    partition: int
+    replicas: list[int]
+    adding: list[int]
+    removing: list[int]
+    missing: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The state of a cluster. ``offline`` partitions are among those that are ``under_replicated``."""
+
+    cluster_id: str | None
+    brokers: list[Broker]
+    partitions: int
+    offline: int
+    under_replicated: list[Ailing]
+    reassignments: list[Moving]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Give ``kohort cluster`` its commands."""
+    command = add_commands(parser)
+    command("status", "brokers, the controller, partitions that lack replicas or a leader, reassignments")
+    words = "give partitions of a topic other replicas; without --execute the plan is shown"
+    reassign = command("reassign", words, "topic")
+    reassign.add_argument(
+        "--brokers",
+        metavar="N,...",
+        type=reader(_numbers),
+        default=[],
+        help="brokers that have the replicas; each partition begins with the next of them",
+    )
+    reassign.add_argument(
+        "--replication-factor",
+        metavar="N",
+        type=lambda text: whole(text, 1),
+        help="replicas of each partition (default: as many as it has)",
+    )
+    reassign.add_argument(
+        "--cancel", action="store_true", help="give up the reassignments that are under way"
+    )
+    elect = command("elect", "let the first replicas lead, where they are in sync and others do")
+    elect.add_argument("topics", metavar="TOPIC", nargs="*", help="(default: all topics)")
+    elect.add_argument(
+        "--unclean",
+        action="store_true",
+        help="partitions that have no leader get any replica: records that it lacks are lost",
+    )
+    reassign.add_argument("--execute", action="store_true", help="do it")
+    for each in (reassign, elect):
+        each.add_argument(
+            "--partition",
+            dest="partitions",
+            metavar="P",
+            type=lambda text: whole(text, 0),
+            action="append",
+            help="this one alone; may be given many times",
+        )
+
+
+def _numbers(text: str) -> list[int]:
+    found = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() for part in found) or len(set(found)) != len(found):
+        raise ValueError(
+            f"{text!r} is no list of brokers: give different node ids with commas, such as 1,2,3"
+        )
+    return [int(part) for part in found]
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run a command that ``add_arguments`` has read; the exit code."""
+    return run_program("kohort cluster", lambda: asyncio.run(_perform(options)))
+
+
+async def _perform(options: argparse.Namespace) -> int:
+    from ..client import ConfigError
+    from ._requests import connected
+
+    if options.action == "reassign" and bool(options.brokers) == options.cancel:
+        raise ConfigError("give --brokers, or --cancel")
+    if options.action == "elect" and options.partitions and len(options.topics) != 1:
+        raise ConfigError("--partition is one of one topic: name the topic")
+    screen = Screen(as_json=options.json)
+    async with connected(options, _CLIENT) as cluster:
+        return await _ACTIONS[options.action](cluster, options, screen)
+
+
+async def _status(cluster: Cluster, _: argparse.Namespace, screen: Screen) -> int:
+    found = await status(cluster)
+    if screen.as_json:
+        screen.document(found)
+    else:
+        screen.show(*_shown(found))
+    return OK
+
+
+async def _reassign(cluster: Cluster, options: argparse.Namespace, screen: Screen) -> int:
+    from ..protocol import TopicPartition
+    from .topic_commands import topic_rows
+
+    (row,) = await topic_rows(cluster, [options.topic])
+    there = {each.partition_index: list(each.replica_nodes) for each in row.partitions}
+    chosen = sorted(options.partitions or there)
+    if missing := [number for number in chosen if number not in there]:
+        raise _no_partition(options.topic, missing[0])
+    wanted: dict[TopicPartition, list[int] | None] = {}
+    if options.cancel:
+        moving = {each.partition for each in await reassignments(cluster) if each.topic == options.topic}
+        wanted = {TopicPartition(options.topic, number): None for number in chosen if number in moving}
+    else:
+        ring = options.brokers
+        for number in chosen:
+            count = options.replication_factor or len(there[number])
+            turned = [*ring[number % len(ring) :], *ring[: number % len(ring)]]
+            wanted[TopicPartition(options.topic, number)] = turned[:count]
+            if count > len(ring):
+                from ..client import ConfigError
+
+                raise ConfigError(f"{count} replicas need {count} brokers: --brokers names {len(ring)}")
+    if not wanted:
+        screen.remark(f"nothing of {options.topic} is being reassigned")
+        return OK
+    if options.execute or options.cancel:
+        return _tell(screen, await reassign(cluster, wanted), "cancelled" if options.cancel else "begun")
+    rows = [(key.topic, key.partition, there[key.partition], replicas) for key, replicas in wanted.items()]
+    if screen.as_json:
+        names = ("topic", "partition", "replicas", "then")
+        screen.document({"plan": [dict(zip(names, each, strict=True)) for each in rows]})
+    else:
+        from .tables import table
+
+        head = ["TOPIC", "PARTITION", "REPLICAS", "THEN"]
+        screen.show(table(head, ((t, str(n), _list(a), _list(b or ())) for t, n, a, b in rows)))
+        screen.remark("nothing is changed: --execute does it")
+    return OK
+
+
+async def _elect(cluster: Cluster, options: argparse.Namespace, screen: Screen) -> int:
+    from ..protocol import TopicPartition
+    from .topic_commands import topic_rows
+
+    wanted: list[TopicPartition] | None = None
+    if options.topics:
+        rows = await topic_rows(cluster, options.topics)
+        wanted = [
+            TopicPartition(row.name, each)
+            for row in rows
+            for each in options.partitions or sorted(one.partition_index for one in row.partitions)
+        ]
+    done = await elect(cluster, wanted, unclean=options.unclean)
+    if not done:
+        screen.remark("no partition needed an election")
+    return _tell(screen, done, "elected")
+
+
+_ACTIONS: Final = {"status": _status, "reassign": _reassign, "elect": _elect}
+
+
+# --- requests -----------------------------------------------------------------------------------------------
+
+
+async def status(cluster: Cluster) -> Status:
+    """The state of a cluster, as its brokers know it."""
+    from .topic_commands import topic_rows
+
+    rows = await topic_rows(cluster, None)
+    known = await cluster.metadata([])
+    leads, replicas, lagging = Counter[int](), Counter[int](), Counter[int]()
+    ailing: list[Ailing] = []
+    count = 0
+    for row in rows:
+        for each in sorted(row.partitions, key=lambda one: one.partition_index):
+            count += 1
+            leads[each.leader_id] += 1
+            replicas.update(each.replica_nodes)
+            missing = set(each.replica_nodes) - set(each.isr_nodes)
+            lagging.update(missing)
+            if missing or each.leader_id < 0:
+                leader = None if each.leader_id < 0 else each.leader_id
+                ailing.append(
+                    Ailing(
+                        row.name, each.partition_index, leader, list(each.replica_nodes), list(each.isr_nodes)
+                    )
+                )
+    brokers = [
+        Broker(
+            node.node_id,
+            str(node.address),
+            node.rack,
+            node.node_id == known.controller_id,
+            leads[node.node_id],
+            replicas[node.node_id],
+            lagging[node.node_id],
+        )
+        for node in sorted(known.nodes.values(), key=lambda each: each.node_id)
+    ]
+    in_sync = {(each.topic, each.partition): set(each.in_sync) for each in ailing}
+    moving = [
+        Moving(
+            each.topic,
+            each.partition,
+            each.replicas,
+            each.adding,
+            each.removing,
+            [n for n in each.adding if n not in in_sync.get((each.topic, each.partition), set(each.adding))],
+        )
+        for each in await reassignments(cluster)
+    ]
+    offline = sum(1 for each in ailing if each.leader is None)
+    return Status(known.cluster_id, brokers, count, offline, ailing, moving)
+
+
+async def reassignments(cluster: Cluster) -> list[Moving]:
+    """Partitions that are being reassigned. Raises KafkaError."""
+    from ..protocol import ApiKey, KafkaError
+    from ..protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+
+    async def attempt() -> list[Moving]:
+        body = ListPartitionReassignmentsRequest(cluster.request_timeout_ms)
+        answer = await cluster.request(None, ApiKey.LIST_PARTITION_REASSIGNMENTS, body)
+        if answer.error_code:
+            raise KafkaError(answer.error_code, answer.error_message or "reassignments")
+        return [
+            Moving(
+                topic.name,
+                each.partition_index,
+                list(each.replicas),
+                list(each.adding_replicas),
+                list(each.removing_replicas),
+                list(each.adding_replicas),
+            )
+            for topic in answer.topics
+            for each in topic.partitions
+        ]
+
+    return await cluster.retrying(attempt)
+
+
+async def reassign(
+    cluster: Cluster, wanted: Mapping[TopicPartition, Sequence[int] | None]
+) -> dict[TopicPartition, Outcome]:
+    """Give partitions other replicas; None cancels that. Raises KafkaError."""
+    from ..client.requests import controller
+    from ..protocol import ApiKey, KafkaError, TopicPartition
+    from ..protocol.messages.alter_partition_reassignments import (
+        AlterPartitionReassignmentsRequest,
+        ReassignablePartition,
+        ReassignableTopic,
+    )
+    from ._requests import outcome
+
+    topics: dict[str, list[Any]] = {}
+    for key, replicas in wanted.items():
+        topics.setdefault(key.topic, []).append(ReassignablePartition(key.partition, replicas))
+    body = AlterPartitionReassignmentsRequest(
+        cluster.request_timeout_ms, topics=[ReassignableTopic(*each) for each in topics.items()]
+    )
+
+    async def attempt() -> dict[TopicPartition, Outcome]:
+        answer = await cluster.request(await controller(cluster), ApiKey.ALTER_PARTITION_REASSIGNMENTS, body)
+        if answer.error_code:
+            raise KafkaError(answer.error_code, answer.error_message or "reassignments")
+        return {
+            TopicPartition(topic.name, each.partition_index): outcome(
+                each.error_code, each.error_message or ""
+            )
+            for topic in answer.responses
+            for each in topic.partitions
+        }
+
+    return await cluster.retrying(attempt)
+
+
+async def elect(
+    cluster: Cluster, partitions: Iterable[TopicPartition] | None, *, unclean: bool
+) -> dict[TopicPartition, Outcome]:
+    """Elect the preferred leaders, or with ``unclean`` any; of these partitions, or of all that need it
+    (None). Raises KafkaError.
+    """
+    from ..client.requests import controller
+    from ..protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
+    from ..protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+    from ._requests import outcome
+
+    topics: dict[str, list[int]] | None = None
+    if partitions is not None:
+        topics = {}
+        for key in partitions:
+            topics.setdefault(key.topic, []).append(key.partition)
+    rows = None if topics is None else [TopicPartitions(*each) for each in topics.items()]
+    body = ElectLeadersRequest(_UNCLEAN if unclean else _PREFERRED, rows, cluster.request_timeout_ms)
+
+    async def attempt() -> dict[TopicPartition, Outcome]:
+        answer = await cluster.request(await controller(cluster), ApiKey.ELECT_LEADERS, body)
+        if answer.error_code:
+            raise KafkaError(answer.error_code, "the election")
+        return {
+            TopicPartition(topic.topic, each.partition_id): outcome(each.error_code, each.error_message or "")
+            for topic in answer.replica_election_results
+            for each in topic.partition_result
+            if each.error_code != ErrorCode.ELECTION_NOT_NEEDED
+        }
+
+    return await cluster.retrying(attempt)
+
+
+def _no_partition(topic: str, number: int) -> Exception:
+    from ..protocol import ErrorCode, KafkaError
+
+    return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic!r} has no partition {number}")
+
+
+# --- what is shown ------------------------------------------------------------------------------------------
+
+
+def _list(numbers: Iterable[int]) -> str:
+    return ",".join(map(str, numbers))
+
+
+def _shown(found: Status) -> Iterable[Any]:
+    from .tables import table
+
+    yield f"cluster {found.cluster_id}: {found.partitions:,} partitions, {found.offline} offline"
+    yield table(
+        ["BROKER", "ADDRESS", "RACK", "CONTROLLER", "LEADS", "REPLICAS", "NOT IN SYNC"],
+        (
+            (
+                str(each.node_id),
+                each.address,
+                each.rack or "-",
+                "yes" if each.controller else "-",
+                f"{each.leads:,}",
+                f"{each.replicas:,}",
+                f"{each.lagging:,}",
+            )
+            for each in found.brokers
+        ),
+    )
+    if found.under_replicated:
+        yield "partitions that lack replicas:"
+        yield table(
+            ["TOPIC", "PARTITION", "LEADER", "REPLICAS", "IN SYNC"],
+            (
+                (
+                    each.topic,
+                    str(each.partition),
+                    "none" if each.leader is None else str(each.leader),
+                    _list(each.replicas),
+                    _list(each.in_sync),
+                )
+                for each in found.under_replicated
+            ),
+        )
+    if found.reassignments:
+        yield "reassignments:"
+        yield table(
+            ["TOPIC", "PARTITION", "REPLICAS", "ADDING", "REMOVING", "NOT IN SYNC YET"],
+            (
+                (
+                    each.topic,
+                    str(each.partition),
+                    _list(each.replicas),
+                    _list(each.adding),
+                    _list(each.removing),
+                    _list(each.missing) or "-",
+                )
+                for each in found.reassignments
+            ),
+        )
+
+
+def _tell(screen: Screen, done: Mapping[TopicPartition, Outcome], well: str) -> int:
+    """A line for each partition; the exit code."""
+    if screen.as_json:
+        rows = [
+            {**key._asdict(), **plain(each), "result": well if each.ok else "failed"}
+            for key, each in done.items()
+        ]
+        screen.document({"partitions": rows})
+    elif done:
+        from .tables import table
+
+        lines = ((key.topic, str(key.partition), each.error or well) for key, each in done.items())
+        screen.show(table(["TOPIC", "PARTITION", "RESULT"], lines))
+    return OK if all(each.ok for each in done.values()) else REFUSED

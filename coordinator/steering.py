@@ -1,0 +1,92 @@
+"""Steps that the test kit runs on a group of either type from outside: end a session, start a rebalance, list
+its members.
+
+Each is a step on a shard, with the clock's time; ``GroupCoordinator.steer`` runs it and carries out its
+effects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from ..protocol import ErrorCode, KafkaError
+from .classic.group import ClassicGroup
+from .classic.group import Member as ClassicMember
+from .classic.members import about, name_of, remove_member
+from .classic.rebalance import prepare, rebalance_or_complete
+from .consumer.changes import Changes
+from .consumer.group import ConsumerGroup
+from .consumer.heartbeat import remove
+from .events import Cause, CauseKind
+from .groups import GroupShard
+
+
+class Seat(NamedTuple):
+    """A member of a group: its ids, and itself if it is of a classic group."""
+
+    member_id: str
+    instance_id: str | None
+    classic: ClassicMember | None = None
+
+
+def members_of(shard: GroupShard, group_id: str) -> list[Seat]:
+    """The members of a group, in the order in which they joined. Raises KafkaError (GROUP_ID_NOT_FOUND)."""
+    group = _group(shard, group_id)
+    if isinstance(group, ConsumerGroup):
+        return [Seat(each.member_id, each.metadata.instance_id) for each in group.members.values()]
+    return [Seat(each.member_id, each.instance_id, each) for each in group.members.values()]
+
+
+def member_of(shard: GroupShard, group_id: str, name: str) -> Seat:
+    """A member by its id or instance id. Raises KafkaError (GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID)."""
+    for member in members_of(shard, group_id):
+        if name in (member.member_id, member.instance_id):
+            return member
+    known = _names(members_of(shard, group_id))
+    raise KafkaError(
+        ErrorCode.UNKNOWN_MEMBER_ID, f"group {group_id!r} has no member {name!r}; its members: {known}"
+    )
+
+
+def end_session(shard: GroupShard, group_id: str, name: str, now_ms: int) -> None:
+    """Remove the member as if its session had just expired."""
+    group, seat = _group(shard, group_id), member_of(shard, group_id, name)
+    if isinstance(group, ConsumerGroup):
+        one = group.members[seat.member_id]
+        cause = one.cause(CauseKind.SESSION_EXPIRED, f"session of {one.name} was ended")
+        remove(shard, group, [one], cause, now_ms)
+        return
+    member = group.members[seat.member_id]
+    cause = about(member, CauseKind.SESSION_EXPIRED, f"session of {name_of(member)} was ended")
+    remove_member(shard, group, member, cause)
+    rebalance_or_complete(shard, group, cause, now_ms)
+
+
+def begin_rebalance(shard: GroupShard, group_id: str, reason: str, now_ms: int) -> bool:
+    """Make every member join again, or move to another epoch; return False if they have to already. Raises
+    KafkaError (GROUP_ID_NOT_FOUND).
+    """
+    group = _group(shard, group_id)
+    if isinstance(group, ConsumerGroup):
+        if not group.members or group.epoch > group.target_epoch:
+            return False
+        changes = Changes(shard, group, now_ms)
+        changes.bump(Cause(reason))
+        changes.commit()
+        return True
+    if not group.members or not group.can_rebalance:
+        return False
+    prepare(shard, group, Cause(reason), now_ms)
+    return True
+
+
+def _names(members: Iterable[Seat]) -> str:
+    return ", ".join(member.member_id for member in members) or "nobody"
+
+
+def _group(shard: GroupShard, group_id: str) -> ClassicGroup | ConsumerGroup:
+    group = shard.state.find(group_id)
+    if not isinstance(group, ClassicGroup | ConsumerGroup):
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {group_id!r}")
+    return group

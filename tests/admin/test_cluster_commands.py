@@ -1,0 +1,109 @@
+"""``kohort cluster``: brokers and missing replicas are shown, replicas moved, leaders elected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from kohort.testing import RunningCluster, running_cluster
+from tests.admin.conftest import Ran, ran
+
+Command = Callable[..., Ran]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[RunningCluster]:
+    with running_cluster(3, racks=["a", "b"], replica_lag_time_max_ms=1_000) as running:
+        yield running
+
+
+@pytest.fixture
+def command(cluster: RunningCluster, capsys: pytest.CaptureFixture[str]) -> Command:
+    def run(*words: object) -> Ran:
+        options = ["--bootstrap", cluster.bootstrap, "--timeout", "20"]
+        return ran(capsys, ["cluster", *options, *map(str, words)])
+
+    return run
+
+
+def test_brokers_and_missing_replicas_are_shown(cluster: RunningCluster, command: Command) -> None:
+    cluster.create_topic("shown", 6)
+    found = command("status", "--json").document
+    assert (found["partitions"], found["offline"], found["under_replicated"]) == (6, 0, [])
+    assert [(b["node_id"], b["rack"], b["leads"], b["replicas"]) for b in found["brokers"]] == [
+        (1, "a", 2, 6),
+        (2, "b", 2, 6),
+        (3, "a", 2, 6),
+    ]
+    controller = cluster.controller
+    assert [b["node_id"] for b in found["brokers"] if b["controller"]] == [controller]
+    gone = next(number for number in cluster.brokers if number != controller)
+    cluster.kill(gone)
+    found = command("status", "--json").document
+    assert len(found["under_replicated"]) == 6
+    assert all(gone not in each["in_sync"] and each["leader"] for each in found["under_replicated"])
+    shown = command("status")
+    assert shown.code == 0
+    assert "6 partitions, 0 offline" in shown.out
+    assert "partitions that lack replicas:" in shown.out
+    cluster.restart(gone)
+    cluster.wait_in_sync("shown")
+    assert "lack replicas" not in command("status").out
+
+
+def test_replicas_are_moved_as_planned_and_first_ones_lead(cluster: RunningCluster, command: Command) -> None:
+    cluster.create_topic("moved", 3)
+    planned = command("reassign", "moved", "--brokers", "3,1", "--replication-factor", 2)
+    assert [(row[1], len(row[2]), row[3]) for row in planned.rows()[1:]] == [
+        ("0", 5, "3,1"),
+        ("1", 5, "1,3"),
+        ("2", 5, "3,1"),
+    ]
+    assert len(cluster.state("moved", 0).replicas) == 3
+    words = ("reassign", "moved", "--brokers", "3,1", "--replication-factor", 2, "--execute")
+    begun = command(*words, "--partition", 0)
+    assert (begun.code, begun.rows()[1:]) == (0, [["moved", "0", "begun"]])
+    cluster._eventually(lambda: cluster.state("moved", 0).replicas == (3, 1) or None)
+    assert command("elect", "moved").rows()[1:] == [["moved", "0", "elected"]]
+    assert cluster.leader_of("moved", 0) == 3
+    assert command("elect").code == 0
+    refused = command("reassign", "moved", "--brokers", "3,9", "--replication-factor", 2, "--execute")
+    assert refused.code == 1
+    assert "INVALID_REPLICA_ASSIGNMENT" in refused.out
+
+
+def test_a_reassignment_that_waits_is_shown_and_cancelled(cluster: RunningCluster, command: Command) -> None:
+    leader, waits = (number for number in cluster.brokers if number != cluster.controller)
+    cluster.create_topic("waits", 1)
+    command("reassign", "waits", "--brokers", leader, "--replication-factor", 1, "--execute")
+    cluster._eventually(lambda: cluster.state("waits", 0).replicas == (leader,) or None)
+    cluster.cut(leader, waits)
+    command("reassign", "waits", "--brokers", waits, "--execute")
+    [moving] = command("status", "--json").document["reassignments"]
+    assert (moving["adding"], moving["removing"], moving["missing"]) == ([waits], [leader], [waits])
+    assert "reassignments:" in command("status").out
+    assert command("reassign", "waits", "--cancel").rows()[1:] == [["waits", "0", "cancelled"]]
+    assert command("reassign", "waits", "--cancel").code == 0
+    cluster.heal()
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("reassign", "moved"), "give --brokers, or --cancel"),
+        (("reassign", "moved", "--brokers", "1,1"), "no list of brokers"),
+        (("reassign", "moved", "--brokers", "1", "--replication-factor", "2"), "2 replicas need 2 brokers"),
+        (("reassign", "missing", "--brokers", "1"), "does not exist"),
+        (("reassign", "moved", "--brokers", "1", "--partition", "9"), "has no partition 9"),
+        (("elect", "--partition", "1"), "name the topic"),
+    ],
+)
+def test_what_cannot_be_done_is_told(
+    cluster: RunningCluster, command: Command, words: tuple[str, ...], why: str
+) -> None:
+    if "moved" in words and "moved" not in {topic.name for topic in cluster._image(1).topics()}:
+        cluster.create_topic("moved", 3)
+    refused = command(*words)
+    assert refused.code in (1, 2)
+    assert why in refused.err

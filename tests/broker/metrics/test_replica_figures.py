@@ -1,0 +1,48 @@
+"""Metrics of replicas: who leads, what lacks replicas or a leader, who is controller.
+
+Covers: broker/_cluster_topics.py.
+"""
+
+from __future__ import annotations
+
+from kohort.broker.metrics import ReplicaFigures
+from kohort.protocol import TopicPartition
+from kohort.testing import RunningBroker, running_broker, running_cluster
+
+
+def figures(broker: RunningBroker) -> ReplicaFigures:
+    return broker._on_loop(broker._broker.metrics).replicas
+
+
+def test_one_that_is_alone_leads_all_that_it_has() -> None:
+    with running_broker() as broker:
+        broker.create_topic("orders", 3)
+        broker.produce("orders", ["a", "b", "c"])
+        assert figures(broker) == ReplicaFigures(leaders=3)
+
+
+def test_brokers_of_a_cluster_tell_of_what_they_lead_and_the_controller_of_what_nobody_leads() -> None:
+    with running_cluster(3) as cluster:
+        cluster.create_topic("orders", 3, min_insync_replicas="3")
+        controller = cluster.controller
+        first, second = (number for number in cluster.brokers if number != controller)
+        brokers = cluster.brokers
+        assert [figures(brokers[n]).active_controller for n in (controller, first, second)] == [1, 0, 0]
+        assert all(figures(each)[:3] == (1, 0, 0) for each in brokers.values())
+        cluster.kill(first)
+        found = figures(brokers[controller])
+        assert (found.under_replicated, found.under_min_isr) == (found.leaders, found.leaders)
+        assert found.leaders + figures(brokers[second]).leaders == 3
+        assert found.isr_shrinks + figures(brokers[second]).isr_shrinks == 2
+        cluster.restart(first)
+        cluster.wait_in_sync("orders")
+        assert figures(brokers[controller]).under_replicated == 0
+        expands = sum(figures(brokers[number]).isr_expands for number in (controller, second))
+        assert expands == 3
+        only = {TopicPartition("orders", 1): [second]}
+        cluster._at_controller(lambda part: part.control.reassign(only))
+        cluster._eventually(lambda: cluster.state("orders", 1).replicas == (second,) or None)
+        cluster.kill(second)
+        assert cluster.state("orders", 1).leader == -1
+        assert figures(brokers[controller]).offline_partitions == 1
+        assert figures(brokers[first]).offline_partitions == 0

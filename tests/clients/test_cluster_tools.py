@@ -1,0 +1,107 @@
+"""Apache Kafka's tools on a cluster: topics, configs, reassignments, elections, folders of logs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kohort.testing import RunningCluster, running_cluster
+from tests.clients.java import (
+    CONFIG_COMMAND,
+    ELECTION_COMMAND,
+    LOG_DIRS_COMMAND,
+    REASSIGN_COMMAND,
+    TOPIC_COMMAND,
+    ToolServer,
+)
+
+pytestmark = [pytest.mark.clients, pytest.mark.slow(20)]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[RunningCluster]:
+    with running_cluster(3, racks=["a", "b", "c"]) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def tools(cluster: RunningCluster) -> Iterator[ToolServer]:
+    other = next(number for number in cluster.brokers if number != cluster.controller)
+    with ToolServer(cluster.brokers[other].bootstrap) as running:
+        yield running
+
+
+def told(tools: ToolServer, tool: str, *arguments: str) -> str:
+    printed = tools.run(tool, *arguments)
+    assert printed.code == 0, printed
+    return printed.out
+
+
+def test_topics_are_created_with_replicas_grow_and_are_described(tools: ToolServer) -> None:
+    told(
+        tools,
+        TOPIC_COMMAND,
+        "--create",
+        "--topic",
+        "tooled",
+        "--partitions",
+        "3",
+        "--replication-factor",
+        "3",
+    )
+    told(tools, TOPIC_COMMAND, "--alter", "--topic", "tooled", "--partitions", "4")
+    lines = told(tools, TOPIC_COMMAND, "--describe", "--topic", "tooled")
+    assert "PartitionCount: 4\tReplicationFactor: 3" in lines
+    found = re.findall(r"Leader: (\d)\tReplicas: ([\d,]+)\tIsr: ([\d,]+)", lines)
+    assert len(found) == 4
+    assert all(replicas[0] == leader and set(replicas) == set(isr) for leader, replicas, isr in found)
+    assert told(tools, TOPIC_COMMAND, "--describe", "--under-replicated-partitions").strip() == ""
+
+
+def test_configs_are_set_by_any_broker(tools: ToolServer) -> None:
+    told(tools, TOPIC_COMMAND, "--create", "--topic", "configured")
+    entity = ("--entity-type", "topics", "--entity-name", "configured")
+    told(tools, CONFIG_COMMAND, "--alter", *entity, "--add-config", "min.insync.replicas=2")
+    assert "min.insync.replicas=2" in told(tools, CONFIG_COMMAND, "--describe", *entity)
+    everybody = ("--entity-type", "brokers", "--entity-default")
+    told(tools, CONFIG_COMMAND, "--alter", *everybody, "--add-config", "log.cleaner.delete.retention.ms=8000")
+    for number in ("1", "2", "3"):
+        own = ("--entity-type", "brokers", "--entity-name", number)
+        told(tools, CONFIG_COMMAND, "--alter", *own, "--add-config", f"log.cleaner.backoff.ms=900{number}")
+        shown = told(tools, CONFIG_COMMAND, "--describe", *own)
+        assert f"log.cleaner.backoff.ms=900{number}" in shown
+    user = ("--entity-type", "users", "--entity-name", "alice")
+    told(tools, CONFIG_COMMAND, "--alter", *user, "--add-config", "SCRAM-SHA-256=[password=secret]")
+    assert "SCRAM-SHA-256=iterations=4096" in told(tools, CONFIG_COMMAND, "--describe", *user)
+
+
+def test_partitions_move_and_their_first_replicas_lead(
+    cluster: RunningCluster, tools: ToolServer, tmp_path: Path
+) -> None:
+    told(tools, TOPIC_COMMAND, "--create", "--topic", "moved", "--replica-assignment", "1:2,2:3")
+    cluster.produce("moved", [f"v{number}" for number in range(50)])
+    plan = {"version": 1, "partitions": [{"topic": "moved", "partition": 0, "replicas": [3, 2]}]}
+    file = tmp_path / "plan.json"
+    file.write_text(json.dumps(plan))
+    plan_file = ("--reassignment-json-file", str(file))
+    assert "Successfully started" in told(tools, REASSIGN_COMMAND, *plan_file, "--execute")
+    cluster._eventually(lambda: cluster.state("moved", 0).replicas == (3, 2) or None)
+    assert "Reassignment of partition moved-0 is completed." in told(
+        tools, REASSIGN_COMMAND, *plan_file, "--verify"
+    )
+    assert "No partition reassignments found." in told(tools, REASSIGN_COMMAND, "--list")
+    told(tools, ELECTION_COMMAND, "--election-type", "preferred", "--all-topic-partitions")
+    assert (cluster.leader_of("moved", 0), cluster.leader_of("moved", 1)) == (3, 2)
+    assert len(cluster.read("moved")) == 50
+    folders = json.loads(
+        told(tools, LOG_DIRS_COMMAND, "--describe", "--topic-list", "moved").splitlines()[-1]
+    )
+    placed = {
+        broker["broker"]: sorted(part["partition"] for part in broker["logDirs"][0]["partitions"])
+        for broker in folders["brokers"]
+    }
+    assert placed == {1: [], 2: ["moved-0", "moved-1"], 3: ["moved-0", "moved-1"]}
