@@ -553,6 +553,106 @@ def test_a_batch_that_was_packed_can_be_out_of_time() -> None:
     assert isinstance(answer.error, DeliveryTimeoutError)
 
 
+@pytest.mark.parametrize(("transactional", "idempotent"), [(True, True), (False, True), (False, False)])
+def test_the_head_of_a_batch_is_what_brokers_ask_for(transactional: bool, idempotent: bool) -> None:
+    waiting = accumulator(idempotent=idempotent)
+    for value in (b"a", b"b", b"c"):
+        add(waiting, value)
+    ((batch,),) = take(waiting)
+    header = parse_batch_header(batch.sealed(transactional=transactional))
+    assert (header.base_offset, header.leader_epoch, header.magic) == (0, -1, 2)
+    assert (header.record_count, header.last_offset_delta, header.codec) == (3, 2, Codec.NONE)
+    assert header.transactional is transactional
+    producer = (7, 0, 0) if idempotent else (-1, -1, -1)
+    assert (header.producer_id, header.producer_epoch, header.base_sequence) == producer
+
+
+@pytest.mark.parametrize(("append_ms", "time_ms"), [(-1, 1_000), (0, 0), (5, 5)])
+def test_where_the_broker_gives_the_time_records_have_that(append_ms: int, time_ms: int) -> None:
+    waiting = accumulator()
+    answers = [add(waiting, b"a"), add(waiting, b"b")]
+    ((batch,),) = take(waiting)
+    waiting.succeeded(batch, 0, append_ms)
+    assert [answer.result for answer in answers] == [("orders", 0, 0, time_ms), ("orders", 0, 1, time_ms)]
+
+
+def test_the_first_batch_of_an_epoch_goes_again_before_those_behind_it() -> None:
+    waiting = accumulator(from_zero=True, transactional=True)
+    add(waiting, b"a" * 300)
+    add(waiting, b"b" * 300)
+    (one,), (other,) = take(waiting)
+    waiting.lost(one, LOST, 0)
+    assert not waiting.refused(other, KafkaError(E.OUT_OF_ORDER_SEQUENCE_NUMBER), 0)
+    assert list(waiting.queue(PLACE).waiting) == [one, other]
+
+
+def test_a_batch_that_is_sent_again_takes_no_more_records() -> None:
+    waiting = accumulator()
+    add(waiting, b"a")
+    ((batch,),) = take(waiting)
+    waiting.lost(batch, LOST, 0)
+    add(waiting, b"b")
+    assert [values(each) for each in waiting.queue(PLACE).waiting] == [[b"a"], [b"b"]]
+
+
+def test_the_first_number_is_used_again_when_its_batch_was_refused() -> None:
+    waiting = accumulator()
+    add(waiting, b"a")
+    ((batch,),) = take(waiting)
+    waiting.refused(batch, KafkaError(E.TOPIC_AUTHORIZATION_FAILED), 0)
+    add(waiting, b"b")
+    assert numbers(take(waiting)) == [0]
+
+
+def test_an_error_in_the_end_counts_the_tries() -> None:
+    waiting = accumulator()
+    answer = add(waiting, b"a")
+    for _ in range(3):
+        ((batch,),) = take(waiting, waiting.next_ms if waiting.next_ms < math.inf else 0)
+        waiting.lost(batch, LOST, 0)
+        take(waiting)
+    take(waiting, 10_000)
+    assert str(answer.error).endswith("the last of 3 tries: the line is dead")
+
+
+def test_batches_and_requests_may_be_filled_to_the_byte() -> None:
+    waiting = accumulator(
+        linger_ms=100, batch_size=BATCH_BYTES + 2 * 31, max_request_size=2 * (BATCH_BYTES + 62)
+    )
+    for number in range(3):
+        place = TopicPartition("orders", number)
+        assert add(waiting, b"x" * 10, place=place) is not None
+        assert waiting.queue(place).waiting[0].full is False
+        add(waiting, b"x" * 10, place=place)
+        assert [batch.full for batch in waiting.queue(place).waiting] == [True]
+    assert [len(batches) for batches in take(waiting)] == [2, 1]
+
+
+def test_a_batchs_worth_of_bytes_is_told_since_the_last_look() -> None:
+    waiting = accumulator(linger_ms=100)
+    size = record_size(None, b"x" * 79, ())
+
+    def full(number: int) -> bool:
+        record: TimedRecord = (None, b"x" * 79, (), 1_000)
+        return waiting.add(waiting.queue(TopicPartition("orders", number)), record, size)[2]
+
+    for _ in range(2):
+        assert [full(number) for number in range(4)] == [False, False, True, True]
+        take(waiting)
+
+
+def test_each_node_gets_what_it_leads() -> None:
+    waiting = accumulator()
+    places = [TopicPartition("orders", number) for number in range(4)]
+    for place in places:
+        add(waiting, b"a", place=place)
+    sent = waiting.take(0, lambda place: place.partition % 2, lambda _: 5)
+    assert sorted((node, [batch.queue.partition for batch in batches]) for node, batches in sent) == [
+        (0, [places[0], places[2]]),
+        (1, [places[1], places[3]]),
+    ]
+
+
 def test_the_size_of_a_record_counts_all_of_it() -> None:
     headers = [("name", b"xyz"), ("n", None)]
     assert record_size(b"key", b"value", headers) == 21 + 3 + 5 + (10 + 4 * 4 + 3) + (10 + 4 * 1)
