@@ -1,4 +1,4 @@
-"""Looks at the coordinator after every event: S1 to S10. Raises Violation."""
+"""Checks the coordinator after every event: S1 to S10. Raises Violation."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ _BROKEN: Final = frozenset(
 
 
 def _brief(body: Any) -> str:
-    """What a message says that is not the default, without its names."""
+    """The fields of a message that differ from the default, without their names."""
     if isinstance(body, (list, tuple)) and not hasattr(body, "_field_defaults"):
         return "[" + ", ".join(map(_brief, body)) + "]"
     if not hasattr(body, "_field_defaults"):
