@@ -118,7 +118,10 @@ class BrokerSettings(SecuritySettings):
 
     message_max_bytes: Annotated[int, Live("largest record batch, compressed", 0, MAX_INT)] = 1_048_588
     fetch_max_bytes: Annotated[int, Row("most record bytes in one Fetch answer", 1024, MAX_INT)] = 57_671_680
-    min_insync_replicas: Annotated[int, Live("kept for tools; there is one replica", 1, MAX_INT)] = 1
+    min_insync_replicas: Annotated[
+        int,
+        Live("replicas that must be in sync for acks=all; a broker alone does not look at it", 1, MAX_INT),
+    ] = 1
     compression_type: Annotated[Literal["producer"], Live("batches stay as they came")] = "producer"
 
     socket_request_max_bytes: Annotated[int, Row("largest request", 1, MAX_INT)] = 104_857_600
