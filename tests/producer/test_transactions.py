@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from kohort.client import Cluster, CommittedOffset
+from kohort.client.errors import BrokerConnectionError
 from kohort.client.requests import GROUP, TRANSACTION
 from kohort.client.transactions import END_VERSION, end_transaction
 from kohort.client.transactions import add_partitions as add_now
@@ -547,6 +548,42 @@ async def test_which_error_a_producer_ends_with(
         assert cause.code is code
         with pytest.raises(kind):
             producer.begin_transaction()
+
+
+@pytest.mark.parametrize("commit", [True, False])
+async def test_an_end_whose_outcome_is_not_known_can_be_asked_for_again_and_no_other(
+    bootstrap: str, new_topic: Topics, make: Make, monkeypatch: pytest.MonkeyPatch, *, commit: bool
+) -> None:
+    async def lost(*_: Any, **__: Any) -> None:
+        raise BrokerConnectionError(bootstrap, "connection reset by peer")
+
+    topic = new_topic("prod", partitions=1)
+    async with make(topic, max_block_ms=300) as producer:
+        producer.begin_transaction()
+        await producer.send_and_wait(topic, b"x")
+        ends = [producer.abort_transaction, producer.commit_transaction]
+        with monkeypatch.context() as patch:
+            patch.setattr(transactions_module, "end_transaction", lost)
+            with pytest.raises(BrokerConnectionError):
+                await ends[commit]()
+        with pytest.raises(TransactionStateError, match="being ended"):
+            await ends[not commit]()
+        await ends[commit]()
+        async with producer.transaction():
+            await producer.send(topic, b"y")
+    assert await read_values(bootstrap, topic) == [b"x", b"y"][not commit :]
+
+
+async def test_a_batch_of_a_producer_that_was_replaced_ends_it(new_topic: Topics, make: Make) -> None:
+    topic = new_topic("prod", partitions=1)
+    async with make(topic) as producer:
+        producer.begin_transaction()
+        await producer.send_and_wait(topic, b"x")
+        assert producer._transactions is not None
+        producer._transactions.failed(KafkaError(ErrorCode.PRODUCER_FENCED, "a batch"))
+        for _ in range(2):
+            with pytest.raises(ProducerFencedError, match=r"PRODUCER_FENCED.*a batch"):
+                await producer.send(topic, b"y")
 
 
 async def test_a_producer_whose_transaction_was_left_to_somebody_is_at_its_end(
