@@ -71,8 +71,9 @@ class ClusterNode:
     async def start(self, endpoints: Sequence[Endpoint]) -> None:
         """Be part of the cluster: registered, following images, standing for election as controller."""
         await self.registration.register(endpoints)
-        self._follower = asyncio.get_running_loop().create_task(self._follow())
+        self.follow(self.view.image)
         self._wake.set()
+        self._follower = asyncio.get_running_loop().create_task(self._follow())
         self.control.start()
 
     async def stop(self) -> None:

@@ -79,8 +79,8 @@ class ClusterTopics(Topics):
             offline if is_controller else 0,
         )
 
-    def follow(self, image: ClusterImage) -> list[TopicImage]:
-        """Let topics and logs here be as the image has them; returns the topics that have changed."""
+    def follow(self, image: ClusterImage) -> tuple[list[TopicImage], list[TopicImage]]:
+        """Let topics and logs here be as the image has them; returns topics that changed, and those gone."""
         before, self._seen = self._seen, image
         changed = [topic for topic in image.topics() if before.topic(topic.name) is not topic]
         gone = [topic for topic in before.topics() if image.topic_by_id(topic.id) is None]
@@ -102,7 +102,7 @@ class ClusterTopics(Topics):
         for topic in typed:
             self._folded[folded(topic.name)] = topic.name
             self._have(topic)
-        return typed
+        return typed, gone
 
     def with_epochs(self, topic: TopicImage) -> TopicImage:
         return topic

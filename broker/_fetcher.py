@@ -59,6 +59,7 @@ class Fetcher:
         self._checkpoint = checkpoint
         # when each may be asked for again, by the loop's time
         self._partitions: dict[Partition, float] = {}
+        self._turn = 0
         self._changed = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._unreachable = RateLimitedLog()
@@ -117,6 +118,10 @@ class Fetcher:
         """Ask once for all partitions, and take in what came."""
         now = self._loop.time()
         due = [each for each, time in self._partitions.items() if time <= now]
+        # only the first of an answer may be larger than it may be: each has its turn
+        self._turn += 1
+        first = self._turn % max(len(due), 1)
+        due = due[first:] + due[:first]
         if not due:
             pause_s = min(self._partitions.values(), default=now) - now
             await asyncio.sleep(max(pause_s, 0.001))

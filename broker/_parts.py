@@ -142,7 +142,15 @@ class Parts:
                     lambda partition: self.transactions.unload(partition),
                 ),
             }
-            self._replicas = Replicas(cluster, topics, settings, now_ms, steady_clock_ms(), self._moving)
+            self._replicas = Replicas(
+                cluster,
+                topics,
+                settings,
+                now_ms,
+                steady_clock_ms(),
+                self._moving,
+                lambda names: self.coordinator.topics_deleted(names),
+            )
             cluster.follow = self._replicas.follow
             offsets_log = replicated_log(OFFSETS_TOPIC, topics, settings)
         later = partial(asyncio.get_running_loop().call_later, WAIT_S)

@@ -28,6 +28,9 @@ log = logging.getLogger("kohort.broker")
 #: Until a wish that was refused, or whose answer is not known, is asked for again, in seconds.
 _AGAIN_S: Final = 0.05
 
+#: Partitions named in a line of the log.
+_MOST_TOLD: Final = 20
+
 
 class _Wish(NamedTuple):
     partition: Partition
@@ -36,7 +39,9 @@ class _Wish(NamedTuple):
 
 
 class Replicas:
-    """``follow`` takes images. ``shards`` are the coordinators by the name of their topics."""
+    """``follow`` takes images. ``shards`` are the coordinators by the name of their topics, and
+    ``topics_deleted`` is called with the names of those that are gone.
+    """
 
     def __init__(
         self,
@@ -46,6 +51,7 @@ class Replicas:
         now_ms: Callable[[], int],
         clock_ms: Callable[[], int],
         shards: Mapping[str, MovingShards],
+        topics_deleted: Callable[[list[str]], None],
     ) -> None:
         self._cluster = cluster
         self._topics = topics
@@ -53,6 +59,7 @@ class Replicas:
         self._now_ms = now_ms
         self._clock_ms = clock_ms
         self._shards = shards
+        self._topics_deleted = topics_deleted
         self._led: dict[Partition, Leadership] = {}
         # the broker that each is fetched from
         self._followed: dict[Partition, int] = {}
@@ -89,10 +96,14 @@ class Replicas:
                 self._resign(partition)
                 partition.follow(partition.leader_epoch)
             return
-        changed: Iterable[TopicImage] = self._topics.follow(image)
+        changed: Iterable[TopicImage]
+        changed, deleted = self._topics.follow(image)
+        if deleted:
+            self._topics_deleted([topic.name for topic in deleted])
         self._see_brokers(image)
         self._drop_gone()
         if self._lost:
+            self._tell_unclaimed()
             self._lost = False
             changed = self._topics.all()
         for topic in changed:
@@ -101,6 +112,15 @@ class Replicas:
                 self._place(partition, topic.partitions[partition.index])
         for partition in [each for each, source in self._followed.items() if source not in image.brokers]:
             self._unfollow(partition)
+
+    def _tell_unclaimed(self) -> None:
+        found = [f"{name}-{index}" for name, index in self._topics.logs.unclaimed()]
+        if found:
+            log.warning(
+                "%d partitions in the data folder are not this broker's, and their files stay: %s",
+                len(found),
+                ", ".join(found[:_MOST_TOLD]),
+            )
 
     def _see_brokers(self, image: ClusterImage) -> None:
         eligible = {

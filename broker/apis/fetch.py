@@ -63,8 +63,9 @@ async def handle(node: Node, request: Request) -> Any:
     if body.max_wait_ms > 0 and found.places and not found.urgent and found.size < min_bytes:
         await _grown(node, request, found, min_bytes)
         found = _look(node, request, most)
+    by_client = not is_replica(node, request)
     for _, _, (partition, data) in found.places:
-        if partition is not None:
+        if partition is not None and by_client:
             partition.topic.traffic.fetch_requests += 1
             partition.topic.traffic.bytes_out += _size(data)
     return request.answer(session_id=_NO_SESSION, responses=found.topics)
@@ -118,8 +119,13 @@ def _most_bytes(node: Node, request: Request) -> int:
     """Most bytes of the answer: the least of what the client, the broker and the quota allow."""
     most: int = min(request.body.max_bytes, node.settings.fetch_max_bytes)
     # followers have no quotas
-    limit = None if _replica(node, request) else node.throttle.fetch_limit(request, clock())
+    limit = None if is_replica(node, request) else node.throttle.fetch_limit(request, clock())
     return most if limit is None else min(most, limit)
+
+
+def is_replica(node: Node, request: Request) -> bool:
+    """Return whether a broker of this cluster asks, to copy what this one leads."""
+    return node.cluster is not None and _replica(node, request) is not None
 
 
 def _replica(node: Node, request: Request) -> tuple[int, int] | None:
@@ -187,7 +193,7 @@ def _read(
             diverging,
             aborted_transactions=None,
         )
-    to_log_end = node.cluster is not None and _replica(node, request) is not None
+    to_log_end = is_replica(node, request)
     if replica is not None and partition.leadership is not None:
         _fetched(partition, wanted.fetch_offset, *replica)
     allowed = max(0, min(wanted.partition_max_bytes, left))

@@ -187,10 +187,11 @@ class Controller:
         while self.is_active:
             image, rules = self._view.image, self._rules()
             if image is not self._tidied or rules != self._tidied_by:
-                decision = tidied(image, self._untidied(image, rules), rules)
+                seen = self._without_returned(image)
+                decision = tidied(seen, self._untidied(seen, rules), rules)
                 await self._carry_out(image, decision)
-                if not decision.topics:
-                    self._tidied, self._tidied_by = image, rules
+                if seen is not image or not decision.topics:
+                    self._tidied, self._tidied_by = seen, rules
             elif self._asked:
                 decide, answered = self._asked[0]
                 await self._answer(image, decide, answered)
@@ -221,6 +222,18 @@ class Controller:
         else:
             if not answered.done():
                 answered.set_result(decision.answer)
+
+    def _without_returned(self, image: ClusterImage) -> ClusterImage:
+        """The image as it was while brokers were away that have gone and come between two looks: what they
+        led is led anew, and they have to show that they are in sync.
+        """
+        before = {} if self._tidied is None else self._tidied.brokers
+        staying = {
+            node_id: broker
+            for node_id, broker in image.brokers.items()
+            if node_id not in before or before[node_id].epoch == broker.epoch
+        }
+        return image if len(staying) == len(image.brokers) else image.changed(brokers=staying)
 
     def _untidied(self, image: ClusterImage, rules: Rules) -> Iterable[TopicImage]:
         """Topics that are not as they were when everything was as it should be."""

@@ -271,3 +271,60 @@ def test_transactions_span_brokers_and_outlive_their_coordinator(tmp_path: Path)
                 assert await consumer.committed(source) == 4
 
     asyncio.run(run())
+
+
+def test_after_an_unclean_election_replicas_agree_again(tmp_path: Path) -> None:
+    """Records that only the former leader had are gone: that is what the topic's config allows."""
+
+    async def run() -> None:
+        async with cluster(data=tmp_path) as nodes:
+            await nodes.create("orders", 1, {"unclean_leader_election_enable": True})
+            async with producer(nodes) as sender:
+                await sender.send_and_wait("orders", b"of all", partition=0)
+            leader, *followers = nodes.state("orders").replicas
+            for follower in followers:
+                await nodes.kill(follower)
+            await in_sync(nodes, count=1)
+            async with producer(nodes) as sender:
+                await sender.send_and_wait("orders", b"of the leader alone", partition=0)
+            assert replica(nodes, leader).high_watermark == 2
+            await nodes.kill(leader)
+            await nodes.start(followers[0])
+            await nodes.until(lambda: replica(nodes, followers[0]).leadership is not None)
+            async with producer(nodes) as sender:
+                await sender.send_and_wait("orders", b"of the next", partition=0)
+            for node_id in (leader, followers[1]):
+                await nodes.start(node_id)
+            await in_sync(nodes)
+            await nodes.until(lambda: all(replica(nodes, n).log_end_offset == 2 for n in nodes.brokers))
+            for node_id in nodes.brokers:
+                assert values(replica(nodes, node_id)) == [b"of all", b"of the next"]
+
+    asyncio.run(run())
+
+
+def test_a_topic_that_was_made_anew_while_a_broker_was_away_begins_empty_there(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with cluster(data=tmp_path) as nodes:
+            await nodes.create("orders")
+            async with producer(nodes) as sender:
+                await sender.send_and_wait("orders", b"of the former", partition=0)
+            await nodes.kill(3)
+            for broker in list(nodes.brokers.values()):
+                if broker.cluster is not None and broker.cluster.control.is_active:
+                    topic = broker.topics.get("orders")
+                    assert topic is not None
+                    await broker.topics.delete([topic])
+            await nodes.until(
+                lambda: all(each.topics.get("orders") is None for each in nodes.brokers.values())
+            )
+            assert all(each.topics.logs.topic("orders") is None for each in nodes.brokers.values())
+            await nodes.start(3)
+            await nodes.until(lambda: len(nodes.any().topics.image.brokers) == 3)
+            await nodes.create("orders")
+            async with producer(nodes) as sender:
+                await sender.send_and_wait("orders", b"of this", partition=0)
+            for node_id in nodes.brokers:
+                assert values(replica(nodes, node_id)) == [b"of this"]
+
+    asyncio.run(run())

@@ -183,6 +183,22 @@ async def test_a_controller_whose_session_ends_stands_again(in_memory: list[Brok
     assert first.store.get(CONTROLLER).value["brokerid"] == 1
 
 
+async def test_a_broker_that_has_gone_and_come_unseen_leads_nothing_of_what_it_led(
+    in_memory: list[Broker],
+) -> None:
+    first, second, _ = in_memory
+    await first.create(NewTopic("orders", UUID(int=1), assignments=[[2, 1, 3]]))
+    await until(lambda: [each.leader for each in second.states("orders")] == [2])
+    first.store.suspend()
+    second.store.expire()
+    second.store.renew()
+    await until(lambda: second.registration.epoch > 0)
+    first.store.resume()
+    await until(lambda: [each.leader_epoch for each in first.states("orders")] == [1])
+    [state] = first.states("orders")
+    assert (state.leader, state.isr) == (1, (1, 3))
+
+
 async def test_what_cannot_be_written_is_refused_and_work_goes_on_afterwards(
     in_memory: list[Broker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
