@@ -5,8 +5,8 @@ do (tiered storage, recompression) can only have the value that means "off".
 """
 
 import operator
-from dataclasses import asdict, dataclass, fields, replace
-from typing import Annotated, Any, ClassVar, Literal
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from ..log import LogConfig
 from ..settings import MAX_LONG, TOPIC, Row, Scope, settings_of
@@ -72,8 +72,12 @@ class TopicConfig:
 
     def log_config(self) -> LogConfig:
         """The part that the log needs."""
-        names = {field.name for field in fields(LogConfig)}
-        return LogConfig(**{name: value for name, value in asdict(self).items() if name in names})
+        return LogConfig(**{name: getattr(self, name) for name in _OF_THE_LOG})
+
+
+_OF_THE_LOG: Final = {field.name for field in fields(LogConfig)} & {
+    field.name for field in fields(TopicConfig)
+}
 
 
 def topic_defaults(settings: BrokerSettings) -> dict[str, Any]:

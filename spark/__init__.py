@@ -92,7 +92,7 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.s
 
 
 def __getattr__(name: str) -> Any:
-    """Names are loaded when first asked for, so that a worker or a test pays only for what it uses."""
+    """Load names on first use, so that a worker or a test pays only for what it uses."""
     if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:

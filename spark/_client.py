@@ -1,7 +1,7 @@
 """The cluster client of driver and executors: its options, as plain data, and a blocking face of it.
 
-Options go to executors, which need no file that only the driver has. Secrets are in no ``repr`` and no error,
-and so in no log.
+Options are sent to executors, which need no file that only the driver has. Secrets appear in no ``repr`` or
+error, and so in no log.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Client:
                 request_timeout_ms=options.request_timeout_ms,
                 ssl_context=options.security.ssl_context(),
                 sasl=options.security.sasl(),
-                # time for a second try after one that was not answered
+                # time for a second attempt after one without a response
                 default_api_timeout_ms=2 * options.request_timeout_ms,
             )
         return await call(self._cluster)

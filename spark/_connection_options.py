@@ -1,4 +1,4 @@
-"""Options of connections: security by Python's and Java's names, and Java's settings that are left unused."""
+"""Options of connections: security by Python's and Java's names, and Java's settings that are ignored."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def read_connected(cls: type[Options], given: Mapping[str, Any]) -> Options:
 
 
 def options_around(cls: type[SecurityOptions], given: Mapping[str, Any]) -> Around:
-    """What the environment and the file of ``config`` have. Raises OptionsError."""
+    """Options from the environment and the file ``config``. Raises OptionsError."""
     config = next((value for key, value in given.items() if key.lower() == "config"), None)
     try:
         return settings_around(cls, config)
@@ -113,7 +113,7 @@ _PRODUCER = """
     max.in.flight.requests.per.connection max.request.size metadata.max.age.ms metadata.max.idle.ms retries
 """
 
-#: What a read takes and does not need.
+#: Options that a read accepts and ignores.
 READING = frozenset(
     {
         *(f"kafka.{name}" for name in (_CLIENT + _CONSUMER).split()),
@@ -124,7 +124,7 @@ READING = frozenset(
     }
 )
 
-#: What a write takes and does not need: all replicas in sync acknowledge, each record once.
+#: Options that a write accepts and ignores: all in-sync replicas acknowledge, each record once.
 WRITING = frozenset(f"kafka.{name}" for name in (_CLIENT + _PRODUCER).split())
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BatchCommitted:
-    """A batch is done and its ends are the group's offsets; of a query, Spark's own log has it.
+    """A batch is done, and its ends are the group's offsets; a query's batch is in Spark's own log.
 
     ``lag_before`` and ``lag`` are the offsets that were left without it and after it, when it was planned.
     ``rows`` is None where the batch was not read to its end, or not once as a whole. ``read_seconds``, within

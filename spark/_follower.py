@@ -1,4 +1,4 @@
-"""The driver's side of a query: hears of each batch that Spark has done, and passes it on."""
+"""The driver's side of a query: is notified of each batch that Spark has completed, and passes it on."""
 
 from __future__ import annotations
 
@@ -66,7 +66,9 @@ class Progress:
 
 
 class Follower(StreamingQueryListener):
-    """Tells the mirror what one query has done. Events may come before it is known which query that is."""
+    """Reports one query's progress to the mirror. Events may arrive before it is known which query they
+    belong to.
+    """
 
     def __init__(self, teller: BatchTeller, mirror: OffsetMirror, reports: Reports) -> None:
         self.mirror = mirror

@@ -1,4 +1,4 @@
-"""The group and the logs as a driver sees them: what to read, what is committed, and commits."""
+"""The group and the logs as a driver sees them: partitions to read, committed offsets, and commits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ._plan import NoStartError
 
 log = logging.getLogger(__name__)
 
-#: What the coordinator answers to a commit without a member while the group has one (spec section 3.7).
+#: Errors of a commit without a member while the group has members.
 _REFUSALS = frozenset(
     {
         ErrorCode.UNKNOWN_MEMBER_ID,
@@ -31,7 +31,7 @@ _REFUSALS = frozenset(
     }
 )
 
-#: What an exclusive driver is told once the coordinator has given it up: trying again cannot help.
+#: Final errors of an exclusive driver that the coordinator has removed.
 _FENCED = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.FENCED_INSTANCE_ID})
 
 _FIRST_WAIT_SECONDS = 0.05
@@ -102,7 +102,7 @@ class GroupOffsets:
         return state
 
     def close(self) -> None:
-        """Leave the group, where we are in it."""
+        """Leave the group, if the driver is its member."""
         if self._exclusive is not None:
             self._exclusive.leave()
 

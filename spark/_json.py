@@ -1,4 +1,4 @@
-"""JSON values as typed columns, as a pydantic model says; what is no such value is kept alongside them."""
+"""JSON values as typed columns, as a pydantic model says; invalid values are kept alongside them."""
 
 from __future__ import annotations
 

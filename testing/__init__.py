@@ -1,4 +1,5 @@
-"""Brokers for tests: no Docker, no JVM, ready in the blink of an eye; faults and time under control.
+"""Brokers for tests, without Docker or a JVM: ready in milliseconds, with faults and time under the test's
+control.
 
 ``with running_broker(num_partitions=3) as broker:`` serves clients of any kind at ``broker.bootstrap``; with
 pytest, ask for the fixtures ``kohort_broker`` and ``kohort_service``. ``simulate(500)`` runs groups through

@@ -18,7 +18,7 @@ from ..coordinator import CoordinatorEvent
 from ._running_broker import RunningBroker, TestClock
 from ._steering import FaultyRouter, RequestFaults
 
-#: What tests want otherwise than production does: groups form at once, members may ask for short sessions.
+#: Settings that suit tests: groups form at once, members may ask for short sessions.
 TEST_SETTINGS: Mapping[str, Any] = {
     "group_initial_rebalance_delay_ms": 0,
     "group_min_session_timeout_ms": 500,
@@ -41,7 +41,7 @@ class BrokerThread:
         open_store: Callable[[], Awaitable[MetadataStore]] | None = None,
         open_connection: OpenConnection | None = None,
     ) -> None:
-        # checking settings costs the import of pydantic: not for our own
+        # checking settings imports pydantic: not necessary for our own
         chosen = {**TEST_SETTINGS, **settings} if settings else BrokerSettings(**TEST_SETTINGS)
         self._clock, self._faults = TestClock(), RequestFaults()
         self.broker: Broker = Broker(

@@ -1,8 +1,8 @@
-"""A disk in memory: what programs see of its files and folders, and what of it would outlive a crash.
+"""A disk in memory: its files and folders as programs see them, and what of them would survive a crash.
 
-A change to a file is seen at once and durable once the file is synced; a change of names is durable once the
-folder is. Until then a crash may keep it or lose it: of a file each page for itself, also torn in the middle,
-of a folder the changes up to any one, or any of them.
+A change to a file is visible at once and durable once the file is synced; a change of names is durable once
+the folder is synced. Until then a crash may keep or lose it: in a file each page separately, maybe torn in
+the middle; in a folder all changes up to some point, or any of them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class FileNode:
         self.durable = bytes(content)
         self.pending: list[Change] = []
         self.page_bytes = page_bytes
-        # pages that a failed sync gave up: the cache has them as written, but nobody writes them again
+        # pages that a failed sync dropped: the cache has them as written, but they are never written back
         self._lost: set[int] = set()
 
     def write(self, position: int, data: bytes) -> None:
@@ -45,14 +45,16 @@ class FileNode:
         self.pending.clear()
 
     def sync_failed(self) -> None:
-        """As Linux does it: the pages count as clean, and what was written to them is on no disk."""
+        """Fail a sync as Linux does: the pages count as clean, although they never reached the disk."""
         for position, data in self.pending:
             if data is not None:
                 self._lost |= set(self._pages(position, position + len(data)))
         self.pending.clear()
 
     def survivor(self, rng: Random, *, flips: int = 0) -> bytes:
-        """Content that the disk might hold: any size and any version of each page since the last sync."""
+        """Content that the disk might hold after a crash: any size, and any version of each page since the
+        last sync.
+        """
         kind = rng.randrange(4)
         if kind == 0:
             return self.durable
@@ -156,12 +158,12 @@ Node = FileNode | FolderNode
 
 
 class Tree:
-    """Nodes by path. Every method raises the OSError that the operating system would."""
+    """Nodes by path. Every method raises the OSError that the operating system would raise."""
 
     def __init__(self, page_bytes: int) -> None:
         self.root = FolderNode()
         self.page_bytes = page_bytes
-        # what was found, until a name changes
+        # cache of lookups, until a name changes
         self._found: dict[str, Node | None] = {}
 
     def find(self, path: str) -> Node | None:
@@ -178,7 +180,7 @@ class Tree:
         folder.change(*entries)
 
     def put(self, path: str, node: FileNode) -> None:
-        """Let a path stand for a file, durably."""
+        """Put a file at a path, durably."""
         self._found.clear()
         folder, name = self.parent(path)
         folder.names[name] = folder.durable[name] = node
@@ -202,7 +204,7 @@ class Tree:
         return node
 
     def make_file(self, path: str) -> FileNode:
-        """The file, made if it is not there."""
+        """The file, created if it is missing."""
         node = self.find(path)
         if isinstance(node, FileNode):
             return node
@@ -236,7 +238,7 @@ class Tree:
         )
 
     def copy(self, *, durable: bool = False) -> Tree:
-        """The same disk as programs see it, or as it was synced; all of it durable."""
+        """A copy of the disk as programs see it, or as it was synced; all of it durable."""
         if durable:
             return self._with(lambda folder: folder.durable, lambda file: file.durable)
         return self._with(lambda folder: folder.names, lambda file: bytes(file.content))

@@ -1,4 +1,4 @@
-"""Records in and out of a broker, for tests that have no other client at hand."""
+"""Writes and reads records, for tests without another client."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def encode(value: Any) -> bytes | None:
 
 
 async def create_topic(bootstrap: str, name: str, partitions: int, configs: Mapping[str, str]) -> None:
-    """Returns when it can be written to."""
+    """Create a topic; returns when it can be written to."""
     async with Cluster(bootstrap) as cluster:
         dotted = {key.replace("_", "."): value for key, value in configs.items()}
         await cluster.create_topics({name: partitions}, configs=dotted, if_not_exists=False)
 
 
 async def produce(bootstrap: str, topic: str, values: Iterable[Any], partition: int | None) -> None:
-    """Returns when all are acknowledged. Creates the topic where the broker does so."""
+    """Write records; returns when all are acknowledged. Creates the topic if the broker allows that."""
     async with Cluster(bootstrap) as cluster, Producer.on_cluster(cluster, linger_ms=0) as producer:
         state = await cluster.metadata([topic], create=True)
         if topic not in state.topics:
@@ -49,7 +49,7 @@ async def produce(bootstrap: str, topic: str, values: Iterable[Any], partition: 
 
 
 async def read(bootstrap: str, topic: str) -> list[Record]:
-    """Every record that is there now."""
+    """Read every record that is there now."""
     async with Cluster(bootstrap) as cluster:
         state = await cluster.metadata([topic])
         if topic not in state.topics:

@@ -1,4 +1,4 @@
-"""A broker that runs for a test, and what the test may do to it. For any thread but the broker's own."""
+"""A running broker of a test, and what the test may do to it. For any thread except the broker's own."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from ._steering import RequestFaults
 if TYPE_CHECKING:
     from ..consumer import Record
 
-#: How long the broker may take for anything a test asks of it, in seconds.
+#: Longest time, in seconds, for anything that a test asks of the broker.
 CALL_TIMEOUT_S = 30.0
 
 T = TypeVar("T")
 
 
 class TestClock:
-    """The time of the groups in ms: the machine's, and what a test has added to it."""
+    """The groups' clock in ms: the machine's time plus what a test has added."""
 
     __test__ = False  # no test case, whatever its name says to pytest
 
@@ -38,14 +38,15 @@ class TestClock:
         return self._steady() + self._added_ms
 
     def advance(self, seconds: float) -> None:
-        """From now on it is so much later."""
+        """Move the clock forward."""
         if seconds < 0:
             raise ValueError(f"seconds={seconds}: time goes forward only")
         self._added_ms += round(seconds * 1000)
 
 
 class RunningBroker:
-    """A broker that serves. ``data`` is its folder, ``bootstrap`` its ``HOST:PORT``; ``faults`` go wrong.
+    """A running broker. ``data`` is its folder, ``bootstrap`` its ``HOST:PORT``; ``faults`` makes requests
+    fail.
 
     ``group`` and ``member`` below are names; a member goes by its member id or by its instance id. Wrong ones
     raise KafkaError (GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID).
@@ -84,16 +85,16 @@ class RunningBroker:
         return {member.member_id: member.instance_id for member in found}
 
     def advance_time(self, seconds: float) -> None:
-        """For the groups it is so much later: sessions, joins and retention that are due by then end now.
+        """Move the groups' clock forward: sessions, joins and retention that are due by then end now.
 
-        Members that live are not spared: their last heartbeat, too, is so much longer ago. They come back at
-        their next one. To end one session, see ``expire_session``.
+        This includes live members: their last heartbeat is that much longer ago, too. They rejoin at their
+        next one. To end a single session, see ``expire_session``.
         """
         self._clock.advance(seconds)
         self._on_loop(self._broker.coordinator.time_moved)
 
     def expire_session(self, group: str, member: str) -> None:
-        """This member's session ends now; to the next that it asks it is told UNKNOWN_MEMBER_ID."""
+        """End this member's session now; its next request is answered UNKNOWN_MEMBER_ID."""
         self._steer(group, lambda shard, now_ms: end_session(shard, group, member, now_ms))
 
     def force_rebalance(self, group: str, reason: str = "the test wants a rebalance") -> bool:
@@ -103,9 +104,9 @@ class RunningBroker:
         return self._steer(group, lambda shard, now_ms: begin_rebalance(shard, group, reason, now_ms))
 
     def fence(self, group: str, instance_id: str) -> None:
-        """Another process takes this static member's place: the old one is told FENCED_INSTANCE_ID.
+        """Let another process take this static member's place: the old one gets FENCED_INSTANCE_ID.
 
-        The newcomer does nothing, and is gone when its session ends.
+        The new member does nothing, and is removed when its session ends.
         """
         member = self._steer(group, lambda shard, _: member_of(shard, group, instance_id))
         if member.instance_id is None:
@@ -122,7 +123,7 @@ class RunningBroker:
         self._on_loop(lambda: self._join_again(group, classic))
 
     def coordinator_stopped(self) -> AbstractContextManager[None]:
-        """In the block nothing about groups is served: NOT_COORDINATOR, as while a broker restarts."""
+        """In the block, requests about groups are answered NOT_COORDINATOR, as while a broker restarts."""
         return self.faults.coordinator_stopped()
 
     # records
@@ -136,14 +137,15 @@ class RunningBroker:
     def produce(self, topic: str, values: Iterable[Any], *, partition: int | None = None) -> None:
         """Write records: bytes, text, anything for JSON, pydantic models, None; or pairs (key, value).
 
-        Without ``partition`` as Kafka's producers do: by the key's hash, those without a key in turn.
+        Without ``partition`` they are distributed as by Kafka's producers: by the key's hash, without a key
+        in turn.
         """
         from ._records import produce
 
         self._wait(produce(self.bootstrap, topic, values, partition))
 
     def read(self, topic: str) -> list[Record]:
-        """All records that a topic has now, partition by partition; none when it does not exist."""
+        """Read all records that a topic has now, partition by partition; none if it does not exist."""
         from ._records import read
 
         return self._wait(read(self.bootstrap, topic))

@@ -1,4 +1,4 @@
-"""A service run against given records, in a thread of its own, until all of them are dealt with."""
+"""Runs a service against given records, in a thread of its own, until all of them are handled."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 POLL_S = 0.005
 
-#: Settings of the consumer that make it quick on a broker that is at hand.
+#: Settings that make the consumer fast on a local broker.
 QUICK: Mapping[str, Any] = {
     "auto_offset_reset": "earliest",
     "heartbeat_interval_ms": 100,
@@ -25,7 +25,7 @@ QUICK: Mapping[str, Any] = {
 
 @dataclass(slots=True)
 class ServiceRun:
-    """``handled`` counts the records that are dealt with, dead letters included; those are by topic."""
+    """``handled`` counts the handled records, dead letters included; ``dead_letters`` has those by topic."""
 
     handled: int = 0
     dead_letters: dict[str, list[Record]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""A router that does to requests what a test asks for, and the list of what is asked for."""
+"""A router that makes requests fail as a test asks for, and the list of faults."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NAMES: dict[type[IntEnum], str] = {
     ErrorCode: "error of Kafka; say, for example, 'NOT_COORDINATOR'",
 }
 
-#: What belongs to a coordinator: refused while it is stopped.
+#: APIs of the coordinator: refused while it is stopped.
 GROUP_APIS = frozenset(
     {ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP}
     | {ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH}
@@ -43,7 +43,7 @@ GROUP_APIS = frozenset(
 
 @dataclass(slots=True, eq=False)
 class Fault:
-    """A fault that the next ``left`` requests of an API meet; ``hits`` counts those that have met it."""
+    """A fault that affects the next ``left`` requests of an API; ``hits`` counts the affected ones."""
 
     apis: frozenset[int]
     left: float
@@ -63,8 +63,8 @@ class Fault:
 class RequestFaults:
     """Faults of a broker's answers, by API: ``ApiKey.FETCH`` or its name, ``"fetch"``.
 
-    Each is for the next ``times`` requests (of ``client_id`` only, where given), then over; ``clear`` ends
-    all. The first that fits a request is the one that happens to it.
+    Each affects the next ``times`` requests (only those of ``client_id``, if given); ``clear`` removes all. A
+    request meets the first fault that fits it.
     """
 
     _faults: list[Fault] = field(default_factory=list)
@@ -73,7 +73,7 @@ class RequestFaults:
     def drop(
         self, api: ApiKey | str, times: int = 1, *, answer_only: bool = False, client_id: str | None = None
     ) -> Fault:
-        """The connection closes instead of an answer; with ``answer_only`` the request is carried out."""
+        """Close the connection instead of answering; with ``answer_only`` the request is carried out."""
         return self._add(api, times, client_id, drop=True, answer_only=answer_only)
 
     def delay(
@@ -85,17 +85,19 @@ class RequestFaults:
     def error(
         self, api: ApiKey | str, error: ErrorCode | str, times: int = 1, *, client_id: str | None = None
     ) -> Fault:
-        """The request is not carried out, and answered with this error."""
+        """Answer the request with this error, without carrying it out."""
         return self._add(api, times, client_id, error=_named(ErrorCode, error))
 
     def clear(self) -> None:
-        """No faults any more."""
+        """Remove all faults."""
         with self._lock:
             self._faults.clear()
 
     @contextmanager
     def coordinator_stopped(self) -> Iterator[None]:
-        """In the block all that concerns groups is refused with NOT_COORDINATOR, and none can be found."""
+        """In the block, requests about groups are refused with NOT_COORDINATOR, and no coordinator can be
+        found.
+        """
         refused, lost = ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE
         both = [
             Fault(GROUP_APIS, float("inf"), None, error=refused),
@@ -119,11 +121,11 @@ class RequestFaults:
         return fault
 
     def active(self) -> bool:
-        """Return whether any may still happen."""
+        """Return whether any fault is left."""
         return bool(self._faults)
 
     def take(self, api_key: int, client_id: str | None) -> Fault | None:
-        """The fault of this request, which has now happened once more."""
+        """Take the fault of this request, counting one more hit."""
         with self._lock:
             for fault in self._faults:
                 if fault.fits(api_key, client_id):
@@ -146,7 +148,7 @@ def _named(kind: type[E], given: E | str) -> E:
 
 
 class FaultyRouter(Router):
-    """A router with faults; without any it is one like others."""
+    """A router with faults; without any it behaves like the normal one."""
 
     __slots__ = ("_faults",)
 

@@ -1,12 +1,12 @@
-"""Is this assignor fit for a group? One line in a test file puts it through everything:
+"""Conformance tests for assignors. One line in a test file runs all of them:
 
     from kohort.testing.assignors import conformance_tests
 
     TestTenants = conformance_tests(TenantAssignor)
 
 That is a class of pytest tests: the contract, each of :func:`standard_cases` with each check, and groups that
-hypothesis makes up. Without pytest, :func:`check_assignor` runs the first two parts. Each failure tells the
-group, what the assignor answered, and what is wrong with it.
+hypothesis generates. Without pytest, :func:`check_assignor` runs the first two parts. Each failure shows the
+group, the assignor's answer, and what is wrong with it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = [
     "standard_cases",
 ]
 
-#: Made-up topics; "gone" is subscribed to and claimed, and does not exist.
+#: Invented topics; "gone" is subscribed to and claimed, and does not exist.
 _TOPICS = ("clicks", "orders", "views")
 _GONE = "gone"
 

@@ -1,8 +1,8 @@
-"""A disk that fails on command: a file system in memory for tests of what must outlive a crash.
+"""A disk that fails on command: a file system in memory for tests of crash safety.
 
 ``FaultyFileSystem`` has the methods of ``kohort.log.FileSystem``. It can stop the program at any operation or
-in the middle of a write, answer any operation with an error, run full, and give the disk as a crash would
-leave it. Everything it draws comes from a seed.
+in the middle of a write, fail any operation with an error, run full, and return the disk as a crash would
+leave it. Everything random comes from a seed.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import NamedTuple
 
 from ._disk import FileNode, FolderNode, Tree, absolute, error
 
-#: Operations that change the disk: those that faults count, ``read`` being the only other one. ``extend`` and
-#: ``cut`` are both truncate.
+#: Operations that change the disk, which faults count; ``read`` is the only other one. ``extend`` and ``cut``
+#: are both truncate.
 CHANGES: frozenset[str] = frozenset(
     ("write", "extend", "cut", "sync", "rename", "remove", "make_dirs", "remove_tree", "sync_dir")
 )
 
-#: Operations that need room: all that ENOSPC may meet.
+#: Operations that need space, and so can fail with ENOSPC.
 TAKES_SPACE: frozenset[str] = frozenset(("write", "extend", "sync", "rename", "make_dirs"))
 
 
@@ -64,11 +64,12 @@ class _Fault:
 
 
 class FaultyFileSystem:
-    """Starts empty and without faults; ``operations`` records what changed it, ``failed`` what met a fault.
+    """Starts empty and without faults; ``operations`` records all changes, ``failed`` the operations that met
+    a fault.
 
-    ``page_bytes`` is the unit in which unsynced data outlives a crash. With ``capacity_bytes`` files may hold
-    that much together: a write that has no room leaves what fits and raises ENOSPC. Set it to None, and there
-    is room again.
+    ``page_bytes`` is the unit in which unsynced data survives a crash. With ``capacity_bytes`` files may hold
+    that much together: a write that has no room leaves what fits and raises ENOSPC. Set it to None to have
+    space again.
     """
 
     def __init__(self, *, page_bytes: int = 4096, capacity_bytes: int | None = None) -> None:
@@ -111,13 +112,13 @@ class FaultyFileSystem:
         self._faults.append(_Fault(number, None, False, CHANGES, path, byte))
 
     def heal(self) -> None:
-        """Forget the faults that were ordered."""
+        """Remove all faults."""
         self._faults.clear()
 
     # -- the disk afterwards ---------------------------------------------------------------------------------
 
     def after_crash(self, seed: int, *, ordered: bool = True, flips: int = 0) -> FaultyFileSystem:
-        """The disk as it might be if the machine lost power now, as a file system of its own.
+        """Return the disk as it might be if the machine lost power now, as another file system.
 
         What was synced is there. Of what was not each page of a file is there in any version it had, or torn,
         and the file has any size it had; ``flips`` bits of that are wrong in each file. Of the names in a
@@ -127,11 +128,11 @@ class FaultyFileSystem:
         return self._with(self._tree.survivor(Random(seed), ordered=ordered, flips=flips))
 
     def after_kill(self) -> FaultyFileSystem:
-        """The disk if only the program was stopped: everything that it had written is there."""
+        """Return the disk as it is if only the program was stopped: everything written is there."""
         return self._with(self._tree.copy())
 
     def only_synced(self) -> FaultyFileSystem:
-        """The disk after the worst of crashes: nothing is there but what was synced."""
+        """Return the disk after the worst crash: only what was synced is there."""
         return self._with(self._tree.copy(durable=True))
 
     def _with(self, tree: Tree) -> FaultyFileSystem:
@@ -150,11 +151,11 @@ class FaultyFileSystem:
         return bytes(self._tree.file(path).content)
 
     def put(self, path: str, content: bytes) -> None:
-        """Let a file hold this, durably; its folder has to be there."""
+        """Write a file, durably; its folder has to exist."""
         self._tree.put(path, FileNode(self._tree.page_bytes, content))
 
     def flip(self, path: str, position: int, bit: int = 0) -> None:
-        """Turn one bit of a file over."""
+        """Flip one bit of a file."""
         content = bytearray(self.content(path))
         content[position] ^= 1 << bit
         self.put(path, bytes(content))

@@ -32,7 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def kohort_broker(request: pytest.FixtureRequest) -> Iterator[RunningBroker]:
-    """A broker of this test's own: connect any Kafka client to ``kohort_broker.bootstrap``.
+    """A broker for this test alone: connect any Kafka client to ``kohort_broker.bootstrap``.
 
     ``@pytest.mark.kohort_broker(num_partitions=3)`` sets its settings.
     """

@@ -106,6 +106,7 @@ class Connection(asyncio.Protocol):
         self._droppable = False
         self._task: asyncio.Task[None] | None = None
         self._turn_ends = 0.0
+        self._turn = -1
         self.transport: asyncio.Transport
         self.peer: Peer
         self.peer_name = "an unknown address"
@@ -158,7 +159,9 @@ class Connection(asyncio.Protocol):
         before = waiting.held_bytes + reader.buffered
         now = self.last_active = self._server.now()
         turn = self._server.turn
-        at_once = not (self._busy or waiting.frames or turn.is_over())
+        is_over = turn.is_over(self._turn)
+        self._turn = turn.number
+        at_once = not (self._busy or waiting.frames or is_over)
         self._collecting = True
         writes = self._writes
         writes.begin_read()

@@ -30,7 +30,7 @@ LOOK = 15
 #: Once connections have been at work for this long, in seconds, each takes one request in a turn of the loop:
 #: of thousands that come at once, few are before that of a quiet connection. Where none worked for _REST_S
 #: they have rested.
-CROWD_S = 0.004
+CROWD_S = 0.008
 _REST_S = 50e-6
 
 #: A connection that holds no more than this may read on while others, who hold more, have to wait.
@@ -38,23 +38,28 @@ SMALL_BYTES = 16_384
 
 
 class Turn:
-    """The time for which connections have been at work one after the other, without a rest."""
+    """A turn of the loop: the time for which connections have been at work in it, one after the other."""
 
-    __slots__ = ("_began", "_ended", "_loop", "_over")
+    __slots__ = ("_began", "_ended", "_loop", "_over", "number")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._began = self._ended = 0.0
         self._over = False
+        self.number = 0
 
-    def is_over(self) -> bool:
-        """Return whether a connection that has work is to leave it for the loop's next turn."""
+    def is_over(self, last: int = -1) -> bool:
+        """Return whether a connection that has work is to leave it for the loop's next turn. ``last`` is the
+        number of the turn in which it read before: it reads once in each.
+        """
         now = clock()
-        if now - self._ended > _REST_S:
+        if last == self.number or now - self._ended > _REST_S:
+            self.number += 1
             self._began = now
         elif not self._over and now - self._began > CROWD_S:
             self._over = True
-            self._loop.call_soon(self._next)
+            # not before those that wait have had one request each
+            self._loop.call_soon(self._loop.call_soon, self._next)
         return self._over
 
     def pause(self) -> None:
@@ -63,6 +68,7 @@ class Turn:
 
     def _next(self) -> None:
         self._over = False
+        self.number += 1
         self._began = clock()
 
 

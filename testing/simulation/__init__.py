@@ -1,6 +1,7 @@
-"""A group through every fault there is, on virtual time: the real coordinator, log, assignors and membership.
+"""Simulates groups under every kind of fault, on virtual time, with the shipped coordinator, log, assignors
+and memberships.
 
-``simulate(500)`` runs 500 schedules; each is drawn from its seed alone, so that a failure can be run again.
+``simulate(500)`` runs 500 schedules; each is drawn from its seed alone, so that a failure can be reproduced.
 See docs/simulation.md.
 """
 

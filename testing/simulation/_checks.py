@@ -1,4 +1,4 @@
-"""Looks at the coordinator after every event: S1 to S10. Raises Violation."""
+"""Checks the coordinator after every event: S1 to S10. Raises Violation."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class Checks:
             self._heard[call.body.group_id, who] = self._schedule.heap.now
 
     def _known_of(self, body: Any) -> object:
-        """What the sender of a request has as a member of a consumer group; None if it is none."""
+        """The assignment of a request's sender as a member of a consumer group; None if it is no member."""
         shard = self._schedule.shard
         group = None if shard is None else shard.state.find(getattr(body, "group_id", ""))
         if not isinstance(group, ConsumerGroup):

@@ -464,7 +464,7 @@ class Member:
 
 
 class Consumers:
-    """Looks at the members: S11, and S4 as they see it; and keeps what is done, for all that follows.
+    """Checks the members: S11, and S4 as they see it; also keeps track of what is done.
 
     ``application`` may be None: then records are done, and that is all.
     """

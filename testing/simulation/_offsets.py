@@ -1,4 +1,4 @@
-"""Requests about offsets, and what committed offsets must be: a book kept from requests and answers alone."""
+"""Requests about offsets, and the expected committed offsets, derived from requests and responses alone."""
 
 from __future__ import annotations
 

@@ -147,6 +147,33 @@ def test_a_flood_of_heartbeats_is_told_to_wait_and_every_one_is_answered_in_orde
     assert time.monotonic() - before >= sum(waits[:-1]) / 1_000 * 0.9
 
 
+WHO = {"transactional_id": "pay", "producer_id": 7, "producer_epoch": 0}
+#: Requests of a producer that the coordinator does not know: they cost time as those of any other.
+OF_TRANSACTIONS: dict[ApiKey, tuple[int, dict[str, Any]]] = {
+    ApiKey.INIT_PRODUCER_ID: (4, {"transactional_id": "pay", "transaction_timeout_ms": 60_000}),
+    ApiKey.ADD_PARTITIONS_TO_TXN: (
+        3,
+        {f"v3_and_below_{name}": value for name, value in WHO.items()}
+        | {"v3_and_below_topics": [("t", [0])]},
+    ),
+    ApiKey.ADD_OFFSETS_TO_TXN: (3, WHO | {"group_id": "g"}),
+    ApiKey.TXN_OFFSET_COMMIT: (4, WHO | {"group_id": "g", "topics": []}),
+    ApiKey.END_TXN: (5, WHO | {"committed": True}),
+    ApiKey.DESCRIBE_TRANSACTIONS: (0, {"transactional_ids": ["pay"]}),
+    ApiKey.LIST_TRANSACTIONS: (0, {"state_filters": [], "producer_id_filters": []}),
+    ApiKey.DESCRIBE_PRODUCERS: (0, {"topics": [("t", [0])]}),
+}
+
+
+def test_requests_of_transactions_are_told_to_wait_as_others(wire: Wire) -> None:
+    for key, (version, fields) in OF_TRANSACTIONS.items():
+        assert wire.call(key, version, **fields).throttle_time_ms == 0
+    alter(wire, (WIRE, {"request_percentage": 0.01}))
+    for key, (version, fields) in OF_TRANSACTIONS.items():
+        # the first few are within the credit of a new client
+        assert any(wire.call(key, version, **fields).throttle_time_ms > 0 for _ in range(50)), key
+
+
 def test_without_a_quota_nobody_waits(wire: Wire) -> None:
     last = wire.send_together(HEARTBEAT, 4, [beat()] * 500)
     answers = [wire.receive(HEARTBEAT, 4, number) for number in range(last - 499, last + 1)]

@@ -160,6 +160,12 @@ TRANSACTION_BUGS = (
         "return _IN_TRANSACTION.get(error, ErrorCode.NONE if error == 22 else error)",
     ),
     _Bug(
+        "a consumer that was put out of its group goes on in its transactions",
+        "coordinator.consumer.group:ConsumerGroup.check_commit",
+        "return ErrorCode.UNKNOWN_MEMBER_ID",
+        "return ErrorCode.NONE",
+    ),
+    _Bug(
         "a load leaves the offsets of a transaction pending",
         "coordinator.engine.loader:Loader._marker",
         "self._shard.end_transaction(producer_id, committed=kind == _COMMIT)",

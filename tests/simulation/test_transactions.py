@@ -16,6 +16,7 @@ SCHEDULES, SOAKED_SCHEDULES = 200, 10_000
 FOUND = {
     "a marker is lost with the power, and its coordinator does not know": (123, 268, 386),
     "a snapshot tells of a batch that was lost with the power, before others that were not": (9_949,),
+    "the leader epochs are believed that a loss of power has damaged": (2_679, 3_127),
     "a reader is stuck at what a loss of power has damaged and nobody was told of": (5_537,),
 }
 

@@ -1,4 +1,4 @@
-"""Whole services through every fault: the consumer as it ships, on a simulated loop and cluster."""
+"""Simulates whole services under faults: the consumer as it ships, on a simulated event loop and cluster."""
 
 from ._plan import faults_table
 from ._simulate import simulate_service, trace_service

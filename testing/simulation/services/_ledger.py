@@ -1,6 +1,7 @@
-"""Every record of a schedule: made, handled, finished, set aside, gone; and whether consumers kept promises.
+"""Ledger of every record of a schedule (produced, handled, finished, set aside, gone), which checks the
+consumers' promises.
 
-Nothing here looks into a consumer. Handlers tell what they are given, the network tells what is committed.
+Nothing here looks into a consumer: handlers report what they get, the network reports what is committed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Transactions through every fault: the broker as it ships, producers, readers of committed records."""
+"""Simulates transactions under faults: the broker as it ships, with producers and readers of committed
+records.
+"""
 
 from ._plan import faults_table
 from ._simulate import simulate_transactions, trace_transactions

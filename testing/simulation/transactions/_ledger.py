@@ -1,4 +1,4 @@
-"""What producers did and readers saw, compared: T1 to T4 and T7."""
+"""Compares what producers did with what readers saw: T1 to T4 and T7."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ._plan import TransactionPlan
 
 
 class Outcome(Enum):
-    """What the producer of a transaction knows of its end."""
+    """Outcome of a transaction as its producer knows it."""
 
     OPEN = "it was never ended"
     COMMITTING = "nobody answered its commit"

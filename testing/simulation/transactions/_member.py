@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any, Final
+from uuid import UUID
 
 from ....client.errors import BrokerConnectionError
 from ....protocol import ErrorCode
+from ....protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
 from ....protocol.messages.heartbeat import HeartbeatRequest
 from ....protocol.messages.join_group import (
     JoinGroupRequest,
@@ -17,9 +19,10 @@ from ....protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestA
 from .._network import Connection, Receiver
 from .._schedule import Schedule
 from ._ledger import Ledger
-from ._plan import GROUP, SESSION_MS, ProducerPlan, TransactionPlan
+from ._plan import GROUP, INPUT, SESSION_MS, ProducerPlan, TransactionPlan
 from ._process import AGAIN, RETRY_S, Fenced, Producer
 
+NO_TOPIC_ID: Final = UUID(int=0)
 _TYPE: Final = "consumer"
 _PROTOCOL: Final = "by turns"
 
@@ -47,6 +50,7 @@ class MemberProducer(Producer):
         self._member_id = ""
         self._generation = -1
         self._sources: list[int] = []
+        self._topic_id = NO_TOPIC_ID
         self._joined = False
         self._membership = Connection(schedule, broker)
         super().__init__(schedule, ledger, broker, name, plan)
@@ -162,3 +166,79 @@ _TO_JOIN_AGAIN: Final = (
     ErrorCode.REBALANCE_IN_PROGRESS,
     *_PUT_OUT,
 )
+
+
+class ConsumerProducer(MemberProducer):
+    """As a member of a group of consumers (KIP-848), which the coordinator assigns by heartbeats.
+
+    What it is to give up it gives up between two transactions, and says so with the next heartbeat.
+    """
+
+    async def _work(self) -> None:
+        self._joined, self.positions = False, {}
+        while True:
+            if not self._joined:
+                # what it had may be another's by now
+                self.positions = {}
+                await self._told_by(await self._asked(self._heartbeat(0)))
+                continue
+            self.positions = {at: offset for at, offset in self.positions.items() if at in self._sources}
+            for source in self._sources:
+                if source not in self.positions:
+                    offset = await self._committed(source)
+                    if self._joined and source in self._sources:
+                        self.positions[source] = offset
+            if self.positions:
+                await self._transact(self.rng.choice(list(self.positions)))
+            else:
+                await asyncio.sleep(RETRY_S)
+
+    def _heartbeat(self, epoch: int) -> ConsumerGroupHeartbeatRequest:
+        self._member_id = self._member_id or self.schedule.new_id()
+        owned = [TopicPartitions(self._topic_id, sorted(self.positions))] if self.positions else []
+        return ConsumerGroupHeartbeatRequest(
+            GROUP,
+            self._member_id,
+            epoch,
+            rebalance_timeout_ms=self.schedule.plan.rebalance_ms,
+            subscribed_topic_names=[INPUT],
+            topic_partitions=owned,
+        )
+
+    async def _told_by(self, answer: Any) -> None:
+        if answer.error_code in AGAIN:
+            await asyncio.sleep(RETRY_S)
+            return
+        if answer.error_code:
+            self._joined = False
+            if answer.error_code not in _OF_CONSUMERS:
+                name = ErrorCode(answer.error_code).name
+                self.schedule.found("S0", f"{self} is answered {name} to its heartbeat")
+            await asyncio.sleep(RETRY_S)
+            return
+        if not self._joined:
+            self._sources = []
+        self._joined, self._generation = True, answer.member_epoch
+        if answer.assignment is not None:
+            found = answer.assignment.topic_partitions
+            self._sources = [number for topic in found for number in topic.partitions]
+            if found:
+                self._topic_id = found[0].topic_id
+
+    async def _beat(self) -> None:
+        while not self.done:
+            await asyncio.sleep(self.schedule.plan.heartbeat_ms / 1_000)
+            if not self._joined:
+                continue
+            epoch = self._generation
+            answer = await self._asked(self._heartbeat(epoch))
+            if self._joined and epoch == self._generation:
+                await self._told_by(answer)
+
+
+#: Errors of a heartbeat after which a member joins anew.
+_OF_CONSUMERS: Final = {
+    ErrorCode.UNKNOWN_MEMBER_ID,
+    ErrorCode.FENCED_MEMBER_EPOCH,
+    ErrorCode.STALE_MEMBER_EPOCH,
+}

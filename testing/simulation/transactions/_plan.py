@@ -55,6 +55,7 @@ _OLD: Final[dict[int, int]] = {
     ApiKey.JOIN_GROUP: 9,
     ApiKey.SYNC_GROUP: 5,
     ApiKey.HEARTBEAT: 4,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: 1,
 }
 _NEW: Final[dict[int, int]] = {
     **_OLD,
@@ -81,6 +82,8 @@ class ProducerPlan:
     #: Whether its input is what its group assigns to it, and the instance id that it has there.
     in_group: bool = False
     instance_id: str | None = None
+    #: Whether the group is one of consumers (KIP-848).
+    consumer: bool = False
 
     @property
     def adds_itself(self) -> bool:
@@ -132,7 +135,7 @@ def draw_transaction_plan(seed: int) -> TransactionPlan:
     ]
     groups = seed % _GROUP_EVERY == 0
     if groups:
-        sources = _in_a_group(rng, producers)
+        sources = _in_a_group(rng, producers, consumers=seed % (2 * _GROUP_EVERY) != 0)
     return TransactionPlan(
         seed=seed,
         run_seed=rng.getrandbits(64),
@@ -160,15 +163,15 @@ def draw_transaction_plan(seed: int) -> TransactionPlan:
     )
 
 
-def _in_a_group(rng: Random, producers: list[ProducerPlan]) -> int:
+def _in_a_group(rng: Random, producers: list[ProducerPlan], *, consumers: bool) -> int:
     """Have the producers in one group; returns how many input partitions it has."""
     producers += [
         replace(each, name=f"{each.name}b", transactional_id=f"{each.transactional_id}b")
         for each in producers
     ]
     for producer in producers:
-        producer.in_group = True
-        if rng.random() < 0.2:
+        producer.in_group, producer.consumer = True, consumers
+        if not consumers and rng.random() < 0.2:
             producer.instance_id = producer.name
     return rng.choice((1, 2, 4))
 
@@ -189,6 +192,10 @@ def _settings(rng: Random, *, fsync: bool) -> dict[str, Any]:
         "kohort_group_history_size": 0,
         "group_min_session_timeout_ms": 1,
         "group_initial_rebalance_delay_ms": 0,
+        "group_consumer_session_timeout_ms": SESSION_MS,
+        "group_consumer_min_session_timeout_ms": 1,
+        "group_consumer_heartbeat_interval_ms": _HEARTBEAT_MS,
+        "group_consumer_min_heartbeat_interval_ms": 1,
     }
 
 

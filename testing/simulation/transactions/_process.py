@@ -67,7 +67,7 @@ _BROKEN: Final = frozenset(
 
 
 def _brief(body: Any) -> str:
-    """What a message says that is not the default, without its names."""
+    """The fields of a message that differ from the default, without their names."""
     if isinstance(body, (list, tuple)) and not hasattr(body, "_field_defaults"):
         return "[" + ", ".join(map(_brief, body)) + "]"
     if not hasattr(body, "_field_defaults"):
@@ -354,7 +354,7 @@ class Producer(Process):
             self._have(answer.producer_id, answer.producer_epoch)
 
     def _group_metadata(self) -> dict[str, Any]:
-        """Who it is in the group whose offsets it commits."""
+        """Identity in the group whose offsets it commits."""
         return {}
 
     def _me(self) -> tuple[str, int, int]:

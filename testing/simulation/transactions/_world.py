@@ -17,7 +17,7 @@ from .._plan import Incident
 from .._world import LOOK_MS, PRODUCE_MS, Phases
 from ._broker import Broker
 from ._ledger import Ledger
-from ._member import MemberProducer
+from ._member import ConsumerProducer, MemberProducer
 from ._plan import GROUP, INPUT, OUTPUT, ProducerPlan, TransactionPlan
 from ._process import Process, Producer, Reader
 
@@ -147,7 +147,8 @@ class TransactionWorld(Phases[TransactionPlan]):
             self._start(plan)
 
     def _start(self, plan: ProducerPlan) -> Producer:
-        make = MemberProducer if plan.in_group else Producer
+        in_group = ConsumerProducer if plan.consumer else MemberProducer
+        make = in_group if plan.in_group else Producer
         made = make(self, self.ledger, self.broker, f"{plan.name}.{len(self.producers)}", plan)
         self.say(f"{made} starts")
         self.producers.append(made)

@@ -327,7 +327,7 @@ CASES: tuple[Case, ...] = (
         Case(
             ApiKey.TXN_OFFSET_COMMIT, version, txn.commit_offsets, (_x(_W), _g(_R), _t(_R)), before=txn.ready
         )
-        for version in (2, 4)
+        for version in (2, 4, 5)
     ),
     Case(ApiKey.WRITE_TXN_MARKERS, 1, txn.write_marker, (_c(_OP.CLUSTER_ACTION),), "by a broker", txn.ready),
     Case(ApiKey.WRITE_TXN_MARKERS, 1, txn.write_marker, (_c(_OP.ALTER),), "by who may alter", txn.ready),
@@ -418,12 +418,15 @@ CASES: tuple[Case, ...] = (
         lambda _world: {"timeout_ms": 1_000, "topics": None},
         (_c(_D),),
     ),
-    Case(
-        ApiKey.PRODUCE,
-        9,
-        topic.produce(9, transactional_id="x/hidden", **_TXN),
-        (_t(_W),),
-        "of a transaction",
+    *(
+        Case(
+            ApiKey.PRODUCE,
+            version,
+            topic.produce(version, transactional_id="x/hidden", **_TXN),
+            (_t(_W),),
+            "of a transaction",
+        )
+        for version in (9, 12, 13)
     ),
     # last: lists of groups would show it
     Case(

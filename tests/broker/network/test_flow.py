@@ -27,13 +27,21 @@ async def test_a_turn_ends_when_connections_have_worked_long_enough_without_a_re
         turn.pause()
         return over
 
-    assert [work(0.003) for _ in range(4)] == [False, False, True, True]
+    assert [work(0.005) for _ in range(4)] == [False, False, True, True]
     await asyncio.sleep(0)
-    assert [work(0.003) for _ in range(3)] == [False, False, True]
+    assert work(0.005), "one request of each"
     await asyncio.sleep(0)
-    assert not work(0.003)
+    assert [work(0.005) for _ in range(3)] == [False, False, True]
+    await asyncio.sleep(0.01)
+    assert not work(0.005)
     now[0] += 0.001
-    assert [work(0.003) for _ in range(3)] == [False, False, True]
+    assert [work(0.005) for _ in range(3)] == [False, False, True]
+    await asyncio.sleep(0.01)
+    # a connection that reads again does so in another turn, though nobody has rested
+    number = turn.number
+    assert [turn.is_over(number) or work(0.005) for _ in range(2)] == [False, False]
+    number = turn.number
+    assert [turn.is_over(number), work(0.005), turn.is_over(number)] == [False, False, False]
 
 
 @pytest.mark.parametrize("crowd_s", [-1.0, _flow.CROWD_S])
