@@ -165,10 +165,10 @@ async def delete_topics(cluster: Requests, names: Iterable[str]) -> None:
 
 
 async def controller(cluster: Requests) -> int | None:
-    """The controller where it is known, else any node (which forwards in a KRaft cluster)."""
-    known = cluster.known
-    if known.controller_id not in known.nodes:
-        known = await cluster.metadata([])
+    """The controller where it is known, else any node (which forwards in a KRaft cluster). Asked for each
+    time: the one that was known may be gone.
+    """
+    known = await cluster.metadata([])
     return known.controller_id if known.controller_id in known.nodes else None
 
 

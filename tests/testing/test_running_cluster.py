@@ -5,12 +5,14 @@ Covers: testing/_shared_metadata.py.
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from kohort.client import Cluster
 from kohort.testing import RunningCluster, running_cluster
 
 QUICK: dict[str, Any] = {"replica_lag_time_max_ms": 1_000, "replica_fetch_wait_max_ms": 50}
@@ -28,7 +30,6 @@ def values(cluster: RunningCluster) -> set[bytes | None]:
 
 
 def test_every_broker_of_it_is_one_of_the_cluster_and_all_end_with_the_block() -> None:
-    before = threading.active_count()
     with running_cluster(2, racks=["a", "b"]) as cluster:
         assert set(cluster.brokers) == {1, 2}
         assert cluster.controller in (1, 2)
@@ -36,7 +37,7 @@ def test_every_broker_of_it_is_one_of_the_cluster_and_all_end_with_the_block() -
         cluster.create_topic("orders", 4)
         assert {cluster.leader_of("orders", number) for number in range(4)} == {1, 2}
         assert cluster.coordinator_of("billing") in (1, 2)
-    assert threading.active_count() == before
+    assert "kohort-broker" not in [thread.name for thread in threading.enumerate()]
 
 
 @pytest.mark.parametrize("missed_after_s", [0.0, 0.3])
@@ -141,6 +142,14 @@ def test_a_group_keeps_its_offsets_when_its_coordinator_is_killed(cluster: Runni
     cluster.kill(cluster.coordinator_of("billing"))
     cluster.produce("orders", ["c", "d"], partition=0)
     assert consume() == [b"c", b"d"]
+
+
+async def test_a_client_finds_the_next_controller(cluster: RunningCluster) -> None:
+    async with Cluster(cluster.bootstrap) as client:
+        await client.create_topics({"before": 1})
+        await asyncio.to_thread(cluster.kill, cluster.controller)
+        await client.create_topics({"behind": 1}, replication_factor=2)
+        await client.delete_topics(["before"])
 
 
 def test_what_does_not_come_to_be_is_told(cluster: RunningCluster) -> None:

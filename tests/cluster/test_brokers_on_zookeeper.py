@@ -1,0 +1,76 @@
+"""Brokers of a cluster whose metadata are in a real ZooKeeper, started by their settings.
+
+Covers: broker/_broker.py, broker/_cluster.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from kohort.broker import Broker
+from kohort.client import Cluster
+from kohort.protocol import KohortError
+from kohort.settings import SettingsError
+from tests.cluster.servers import ZooKeeper, until
+
+
+def broker(connect: str, number: int, **settings: Any) -> Broker:
+    usual = {
+        "zookeeper_connect": connect,
+        "zookeeper_session_timeout_ms": 25_000,
+        "node_id": number,
+        "default_replication_factor": 2,
+        "broker_rack": f"rack-{number}",
+    }
+    return Broker(settings={**usual, **settings})
+
+
+def led_by(one: Broker, topic: str) -> set[int]:
+    found = one.topics.image.topic(topic)
+    return set() if found is None else {state.leader for state in found.partitions}
+
+
+async def test_brokers_find_each_other_lead_for_each_other_and_end_their_sessions(
+    zookeeper: ZooKeeper,
+) -> None:
+    connect = zookeeper.connect()
+    first, second = broker(connect, 1), broker(connect, 2)
+    await asyncio.gather(first.start(), second.start())
+    await until(lambda: all(len(each.topics.image.brokers) == 2 for each in (first, second)))
+    assert first.cluster_id == second.cluster_id
+    for each in (first, second):
+        async with Cluster(each.bootstrap) as client:
+            await client.create_topics({f"by-{each.port}": 4}, replication_factor=2)
+    await until(lambda: led_by(first, f"by-{second.port}") == {1, 2})
+    assert {one.rack for one in first.topics.image.brokers.values()} == {"rack-1", "rack-2"}
+    await second.stop()
+    await until(lambda: led_by(first, f"by-{second.port}") == {1})
+    # its session was ended, and not left to its timeout
+    await until(lambda: list(first.topics.image.brokers) == [1])
+    await first.stop()
+
+
+async def test_settings_of_a_cluster_are_checked() -> None:
+    with pytest.raises(SettingsError, match=r"zookeeper\.connect needs node\.id"):
+        Broker(settings={"zookeeper.connect": "127.0.0.1:1"})
+    with pytest.raises(
+        SettingsError, match=r"default\.replication\.factor=3 is not allowed: this broker is alone"
+    ):
+        Broker(settings={"default.replication.factor": 3})
+    in_a_cluster = Broker(settings={"zookeeper.connect": "127.0.0.1:1", "node.id": 1})
+    assert in_a_cluster.settings.offsets_topic_replication_factor == 3
+    chosen = {"zookeeper.connect": "127.0.0.1:1", "node.id": 1, "offsets.topic.replication.factor": 2}
+    assert Broker(settings=chosen).settings.offsets_topic_replication_factor == 2
+    assert Broker().settings.offsets_topic_replication_factor == 1
+
+
+async def test_a_broker_without_zookeeper_says_so_and_does_not_start() -> None:
+    alone = broker("127.0.0.1:1", 1, zookeeper_connection_timeout_ms=200)
+    with pytest.raises(KohortError, match=r"no answer from ZooKeeper at 127\.0\.0\.1:1 within 200 ms"):
+        await alone.start()
+    wrong = broker("127.0.0.1:1", 1, kohort_zookeeper_digest="secret")
+    with pytest.raises(KohortError, match="USER:PASSWORD"):
+        await wrong.start()
