@@ -1,4 +1,4 @@
-"""Commands of ``kohort groups``: each asks the cluster, shows the answer and returns its exit code."""
+"""Commands of ``kohort groups``: each queries the cluster, shows the result and returns its exit code."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ async def _timeline(admin: GroupAdmin, options: argparse.Namespace, screen: Scre
 async def _held_back(
     admin: GroupAdmin, now: GroupDescription
 ) -> tuple[tuple[HeldBack, ...] | None, tuple[str, ...]]:
-    """What open transactions hold back; None, and the reason, where that cannot be told."""
+    """Records that open transactions hold back; None, and the reason, if that is unknown."""
     try:
         return await admin.held_back(now), ()
     except (KafkaError, UnsupportedVersionError) as error:

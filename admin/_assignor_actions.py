@@ -1,4 +1,4 @@
-"""Commands of ``kohort assignors``: each asks, shows the answer and returns its exit code."""
+"""Commands of ``kohort assignors``: each queries, shows the result and returns its exit code."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def _list(_: argparse.Namespace, screen: Screen) -> int:
     for name, origin in available_assignors().items():
         try:
             assignor = load_assignor(name)
-        except Exception as error:  # whoever wrote it, the others are to be seen
+        except Exception as error:  # whatever is wrong with it, the others have to be shown
             rows.append(tables.Listed(name, origin, None, (), "", str(error)))
         else:
             protocols = tuple(sorted(p.name.lower() for p in assignor.rebalance_protocols))

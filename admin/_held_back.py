@@ -1,4 +1,4 @@
-"""What open transactions keep from a group: records that readers of committed ones do not get yet, and the
+"""Effects of open transactions on a group: records that readers of committed ones do not get yet, and the
 group's own offsets that are committed in a transaction, for which its members wait before they begin.
 """
 

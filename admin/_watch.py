@@ -1,8 +1,8 @@
-"""``kohort groups watch``: a group looked at again and again.
+"""``kohort groups watch``: shows a group again and again.
 
-On a kohort broker the news are the coordinator's own events, with their causes. Elsewhere they are what
-differs between two looks. A terminal gets a picture that is redrawn; a pipe gets a line for each thing that
-changed; ``--json`` gives one document a look, each on its own line.
+On a kohort broker the news are the coordinator's own events, with their causes; elsewhere, the differences
+between two polls. A terminal gets a picture that is redrawn; a pipe gets a line for each change; ``--json``
+gives one document per poll, each on its own line.
 """
 
 from __future__ import annotations

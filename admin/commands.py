@@ -229,7 +229,7 @@ def run_program(
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        # whoever read the output has seen enough; the interpreter must not trip over it again at its end
+        # the reader of the output has closed the pipe; the interpreter must not fail on it again at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
     except KeyboardInterrupt:

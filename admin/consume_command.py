@@ -209,7 +209,7 @@ async def _print_all(
 
 
 def _at_end(consumer: AsyncGroupConsumer, ends: Mapping[TopicPartition, int] | None) -> bool:
-    """Whether every partition that this consumer has is read to its end."""
+    """Return whether every partition of this consumer is read to its end."""
     from ..statemachine import MemberState
 
     if ends is None or (consumer.config.group and consumer.state.state is not MemberState.STABLE):
@@ -245,7 +245,7 @@ def _as_json(record: Record) -> bytes:
 
 
 def _as_text(options: argparse.Namespace) -> Callable[[Record], bytes]:
-    """Bytes as they are in a pipe; on a terminal, text that cannot talk to it."""
+    """The raw bytes for a pipe; for a terminal, text that cannot control it."""
     separator: bytes = options.separator.encode()
 
     def line(record: Record) -> bytes:

@@ -175,6 +175,6 @@ def _word(value: Any) -> str:
 
 
 def _quoted(text: str) -> str:
-    """The text, in quotes and with escapes where it is not a plain word: names come from strangers."""
+    """The text, quoted and escaped unless it is a plain word: names come from clients."""
     plain = text and text.isprintable() and not set(text) & set(" \"'=[]{},")
     return text if plain else json.dumps(text, ensure_ascii=not text.isprintable())

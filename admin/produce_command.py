@@ -118,7 +118,7 @@ class _Run:
         self._written = 0
         self._failures: list[tuple[int, str]] = []
         self._failed = asyncio.Event()
-        # a person who types sees what he has typed
+        # a person who types sees the typed text
         self._shows = sys.stderr.isatty() and not os.isatty(source)
         self._began = self._shown = time.monotonic()
 
@@ -191,9 +191,9 @@ class _Run:
             yield number + 1, rest
 
     async def _chunks(self) -> AsyncIterator[bytes]:
-        """What there is to read, until its end or a failure.
+        """Read chunks, until the end of the input or a failure.
 
-        A thread reads, which may wait for ever: it is left behind when the command ends.
+        A thread reads, which may wait for ever: it is abandoned when the command ends.
         """
         loop = asyncio.get_running_loop()
         queue: asyncio.Queue[bytes | OSError] = asyncio.Queue(_AHEAD)

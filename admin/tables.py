@@ -1,4 +1,4 @@
-"""Results as rich tables. Names come from strangers: they are shown as text, never read as markup."""
+"""Results as rich tables. Names come from clients: they are shown as text, never parsed as markup."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
 
 
 def clean(text: str) -> str:
-    """The text without control characters, which could talk to the terminal."""
+    """The text without control characters, which could control the terminal."""
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
 
 

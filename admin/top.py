@@ -1,4 +1,4 @@
-"""``kohort top``: two looks at a broker's metrics and the difference, again and again."""
+"""``kohort top``: the difference between two snapshots of a broker's metrics, again and again."""
 
 from __future__ import annotations
 
@@ -180,11 +180,11 @@ def _ms(value: float | None) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text supplied by a client that steers no terminal."""
+    """Client-supplied text without sequences that control a terminal."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
-#: How often at least and at most to look.
+#: Shortest and longest interval.
 _LEAST_S, _MOST_S = 0.1, 3_600
 
 _TIMEOUT_S = 10.0

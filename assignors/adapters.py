@@ -92,7 +92,7 @@ def _by_topic(partitions: Iterable[TopicPartition]) -> Shares:
 
 
 class _OfAiokafka:
-    """What aiokafka expects of an assignor."""
+    """Interface that aiokafka expects of an assignor."""
 
     def __init__(self, assignor: Assignor) -> None:
         self.name = assignor.name
@@ -123,7 +123,7 @@ def _kafka_python_class() -> Any:
     from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 
     class OfKafkaPython(AbstractPartitionAssignor):  # type: ignore[misc]  # kafka-python is not typed
-        """What kafka-python expects of an assignor."""
+        """Interface that kafka-python expects of an assignor."""
 
         name = ""
 

@@ -141,7 +141,7 @@ def in_member_order(members: Iterable[Member]) -> list[Member]:
 
 
 def member_key(member_id: str, instance_id: str | None) -> tuple[bool, bytes, bytes]:
-    """What ``in_member_order`` sorts by."""
+    """Sort key of ``in_member_order``."""
     key = _utf16(member_id)
     return (True, key, key) if instance_id is None else (False, _utf16(instance_id), key)
 

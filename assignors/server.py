@@ -89,8 +89,8 @@ def changed_targets(
 
 
 def _few_moves(topics: Mapping[str, int], members: Mapping[str, ServedMember]) -> dict[str, Numbers] | None:
-    """What ``uniform`` answers where all members read the same, in less time: only who gets or gives up
-    partitions is looked at closely. None where it is not that easy.
+    """Compute the result of ``uniform`` faster for members that subscribe to the same topics: only members
+    that get or lose partitions are examined. None if that is not possible.
     """
     wanted = next((member.topics for member in members.values()), ())
     left = {topic: set(range(topics[topic])) for topic in wanted if topics.get(topic)}

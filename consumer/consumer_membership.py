@@ -56,9 +56,9 @@ _Partitions = frozenset[tuple[UUID, int]]
 
 
 class _Told(NamedTuple):
-    """What a request tells the coordinator of this member. ``regex`` is empty for none.
+    """The state of this member as a request reports it. ``regex`` is empty for none.
 
-    ``owned`` is None if it has to be told whatever it is.
+    ``owned`` is None if the next request has to include it in any case.
     """
 
     topics: tuple[str, ...]
@@ -341,7 +341,7 @@ class ConsumerMembership(GroupMember):
         self._heartbeats.at_once(now)
 
     def _ids(self) -> _Partitions:
-        """What is owned or being revoked."""
+        """The partitions owned or being revoked, by topic id."""
         return frozenset((topic, p.partition) for p, topic in self._held.items())
 
     def _unknown(self) -> frozenset[UUID]:

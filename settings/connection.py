@@ -220,7 +220,7 @@ def _check_oauth(settings: Any) -> None:
 def settings_around(
     cls: type[Any], config: object = None, environ: Mapping[str, str] | None = None
 ) -> Around:
-    """What the environment and the file have for a table. ``config`` names the file, "" none.
+    """Settings of a table from the environment and a file. ``config`` names the file, "" none.
 
     Variables are for connections alone (``Row.client``), a file is for all settings; it may have settings of
     other clients. Raises SettingsError.

@@ -76,7 +76,7 @@ def read_connected(cls: type[Options], given: Mapping[str, Any]) -> Options:
 
 
 def options_around(cls: type[SecurityOptions], given: Mapping[str, Any]) -> Around:
-    """What the environment and the file of ``config`` have. Raises OptionsError."""
+    """Options from the environment and the file ``config``. Raises OptionsError."""
     config = next((value for key, value in given.items() if key.lower() == "config"), None)
     try:
         return settings_around(cls, config)

@@ -319,7 +319,7 @@ class RunningCluster:
         return running.result(CALL_TIMEOUT_S)
 
     def _eventually(self, look: Callable[[], T | None], timeout_s: float = CALL_TIMEOUT_S) -> T:
-        """What ``look`` gives, as soon as that is not None."""
+        """Return what ``look`` returns, as soon as that is not None."""
         deadline = time.monotonic() + timeout_s
         while (found := look()) is None:
             if time.monotonic() > deadline:

@@ -126,7 +126,7 @@ def error_headers(
 
 
 class DeadLetter(NamedTuple):
-    """What the headers of a dead letter say. Times are milliseconds since 1970."""
+    """The content of a dead letter's headers. Times are milliseconds since 1970."""
 
     topic: str
     partition: int

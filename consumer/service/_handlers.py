@@ -327,5 +327,5 @@ def _as_given(name: str, result: object) -> list[ProducerRecord]:
 
 
 async def _collected(result: AsyncIterator[object]) -> list[object]:
-    """What an async generator yields."""
+    """Collect what an async generator yields."""
     return [each async for each in result]

@@ -67,7 +67,7 @@ _PASSING = frozenset(
 
 
 class OutputError(ConsumerError):
-    """What handlers gave out cannot be written; nothing of it is committed, and the service stops."""
+    """Results of handlers cannot be written; nothing of them is committed, and the service stops."""
 
 
 class KafkaOutput:

@@ -132,7 +132,7 @@ class Checks:
             self._heard[call.body.group_id, who] = self._schedule.heap.now
 
     def _known_of(self, body: Any) -> object:
-        """What the sender of a request has as a member of a consumer group; None if it is none."""
+        """The assignment of a request's sender as a member of a consumer group; None if it is no member."""
         shard = self._schedule.shard
         group = None if shard is None else shard.state.find(getattr(body, "group_id", ""))
         if not isinstance(group, ConsumerGroup):

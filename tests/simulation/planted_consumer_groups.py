@@ -63,6 +63,12 @@ CONSUMER_GROUP_BUGS = (
         "shard.reply(request, answer)",
     ),
     _Bug(
+        "who has as many topics as its target has all of it",
+        "coordinator.consumer.reconciliation:_has_all",
+        "topic_id in assigned and assigned[topic_id].keys() == frozenset(numbers)",
+        "topic_id in assigned",
+    ),
+    _Bug(
         "topics that change are not noticed",
         "coordinator.consumer.heartbeat:refresh_epoch",
         "if group.subscribed_topics()[1] != group.metadata_hash:",

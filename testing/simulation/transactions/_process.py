@@ -354,7 +354,7 @@ class Producer(Process):
             self._have(answer.producer_id, answer.producer_epoch)
 
     def _group_metadata(self) -> dict[str, Any]:
-        """Who it is in the group whose offsets it commits."""
+        """Identity in the group whose offsets it commits."""
         return {}
 
     def _me(self) -> tuple[str, int, int]:
