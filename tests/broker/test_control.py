@@ -280,6 +280,18 @@ def test_only_requests_for_the_controller_are_in_envelopes(cluster: RunningClust
     with Wire(cluster.brokers[cluster.controller].bootstrap) as controller:
         assert envelope(controller, AlterPartitionRequest(), 3) == "INVALID_REQUEST"
         assert envelope(controller, made, 7) == "NONE"
+        for fields in (
+            {"request_data": encode_request(7, 7, "client", made)[4:-3]},
+            {"request_data": b"\x00\x13\x00\x63" + bytes(40)},
+            {"request_principal": b"\xff"},
+        ):
+            whole = {
+                "request_data": encode_request(7, 7, "client", made)[4:],
+                "request_principal": b"User:alice",
+                "client_host_address": b"127.0.0.1",
+            }
+            answer = controller.call(ApiKey.ENVELOPE, 0, **{**whole, **fields})
+            assert answer.error_code == ErrorCode.INVALID_REQUEST
     cluster.wait_in_sync("in-envelope")
 
 

@@ -202,6 +202,23 @@ def test_a_leader_without_its_session_leads_nothing_until_it_has_another() -> No
     asyncio.run(run())
 
 
+def test_who_waits_is_told_when_a_leader_leads_on_under_another_epoch() -> None:
+    async def run() -> None:
+        async with cluster(1) as nodes:
+            await nodes.create("orders")
+            partition = replica(nodes, 1)
+            leadership = partition.leadership
+            assert leadership is not None
+            told: list[KafkaError | None] = []
+            assert not leadership.when_committed(partition.log_end_offset + 1, told.append)
+            partition.lead(partition.leader_epoch + 1, lambda _log_end, _high_watermark: leadership)
+            [error] = told
+            assert error is not None
+            assert error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    asyncio.run(run())
+
+
 def test_a_group_goes_on_where_its_coordinator_was_killed(tmp_path: Path) -> None:
     """With the same members, in the same generation, from the offsets that were committed."""
 

@@ -8,11 +8,14 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable
+from itertools import groupby
 from typing import Any
 
 import pytest
 
 from kohort.client import Cluster, CommittedOffset
+from kohort.client.errors import BrokerConnectionError
+from kohort.client.requests import GROUP, TRANSACTION
 from kohort.client.transactions import END_VERSION, end_transaction
 from kohort.client.transactions import add_partitions as add_now
 from kohort.producer import (
@@ -25,7 +28,7 @@ from kohort.producer import (
     TransactionStateError,
 )
 from kohort.producer import transactions as transactions_module
-from kohort.protocol import KafkaError, TopicPartition
+from kohort.protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
 from tests.broker_process import BrokerProcess
 from tests.producer.reading import read_values
 
@@ -460,6 +463,138 @@ async def test_a_call_that_waits_for_its_topic_ends_with_its_transaction(
         await producer.send(topic, b"kept")
         await producer.commit_transaction()
     assert await read_values(bootstrap, topic) == [b"kept"]
+
+
+async def test_a_group_is_added_once_and_only_in_the_older_protocol(
+    new_topic: Topics, make: Make, group: Callable[[str], str], monkeypatch: pytest.MonkeyPatch, protocol: str
+) -> None:
+    asked: list[tuple[ApiKey, int | None]] = []
+    original = Cluster.request_coordinator
+
+    async def request(cluster: Cluster, key: str, body: Any, **settings: Any) -> Any:
+        asked.append((ApiKey(body.API_KEY), settings.get("max_version")))
+        return await original(cluster, key, body, **settings)
+
+    topic, name = new_topic("prod", partitions=1), group("billing")
+    offsets = {TopicPartition(topic, 0): 1}
+    async with make(topic) as producer:
+        monkeypatch.setattr(Cluster, "request_coordinator", request)
+        for _ in range(2):
+            async with producer.transaction():
+                await producer.send_offsets(offsets, name)
+                await producer.send_offsets(offsets, name)
+    added, bound = ([], None) if protocol == "implicit" else ([(ApiKey.ADD_OFFSETS_TO_TXN, None)], 4)
+    wanted = [*added, (ApiKey.TXN_OFFSET_COMMIT, bound), (ApiKey.END_TXN, bound)]
+    # the same is asked again while the end of the transaction before is being written
+    assert [one for one, _ in groupby(asked)] == wanted * 2
+
+
+@pytest.mark.parametrize("call", ["add_partitions", "add_offsets", "commit_offsets", "end_transaction"])
+async def test_a_coordinator_that_has_moved_is_looked_for(
+    bootstrap: str,
+    new_topic: Topics,
+    group: Callable[[str], str],
+    monkeypatch: pytest.MonkeyPatch,
+    call: str,
+) -> None:
+    monkeypatch.setattr(transactions_module, "_IMPLICIT_FROM", 99)
+    topic, name = new_topic("prod", partitions=1), group("billing")
+    original = getattr(transactions_module, call)
+    refused, forgotten = False, []
+
+    async def moved_once(*arguments: Any, **settings: Any) -> Any:
+        nonlocal refused
+        if not refused:
+            refused = True
+            raise KafkaError(ErrorCode.NOT_COORDINATOR)
+        return await original(*arguments, **settings)
+
+    def forget(_: Cluster, key: str, key_type: int = 0) -> None:
+        forgotten.append((key, key_type))
+
+    monkeypatch.setattr(transactions_module, call, moved_once)
+    monkeypatch.setattr(Cluster, "forget_coordinator", forget)
+    async with Producer(bootstrap_servers=bootstrap, transactional_id=topic, linger_ms=0) as producer:
+        await write(producer, topic, b"x", offset=1, member=name)
+    assert forgotten == [(name, GROUP) if call == "commit_offsets" else (topic, TRANSACTION)]
+    assert await read_values(bootstrap, topic) == [b"x"]
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (ErrorCode.PRODUCER_FENCED, ProducerFencedError),
+        (ErrorCode.INVALID_PRODUCER_EPOCH, ProducerFencedError),
+        (ErrorCode.INVALID_PRODUCER_ID_MAPPING, ApplicationRecoverableError),
+        (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, KafkaError),
+    ],
+)
+async def test_which_error_a_producer_ends_with(
+    new_topic: Topics, make: Make, monkeypatch: pytest.MonkeyPatch, code: ErrorCode, kind: type[Exception]
+) -> None:
+    async def refused(*_: Any, **__: Any) -> None:
+        raise KafkaError(code, "ending it")
+
+    topic = new_topic("prod", partitions=1)
+    async with make(topic) as producer:
+        producer.begin_transaction()
+        await producer.send_and_wait(topic, b"x")
+        monkeypatch.setattr(transactions_module, "end_transaction", refused)
+        with pytest.raises(kind, match=f"{code.name}.*ending it") as caught:
+            await producer.commit_transaction()
+        assert type(caught.value) is kind
+        cause = caught.value if kind is KafkaError else caught.value.__cause__
+        assert isinstance(cause, KafkaError)
+        assert cause.code is code
+        with pytest.raises(kind):
+            producer.begin_transaction()
+
+
+@pytest.mark.parametrize("commit", [True, False])
+async def test_an_end_whose_outcome_is_not_known_can_be_asked_for_again_and_no_other(
+    bootstrap: str, new_topic: Topics, make: Make, monkeypatch: pytest.MonkeyPatch, *, commit: bool
+) -> None:
+    async def lost(*_: Any, **__: Any) -> None:
+        raise BrokerConnectionError(bootstrap, "connection reset by peer")
+
+    topic = new_topic("prod", partitions=1)
+    async with make(topic, max_block_ms=300) as producer:
+        producer.begin_transaction()
+        await producer.send_and_wait(topic, b"x")
+        ends = [producer.abort_transaction, producer.commit_transaction]
+        with monkeypatch.context() as patch:
+            patch.setattr(transactions_module, "end_transaction", lost)
+            with pytest.raises(BrokerConnectionError):
+                await ends[commit]()
+        with pytest.raises(TransactionStateError, match="being ended"):
+            await ends[not commit]()
+        await ends[commit]()
+        async with producer.transaction():
+            await producer.send(topic, b"y")
+    assert await read_values(bootstrap, topic) == [b"x", b"y"][not commit :]
+
+
+async def test_a_batch_of_a_producer_that_was_replaced_ends_it(new_topic: Topics, make: Make) -> None:
+    topic = new_topic("prod", partitions=1)
+    async with make(topic) as producer:
+        producer.begin_transaction()
+        await producer.send_and_wait(topic, b"x")
+        assert producer._transactions is not None
+        producer._transactions.failed(KafkaError(ErrorCode.PRODUCER_FENCED, "a batch"))
+        for _ in range(2):
+            with pytest.raises(ProducerFencedError, match=r"PRODUCER_FENCED.*a batch"):
+                await producer.send(topic, b"y")
+
+
+async def test_a_producer_whose_transaction_was_left_to_somebody_is_at_its_end(
+    new_topic: Topics, make: Make
+) -> None:
+    topic = new_topic("prod", partitions=1)
+    async with make(topic) as producer:
+        producer.begin_transaction()
+        assert await producer.detach_transaction() is None
+        with pytest.raises(TransactionStateError, match="left to somebody else to end"):
+            producer.begin_transaction()
 
 
 async def test_an_abort_gives_the_next_epoch(new_topic: Topics, make: Make) -> None:
