@@ -10,10 +10,9 @@ from pathlib import Path
 from ..cluster import FolderStore
 from ..log import DataFolder
 from ..protocol import KohortError
-from ..settings import read_settings_file
 from ._kafka_names import meaningless
 from ._live_settings import LiveSettings
-from ._settings import broker_settings
+from ._settings import broker_settings, given_settings
 from .quotas import QuotaTable
 from .security._check import check
 from .security._scram_users import HASHES, MAX_ITERATIONS, MIN_ITERATIONS, ScramCredential, ScramUsers
@@ -43,18 +42,6 @@ def add_users_arguments(parser: argparse.ArgumentParser) -> None:
             "--data", metavar="DIR", required=True, help="data folder of a broker that is stopped"
         )
         action.add_argument("--node-id", type=int, default=1, help="its node.id (default: %(default)s)")
-
-
-def given_settings(options: argparse.Namespace) -> dict[str, str]:
-    """The settings of ``--settings``, ``--set`` and the options of a cluster. Raises SettingsError."""
-    file = read_settings_file(options.settings_file) if options.settings_file else {}
-    words = {"zookeeper.connect": options.zookeeper, "node.id": options.node_id, "broker.rack": options.rack}
-    given = {**file, **dict(options.settings)}
-    for name, value in words.items():
-        if value is not None:
-            given = {key: kept for key, kept in given.items() if key.replace("_", ".") != name}
-            given[name] = value
-    return given
 
 
 def run_check(options: argparse.Namespace) -> int:

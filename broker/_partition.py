@@ -276,6 +276,7 @@ class Partition:
         watermark. Raises KafkaError.
         """
         self.check_usable()
+        self._end_leadership()
         self._leader_epoch = leader_epoch
         log = self.log
         if log is not None:

@@ -7,12 +7,24 @@ one table in docs/broker.md, one place where ``--set`` looks.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
-from ..settings import BROKER, MAX_INT, MAX_LONG, Row, Scope, SettingsError, read_settings
+from ..settings import (
+    BROKER,
+    MAX_INT,
+    MAX_LONG,
+    Row,
+    Scope,
+    SettingsError,
+    read_settings,
+    read_settings_file,
+)
 from ._kafka_names import meaningful
 from .security._listeners import check_listener_settings, listeners_of, take_listener_settings
 from .security._settings import SecuritySettings
+
+if TYPE_CHECKING:
+    import argparse
 
 #: A setting that may change while the broker runs.
 Live = partial(Row, dynamic="broker")
@@ -106,7 +118,10 @@ class BrokerSettings(SecuritySettings):
 
     message_max_bytes: Annotated[int, Live("largest record batch, compressed", 0, MAX_INT)] = 1_048_588
     fetch_max_bytes: Annotated[int, Row("most record bytes in one Fetch answer", 1024, MAX_INT)] = 57_671_680
-    min_insync_replicas: Annotated[int, Live("kept for tools; there is one replica", 1, MAX_INT)] = 1
+    min_insync_replicas: Annotated[
+        int,
+        Live("replicas that must be in sync for acks=all; a broker alone does not look at it", 1, MAX_INT),
+    ] = 1
     compression_type: Annotated[Literal["producer"], Live("batches stay as they came")] = "producer"
 
     socket_request_max_bytes: Annotated[int, Row("largest request", 1, MAX_INT)] = 104_857_600
@@ -254,6 +269,18 @@ def broker_settings(given: Mapping[str, Any] | BrokerSettings) -> BrokerSettings
     check_listener_settings(settings, listeners_of(settings))
     parse_principals(settings.super_users)
     return settings
+
+
+def given_settings(options: "argparse.Namespace") -> dict[str, str]:
+    """The settings of ``--settings``, ``--set`` and the options of a cluster. Raises SettingsError."""
+    file = read_settings_file(options.settings_file) if options.settings_file else {}
+    words = {"zookeeper.connect": options.zookeeper, "node.id": options.node_id, "broker.rack": options.rack}
+    given = {**file, **dict(options.settings)}
+    for name, value in words.items():
+        if value is not None:
+            given = {key: kept for key, kept in given.items() if key.replace("_", ".") != name}
+            given[name] = value
+    return given
 
 
 def parse_principals(text: str) -> frozenset[str]:

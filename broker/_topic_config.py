@@ -35,7 +35,9 @@ class TopicConfig:
     file_delete_delay_ms: Annotated[int, _of("log_segment_delete_delay_ms")] = 60_000
     flush_messages: Annotated[int, _of("log_flush_interval_messages")] = MAX_LONG
     flush_ms: Annotated[int, Row("fsync what is older than this", 0, MAX_LONG)] = MAX_LONG
-    follower_replication_throttled_replicas: Annotated[str, Row("there are no followers", commas=True)] = ""
+    follower_replication_throttled_replicas: Annotated[
+        str, Row("kept for tools; nothing is throttled", commas=True)
+    ] = ""
     index_interval_bytes: Annotated[int, _of("log_index_interval_bytes")] = 4_096
     kohort_ack_flush: Annotated[bool, Row("acks=all waits for the disk (not a config of Kafka)")] = False
     kohort_visibility: Annotated[
@@ -45,7 +47,9 @@ class TopicConfig:
             "at once unless flush.ms or flush.messages is set (not a config of Kafka)"
         ),
     ] = "appended"
-    leader_replication_throttled_replicas: Annotated[str, Row("there are no followers", commas=True)] = ""
+    leader_replication_throttled_replicas: Annotated[
+        str, Row("kept for tools; nothing is throttled", commas=True)
+    ] = ""
     local_retention_bytes: Annotated[int, Row("tiered storage, which is not offered", -2, MAX_LONG)] = -2
     local_retention_ms: Annotated[int, Row("tiered storage, which is not offered", -2, MAX_LONG)] = -2
     max_compaction_lag_ms: Annotated[int, _of("log_cleaner_max_compaction_lag_ms")] = MAX_LONG
@@ -68,7 +72,7 @@ class TopicConfig:
     segment_index_bytes: Annotated[int, _of("log_index_size_max_bytes")] = 10_485_760
     segment_jitter_ms: Annotated[int, Row("kept for tools; rolls are not spread", 0, MAX_LONG)] = 0
     segment_ms: Annotated[int, Row("age at which a new segment is begun", 1, MAX_LONG)] = 604_800_000
-    unclean_leader_election_enable: Annotated[bool, Row("kept for tools; there is one replica")] = False
+    unclean_leader_election_enable: Annotated[bool, _of("unclean_leader_election_enable")] = False
 
     def log_config(self) -> LogConfig:
         """The part that the log needs."""

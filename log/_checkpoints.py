@@ -150,12 +150,13 @@ UNDEFINED = -1
 class LeaderEpochs:
     """The epochs in memory and in leader-epoch-checkpoint, which is written at every change."""
 
-    __slots__ = ("_entries", "_fs", "_path")
+    __slots__ = ("_entries", "_fs", "_is_new", "_path")
 
     def __init__(self, fs: FileSystem, path: str, entries: list[tuple[int, int]] | None = None) -> None:
         self._fs = fs
         self._path = path
         self._entries = entries if entries is not None else read_epochs(fs, path)
+        self._is_new = not self._entries
 
     def __repr__(self) -> str:
         return f"LeaderEpochs({self._entries})"
@@ -212,5 +213,5 @@ class LeaderEpochs:
 
     def _replace(self, entries: list[tuple[int, int]]) -> None:
         # a new log waits for no disk: the first file is durable with the first flush
-        write_epochs(self._fs, self._path, entries, durable=bool(self._entries))
-        self._entries = entries
+        write_epochs(self._fs, self._path, entries, durable=not self._is_new)
+        self._entries, self._is_new = entries, False

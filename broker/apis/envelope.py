@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...protocol import ApiKey, ErrorCode, KafkaError
+from ...protocol import ApiKey, ErrorCode, KafkaError, ProtocolError
 from .._node import Node
 from ..authorizer import Operation, ResourceType, right
 from ..network._peer import Peer
@@ -24,13 +24,17 @@ async def handle(node: Node, request: Request) -> Any:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "only requests for the controller are forwarded")
     if not control.is_active:
         raise KafkaError(ErrorCode.NOT_CONTROLLER, "another broker is controller")
-    peer = Peer(
-        bytes(body.client_host_address).decode(),
-        request.endpoint,
-        request.context.listener,
-        bytes(body.request_principal or b"").decode(),
-    )
-    return request.answer(response_data=await control.answer(frame, peer))
+    try:
+        peer = Peer(
+            bytes(body.client_host_address).decode(),
+            request.endpoint,
+            request.context.listener,
+            bytes(body.request_principal or b"").decode(),
+        )
+        return request.answer(response_data=await control.answer(frame, peer))
+    except (ProtocolError, UnicodeDecodeError) as error:
+        # one client's request, which another version of kohort could read: the connection is all clients'
+        raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
 
 
 API = ServedApi(

@@ -30,6 +30,7 @@ class Nodes:
         self._data = data
         self.settings = {**SETTINGS, **settings}
         self.brokers: dict[int, Broker] = {}
+        self._ports: dict[int, int] = {}
         self.stores: dict[int, MemoryStore] = {}
 
     async def start(self, node_id: int) -> Broker:
@@ -39,9 +40,11 @@ class Nodes:
 
         settings = {**self.settings, "node.id": node_id}
         data = None if self._data is None else self._data / str(node_id)
-        broker = Broker(settings=settings, open_store=open_store, data=data)
+        broker = Broker(port=self._ports.get(node_id, 0), settings=settings, open_store=open_store, data=data)
         await broker.start()
         self.brokers[node_id] = broker
+        # one that comes back is found where it was
+        self._ports[node_id] = broker.port
         return broker
 
     async def kill(self, node_id: int) -> None:

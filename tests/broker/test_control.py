@@ -33,6 +33,7 @@ from kohort.protocol.messages.create_partitions import (
 from kohort.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
+    CreatableTopicConfig,
     CreateTopicsRequest,
 )
 from kohort.protocol.messages.elect_leaders import TopicPartitions
@@ -280,6 +281,18 @@ def test_only_requests_for_the_controller_are_in_envelopes(cluster: RunningClust
     with Wire(cluster.brokers[cluster.controller].bootstrap) as controller:
         assert envelope(controller, AlterPartitionRequest(), 3) == "INVALID_REQUEST"
         assert envelope(controller, made, 7) == "NONE"
+        for fields in (
+            {"request_data": encode_request(7, 7, "client", made)[4:-3]},
+            {"request_data": b"\x00\x13\x00\x63" + bytes(40)},
+            {"request_principal": b"\xff"},
+        ):
+            whole = {
+                "request_data": encode_request(7, 7, "client", made)[4:],
+                "request_principal": b"User:alice",
+                "client_host_address": b"127.0.0.1",
+            }
+            answer = controller.call(ApiKey.ENVELOPE, 0, **{**whole, **fields})
+            assert answer.error_code == ErrorCode.INVALID_REQUEST
     cluster.wait_in_sync("in-envelope")
 
 
@@ -355,6 +368,47 @@ def test_only_brokers_may_ask_for_what_is_between_brokers(guarded: RunningCluste
         AlterPartitionReassignmentsRequest(),
     ):
         assert asyncio.run(ask(body)) == "CLUSTER_AUTHORIZATION_FAILED"
+
+
+def test_a_replica_that_lacks_records_leads_only_where_the_topic_allows_it() -> None:
+    with running_cluster(3, replica_lag_time_max_ms=500, replica_fetch_wait_max_ms=50) as cluster:
+        first, second = (number for number in cluster.brokers if number != cluster.controller)
+        chosen = [CreatableReplicaAssignment(0, [first, second])]
+        allowed = [CreatableTopicConfig("unclean.leader.election.enable", "true")]
+        with Wire(cluster.brokers[first].bootstrap) as wire:
+            create(
+                wire,
+                CreatableTopic("risky", -1, -1, chosen, allowed),
+                CreatableTopic("safe", -1, -1, chosen),
+            )
+        for topic in ("risky", "safe"):
+            cluster.wait_in_sync(topic)
+            cluster.produce(topic, ["kept"])
+        cluster.cut(first, second)
+        for topic in ("risky", "safe"):
+            # it waits until the other replica is out of sync, which one that has all is not
+            cluster.produce(topic, ["only at the first"])
+            assert cluster.state(topic, 0).isr == (first,)
+        cluster.kill(first)
+        assert (cluster.state("risky", 0).leader, cluster.state("safe", 0).leader) == (second, -1)
+        cluster.heal()
+        cluster.restart(first)
+        for topic in ("risky", "safe"):
+            cluster.wait_in_sync(topic)
+            assert not cluster.state(topic, 0).recovering
+        assert [record.value for record in cluster.read("risky")] == [b"kept"]
+        assert [record.value for record in cluster.read("safe")] == [b"kept", b"only at the first"]
+
+
+def test_a_broker_that_comes_back_leads_again_after_a_while() -> None:
+    with running_cluster(3, leader_imbalance_check_interval_seconds=1) as cluster:
+        cluster.create_topic("orders", 3)
+        first = next(number for number in cluster.brokers if number != cluster.controller)
+        cluster.kill(first)
+        assert first not in {cluster.leader_of("orders", number) for number in range(3)}
+        cluster.restart(first)
+        cluster.wait_in_sync("orders")
+        cluster._eventually(lambda: {cluster.leader_of("orders", n) for n in range(3)} == {1, 2, 3} or None)
 
 
 def test_the_next_controller_carries_out_what_the_last_one_cannot() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
-from kohort.broker._partition import Partition
+from kohort.broker._partition import Partition, UnverifiedWrites
 from kohort.log import decode_records
 from kohort.offsets_topic import partition_for
 from kohort.protocol import ErrorCode, KafkaError, build_batch, iter_batches
@@ -132,6 +132,11 @@ def test_what_a_killed_leader_had_alone_is_cut_off_when_it_is_back(tmp_path: Pat
                 assert values(replica(nodes, leader))[-1] == b"of nobody else"
                 await nodes.kill(leader)
                 await nodes.until(lambda: nodes.state("orders").leader not in (leader, -1))
+                # before it has written anything: those that follow look for it
+                following = replica(nodes, nodes.state("orders").leader)
+                await nodes.until(lambda: following.leadership is not None)
+                assert following.log is not None
+                assert following.log.leader_epoch == 1
                 sent = await sender.send_and_wait("orders", b"of the next", partition=0)
             assert sent.offset == 5
             await nodes.start(leader)
@@ -200,6 +205,37 @@ def test_a_leader_without_its_session_leads_nothing_until_it_has_another() -> No
             await nodes.until(lambda: sorted(nodes.state("orders", at=leader).isr) == [1, 2, 3])
 
     asyncio.run(run())
+
+
+def test_who_waits_is_told_when_a_leader_leads_on_under_another_epoch() -> None:
+    async def run() -> None:
+        async with cluster(1) as nodes:
+            await nodes.create("orders")
+            partition = replica(nodes, 1)
+            leadership = partition.leadership
+            assert leadership is not None
+            told: list[KafkaError | None] = []
+            assert not leadership.when_committed(partition.log_end_offset + 1, told.append)
+            partition.lead(partition.leader_epoch + 1, lambda _log_end, _high_watermark: leadership)
+            [error] = told
+            assert error is not None
+            assert error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    asyncio.run(run())
+
+
+def test_what_a_coordinator_has_verified_counts_until_a_marker_comes() -> None:
+    writes = UnverifiedWrites()
+    asked = writes.ask(7)
+    assert writes.told(7, 0, asked)
+    assert writes.is_verified(7, 0)
+    assert not writes.is_verified(7, 1)
+    writes.marked(7)
+    assert not writes.is_verified(7, 0)
+    late = writes.ask(7)
+    writes.marked(7)
+    assert not writes.told(7, 0, late), "the transaction may be the one that has ended"
+    assert not writes.is_verified(7, 0)
 
 
 def test_a_group_goes_on_where_its_coordinator_was_killed(tmp_path: Path) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from kohort.log import OS_FILES
+from kohort.log import OS_FILES, _checkpoints
 from kohort.log._checkpoints import LeaderEpochs
 
 
@@ -62,3 +63,21 @@ def test_an_epoch_without_records_gives_way_to_the_next(tmp_path: Path) -> None:
     assert (tmp_path / "leader-epoch-checkpoint").read_text() == "0\n2\n0 0\n2 30\n"
     assert made.epoch_at(29) == 0
     assert made.epoch_at(30) == 2
+
+
+def test_only_the_first_epoch_of_a_new_log_waits_for_no_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    durable: list[bool] = []
+    written = _checkpoints.write_epochs
+
+    def write(*arguments: Any, durable: bool, into: list[bool] = durable) -> None:
+        into.append(durable)
+        written(*arguments, durable=durable)
+
+    monkeypatch.setattr(_checkpoints, "write_epochs", write)
+    made = epochs(tmp_path, (0, 0))
+    # a follower that is cut at its very start knows no epoch for a moment
+    made.cut_end(-1)
+    made.assign(4, 0)
+    assert durable == [False, True, True]

@@ -1,0 +1,108 @@
+"""Shards whose topic has replicas: they serve, and answer, when what is in the log is with all of them.
+
+Covers: coordinator/engine/runner.py, coordinator/engine/runtime.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from kohort.offsets_topic import OffsetCommitted, encode
+from kohort.protocol import ErrorCode, KafkaError
+from tests.coordinator.bodies import START_MS
+from tests.coordinator.memory_log import MemoryLog, commit, coordinator, fetch
+
+
+class Replicas:
+    """Has nothing until it is told to."""
+
+    def __init__(self, timeout_s: float = 60.0) -> None:
+        self.timeout_s = timeout_s
+        self.asked: list[int | None] = []
+        self._waiting: list[Callable[[KafkaError | None], None]] = []
+
+    def when_committed(
+        self, _partition: int, end_offset: int | None, then: Callable[[KafkaError | None], None]
+    ) -> bool:
+        self.asked.append(end_offset)
+        self._waiting.append(then)
+        return False
+
+    def settle(self, error: KafkaError | None = None) -> None:
+        waiting, self._waiting = self._waiting, []
+        for then in waiting:
+            then(error)
+
+
+async def turns() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def test_a_shard_serves_when_all_that_it_has_loaded_is_with_all_replicas() -> None:
+    log, replicas = MemoryLog(partition_count=1), Replicas()
+    log.append(0, [encode(OffsetCommitted("g", "t", 0, 5, -1, "", START_MS))], START_MS)
+    c = coordinator(log, replicas=replicas)
+    c.open()
+    assert await commit(c, "g") == [ErrorCode.NOT_COORDINATOR]
+    loading = asyncio.create_task(c.load(0))
+    await turns()
+    assert replicas.asked == [None]
+    assert await commit(c, "g") == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
+    replicas.settle()
+    await loading
+    assert (await fetch(c, "g")).groups[0].topics[0].partitions[0].committed_offset == 5
+    c.unload(0)
+    assert await commit(c, "g") == [ErrorCode.NOT_COORDINATOR]
+    await c.stop()
+
+
+async def test_a_commit_counts_and_is_answered_when_it_is_with_all_replicas() -> None:
+    replicas = Replicas()
+    c = coordinator(MemoryLog(partition_count=1), replicas=replicas)
+    c.open()
+    loading = asyncio.create_task(c.load(0))
+    await turns()
+    replicas.settle()
+    await loading
+    committing = asyncio.create_task(commit(c, "g", 7))
+    fetching = asyncio.create_task(fetch(c, "g"))
+    await turns()
+    assert replicas.asked == [None, 1]
+    assert not committing.done()
+    assert not fetching.done(), "it waits for what is being written"
+    replicas.settle()
+    assert await committing == [0]
+    assert (await fetching).groups[0].topics[0].partitions[0].committed_offset == 7
+    await c.stop()
+
+
+async def test_a_commit_of_a_leader_that_is_none_any_more_is_refused() -> None:
+    replicas = Replicas()
+    c = coordinator(MemoryLog(partition_count=1), replicas=replicas)
+    c.open()
+    loading = asyncio.create_task(c.load(0))
+    await turns()
+    replicas.settle()
+    await loading
+    committing = asyncio.create_task(commit(c, "g", 7))
+    await turns()
+    replicas.settle(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "another broker leads"))
+    assert await committing == [ErrorCode.NOT_COORDINATOR]
+    assert list((await fetch(c, "g")).groups[0].topics) == []
+    await c.stop()
+
+
+async def test_a_commit_that_takes_too_long_is_refused_and_may_count_later() -> None:
+    replicas = Replicas(timeout_s=0.0)
+    c = coordinator(MemoryLog(partition_count=1), replicas=replicas)
+    c.open()
+    loading = asyncio.create_task(c.load(0))
+    await turns()
+    replicas.settle()
+    await loading
+    assert await commit(c, "g", 7) == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+    replicas.settle()
+    assert (await fetch(c, "g")).groups[0].topics[0].partitions[0].committed_offset == 7
+    await c.stop()
