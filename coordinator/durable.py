@@ -96,8 +96,8 @@ class Durable:
     offsets: dict[str, Entries] = field(default_factory=dict)
     pending: dict[int, dict[str, Entries]] = field(default_factory=dict)
     open_producers: dict[str, dict[int, int]] = field(default_factory=dict)
-    #: Groups that had offsets in a transaction, whatever became of it: as in Apache Kafka they are there until
-    #: they are removed, or compaction leaves nothing of them.
+    #: Groups that had offsets in a transaction, whatever became of it: as in Apache Kafka they are there
+    #: until they are removed, or compaction leaves nothing of them.
     from_transactions: set[str] = field(default_factory=set, compare=False)
     # one object for each partition, however many groups commit it; at least all that have an offset
     _keys: dict[tuple[str, int], TopicPartition] = field(default_factory=dict, compare=False, repr=False)
