@@ -180,10 +180,11 @@ class Sender:
 
     def _on_answer(self, node: int, sent: asyncio.Future[Any]) -> None:
         batches = self._requests.pop(sent)
-        if sent.cancelled() or self._closed:
-            return  # ``close`` gives them up
+        error = None if sent.cancelled() else sent.exception()
+        if self._closed or sent.cancelled():
+            return  # whoever closed it gives the batches up
         self._busy[node] -= 1
-        error, accumulator = sent.exception(), self._accumulator
+        accumulator = self._accumulator
         if error is None:
             self._answered(node, batches, sent.result())
         elif isinstance(error, BrokerConnectionError):

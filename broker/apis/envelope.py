@@ -18,6 +18,10 @@ from ._guards import whole
 async def handle(node: Node, request: Request) -> Any:
     control, body = node.control, request.body
     assert control is not None, "it is served in a cluster"
+    brokers = node.settings.inter_broker_listener_name.upper()
+    if brokers and request.context.listener != brokers:
+        # who may do anything on a listener of clients may not speak for others
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, f"brokers forward requests on {brokers}")
     frame = bytes(body.request_data)
     api = request.apis.get(int.from_bytes(frame[:2], "big"))
     if api is None or not api.by_controller:

@@ -45,6 +45,7 @@ def routed(handler: Any, *, authorizer: Authorizer | None = None) -> Router:
     node = cast(
         Node,
         SimpleNamespace(
+            control=None,
             authorizer=authorizer,
             metrics=BrokerMetrics(),
             quotas=ClientQuotas(QuotaTable()),
@@ -180,7 +181,12 @@ def taken(*frames: bytes) -> tuple[list[Any], Peer]:
     metrics, quotas = BrokerMetrics(), ClientQuotas(QuotaTable())
     features = Features(1, cast(Any, None))
     node = SimpleNamespace(
-        authorizer=None, metrics=metrics, quotas=quotas, coordinator=taking, features=features
+        authorizer=None,
+        metrics=metrics,
+        quotas=quotas,
+        coordinator=taking,
+        features=features,
+        control=None,
     )
     router = Router(cast(Node, node), served_apis)
     for each in frames:

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from kohort.broker._partition import UnverifiedWrites
 from kohort.broker._transactions import Writer
 from kohort.log import decode_records
 from kohort.protocol import ApiKey, ErrorCode, TopicPartition, iter_batches
@@ -407,9 +408,11 @@ def test_offsets_are_refused_once_the_end_is_decided_though_their_log_has_no_mar
     topic: str, told: ErrorCode
 ) -> None:
     """It may be on its way: what came behind it would be pending for good."""
-    partition = SimpleNamespace(producer=lambda _id: SimpleNamespace(epoch=0, transaction_start=7))
+    partition = SimpleNamespace(
+        producer=lambda _id: SimpleNamespace(epoch=0, transaction_start=7), unverified=UnverifiedWrites()
+    )
     ending = SimpleNamespace(verify=lambda *_: ErrorCode.CONCURRENT_TRANSACTIONS)
-    node: Any = SimpleNamespace(logs=SimpleNamespace(partition=lambda *_: partition), transactions=ending)
+    node: Any = SimpleNamespace(logs=SimpleNamespace(led=lambda *_: partition), transactions=ending)
     assert Writer("pay", 5, 0, True).verify(node, TopicPartition(topic, 0)) == told
 
 
