@@ -1,4 +1,4 @@
-"""Resetting a group's offsets: what is wished, and what each partition gets.
+"""Resetting a group's offsets: what is asked for, and what each partition gets.
 
 The arithmetic (:func:`change_for`) knows no broker. It follows Apache Kafka's own tool: a time after the last
 record means the end, "current" of a partition without an offset means the end, and every wish is brought into

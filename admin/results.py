@@ -148,7 +148,7 @@ class HeldBack:
 
 @dataclass(frozen=True, slots=True)
 class OffsetChange:
-    """One partition of a reset; ``note`` says why ``new_offset`` is None, or not what was wished."""
+    """One partition of a reset; ``note`` says why ``new_offset`` is None, or not what was asked for."""
 
     topic: str
     partition: int

@@ -205,7 +205,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Show looks until interrupted; returns the exit code."""
+    """Show snapshots until interrupted; returns the exit code."""
     from rich.console import Console
 
     console = Console()
@@ -248,7 +248,7 @@ def _live(console: Console, options: argparse.Namespace) -> None:
 
 
 def _fetch(address: str) -> Look:
-    """A look at this moment. Raises OSError, and ValueError for what is no metrics."""
+    """A snapshot of this moment. Raises OSError, and ValueError for what is no metrics."""
     with urllib.request.urlopen(f"http://{address}/metrics", timeout=_TIMEOUT_S) as answer:
         return look_at(str(answer.read(), "utf-8"), time.monotonic())
 

@@ -1,4 +1,4 @@
-"""``kohort topics``: topics of any broker, made, looked at, changed and deleted."""
+"""``kohort topics``: creates, shows, changes and deletes topics of any broker."""
 
 from __future__ import annotations
 
@@ -270,7 +270,7 @@ async def _delete(cluster: Cluster, options: argparse.Namespace, screen: Screen)
 
 
 def _agreed(topics: Sequence[str]) -> bool:
-    """Ask on a terminal; whoever calls from a program means what it says."""
+    """Ask for confirmation on a terminal; a program is taken at its word."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return True
     sys.stderr.write(f"Delete {', '.join(map(repr, topics))} with all records? [y/N] ")

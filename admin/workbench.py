@@ -33,7 +33,7 @@ Weights = Mapping[TopicPartition, float]
 
 
 class WorkbenchError(KohortError):
-    """A group or a change of it that cannot be: what is wrong and what to give instead."""
+    """A group, or a change of it, that is impossible: what is wrong and what to give instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ def try_assignor(
     then: GroupSnapshot | None = None,
     measured: Weights | None = None,
 ) -> Trial:
-    """Let the assignor (as in a consumer's settings) loose on ``then``, which ``now`` has become.
+    """Run the assignor, given as in a consumer's settings, on ``then``, which ``now`` has become.
 
     Assignors that want measured weights are told ``measured``, or those of the group. AssignorError for one
     that cannot be found; what it does wrong is in the trial.
@@ -188,7 +188,7 @@ def try_assignor(
 
 
 def _joining(make: MakeAssignor, now: GroupSnapshot, then: GroupSnapshot, member_id: str) -> Member:
-    """The member as it would join under the assignor: user data of another one would be misread."""
+    """The member as it would join under the assignor: another assignor's user data would be misread."""
     member = then.members[member_id]
     assignor = make()
     if member_id not in now.members or now.protocol not in ("", assignor.name):

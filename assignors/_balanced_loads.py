@@ -17,7 +17,7 @@ from .base import Member, TopicInfo
 
 #: Members or topics that a sentence names.
 _NAMED = 5
-#: Times that every topic is redistributed before the exact search; each time changes less.
+#: Passes over all topics before the exact search; each changes less than the one before.
 _SWEEPS = 2
 
 
@@ -220,7 +220,7 @@ class BalanceLimit:
 
 
 def explain_balance(topics: Mapping[str, TopicInfo], members: Mapping[str, Member]) -> list[BalanceLimit]:
-    """The limits that subscriptions put to balance, fullest members first; one limit for a perfect balance.
+    """The limits that subscriptions set to balance, fullest members first; one limit for a perfect balance.
 
     Every member that wants a topic with partitions is in exactly one of them. Claims and racks play no part.
     """

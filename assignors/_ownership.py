@@ -16,10 +16,10 @@ from ._group import UNCLAIMED, Group, TopicSlice, settle, topic_partitions
 from ._owned_partitions import OwnedPartitions
 from .base import GroupAssignment, TopicInfo
 
-#: Partitions from which on numpy is faster, calls included.
+#: Number of partitions from which numpy is faster, its calls included.
 _NUMPY_FROM_PARTITIONS = 10_000
 
-#: Partitions from which on the garbage collector is paused while they are distributed.
+#: Number of partitions from which the garbage collector is paused while they are distributed.
 _MANY = 10_000
 
 

@@ -59,8 +59,6 @@ class Membership(GroupMember):
         self._round_overdue_at: float | None = None
         #: Owned, and to be revoked before the next rebalance.
         self._moving: frozenset[TopicPartition] = frozenset()
-        #: Whether the group had a generation without this member, as it may with static members.
-        self._left_out = False
         #: Whether the last JoinGroup announced that this member leaves.
         self._said_so = False
         #: Whether the leader of this generation understands such announcements.
@@ -326,7 +324,11 @@ class Membership(GroupMember):
             self._join_refused(KafkaError(response.error_code).code, response.member_id, now)
             return
         self.member_id = response.member_id
-        self._left_out |= -1 < self.generation < response.generation_id - 1
+        is_static = self._config.group_instance_id is not None
+        if is_static and self.owned and -1 < self.generation < response.generation_id - 1:
+            # somebody else may have read on in any partition: to go on would take back what it committed
+            self._lost_generation(Reaction.NEW_GENERATION, "the group had a generation without us", now)
+            return
         self.generation = response.generation_id
         self.protocol = response.protocol_name or ""
         self.is_leader = response.leader == response.member_id
@@ -420,8 +422,7 @@ class Membership(GroupMember):
     def _adopt(self, given: frozenset[TopicPartition], now: float) -> None:
         added, kept = given - self.owned, self.owned & given
         self._moving = self.owned - given
-        left_out, self._left_out = self._left_out and bool(self._moving), False
-        self.owned = given if left_out else self.owned | given
+        self.owned |= given
         self._owned_generation = self.generation
         self._assignors.adopted(self.protocol, given, self.generation)
         began = now if self._round_began is None else self._round_began
@@ -439,11 +440,6 @@ class Membership(GroupMember):
             )
         )
         self._emit(Assign(self.generation, tuple(sorted(added)), tuple(sorted(kept))))
-        if left_out:
-            # somebody else has read on since: a commit would take that back
-            self._revoke(
-                tuple(sorted(self._moving)), lost=True, reason="the group had a generation without us"
-            )
 
     def _ask_next_round(self, announced: bool, now: float) -> None:
         """Join the rebalance that assigns moved partitions to their new owners, once revoked (KIP-429).
@@ -541,7 +537,6 @@ class Membership(GroupMember):
         self.is_leader = False
         self._led_group = self._led_topics = self._round_overdue_at = None
         self._moving = frozenset()
-        self._left_out = False
         self.another_round_follows = False
         self._request = None
         self._heartbeats.stop()

@@ -96,8 +96,8 @@ class Durable:
     offsets: dict[str, Entries] = field(default_factory=dict)
     pending: dict[int, dict[str, Entries]] = field(default_factory=dict)
     open_producers: dict[str, dict[int, int]] = field(default_factory=dict)
-    #: Groups with offsets in a transaction that left none: as in Apache Kafka they are there until they are
-    #: removed, or compaction leaves nothing of them.
+    #: Groups that had offsets in a transaction, whatever became of it: as in Apache Kafka they are there
+    #: until they are removed, or compaction leaves nothing of them.
     from_transactions: set[str] = field(default_factory=set, compare=False)
     # one object for each partition, however many groups commit it; at least all that have an offset
     _keys: dict[tuple[str, int], TopicPartition] = field(default_factory=dict, compare=False, repr=False)
@@ -166,6 +166,7 @@ class Durable:
             for record in records:
                 since = self.open_producers.setdefault(record.group, {})
                 since.setdefault(producer_id, record.commit_timestamp_ms)
+                self.from_transactions.add(record.group)
         offsets: Entries = {}
         offsets_of = None
         for group, topic, partition, offset, leader_epoch, metadata, commit_ms, expire_ms in records:
@@ -270,8 +271,6 @@ class Durable:
                     assert type(entry) is OffsetEntry, "pending ones are decoded"
                     if type(stored) is not OffsetEntry or entry.record_offset > stored.record_offset:
                         offsets[partition] = entry
-            else:
-                self.from_transactions.add(group_id)
 
     def _pending_of(self, group_id: str) -> Iterator[Entries]:
         """The offsets of a group in each open transaction."""

@@ -34,7 +34,7 @@ _NOT_ASCII: Final = bytes(range(0x80, 0x100))
 
 # fewer records in a row are read one by one
 _SHORTEST_RUN: Final = 32
-#: Most commits that are handed out together.
+#: Most commits handed out together.
 _MOST: Final = 2_000
 
 
@@ -80,7 +80,7 @@ def split_records(
     no records, or not as many as are due.
     """
     position, found, size = 0, 0, len(data)
-    # after a vain search for a run the next one is farther away
+    # after a search that found no run, the next one begins later
     search_at, distance = 0, _SHORTEST_RUN
     try:
         while position < size:

@@ -20,7 +20,7 @@ def java_hash(text: str) -> int:
     """Java's ``String.hashCode``: a signed 32-bit number."""
     value = 0
     if len(text) >= _LONG:
-        # whoever sends ids of 32 KB must not take milliseconds from the others for each
+        # a client that sends ids of 32 KB must not hold up the others for milliseconds
         for (eight,) in _EIGHT.iter_unpack(_by_eights(text.encode("utf-16-le", "surrogatepass"))):
             value = (_31_TO_8 * value + eight) & _INT32_MASK
     elif text.isascii():

@@ -35,7 +35,7 @@ class Transition(NamedTuple, Generic[S, T]):
 
 
 class HasState(Protocol[S]):
-    """Anything a machine can move: it only needs a writable ``state``."""
+    """Anything that a machine can move: it needs a writable ``state``."""
 
     state: S
 
