@@ -131,9 +131,9 @@ class ClusterNode:
         )
 
     async def _missed(self) -> None:
-        """Wait until the controller has seen that the process before this one is gone, and others lead what it
-        led. Its log may have lost what was not on the disk: back too early it would be in sync as if it had
-        all, and a controller that is elected meanwhile could not tell.
+        """Wait until the controller has seen that the process before this one is gone, and others lead what
+        it led. Its log may have lost what was not on the disk: back too early it would be in sync as if it
+        had all, and a controller that is elected meanwhile could not tell.
         """
         told = False
         while True:
