@@ -257,3 +257,24 @@ def test_letters_that_vanish_meanwhile_are_passed_over_or_told(
         assert says in deadletters("list", letters, "--timeout", "2").err
     else:
         assert len(deadletters("list", letters, "--json").document["letters"]) == says
+
+
+def test_a_letter_of_an_aborted_transaction_is_none(
+    bootstrap: str, deadletters: Command, new_topic: Topics
+) -> None:
+    orders, letters = new_topic("orders", partitions=2), new_topic("letters", partitions=1)
+
+    async def set_aside() -> None:
+        async with Producer(bootstrap=bootstrap, transactional_id=letters) as producer:
+            for value in (b"aborted", b"committed", b"aborted"):
+                producer.begin_transaction()
+                await producer.send_and_wait(letters, value, b"key", headers=origin(orders))
+                end = producer.commit_transaction if value == b"committed" else producer.abort_transaction
+                await end()
+
+    asyncio.run(set_aside())
+    assert deadletters("list", letters, "--json").document["errors"] == {"builtins.ValueError": 1}
+    for count in (1, 0):
+        found = deadletters("replay", letters, "--execute", "--json").document["replayed"]
+        assert found == ({orders: 1} if count else {})
+    assert [record.value for record in records(bootstrap, orders, -4)] == [b"committed"]
