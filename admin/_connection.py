@@ -97,8 +97,17 @@ def connection_of(options: argparse.Namespace) -> AdminConnection:
     given["config"] = options.config_file
     for name in _SECRETS:
         if given[name] is not None:
-            given[name] = Path(given[name]).read_text().rstrip("\r\n")
+            given[name] = _secret_in(given[name])
     return _read({name: value for name, value in given.items() if value is not None})
+
+
+def _secret_in(path: str) -> str:
+    try:
+        return Path(path).read_text("utf-8").rstrip("\r\n")
+    except UnicodeDecodeError:
+        from ..client import ConfigError
+
+        raise ConfigError(f"{path} is no text in UTF-8") from None
 
 
 def _read(given: dict[str, Any]) -> AdminConnection:
@@ -106,6 +115,12 @@ def _read(given: dict[str, Any]) -> AdminConnection:
 
     try:
         around = settings_around(AdminConnection, given.get("config"))
+        if isinstance(brokers := around.values.get("bootstrap"), list):
+            around = around._replace(values={**around.values, "bootstrap": ",".join(map(str, brokers))})
+        if given.get("ssl_context") is not None:
+            # the context is TLS of one's own; who asks may still be said around
+            login = str(around.values.get("security_protocol")).startswith("SASL")
+            given = {"security_protocol": "SASL_SSL" if login else "SSL"} | given
         found = read_settings(AdminConnection, given, around=around)
         check_security(found)
     except ValueError as error:
@@ -134,6 +149,4 @@ def read_connection(bootstrap: str | Iterable[str] | None, given: dict[str, Any]
     """Read what an admin client was given. Raises ConfigError."""
     if bootstrap is not None:
         given = given | {"bootstrap": bootstrap if isinstance(bootstrap, str) else ",".join(bootstrap)}
-    if given.get("ssl_context") is not None:
-        given = {"security_protocol": "SSL"} | given
     return _read(given)

@@ -119,7 +119,9 @@ async def describe_transaction(cluster: Cluster, name: str) -> Described:
     row = await coordinated(cluster, name)
     places = [TopicPartition(each.topic, number) for each in row.topics for number in each.partitions]
     is_open = row.transaction_state in OPEN and row.transaction_start_time_ms >= 0
-    found = await open_partitions(cluster, places)
+    known = await cluster.metadata({place.topic for place in places})
+    # those of a deleted topic are in the transaction until it ends
+    found = await open_partitions(cluster, [each for each in places if each in known.partitions(each.topic)])
     return Described(
         name,
         row.transaction_state,
@@ -193,6 +195,9 @@ async def find_hanging(
     it.
     """
     known = await cluster.metadata(topics)
+    for name in topics or ():
+        if code := known.errors.get(name):
+            raise KafkaError(code, f"topic {name!r}: nothing was looked at")
     names = topics or [name for name, topic in known.topics.items() if not topic.internal]
     places = [TopicPartition(*place) for name in names for place in known.partitions(name)]
     now_ms = _now_ms()

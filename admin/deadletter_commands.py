@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
@@ -105,6 +106,7 @@ async def _letters(
     """The records within ``ranges``, as they are read."""
     from ..consumer import AsyncGroupConsumer
     from ..consumer.service import read_dead_letter
+    from ..protocol import ErrorCode, KafkaError
     from ._connection import connection_of
 
     left = {place: end for place, (start, end) in ranges.items() if start < end}
@@ -114,6 +116,8 @@ async def _letters(
         partitions=list(left),
         client_id=_CLIENT,
         isolation_level="read_committed",
+        # letters that retention removes meanwhile are passed over, not all that are behind them
+        auto_offset_reset="earliest",
         default_api_timeout_ms=max(1, round(options.timeout * 1_000)),
         **connection_of(options).settings(),
     )
@@ -121,7 +125,17 @@ async def _letters(
     async with consumer:
         for place in left:
             consumer.seek(place, ranges[place][0])
+        before, until = None, 0.0
         while left:
+            positions = [consumer.position(place) for place in left]
+            if positions != before:
+                before, until = positions, time.monotonic() + options.timeout
+            elif time.monotonic() > until:
+                raise KafkaError(
+                    ErrorCode.REQUEST_TIMED_OUT,
+                    f"nothing more could be read from {options.topic} for {options.timeout:g} s: it was "
+                    "deleted, or has no leader",
+                )
             records = await consumer.getmany(_TOGETHER, _WAIT_MS)
             found = [one for one in records if one.offset < ranges[one.topic_partition][1]]
             for place in list(left):
@@ -191,8 +205,10 @@ def _row(letter: _Letter, *, stacks: bool) -> dict[str, Any]:
 async def _replay(options: argparse.Namespace, screen: Screen) -> int:
     from ..client import ConfigError
     from ..producer import Producer
+    from ..settings import MAX_INT, MAX_LONG
     from ._connection import connection_of
     from ._requests import connected
+    from .topic_commands import topic_rows
 
     takes = _filter(options)
     if takes is not None and options.progress_group is not None:
@@ -202,6 +218,7 @@ async def _replay(options: argparse.Namespace, screen: Screen) -> int:
     group = options.progress_group or f"kohort-deadletters-{options.topic}"
     replayed: Counter[str] = Counter()
     strange = 0
+    there: set[str] = set()
     async with AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(connected(options, _CLIENT))
         ranges = await _ranges(cluster, options.topic)
@@ -213,6 +230,10 @@ async def _replay(options: argparse.Namespace, screen: Screen) -> int:
                     client_id=_CLIENT,
                     transactional_id=group,
                     max_block_ms=max(1, round(options.timeout * 1_000)),
+                    # as those that set letters aside: the topic limits the size of batches as sent
+                    compression="gzip",
+                    max_request_size=MAX_INT,
+                    buffer_memory=MAX_LONG,
                     **connection_of(options).settings(),
                 )
             )
@@ -227,6 +248,10 @@ async def _replay(options: argparse.Namespace, screen: Screen) -> int:
                 strange += letter.says is None
                 if letter.says is not None and (takes is None or takes(letter.says)):
                     chosen.append(letter)
+            for topic in {options.to or letter.says.topic for letter in chosen if letter.says} - there:
+                # a producer would have the broker make it
+                await topic_rows(cluster, [topic])
+                there.add(topic)
             if producer is not None and (chosen or takes is None):
                 ends = {letter.record.topic_partition: letter.record.offset + 1 for letter in letters}
                 await _write(producer, chosen, options.to, (group, ends) if takes is None else None)
@@ -269,7 +294,7 @@ async def _write(
             assert says is not None, "only letters are written"
             topic = to or says.topic
             # its old partition, where its topic still has that: records of one key stay together
-            same = to is None and says.partition < await producer.partitions_for(topic)
+            same = to is None and 0 <= says.partition < await producer.partitions_for(topic)
             await producer.send(
                 topic,
                 record.value,
@@ -286,8 +311,15 @@ def _own_headers(record: Record) -> list[tuple[str, bytes | None]]:
     """Headers that the record had before it was set aside."""
     from ..consumer.service import DEAD_LETTER_HEADERS
 
-    added = {*DEAD_LETTER_HEADERS, _REPLAYED}
-    return [(name, value) for name, value in record.headers if name not in added]
+    # the last ones: a letter that was set aside again has those of before too
+    added = {*DEAD_LETTER_HEADERS}
+    own = []
+    for name, value in reversed(record.headers):
+        if name in added:
+            added.remove(name)
+        elif name != _REPLAYED:
+            own.append((name, value))
+    return own[::-1]
 
 
 def _place(record: Record) -> bytes:

@@ -70,6 +70,7 @@ class ClusterNode:
 
     async def start(self, endpoints: Sequence[Endpoint]) -> None:
         """Be part of the cluster: registered, following images, standing for election as controller."""
+        await self._missed()
         await self.registration.register(endpoints)
         self.follow(self.view.image)
         self._wake.set()
@@ -127,6 +128,34 @@ class ClusterNode:
                 )
         raise KafkaError(
             ErrorCode.BROKER_NOT_AVAILABLE, f"broker {node_id} is not there, or has no listener for brokers"
+        )
+
+    async def _missed(self) -> None:
+        """Wait until the controller has seen that the process before this one is gone, and others lead what
+        it led. Its log may have lost what was not on the disk: back too early it would be in sync as if it
+        had all, and a controller that is elected meanwhile could not tell.
+        """
+        told = False
+        while True:
+            self._wake.clear()
+            if not self._is_counted_on():
+                return
+            if not told:
+                told = True
+                log.warning(
+                    "broker %d waits until the session of its former process, or of another broker with this "
+                    "node id, has ended, and others lead for it",
+                    self.node_id,
+                )
+            await self._wake.wait()
+
+    def _is_counted_on(self) -> bool:
+        """Return whether this broker is registered, or in sync beside others that are there."""
+        brokers = self.view.image.brokers
+        return self.node_id in brokers or any(
+            self.node_id in state.isr and not brokers.keys().isdisjoint(state.isr)
+            for topic in self.view.image.topics()
+            for state in topic.partitions
         )
 
     def _session_changed(self, state: SessionState) -> None:

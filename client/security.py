@@ -19,6 +19,7 @@ from .errors import AuthenticationError, ConfigError
 from .sasl import Sasl
 
 _PEM: Final = "-----BEGIN "
+_LONGEST_PATH: Final = 255
 #: Longest wait for a token, in seconds; the part of its life after which another is asked for.
 _TOKEN_WITHIN_S: Final = 10.0
 _FRESH: Final = 0.8
@@ -118,7 +119,9 @@ class Security:
         if "SSL" not in self.protocol:
             return None
         try:
-            context = ssl.create_default_context(cadata=self.authorities or None)
+            # files have comments between the certificates, such as names of their owners, in any alphabet
+            authorities = self.authorities.encode("ascii", "replace").decode()
+            context = ssl.create_default_context(cadata=authorities or None)
             if self.certificate:
                 # Python takes them from a file only; this one can be read by nobody else
                 with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
@@ -182,8 +185,13 @@ def _pem(name: str, given: str | None) -> str:
         return given
     try:
         text = Path(given).read_text(errors="replace")
-    except OSError as error:
-        raise ConfigError(f"{name}: {error}") from None
+    except (OSError, ValueError) as error:
+        # what is no path may be a key
+        shown = (
+            repr(given) if len(given) < _LONGEST_PATH and "\n" not in given else "neither PEM text nor a path"
+        )
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ConfigError(f"{name}: {shown}: {reason}") from None
     if _PEM not in text:
         raise ConfigError(f"{name}={given!r} is no PEM file: Java's key stores must be converted to PEM")
     return text

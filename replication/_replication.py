@@ -197,6 +197,11 @@ class Replication:
         """
         return len(self.isr) < min(self._min_isr, 1 + len(self._followers))
 
+    @property
+    def is_behind(self) -> bool:
+        """Return whether the leader before may have shown records as committed that this one does not yet."""
+        return self.high_watermark < self.start_offset
+
     def next_deadline_ms(self) -> int | None:
         """The time at which ``advance`` may have something to ask for; None: not before something else
         happens.

@@ -305,15 +305,17 @@ def from_java(name: str, value: Any) -> dict[str, Any] | None:
     """Our settings for one of Java's whose values are not ours; None for all others. Raises SettingsError."""
     if name in _REFUSED:
         raise SettingsError(f"{name} is not taken: {_REFUSED[name]}")
+    if name not in (JAAS, CHECK_HOSTNAME, *_STORE_TYPES):
+        return None
+    if not isinstance(value, str):
+        raise SettingsError(f"{name} must be text")
     if name == JAAS:
         return _from_jaas(value)
     if name in _STORE_TYPES:
         if value.upper() != "PEM":
             raise SettingsError(f"{name}={value!r}: only PEM; convert Java's key stores to PEM")
         return {}
-    if name == CHECK_HOSTNAME:
-        return {"ssl_check_hostname": value.strip() != ""}
-    return None
+    return {"ssl_check_hostname": value.strip() != ""}
 
 
 def _from_jaas(text: str) -> dict[str, str]:

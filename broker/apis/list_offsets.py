@@ -32,6 +32,9 @@ _SPECIAL_FROM = {
 
 _READ_COMMITTED = 1
 
+#: Version from which OFFSET_NOT_AVAILABLE is known (KIP-207).
+_NOT_AVAILABLE_FROM = 5
+
 #: Offset, timestamp and leader epoch where there is none.
 _NOWHERE = (-1, -1, -1)
 
@@ -71,7 +74,11 @@ async def _find(node: Node, request: Request, topic: str, wanted: Any) -> tuple[
         end = partition.last_stable_offset
     else:
         end = partition.high_watermark
+    leadership = partition.leadership
+    behind = leadership is not None and request.body.replica_id < 0 and leadership.replication.is_behind
     if timestamp == _LATEST:
+        if behind:
+            raise _not_yet(request)
         return end, -1, partition.leader_epoch
     if timestamp in (_EARLIEST, _EARLIEST_LOCAL):
         return partition.log_start_offset, -1, partition.epoch_at(partition.log_start_offset)
@@ -79,7 +86,18 @@ async def _find(node: Node, request: Request, topic: str, wanted: Any) -> tuple[
         return _NOWHERE
     steps = partition.find_timestamp(None if timestamp == _MAX_TIMESTAMP else timestamp)
     found = await node.long_work.run(steps)
-    return _NOWHERE if found is None or found[0] >= end else found
+    if found is not None and found[0] < end:
+        return found
+    if behind:
+        raise _not_yet(request)
+    return _NOWHERE
+
+
+def _not_yet(request: Request) -> KafkaError:
+    """A new leader cannot tell yet what its predecessor had committed: readers would go back (KIP-207)."""
+    known = request.version >= _NOT_AVAILABLE_FROM
+    code = ErrorCode.OFFSET_NOT_AVAILABLE if known else ErrorCode.LEADER_NOT_AVAILABLE
+    return KafkaError(code, "the new leader does not know yet what is committed: ask again")
 
 
 API = ServedApi(

@@ -184,7 +184,7 @@ def _join(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int
         context.client_id,
         context.client_host,
         tuple(sorted(set(subscription.topics))),
-        old.regex,
+        "",
         body.session_timeout_ms if request.version == 0 else body.rebalance_timeout_ms,
         old.assignor,
         ClassicMetadata(body.session_timeout_ms, protocols),
@@ -192,10 +192,12 @@ def _join(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int
     if known is None or metadata != old:
         changes.set_member(member_id, metadata)
     member = group.members[member_id]
-    cause = joined_cause(changes, member, is_new=known is None) if metadata.topics != old.topics else None
+    changed = (metadata.topics, metadata.regex) != (old.topics, old.regex)
+    cause = joined_cause(changes, member, is_new=known is None) if changed else None
+    changes.drop_unused_regex(old.regex)
     refresh_epoch(changes, cause)
     refresh_target(changes)
-    advance(changes, member, _owned(group, subscription), changed=cause is not None)
+    advance(changes, member, _owned(group, subscription), changed=changed)
     restart_session(shard, group, member, now_ms)
     # until its SyncGroup
     start_revocation(shard, group, member, now_ms)

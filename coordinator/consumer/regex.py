@@ -8,7 +8,7 @@ refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -172,7 +172,7 @@ def compiled_regex(regex: str) -> tuple[Any, str]:
     options.max_mem = _MOST_BYTES
     try:
         compiled = re2.compile(regex, options)
-        why = _refused_by_java(regex, len(compiled.groupindex))
+        why = _refused_by_java(regex, compiled.groupindex)
         return None if why else compiled, why
     except re2.error as error:
         text = error.args[0]
@@ -180,11 +180,13 @@ def compiled_regex(regex: str) -> tuple[Any, str]:
         return None, _IN_JAVA.get(what, what)
 
 
-def _refused_by_java(regex: str, names: int) -> str:
-    """The reason why RE2J refuses a valid expression of RE2 with so many names of groups; "" for none."""
+def _refused_by_java(regex: str, names: Collection[str]) -> str:
+    """The reason why RE2J refuses a valid expression of RE2 with these names of groups; "" for none."""
     syntax = _LITERAL.sub("x", regex)
     if r"\C" in syntax:
         return "invalid escape sequence"
-    if len(_NAMED_GROUP.findall(_CLASS.sub("x", syntax))) > names:
+    if len(_NAMED_GROUP.findall(_CLASS.sub("x", syntax))) > len(names):
         return "duplicate capture group name"
+    if not "".join(names).isascii():
+        return "invalid named capture"
     return ""

@@ -233,7 +233,13 @@ class ShardRunner(Generic[S]):
     async def _committed(self, replicas: Replicas) -> KafkaError | None:
         """Wait until all that was loaded is with all replicas; the reason why that cannot be known here."""
         done: asyncio.Future[KafkaError | None] = asyncio.get_running_loop().create_future()
-        if replicas.when_committed(self.partition, None, done.set_result):
+
+        def then(error: KafkaError | None) -> None:
+            # who loads may have been cancelled: another broker has the partition by now
+            if not done.done():
+                done.set_result(error)
+
+        if replicas.when_committed(self.partition, None, then):
             return None
         return await done
 

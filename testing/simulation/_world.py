@@ -363,6 +363,10 @@ def _unsettled(group: ConsumerGroup, members: list[Member]) -> str | None:
     ids = {member.membership.member_id for member in members}
     if group.state is not state or ids != group.members.keys():
         return f"{group.group_id} is {group.state} of {list(group.members)}, alive are {sorted(ids)}"
+    if group.patterns and group.topics_resolved is not group.topics.version():
+        return f"{group.group_id} has to look for the topics of its expressions again"
+    if unresolved := group.patterns.keys() - group.regexes.keys():
+        return f"{group.group_id} has not looked for the topics of {sorted(unresolved)} yet"
     for member in members:
         membership, known = member.membership, group.members[member.membership.member_id]
         has = _partitions(group, known.current.assigned)

@@ -6,6 +6,7 @@ Covers: admin/_connection.py.
 from __future__ import annotations
 
 import os
+import ssl
 import subprocess
 import sys
 import uuid
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 from kohort.admin import GroupAdmin
+from kohort.admin._connection import read_connection
 from tests.admin.conftest import ran
 from tests.secured import PASSWORD, Secured
 
@@ -112,6 +114,33 @@ def test_wrong_use_is_told_before_a_broker_is_asked(
     found = ran(capsys, ["groups", *words, "list"])
     assert found.code == 2
     assert says in found.err
+
+
+def test_a_password_that_is_no_text_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "password").write_bytes(b"\xff\n")
+    found = ran(capsys, ["groups", "--sasl-password-file", str(tmp_path / "password"), "list"])
+    assert found.code == 2
+    assert found.err == f"kohort groups: {tmp_path / 'password'} is no text in UTF-8\n"
+
+
+def test_brokers_are_a_list_in_a_file_too(tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text('bootstrap = ["a:1", "b:2"]\n')
+    assert read_connection(None, {"config": str(tmp_path / "a.toml")}).bootstrap == "a:1,b:2"
+
+
+@pytest.mark.parametrize(
+    ("protocol", "found"), [("SASL_SSL", "SASL_SSL"), ("SASL_PLAINTEXT", "SASL_SSL"), (None, "SSL")]
+)
+def test_a_context_of_one_s_own_goes_with_a_login_from_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, protocol: str | None, found: str
+) -> None:
+    if protocol is not None:
+        for name, value in (("SECURITY_PROTOCOL", protocol), ("SASL_MECHANISM", "PLAIN")):
+            monkeypatch.setenv(f"KOHORT_{name}", value)
+        for name in ("USERNAME", "PASSWORD"):
+            monkeypatch.setenv(f"KOHORT_SASL_{name}", "me")
+    given = {"ssl_context": ssl.create_default_context()}
+    assert read_connection("a:1", given).security_protocol == found
 
 
 async def test_an_admin_client_takes_the_settings_of_a_consumer(secured: Secured, properties: Path) -> None:

@@ -6,10 +6,15 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
+from confluent_kafka import TopicPartition as Place
+from confluent_kafka.admin import AdminClient
 
+from kohort.admin import deadletter_commands
+from kohort.client import Cluster
 from kohort.consumer import AsyncGroupConsumer, ConsumerService, Record
+from kohort.consumer.service._deadletter import error_headers
 from kohort.producer import Producer
-from kohort.protocol import TopicPartition
+from kohort.protocol import Headers, TopicPartition
 from tests.admin.conftest import Ran, ran
 
 pytestmark = pytest.mark.kafka
@@ -59,6 +64,24 @@ async def _set_aside(bootstrap: str, orders: str, letters: str, group: str) -> N
         await asyncio.sleep(0.01)
     service.stop()
     await running
+
+
+def origin(topic: str) -> list[tuple[str, bytes | None]]:
+    """The headers of a letter from the topic."""
+    record = Record(topic, 1, 0, 0, b"key", b"value")
+    return error_headers(record, ValueError("odd"), 1, "g")
+
+
+@pytest.fixture
+def write(bootstrap: str) -> Callable[..., None]:
+    """``write(topic, headers, value=b"v")``: one record, of any size."""
+
+    async def send(topic: str, headers: Headers, value: bytes) -> None:
+        settings = {"max_request_size": 1 << 30, "compression": "gzip"}
+        async with Producer(bootstrap=bootstrap, **settings) as producer:
+            await producer.send_and_wait(topic, value, b"key", headers=headers)
+
+    return lambda topic, headers, value=b"v": asyncio.run(send(topic, headers, value))
 
 
 def records(bootstrap: str, topic: str, count: int) -> list[Record]:
@@ -166,3 +189,92 @@ def test_a_topic_that_is_not_there_is_told(deadletters: Command) -> None:
     found = deadletters("list", "no-such-letters")
     assert found.code == 1
     assert "no-such-letters" in found.err
+
+
+def test_a_letter_of_any_size_is_replayed(
+    bootstrap: str, deadletters: Command, new_topic: Topics, write: Callable[..., None]
+) -> None:
+    orders, letters = new_topic("orders", partitions=2), new_topic("letters", partitions=1)
+    write(letters, origin(orders), value=bytes(3_000_000))
+    assert deadletters("replay", letters, "--execute", "--json").document["replayed"] == {orders: 1}
+    (found,) = records(bootstrap, orders, -4)
+    assert len(found.value or b"") == 3_000_000
+
+
+def test_a_letter_that_was_set_aside_again_is_the_letter_that_it_was(
+    bootstrap: str, deadletters: Command, new_topic: Topics, write: Callable[..., None]
+) -> None:
+    orders, letters, again = (new_topic(name, partitions=2) for name in ("orders", "letters", "again"))
+    first = [("trace", b"1"), *origin(orders)]
+    write(again, [*first, *origin(letters)])
+    assert deadletters("replay", again, "--execute", "--json").document["replayed"] == {letters: 1}
+    (found,) = records(bootstrap, letters, -4)
+    assert list(found.headers)[:-1] == first
+    assert deadletters("replay", letters, "--execute", "--json").document["replayed"] == {orders: 1}
+
+
+def test_a_topic_that_is_gone_is_not_made_again(
+    deadletters: Command, new_topic: Topics, write: Callable[..., None]
+) -> None:
+    letters = new_topic("letters", partitions=1)
+    gone = f"{letters}.gone"
+    write(letters, origin(gone))
+    for _ in range(2):
+        refused = deadletters("replay", letters, "--execute")
+        assert refused.code == 1
+        assert f"{gone!r} does not exist" in refused.err
+    assert deadletters("replay", letters).code == 1
+    other = new_topic("other", partitions=2)
+    assert deadletters("replay", letters, "--to", other, "--execute").code == 0
+
+
+@pytest.mark.parametrize(("kept_from", "says"), [(2, 3), (None, "nothing more could be read")])
+def test_letters_that_vanish_meanwhile_are_passed_over_or_told(
+    bootstrap: str,
+    deadletters: Command,
+    aside: tuple[Set, str],
+    monkeypatch: pytest.MonkeyPatch,
+    kept_from: int | None,
+    says: int | str,
+) -> None:
+    (_, letters), _ = aside
+    real = deadletter_commands._ranges
+
+    async def ranges(cluster: Cluster, topic: str) -> dict[TopicPartition, tuple[int, int]]:
+        found = await real(cluster, topic)
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        gone = (
+            admin.delete_topics([topic])
+            if kept_from is None
+            else admin.delete_records([Place(topic, 0, kept_from)])
+        )
+        for each in gone.values():
+            each.result(20)
+        return found
+
+    monkeypatch.setattr(deadletter_commands, "_ranges", ranges)
+    if isinstance(says, str):
+        assert says in deadletters("list", letters, "--timeout", "2").err
+    else:
+        assert len(deadletters("list", letters, "--json").document["letters"]) == says
+
+
+def test_a_letter_of_an_aborted_transaction_is_none(
+    bootstrap: str, deadletters: Command, new_topic: Topics
+) -> None:
+    orders, letters = new_topic("orders", partitions=2), new_topic("letters", partitions=1)
+
+    async def set_aside() -> None:
+        async with Producer(bootstrap=bootstrap, transactional_id=letters) as producer:
+            for value in (b"aborted", b"committed", b"aborted"):
+                producer.begin_transaction()
+                await producer.send_and_wait(letters, value, b"key", headers=origin(orders))
+                end = producer.commit_transaction if value == b"committed" else producer.abort_transaction
+                await end()
+
+    asyncio.run(set_aside())
+    assert deadletters("list", letters, "--json").document["errors"] == {"builtins.ValueError": 1}
+    for count in (1, 0):
+        found = deadletters("replay", letters, "--execute", "--json").document["replayed"]
+        assert found == ({orders: 1} if count else {})
+    assert [record.value for record in records(bootstrap, orders, -4)] == [b"committed"]

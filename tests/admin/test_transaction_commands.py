@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from kohort.admin import _transactions
 from kohort.admin._transactions import find_hanging
@@ -70,6 +71,28 @@ async def test_an_open_transaction_is_listed_and_described(
         ).rows()
         async with Cluster(bootstrap) as cluster:
             assert await find_hanging(cluster, [topic]) == [], "its coordinator knows of it"
+
+
+async def test_a_transaction_with_a_deleted_topic_is_described(
+    bootstrap: str, new_topic: Topics, transactions: Command
+) -> None:
+    topic, gone = new_topic("kept", partitions=1), new_topic("gone", partitions=1)
+    name = f"open-{topic}"
+    async with Producer(bootstrap_servers=bootstrap, transactional_id=name, linger_ms=0) as producer:
+        producer.begin_transaction()
+        for each in (topic, gone):
+            await producer.send_and_wait(each, b"1")
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        await asyncio.to_thread(admin.delete_topics([gone])[gone].result, 20)
+        found = (await asyncio.to_thread(transactions, "--json", "describe", name)).document
+    assert found["partitions"] == [f"{gone}-0", f"{topic}-0"]
+    assert [row["topic"] for row in found["holds_back"]] == [topic]
+
+
+async def test_a_topic_that_is_not_there_is_told(transactions: Command) -> None:
+    found = await asyncio.to_thread(transactions, "abort", "--topic", "not-there")
+    assert found.code == 1
+    assert "topic 'not-there'" in found.err
 
 
 async def test_a_transactional_id_that_nobody_has_is_told(transactions: Command) -> None:

@@ -6,6 +6,7 @@ Covers: broker/_replicas.py, broker/_leadership.py, broker/_fetcher.py.
 from __future__ import annotations
 
 import asyncio
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,12 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from kohort.broker._partition import Partition, UnverifiedWrites
+from kohort.cluster.controller import Controller
 from kohort.log import decode_records
 from kohort.offsets_topic import partition_for
 from kohort.protocol import ErrorCode, KafkaError, build_batch, iter_batches
 from tests.broker.clusters import Nodes, cluster
+from tests.broker.wire import Wire, offset_at
 
 
 def producer(nodes: Nodes, **options: Any) -> AIOKafkaProducer:
@@ -364,3 +367,71 @@ def test_a_topic_that_was_made_anew_while_a_broker_was_away_begins_empty_there(t
                 assert values(replica(nodes, node_id)) == [b"of this"]
 
     asyncio.run(run())
+
+
+def test_a_wiped_broker_that_is_back_before_it_was_missed_takes_nothing_from_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The controller dies with it: the next one has never seen it away."""
+    stand = Controller._stand
+
+    async def stand_late(self: Controller) -> None:
+        await asyncio.sleep(0.05)
+        await stand(self)
+
+    async def run() -> None:
+        async with cluster(data=tmp_path) as nodes:
+            await nodes.create("orders", 3)
+            await in_sync(nodes)
+            node_id = nodes.any().topics.image.controller_id
+            index = next(n for n in range(3) if nodes.state("orders", n).leader == node_id)
+            async with producer(nodes) as sender:
+                for number in range(5):
+                    await sender.send_and_wait("orders", b"%d" % number, partition=index)
+            monkeypatch.setattr(Controller, "_stand", stand_late)
+            former = nodes.stores[node_id]
+            await nodes.brokers.pop(node_id).kill()
+            for folder in (tmp_path / str(node_id)).glob("*-*/"):
+                shutil.rmtree(folder)
+            starting = asyncio.create_task(nodes.start(node_id))
+            await nodes.until(lambda: nodes.stores[node_id] is not former)
+            await asyncio.sleep(0.1)
+            former.expire()
+            await starting
+            await nodes.until(
+                lambda: all(
+                    values(replica(nodes, n, index=index)) == [b"%d" % number for number in range(5)]
+                    for n in nodes.brokers
+                )
+            )
+            assert nodes.state("orders", index).leader != node_id
+
+    asyncio.run(run())
+
+
+def test_a_new_leader_tells_no_end_before_it_knows_what_was_committed(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with cluster(1, data=tmp_path) as nodes, producer(nodes) as sender:
+            await nodes.create("orders")
+            await sender.send_and_wait("orders", b"x", timestamp_ms=5)
+            leadership = replica(nodes, 1).leadership
+            assert leadership is not None
+            leadership.replication.start_offset = 2
+            code = ErrorCode.OFFSET_NOT_AVAILABLE
+            assert await asyncio.to_thread(ends, nodes, 7, -1) == (code, -1)
+            assert await asyncio.to_thread(ends, nodes, 4, -1) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
+            assert await asyncio.to_thread(ends, nodes, 7, 6) == (code, -1)
+            # what is certain is told: the start, and the offset of a time that is below the high watermark
+            assert await asyncio.to_thread(ends, nodes, 7, -2) == (ErrorCode.NONE, 0)
+            assert await asyncio.to_thread(ends, nodes, 7, 5) == (ErrorCode.NONE, 0)
+            leadership.replication.start_offset = 1
+            assert await asyncio.to_thread(ends, nodes, 7, -1) == (ErrorCode.NONE, 1)
+
+    asyncio.run(run())
+
+
+def ends(nodes: Nodes, version: int, timestamp: int) -> tuple[int, int]:
+    """Error and offset of ListOffsets."""
+    with Wire(nodes.bootstrap()) as wire:
+        found = offset_at(wire, "orders", timestamp, version=version)
+        return found.error_code, found.offset

@@ -11,6 +11,7 @@ import ssl
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -19,6 +20,7 @@ import pytest
 from kohort.client import AuthenticationError, BrokerConnectionError, ConfigError
 from kohort.client.security import ClientCredentials, TokenSource, context_and_login
 from kohort.consumer.config import consumer_config
+from tests.broker.security.certificates import Certificates
 from tests.client.fake_broker import FakeBroker
 from tests.client.test_sasl import _Oauth
 
@@ -164,3 +166,26 @@ def test_a_context_of_one_s_own_is_used_as_it_is() -> None:
     ):
         with pytest.raises(ConfigError, match=says):
             consumer_config(**{**base, **more})
+
+
+def test_certificates_may_have_comments_in_any_alphabet(tmp_path: Path) -> None:
+    authority = Certificates(tmp_path).cafile
+    commented = tmp_path / "commented.pem"
+    commented.write_text(f"# Főtanúsítvány\n{Path(authority).read_text()}", "utf-8")
+    for given in (str(commented), commented.read_text("utf-8")):
+        context, _ = context_and_login(
+            consumer_config(bootstrap="b:1", group="g", security_protocol="SSL", ssl_cafile=given)
+        )
+        assert context is not None
+        assert len(context.get_ca_certs()) == 1
+
+
+@pytest.mark.parametrize("key", ["MIIEvQ" * 100, "MIIEvQ\nMIIEvQ", "MIIE\0vQ\n"])
+def test_a_key_that_is_no_pem_is_told_without_the_key(tmp_path: Path, key: str) -> None:
+    certificate = Certificates(tmp_path).cafile
+    config = consumer_config(
+        bootstrap="b:1", group="g", security_protocol="SSL", ssl_certfile=certificate, ssl_keyfile=key
+    )
+    with pytest.raises(ConfigError, match="ssl_keyfile: neither PEM text nor a path") as caught:
+        context_and_login(config)
+    assert "MIIE" not in str(caught.value)

@@ -128,6 +128,9 @@ def test_spark_s_options_have_the_same_sources(tmp_path: Path, monkeypatch: pyte
         ),
         ("a.toml", "a = ", "cannot be read: Invalid value"),
         ("a.toml", "\xff", "a.toml"),
+        ("a.toml", "ssl.endpoint.identification.algorithm = false", "algorithm must be text"),
+        ("a.toml", "ssl.truststore.type = 1", "ssl.truststore.type must be text"),
+        ("a.toml", "sasl.jaas.config = ['x']", "sasl.jaas.config must be text"),
     ],
 )
 def test_what_a_file_cannot_say_is_told_with_its_name(

@@ -15,9 +15,11 @@ from kohort.offsets_topic import GroupDeleted, GroupStored
 from kohort.protocol import (
     ApiKey,
     ErrorCode,
+    Subscription,
     TopicPartition,
     decode_assignment,
     encode_assignment,
+    encode_subscription,
 )
 from tests.coordinator.consumer.group_world import Classic, World, partitions
 
@@ -140,6 +142,8 @@ def test_when_the_last_consumer_leaves_it_is_a_classic_group_again() -> None:
 def test_a_rebalance_that_follows_outlives_the_coordinator() -> None:
     world, classic = mixed()
     world.beat("m", -1)
+    _, nobody = world.log[-1].members
+    assert nobody.assignment == b""
     world.restart()
     for _ in range(2):
         assert classic.beat() == ErrorCode.NONE
@@ -179,6 +183,29 @@ def test_a_classic_member_that_takes_the_place_of_the_last_consumer_turns_the_gr
     assert world.shard.state.find("g").is_empty
 
 
+def test_one_that_takes_the_place_of_a_consumer_reads_its_own_topics_and_not_the_expression() -> None:
+    pytest.importorskip("re2")
+    world = World({"t": 6, "u": 2}, group_initial_rebalance_delay_ms=0)
+    world.join("n", "t")
+    world.join("m", "t", instance_id="i", subscribed_topic_regex="t|u")
+    for _ in range(3):
+        world.advance(INTERVAL_MS)
+        for name in ("m", "n"):
+            world.live(name)
+    assert world.has("m")["u"] == (0, 1)
+    classic = Classic(world, instance="i")
+    before = len(world.log)
+    assert classic.join().error_code == 0
+    assert (16, "t|u", True) in world.written(before)
+    assert world.group().members[classic.id].metadata.regex == ""
+    for _ in range(2):
+        world.advance(INTERVAL_MS)
+        classic.live()
+        world.live("n")
+    assert sorted({partition.topic for partition in classic.owned}) == ["t"]
+    assert classic.beat() == ErrorCode.NONE
+
+
 def test_the_same_when_its_session_is_over() -> None:
     world, classic = mixed()
     for _ in range(9):
@@ -209,6 +236,15 @@ def test_where_no_consumer_is_left_heartbeats_of_classic_members_see_to_the_targ
     world.advance(INTERVAL_MS)
     classic.live()
     assert len(classic.owned) == 8
+
+
+def test_where_a_consumer_is_left_they_do_not() -> None:
+    world, classic = mixed()
+    world.change_topics(t=8)
+    world.advance(INTERVAL_MS)
+    before = len(world.log)
+    assert classic.beat() == ErrorCode.NONE
+    assert len(world.log) == before
 
 
 def classic_group(**settings: Any) -> tuple[World, Classic]:
@@ -264,6 +300,23 @@ def test_what_a_classic_member_is_about_to_give_up_waits_for_it() -> None:
     world.live("m")
     other.live()
     assert len(world.has("m")["t"]) == len(other.owned) == 1
+
+
+def test_of_two_that_say_they_own_a_partition_the_one_that_heard_last_is_believed() -> None:
+    world, reader = classic_group()
+    (asked,) = Classic(world).send_join()
+    other = Classic(world, asked.member_id)
+    (joined,), (others,) = reader.send_join(), other.send_join()
+    reader.learn(joined)
+    other.learn(others)
+    reader.sync([(reader.id, b""), (other.id, b"")])
+    group = world.shard.state.groups["g"]
+    for name, generation in ((reader.id, 1), (other.id, 2)):
+        said = Subscription(("t",), owned=(TopicPartition("t", 0),), generation=generation)
+        group.set_protocols(group.members[name], (("range", encode_subscription(said)),))
+    world.join("m")
+    has = {name: bool(member.current.revoking) for name, member in world.group().members.items()}
+    assert has == {reader.id: False, other.id: True, "m": False}
 
 
 def test_who_is_parked_in_the_classic_group_rejoins() -> None:

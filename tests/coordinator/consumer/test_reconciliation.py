@@ -85,6 +85,9 @@ def test_topics_that_it_does_not_read_any_more_go_at_once() -> None:
 def test_of_topics_that_it_does_not_read_an_older_target_gives_it_nothing() -> None:
     given_up = CurrentAssignment(2, 2, UNREVOKED, {}, {B: {0: 2}})
     assert reconcile(given_up, 2, {B: (0,)}, {}, free, {A}) == CurrentAssignment(2, 2, STABLE, {}, {})
+    # also where it has just that
+    got = reconcile(at(2, 0), 3, {A: (0,)}, None, free, {B})
+    assert got == CurrentAssignment(2, 2, UNREVOKED, {}, {A: {0: 2}})
 
 
 class Group:

@@ -91,6 +91,7 @@ def test_another_one_takes_everything_away_first(world: World) -> None:
         ("a{1001}", "invalid repeat count"),
         ("a\\C", "invalid escape sequence"),
         ("(?P<n>a)[b](?<n>c)", "duplicate capture group name"),
+        ("(?P<é>a)", "invalid named capture"),
     ],
 )
 def test_one_that_cannot_be_read_is_refused_in_kafkas_words(world: World, expression: str, why: str) -> None:

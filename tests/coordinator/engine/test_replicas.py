@@ -106,3 +106,18 @@ async def test_a_commit_that_takes_too_long_is_refused_and_may_count_later() -> 
     replicas.settle()
     assert (await fetch(c, "g")).groups[0].topics[0].partitions[0].committed_offset == 7
     await c.stop()
+
+
+async def test_a_load_that_was_cancelled_may_be_told_of_its_replicas() -> None:
+    """Whoever tells goes on with other partitions: a broker that lost its session leads none of them."""
+    replicas = Replicas()
+    c = coordinator(MemoryLog(partition_count=1), replicas=replicas)
+    c.open()
+    loading = asyncio.create_task(c.load(0))
+    await turns()
+    loading.cancel()
+    c.unload(0)
+    replicas.settle(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "another broker leads"))
+    await turns()
+    assert loading.cancelled()
+    await c.stop()
