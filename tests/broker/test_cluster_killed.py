@@ -77,6 +77,7 @@ class Traffic:
         )
         self._acknowledged: list[bytes] = []
         self._got: list[bytes] = []
+        self._enough = asyncio.Event()
         self._done = asyncio.Event()
 
     async def __aenter__(self) -> Traffic:
@@ -101,15 +102,19 @@ class Traffic:
 
     async def check(self) -> None:
         """Stop; everything that was acknowledged was read once, and is committed."""
+        self._enough.set()
+        *senders, reader = self._tasks
+        await asyncio.gather(*senders)
+        # only now is nothing under way that the reader has to wait for
         self._done.set()
-        await asyncio.gather(*self._tasks)
+        await reader
         places = [TopicPartition("orders", number) for number in range(PARTITIONS)]
         assert sum([await self.reader.committed(each) or 0 for each in places]) == len(self._got)
         assert sorted(self._got) == sorted(self._acknowledged)
 
     async def _send(self, partition: int) -> None:
         number = 0
-        while not self._done.is_set():
+        while not self._enough.is_set():
             value = b"%d-%d" % (partition, number)
             await self._sender.send_and_wait("orders", value, partition=partition)
             self._acknowledged.append(value)
@@ -128,6 +133,9 @@ async def traffic(running: dict[int, BrokerProcess]) -> AsyncIterator[tuple[Clus
     """Traffic on a new topic, which goes on."""
     bootstrap = ",".join(each.bootstrap for each in running.values())
     async with Cluster(bootstrap) as known:
+        async with asyncio.timeout(60):
+            while len((await known.metadata([])).nodes) < len(running):  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(0.1)
         configs = [CreatableTopicConfig("min.insync.replicas", "2")]
         wanted = CreateTopicsRequest(
             topics=[CreatableTopic("orders", PARTITIONS, 3, configs=configs)], timeout_ms=10_000

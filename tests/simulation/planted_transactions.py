@@ -72,7 +72,7 @@ TRANSACTION_BUGS = (
     _Bug(
         "an abort for the timeout does not raise the epoch",
         "transactions.moves:fenced",
-        "after = ended(fencing, version, now_ms, committed=False)",
+        "after = ended(fencing, version, now_ms, committed=False, next_producer_id=next_producer_id)",
         "return ended(fencing, 0, now_ms, committed=False)",
     ),
     _Bug(
