@@ -117,13 +117,19 @@ class ConsumerGroupRecord(NamedTuple):
     def encoded(self) -> tuple[bytes, bytes | None]:
         """Key and value. Raises ValueError for a string, struct.error for a number that has no room."""
         kind, group, name, value = self
-        return _key(kind, group, name), None if value is None else _VERSION + _WRITERS[type(value)](value)
+        make = _known_key if len(group) + len(name) <= _KNOWN_CHARACTERS else _key
+        return make(kind, group, name), None if value is None else _VERSION + _WRITERS[type(value)](value)
 
 
-@lru_cache(maxsize=16_384)
 def _key(kind: GroupRecordType, group: str, name: str) -> bytes:
     key = kind.to_bytes(2, "big") + key_string(group)
     return key + key_string(name) if kind in _NAMED else key
+
+
+#: Longer keys are not remembered: clients choose these texts, and what they name may be gone.
+_KNOWN_CHARACTERS: Final = 200
+
+_known_key = lru_cache(maxsize=16_384)(_key)
 
 
 #: The types of keys that are a consumer group's.

@@ -6,6 +6,7 @@ Covers: protocol/_reader.py.
 from __future__ import annotations
 
 import random
+import tracemalloc
 from functools import partial
 from uuid import UUID
 
@@ -229,3 +230,17 @@ def test_damaged_records_are_read_or_refused(rng: random.Random) -> None:
             refused(partial(decode, damaged, value), CorruptRecordError)
         else:
             refused(partial(decode, key, damaged), CorruptRecordError)
+
+
+def test_long_texts_of_clients_are_not_kept_when_their_record_is_written() -> None:
+    tracemalloc.start()
+    try:
+        for number in range(100):
+            record = ConsumerGroupRecord(
+                GroupRecordType.MEMBER, f"g{number}" + "g" * 30_000, f"m{number}" + "m" * 30_000
+            )
+            assert len(record.encoded()[0]) > 60_000
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert taken < 1_000_000
