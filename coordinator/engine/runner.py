@@ -422,9 +422,11 @@ class ShardRunner(Generic[S]):
         """Refuse who waits for a write that may still be committed."""
         error = append_error(ErrorCode.REQUEST_TIMED_OUT)
         for append in appends:
-            answers, append.answers = append.answers, ()
-            for request, _ in answers:
-                self.shard.refuse(request, error)
+            # the shard may be unloaded meanwhile, and all of them answered
+            if self.shard.awaits(append.ticket):
+                answers, append.answers = append.answers, ()
+                for request, _ in answers:
+                    self.shard.refuse(request, error)
         self._carry_out()
 
     def _refused(self, appends: list[Append], error: ErrorCode, now_ms: int, *, some: bool) -> None:

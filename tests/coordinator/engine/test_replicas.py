@@ -121,3 +121,24 @@ async def test_a_load_that_was_cancelled_may_be_told_of_its_replicas() -> None:
     await turns()
     assert loading.cancelled()
     await c.stop()
+
+
+async def test_a_commit_under_way_when_its_partition_moves_is_answered_once() -> None:
+    replicas = Replicas(timeout_s=0.0)
+    c = coordinator(MemoryLog(partition_count=1), replicas=replicas)
+    c.open()
+    loading = asyncio.create_task(c.load(0))
+    await turns()
+    replicas.settle()
+    await loading
+    failures: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: failures.append(context))
+    committing = asyncio.create_task(commit(c, "g", 7))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert len(replicas.asked) == 2
+    c.unload(0)
+    assert await committing == [ErrorCode.NOT_COORDINATOR]
+    await asyncio.sleep(0.01)
+    assert not failures
+    await c.stop()
