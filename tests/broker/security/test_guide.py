@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.secured import free_ports
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "security.md"
 
@@ -20,18 +21,11 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", guide, re.DOTALL)
 
 
-def free_ports(count: int) -> list[str]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [str(each.getsockname()[1]) for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
-
-
 @pytest.mark.slow(3)
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="the guide makes its certificate with openssl")
 def test_its_steps_lead_to_a_client_that_has_logged_in(tmp_path: Path) -> None:
-    ports = dict(zip(("9093", "9094"), free_ports(2), strict=True))
+    first = free_ports(2)
+    ports = {"9093": str(first), "9094": str(first + 1)}
 
     def here(text: str) -> str:
         return re.sub("909[34]", lambda match: ports[match[0]], text)
