@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from kohort.coordinator import GroupCoordinator
 from kohort.offsets_topic import OffsetCommitted, encode
 from kohort.protocol import ErrorCode, KafkaError
 from tests.coordinator.bodies import START_MS
@@ -58,14 +59,20 @@ async def test_a_shard_serves_when_all_that_it_has_loaded_is_with_all_replicas()
     await c.stop()
 
 
-async def test_a_commit_counts_and_is_answered_when_it_is_with_all_replicas() -> None:
-    replicas = Replicas()
+async def serving(replicas: Replicas) -> GroupCoordinator:
+    """A coordinator whose partition is loaded."""
     c = coordinator(MemoryLog(partition_count=1), replicas=replicas)
     c.open()
     loading = asyncio.create_task(c.load(0))
     await turns()
     replicas.settle()
     await loading
+    return c
+
+
+async def test_a_commit_counts_and_is_answered_when_it_is_with_all_replicas() -> None:
+    replicas = Replicas()
+    c = await serving(replicas)
     committing = asyncio.create_task(commit(c, "g", 7))
     fetching = asyncio.create_task(fetch(c, "g"))
     await turns()
@@ -80,12 +87,7 @@ async def test_a_commit_counts_and_is_answered_when_it_is_with_all_replicas() ->
 
 async def test_a_commit_of_a_leader_that_is_none_any_more_is_refused() -> None:
     replicas = Replicas()
-    c = coordinator(MemoryLog(partition_count=1), replicas=replicas)
-    c.open()
-    loading = asyncio.create_task(c.load(0))
-    await turns()
-    replicas.settle()
-    await loading
+    c = await serving(replicas)
     committing = asyncio.create_task(commit(c, "g", 7))
     await turns()
     replicas.settle(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "another broker leads"))
@@ -96,12 +98,7 @@ async def test_a_commit_of_a_leader_that_is_none_any_more_is_refused() -> None:
 
 async def test_a_commit_that_takes_too_long_is_refused_and_may_count_later() -> None:
     replicas = Replicas(timeout_s=0.0)
-    c = coordinator(MemoryLog(partition_count=1), replicas=replicas)
-    c.open()
-    loading = asyncio.create_task(c.load(0))
-    await turns()
-    replicas.settle()
-    await loading
+    c = await serving(replicas)
     assert await commit(c, "g", 7) == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
     replicas.settle()
     assert (await fetch(c, "g")).groups[0].topics[0].partitions[0].committed_offset == 7
@@ -125,12 +122,7 @@ async def test_a_load_that_was_cancelled_may_be_told_of_its_replicas() -> None:
 
 async def test_a_commit_under_way_when_its_partition_moves_is_answered_once() -> None:
     replicas = Replicas(timeout_s=0.0)
-    c = coordinator(MemoryLog(partition_count=1), replicas=replicas)
-    c.open()
-    loading = asyncio.create_task(c.load(0))
-    await turns()
-    replicas.settle()
-    await loading
+    c = await serving(replicas)
     failures: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _loop, context: failures.append(context))
     committing = asyncio.create_task(commit(c, "g", 7))
