@@ -164,8 +164,9 @@ async def test_offsets_of_logs_by_their_ends_and_by_time(
     assert await consumer.end_offsets([p0, p1]) == {p0: 5, p1: 0}
     found = await consumer.offsets_for_times({p0: base + 1500, p1: 0})
     assert found[p1] is None
-    assert found[p0] is not None
-    assert (found[p0].offset, found[p0].timestamp) == (2, base + 2000)
+    row = found[p0]
+    assert row is not None
+    assert (row.offset, row.timestamp) == (2, base + 2000)
     assert await consumer.offsets_for_times({p0: base + 60_000}) == {p0: None}
     with pytest.raises(ValueError, match="milliseconds since 1970"):
         await consumer.offsets_for_times({p0: -1})
