@@ -33,7 +33,7 @@ from tests.broker.security.certificates import Certificates
 from tests.broker.wire import Wire
 
 #: For clusters that are smaller than usual.
-ALONE = {
+ALONE: dict[str, Any] = {
     "offsets.topic.replication.factor": 1,
     "transaction.state.log.replication.factor": 1,
 }
