@@ -52,7 +52,7 @@ def test_the_service_is_found(app: str) -> None:
         ("app", "is no MODULE:SERVICE"),
         ("no_such_module:service", "there is no module 'no_such_module'"),
         ("{app}:nothing", "has no such name"),
-        ("{app}:number", "is a int; it must be a ConsumerService"),
+        ("{app}:number", "is a int; it must be a ConsumerService or Services"),
     ],
 )
 def test_a_wrong_target_is_one_line_and_exit_code_2(

@@ -55,9 +55,13 @@ class Post:
 
     def __init__(self) -> None:
         self.letters: list[tuple[str, int, BaseException, int]] = []
+        self.due_ms: list[int | None] = []
 
-    async def __call__(self, topic: str, record: Record, error: BaseException, attempts: int) -> None:
+    async def __call__(
+        self, topic: str, record: Record, error: BaseException, attempts: int, due_ms: int | None = None
+    ) -> None:
         self.letters.append((topic, record.offset, error, attempts))
+        self.due_ms.append(due_ms)
 
 
 async def tries(handler: Handler, records: list[Record], post: Post) -> int:
