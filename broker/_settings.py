@@ -78,6 +78,13 @@ class BrokerSettings(SecuritySettings):
     zookeeper_ssl_keystore_location: Annotated[
         str, Row("PEM file with the private key and the certificate chain that are shown to ZooKeeper")
     ] = ""
+    zookeeper_set_acl: Annotated[
+        bool,
+        Row(
+            "entries in ZooKeeper are to change by who made them alone, as ZooKeeper knows them by TLS or "
+            "kohort.zookeeper.digest, which implies it; access rules and credentials are theirs to read, too"
+        ),
+    ] = False
     kohort_zookeeper_digest: Annotated[
         str,
         Row(

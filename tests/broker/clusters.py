@@ -91,6 +91,16 @@ class Nodes:
                 await asyncio.sleep(0.005)
 
 
+async def in_sync(nodes: Nodes, topic: str = "orders", count: int = 3) -> None:
+    """Wait until every partition of a topic has so many replicas in sync."""
+
+    def is_so() -> bool:
+        found = nodes.any().topics.get(topic)
+        return found is not None and all(len(state.isr) == count for state in found.partitions)
+
+    await nodes.until(is_so)
+
+
 @asynccontextmanager
 async def cluster(count: int = 3, *, data: Path | None = None, **settings: Any) -> AsyncIterator[Nodes]:
     nodes = Nodes(MemoryHome(), {name.replace("_", "."): value for name, value in settings.items()}, data)
