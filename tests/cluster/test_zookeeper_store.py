@@ -20,13 +20,13 @@ from cryptography.hazmat.primitives.serialization import (
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError
 
+from kohort.client.zookeeper import ZooKeeperSettings
 from kohort.cluster import (
     Create,
     Delete,
     Entry,
     Put,
     SessionState,
-    ZooKeeperSettings,
     ZooKeeperStore,
     open_zookeeper,
 )
