@@ -69,7 +69,7 @@ class BrokerSettings(SecuritySettings):
     ] = ""
     zookeeper_session_timeout_ms: Annotated[
         int, Row("a broker that is silent for so long is missed by its cluster", 1, MAX_INT)
-    ] = 18_000
+    ] = 6_000
     zookeeper_connection_timeout_ms: Annotated[
         int | None, Row("how long a start waits for ZooKeeper; empty: as long as a session lasts", 1, MAX_INT)
     ] = None

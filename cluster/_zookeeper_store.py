@@ -74,8 +74,8 @@ class ZooKeeperSettings:
     """
 
     connect: str
-    session_timeout_ms: int = 18_000
-    connection_timeout_ms: int = 18_000
+    session_timeout_ms: int = 6_000
+    connection_timeout_ms: int = 6_000
     digest: str | None = None
     tls: bool = False
     ca: str | None = None
