@@ -158,7 +158,7 @@ async def test_another_leader_epoch_is_refused_before_it_is_asked_who_leads() ->
             assert unknown.error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
             assert known.error_code == ErrorCode.NONE
         # another broker that copies is sent to the leader
-        copying = {"version": 15, "replica_state": ReplicaState(state.leader, -1)}
+        copying: dict[str, Any] = {"version": 15, "replica_state": ReplicaState(state.leader, -1)}
         told = await asked(nodes, (left - {state.leader}).pop(), **copying)
         assert told.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
@@ -166,11 +166,11 @@ async def test_another_leader_epoch_is_refused_before_it_is_asked_who_leads() ->
 async def test_a_follower_that_has_registered_anew_is_not_believed_what_it_had_before() -> None:
     async with ten_records() as nodes:
         leader, follower, _ = nodes.state("orders").replicas
-        epoch = nodes.brokers[leader].cluster.image.brokers[follower].epoch
+        epoch = nodes.brokers[leader].topics.image.brokers[follower].epoch
         for given, error in (
             (epoch - 1, ErrorCode.NOT_LEADER_OR_FOLLOWER),
             (epoch, ErrorCode.NONE),
             (-1, ErrorCode.NONE),
         ):
-            copying = {"version": 15, "replica_state": ReplicaState(follower, given)}
+            copying: dict[str, Any] = {"version": 15, "replica_state": ReplicaState(follower, given)}
             assert (await asked(nodes, leader, offset=10, **copying)).error_code == error
