@@ -108,6 +108,14 @@ class BrokerSettings(SecuritySettings):
         bool, Row("a broker of a cluster that stops lets others lead its partitions first")
     ] = True
 
+    replica_selector_class: Annotated[
+        Literal[
+            "",
+            "org.apache.kafka.common.replica.LeaderSelector",
+            "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+        ],
+        Row("with the rack-aware one consumers read from a replica in their own rack (client.rack)"),
+    ] = ""
     broker_rack: Annotated[str, Row("rack of this broker: replicas are spread over racks")] = ""
 
     replica_lag_time_max_ms: Annotated[
@@ -238,6 +246,11 @@ class BrokerSettings(SecuritySettings):
         else:
             chosen = self.log_retention_hours * _HOUR_MS
         return max(chosen, -1)
+
+    @property
+    def selects_by_rack(self) -> bool:
+        """Return whether consumers are sent to replicas in their racks."""
+        return self.replica_selector_class.endswith("RackAwareReplicaSelector")
 
     @property
     def segment_ms(self) -> int:

@@ -38,7 +38,7 @@ class Nodes:
             self.stores[node_id] = self.home.open()
             return self.stores[node_id]
 
-        settings = {**self.settings, "node.id": node_id}
+        settings = {"broker.rack": f"rack-{node_id}", **self.settings, "node.id": node_id}
         data = None if self._data is None else self._data / str(node_id)
         broker = Broker(port=self._ports.get(node_id, 0), settings=settings, open_store=open_store, data=data)
         await broker.start()
