@@ -1,4 +1,7 @@
-"""A store in ZooKeeper: sessions that break, values too large for one request, TLS, authentication."""
+"""A store in ZooKeeper: sessions that break, values too large for one request, TLS, authentication.
+
+Covers: client/zookeeper.py.
+"""
 
 from __future__ import annotations
 
