@@ -9,6 +9,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tests.ports import free_port
+
 READY = "kohort broker ready on "
 START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 60.0
@@ -45,7 +47,7 @@ class BrokerProcess:
         self.settings = dict(settings)
         self.program = tuple(program)
         self.open_files = open_files
-        self.port = 0
+        self.port = free_port()
         self.process: subprocess.Popen[bytes] | None = None
 
     @property
