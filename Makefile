@@ -85,9 +85,9 @@ ROOMS ?=
 mutants: $(VENV)/.installed
 	$(BIN)/python scripts/mutants.py $(ROOMS) $(MUTANTS_ARGS)
 
-# some functions of a room, drawn by the commit; a few functions are few mutants, so the goal is below that of a room
+# a part of a room's mutants, drawn by the commit: the goal is below that of a room, because a draw varies
 mutants-sample: $(VENV)/.installed
-	$(BIN)/python scripts/mutants.py --functions 10 --goal 65 --minutes 5
+	$(BIN)/python scripts/mutants.py --functions 30 --goal 65 --minutes 3
 
 test-kafka: $(VENV)/.installed
 	scripts/apache-kafka start 19192
