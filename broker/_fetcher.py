@@ -25,6 +25,7 @@ from ._cluster import ClusterNode
 from ._log_lines import RateLimitedLog
 from ._partition import Partition
 from ._settings import BrokerSettings
+from .security._between_brokers import refusal
 
 log = logging.getLogger("kohort.broker")
 
@@ -133,7 +134,7 @@ class Fetcher:
             except KafkaError as error:
                 self._refuse(partition, error)
         connection = self._connection
-        if connection is None or connection.closed:
+        if connection is None or not connection.is_usable():
             connection = self._connection = await self._cluster.connect(self._source)
             if self._changed.is_set():
                 return
@@ -142,7 +143,7 @@ class Fetcher:
         wait_ms = max(1, min(self._settings.replica_fetch_wait_max_ms, int(again_s * 1_000)))
         answer = await connection.request(self._request(asked, wait_ms), timeout_ms=wait_ms + _ANSWER_MS)
         if answer.error_code:
-            raise KafkaError(answer.error_code, f"broker {self._source} refuses Fetch")
+            raise refusal(answer.error_code, f"broker {self._source} refuses Fetch")
         await self._take(connection, asked, answer)
 
     def _position(self, partition: Partition) -> FetchPartition:
@@ -194,7 +195,7 @@ class Fetcher:
                     if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                         lost.append(partition)
                     elif data.error_code:
-                        raise KafkaError(data.error_code, f"broker {self._source} refuses it")
+                        raise refusal(data.error_code, f"broker {self._source} refuses it")
                     elif data.diverging_epoch is not None and data.diverging_epoch.epoch >= 0:
                         cut.append((partition, self._parts_at(partition, data.diverging_epoch), False))
                     else:

@@ -39,7 +39,7 @@ class Nodes:
             self.stores[node_id] = self.home.open()
             return self.stores[node_id]
 
-        settings = {**self.settings, "node.id": node_id}
+        settings = {"broker.rack": f"rack-{node_id}", **self.settings, "node.id": node_id}
         data = None if self._data is None else self._data / str(node_id)
         # one that comes back is found where it was
         if node_id not in self._ports:
@@ -91,6 +91,16 @@ class Nodes:
         async with asyncio.timeout(seconds):
             while not is_so():  # noqa: ASYNC110 - an image changes without an event for tests
                 await asyncio.sleep(0.005)
+
+
+async def in_sync(nodes: Nodes, topic: str = "orders", count: int = 3) -> None:
+    """Wait until every partition of a topic has so many replicas in sync."""
+
+    def is_so() -> bool:
+        found = nodes.any().topics.get(topic)
+        return found is not None and all(len(state.isr) == count for state in found.partitions)
+
+    await nodes.until(is_so)
 
 
 @asynccontextmanager
