@@ -3,9 +3,9 @@
 ``make mutants`` does whole rooms (hours); ``make mutants MUTANTS_ARGS='--functions 30 --minutes 3'`` draws
 functions of one room, and three in ten of their mutants, and stops after that time, as CI does: three of each
 ten of many functions say more about a room than all of a few. A room is laid out anew under
-``build/mutants``, as package ``kohort`` beside its tests, and mutmut does the rest there. What survives and is
-listed in ``tests/mutants.toml``, with the reason why no test needs to notice, is left out of the count. Exits
-1 below ``--goal`` percent, unless too few mutants were tried to tell.
+``build/mutants``, as package ``kohort`` beside its tests, and mutmut does the rest there. What survives and
+is listed in ``tests/mutants.toml``, with the reason why no test needs to notice, is left out of the count.
+Exits 1 below ``--goal`` percent, unless too few mutants were tried to tell.
 """
 
 from __future__ import annotations
