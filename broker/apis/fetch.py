@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...cluster import NO_LEADER
 from ...protocol import ApiKey, ErrorCode, KafkaError
@@ -25,6 +25,9 @@ from ._api import Asked, Guard, Request, ServedApi
 from ._errors import ErrorShape, Level, same
 from ._guards import each, topics
 from ._lookup import NO_EPOCH, find_partition
+
+if TYPE_CHECKING:
+    from .._cluster import ClusterNode
 
 #: Records of this many bytes or more are not read here: they may go from the file to the socket.
 RANGE_BYTES = 262_144
@@ -71,6 +74,8 @@ async def handle(node: Node, request: Request) -> Any:
         if partition is not None and by_client:
             partition.topic.traffic.fetch_requests += 1
             partition.topic.traffic.bytes_out += _size(data)
+        elif partition is not None and node.cluster is not None and _is_throttled(node.cluster, partition):
+            node.cluster.leader_throttle.record(_size(data), clock())
     return request.answer(session_id=_NO_SESSION, responses=found.topics)
 
 
@@ -218,14 +223,15 @@ def _read(
         )
     if replica is not None and partition.leadership is not None:
         _fetched(partition, wanted, *replica)
-    allowed = max(0, min(wanted.partition_max_bytes, left))
+    held_back = by_broker and _is_held_back(node, request, partition)
+    allowed = 0 if held_back else max(0, min(wanted.partition_max_bytes, left))
     # a batch over the limit is given only as the first of an answer, so that every client gets on (KIP-74)
     info = partition.read(
         wanted.fetch_offset,
         allowed,
         committed=committed,
         to_log_end=by_broker,
-        at_least_one=not found.size,
+        at_least_one=not found.size and not held_back,
         range_bytes=range_bytes,
     )
     # a range of a file is as good as its bytes: what is sent is sent in parts
@@ -246,6 +252,23 @@ def _fetched(partition: Partition, wanted: Any, node_id: int, epoch: int) -> Non
     assert partition.leadership is not None, "this broker leads it"
     if partition.log_start_offset <= wanted.fetch_offset <= partition.log_end_offset:
         partition.leadership.fetched(node_id, wanted.fetch_offset, epoch, wanted.log_start_offset)
+
+
+def _is_held_back(node: Node, request: Request, partition: Partition) -> bool:
+    """Return whether a follower that is not in sync gets nothing now: it is throttled (KIP-73)."""
+    replica, leadership = _replica(node, request), partition.leadership
+    if node.cluster is None or replica is None or leadership is None:
+        return False
+    return (
+        replica[0] not in leadership.replication.isr
+        and _is_throttled(node.cluster, partition)
+        and node.cluster.leader_throttle.is_exceeded(clock())
+    )
+
+
+def _is_throttled(cluster: ClusterNode, partition: Partition) -> bool:
+    replicas = partition.topic.config.leader_replication_throttled_replicas
+    return cluster.leader_throttle.concerns(replicas, partition.index)
 
 
 def _nearest(node: Node, request: Request, partition: Partition, offset: int) -> int:
