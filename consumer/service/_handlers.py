@@ -54,7 +54,7 @@ class SendDeadLetter(Protocol):
 class Middleware(Protocol):
     """Called around a handler with its record, or a batch's records; goes on with ``call_next(given)``."""
 
-    async def __call__(self, given: Any, call_next: Callable[[Any], Awaitable[Any]], /) -> Any: ...
+    def __call__(self, given: Any, call_next: Callable[[Any], Awaitable[Any]], /) -> Awaitable[Any]: ...
 
 
 class InvalidRecordError(ConsumerError):

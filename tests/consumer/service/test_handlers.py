@@ -68,7 +68,7 @@ async def tries(handler: Handler, records: list[Record], post: Post) -> int:
     """Run until finished; how many tries it took."""
     attempt = 1
     while (outcome := await handler.run(records, attempt, None, post)) is not None:
-        assert outcome != ONE_BY_ONE
+        assert isinstance(outcome, float)
         await asyncio.sleep(outcome)
         attempt += 1
     return attempt

@@ -225,16 +225,20 @@ async def test_from_one_retry_topic_to_the_next_and_then_to_the_dead_letters(
         raise OSError("full") if model else KeyError("never tried again")
 
     async with serving(service) as consumer:
+
+        async def done(count: int) -> None:
+            await until(lambda: len(consumer.done_offsets) == count)
+
         consumer.give(0, value=b"[1]")
-        await until(lambda: len(consumer.done_offsets) == 1)
+        await done(1)
         for nth in (1, 2):
-            topic = f"orders.retry.{nth}"
-            consumer.waiting.put_nowait([as_read(FIRST._replace(value=b"[1]"), topic=topic, due_ms=0)])
-            await until(lambda nth=nth: len(consumer.done_offsets) == 1 + nth)
+            retried = as_read(FIRST._replace(value=b"[1]"), topic=f"orders.retry.{nth}", due_ms=0)
+            consumer.waiting.put_nowait([retried])
+            await done(1 + nth)
         consumer.give(1, value=b"no list")
-        await until(lambda: len(consumer.done_offsets) == 4)
+        await done(4)
         consumer.give(2, value=b"[]")
-        await until(lambda: len(consumer.done_offsets) == 5)
+        await done(5)
     assert sent == [
         ("orders.retry.1", 2, 5_000),
         ("orders.retry.2", 2, 60_000),
@@ -308,9 +312,10 @@ class Killed:
     def __init__(self, bootstrap: str, topic: str, group: str) -> None:
         self.handled: list[bytes] = []
         self.failing = True
-        self._made = lambda: self._make(bootstrap, topic, group)
+        self._where = bootstrap, topic, group
 
-    def _make(self, bootstrap: str, topic: str, group: str) -> ConsumerService:
+    def _make(self) -> ConsumerService:
+        bootstrap, topic, group = self._where
         service = ConsumerService(
             bootstrap=bootstrap,
             group=group,
@@ -328,7 +333,7 @@ class Killed:
         return service
 
     async def run(self, holds: Callable[[ConsumerService], bool], *, kill: bool = True) -> None:
-        service = self._made()
+        service = self._make()
         task = asyncio.create_task(service.serve())
         async with asyncio.timeout(60):
             while not holds(service):

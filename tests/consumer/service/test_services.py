@@ -99,11 +99,13 @@ async def test_when_one_fails_the_others_end_in_order_and_its_error_is_raised(tw
 
 
 def test_one_signal_ends_all(two: Two) -> None:
-    signalled = []
+    signalled = False
 
     async def send_signal() -> None:
         await until(lambda: all(two.seen.values()))
-        signalled.append(os.kill(os.getpid(), signal.SIGTERM))
+        nonlocal signalled
+        signalled = True
+        os.kill(os.getpid(), signal.SIGTERM)
 
     first = two.services.services[0]
 
