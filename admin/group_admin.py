@@ -196,19 +196,25 @@ class GroupAdmin:
         *,
         max_offsets: int = _history.MAX_OFFSETS,
         progress: _history.Progress | None = None,
+        every_move: bool = False,
     ) -> GroupHistory:
         """The group's last generations and, on a kohort broker, all its events with their causes.
 
         ``limit`` counts generations. Elsewhere up to ``max_offsets`` offsets of ``__consumer_offsets`` are
-        read backwards, of which ``progress`` is told.
+        read backwards, of which ``progress`` is told. A broker's events tell the first moves of a generation;
+        with ``every_move`` the others are looked for there too.
         """
         entries = await self.events(group)
         told = None if entries is None else _history.from_events(group, entries, limit)
-        if told is not None and _history.whole(told, limit):
+        if told is not None and _history.whole(told, limit) and not (every_move and _history.shortened(told)):
             return told
         past = await _history.read_past(self._cluster, group, limit + 1, max_offsets, progress)
         recorded = _history.from_records(group, past, limit)
-        return recorded if told is None else _history.with_records(told, recorded, limit)
+        if told is None:
+            return recorded
+        if every_move:
+            told = _history.with_every_move(told, recorded)
+        return told if _history.whole(told, limit) else _history.with_records(told, recorded, limit)
 
     @with_advice
     async def events(self, group: str, after: int = -1) -> list[HistoryEntry] | None:

@@ -235,6 +235,13 @@ class Generation:
     slowest: str | None = None
     slowest_ms: int | None = None
 
+    @property
+    def every_move(self) -> bool:
+        """Return whether ``moves`` are all there were: a broker's events name the first of many."""
+        if self.moves is None:
+            return self.state == "Empty" and self.members_before == 0
+        return (self.partitions_moved or 0) <= sum(move.to_owner is not None for move in self.moves)
+
 
 @dataclass(frozen=True, slots=True)
 class GroupHistory:
