@@ -29,13 +29,10 @@ from ..protocol import (
     decode_assignment,
 )
 from ._requests import CONSUMER
-from .results import Generation, GroupHistory, HistoryEntry, PartitionMove
+from .results import REBALANCE, Generation, GroupHistory, HistoryEntry, PartitionMove
 
 #: Owners and what they hold; the value is None where it cannot be read.
 Owned = dict[str, frozenset[TopicPartition] | None]
-
-#: The event that tells of a finished rebalance.
-REBALANCE: Final = "RebalanceNote"
 
 FROM_COORDINATOR, FROM_RECORDS = "coordinator", "offsets topic"
 

@@ -22,7 +22,7 @@ class Html(str):
     __slots__ = ()
 
 
-def tag(name: str, *children: object, **attributes: object) -> Html:
+def tag(name: str, /, *children: object, **attributes: object) -> Html:
     """An element. Children that are None are left out; attributes too, and those that are False.
 
     ``class_`` is class, ``data_id`` data-id.

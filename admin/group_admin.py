@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Self, TypeVar
 
-from ..client import CommittedOffset
+from ..client import Cluster, CommittedOffset
 from ..protocol import ErrorCode, KafkaError, TopicPartition, UnsupportedVersionError
 from . import _held_back, _history, _requests, reset
 from ._connection import cluster_of, read_connection
@@ -52,6 +52,11 @@ class GroupAdmin:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+    @property
+    def cluster(self) -> Cluster:
+        """The connections, for requests that are not about groups."""
+        return self._cluster
 
     async def connect(self) -> None:
         """Reach a bootstrap broker. A broker that refuses is asked again for a second, no longer."""
@@ -208,7 +213,12 @@ class GroupAdmin:
         told = None if entries is None else _history.from_events(group, entries, limit)
         if told is not None and _history.whole(told, limit) and not (every_move and _history.shortened(told)):
             return told
-        past = await _history.read_past(self._cluster, group, limit + 1, max_offsets, progress)
+        try:
+            past = await _history.read_past(self._cluster, group, limit + 1, max_offsets, progress)
+        except KafkaError as error:
+            if told is None:
+                raise
+            return replace(told, unknown=(f"older generations cannot be read: {error}",))
         recorded = _history.from_records(group, past, limit)
         if told is None:
             return recorded

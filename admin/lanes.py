@@ -142,7 +142,7 @@ def lanes_of(
     for place in places[:MOST_LANES]:
         last = UNKNOWN if owned is None else number(owned.get(place))
         moves = [(at, number(old), number(new)) for at, old, new in changes.get(place, ())]
-        spans = _spans(first_ms, moves, barriers, last)
+        spans = _spans(first_ms, moves, barriers, last, now_ms)
         lanes.append(Lane(place.topic, place.partition, tuple(spans), lags.get(place)))
     return Lanes(
         now,
@@ -174,7 +174,9 @@ def _changes(generations: Iterable[Generation]) -> tuple[dict[TopicPartition, li
     return changes, barriers
 
 
-def _spans(first_ms: int, moves: list[tuple[int, int, int]], barriers: list[int], last: int) -> list[Span]:
+def _spans(
+    first_ms: int, moves: list[tuple[int, int, int]], barriers: list[int], last: int, now_ms: int
+) -> list[Span]:
     moved = {at for at, _, _ in moves}
     steps = [*moves, *((at, UNKNOWN, UNKNOWN) for at in barriers if at not in moved)]
     steps.sort(key=lambda step: step[0])
@@ -190,7 +192,7 @@ def _spans(first_ms: int, moves: list[tuple[int, int, int]], barriers: list[int]
         if not spans or spans[-1].owner != owner:
             spans.append(Span(start, owner))
     if last not in (UNKNOWN, spans[-1].owner):
-        spans.append(Span(max(starts), last))
+        spans.append(Span(now_ms, last))  # it moves just now
     return spans
 
 

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ..protocol import TopicPartition
+
+#: The kind of the event that tells of a finished rebalance.
+REBALANCE: Final = "RebalanceNote"
 
 
 @dataclass(frozen=True, slots=True)
