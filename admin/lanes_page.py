@@ -169,10 +169,8 @@ def _moves(lanes: Lanes, row: Generation) -> Html:
 
 def members(lanes: Lanes) -> Html:
     """Members now, with the colours that they have in the picture."""
-    numbers = {owner.id: index for index, owner in enumerate(lanes.owners)}
-
     def cells(member: MemberDescription) -> Iterable[object]:
-        swatch = tag("i", class_="swatch", data_owner=numbers.get(member.owner, UNKNOWN), aria_hidden="true")
+        swatch = tag("i", class_="swatch", data_owner=member.owner, aria_hidden="true")
         yield swatch, lanes.name(member.owner)
         yield member.client_id
         yield member.client_host

@@ -15,9 +15,13 @@
     return made;
   }
 
-  // Neighbours in the list of owners get colours far from each other; the lightness is the style's.
-  const hue = (owner) => (owner * 137.508 + 250) % 360;
-  const colour = (owner) => `oklch(var(--lane-l) var(--lane-c) ${hue(owner).toFixed(1)})`;
+  // An owner keeps its colour while the page is open. Those that come one after the other get hues far apart; the
+  // lightness is the style's.
+  const numbers = new Map();
+  function colour([, id]) {
+    if (!numbers.has(id)) numbers.set(id, numbers.size);
+    return `oklch(var(--lane-l) var(--lane-c) ${((numbers.get(id) * 137.508 + 250) % 360).toFixed(1)})`;
+  }
   const count = (value) => (value === null || value === undefined ? "-" : value.toLocaleString("en"));
   const utc = (ms, digits = 19) => new Date(ms).toISOString().slice(0, digits).replace("T", " ");
   const brief = (value) =>
@@ -83,9 +87,14 @@
         this.view = { from: model.now - span * 1.06, to: model.now };
       }
       this.arrange();
+      this.swatches();
+    }
+
+    swatches() {
+      const owners = new Map(this.model.owners.map((owner) => [owner[1], owner]));
       for (const swatch of document.querySelectorAll(".swatch[data-owner]")) {
-        const owner = Number(swatch.dataset.owner);
-        if (owner >= 0) swatch.style.background = colour(owner);
+        const owner = owners.get(swatch.dataset.owner);
+        if (owner) swatch.style.background = colour(owner);
       }
     }
 
@@ -275,7 +284,7 @@
         const owner = span[1], tall = row.lane ? ROW - 4 : Math.max(3, (ROW - 4) * span[2] / most);
         const rect = make("svg:rect", { x: from, y: y + ROW - 2 - tall, width: Math.max(to - from - 0.5, 0.7), height: tall, rx: 2,
           class: owner === NOBODY ? "nobody" : owner === UNKNOWN ? "unknown" : null });
-        if (owner >= 0) rect.style.fill = colour(owner);
+        if (owner >= 0) rect.style.fill = colour(this.model.owners[owner]);
         parts.push(rect);
         const words = row.lane ? (owner >= 0 ? this.model.owners[owner][0] : "") : String(span[2]);
         const text = tall >= 11 ? cut(words, to - from - 8) : "";
@@ -378,7 +387,7 @@
         lanes?.load(model);
         const newest = model.generations.at(-1);
         if (newest && before !== undefined && newest[1] > before) $("news").textContent = `Generation ${newest[0]}: ${newest[3]}`;
-        patch().then(() => lanes?.load(model));
+        patch().then(() => lanes?.swatches());
       });
       source.addEventListener("tick", (e) => {
         const news = JSON.parse(e.data);

@@ -1,6 +1,6 @@
 """Who may see the pages: the Host header, the token, and what a browser may do with an answer.
 
-Whoever reaches the page's port sees what kohort may see of the cluster. So it listens on this machine only, and
+Whoever reaches the page's port sees what kohort may see of the cluster. So it listens on this machine, and
 elsewhere, or when it may change something, it asks for a token.
 """
 
@@ -27,7 +27,7 @@ _MOST_FIELDS: Final = 32
 
 _HEADERS: Final = {
     "content-security-policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
         "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
     "cross-origin-opener-policy": "same-origin",

@@ -56,6 +56,7 @@ def document(title: str, body: Html, *, events: str | None = None, status: int =
         tag("meta", charset="utf-8"),
         tag("meta", name_="viewport", content="width=device-width, initial-scale=1"),
         tag("title", f"{title} · kohort"),
+        tag("link", rel="icon", href="data:,"),
         tag("link", rel="stylesheet", href=versioned("page.css")),
         tag("script", src=versioned("page.js"), defer=True),
     )
