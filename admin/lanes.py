@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -58,6 +58,13 @@ class Owner(NamedTuple):
     id: str
     name: str
     host: str
+
+
+class Person(NamedTuple):
+    """What a member says of itself, and where from."""
+
+    client_id: str
+    client_host: str
 
 
 class Sample(NamedTuple):
@@ -122,9 +129,10 @@ def lanes_of(
     *,
     since_ms: int | None = None,
     samples: Sequence[Sample] = (),
+    people: Mapping[str, Person] | None = None,
 ) -> Lanes:
     """The picture of a group. ``since_ms``: since when its generations are all known, where these alone do
-    not tell.
+    not tell. ``people`` are owners that were seen before.
     """
     generations = sorted(history.generations, key=lambda row: row.timestamp_ms)
     owned = owners_now(now)
@@ -148,7 +156,7 @@ def lanes_of(
         now,
         now_ms,
         first_ms,
-        _owners(numbers, now, history),
+        _owners(numbers, {**(people or {}), **people_of(now, history)}),
         tuple(lanes),
         tuple(generations),
         history.entries,
@@ -196,20 +204,24 @@ def _spans(
     return spans
 
 
-def _owners(numbers: Iterable[str], now: GroupDescription, history: GroupHistory) -> tuple[Owner, ...]:
+def people_of(now: GroupDescription, history: GroupHistory) -> dict[str, Person]:
+    """Client ids and hosts, as far as they are told, of members that are there and that were."""
+    told = {row.member: Person(row.client_id, row.client_host) for row in history.entries if row.client_id}
+    for row in history.generations:
+        if row.member and row.client_id:
+            told[row.member] = Person(row.client_id, row.client_host or "")
+    return told | {member.owner: Person(member.client_id, member.client_host) for member in now.members}
+
+
+def _owners(ids: Collection[str], people: Mapping[str, Person]) -> tuple[Owner, ...]:
     """Names for people: an instance id; a client id where it tells owners apart, with some of a made-up id
     where it does not.
     """
-    clients = {row.member: (row.client_id, row.client_host) for row in history.entries if row.client_id}
-    for row in history.generations:
-        if row.member and row.client_id:
-            clients[row.member] = (row.client_id, row.client_host or "")
-    clients |= {member.owner: (member.client_id, member.client_host) for member in now.members}
-    ids = list(numbers)
-    counts = Counter(clients[owner][0] for owner in ids if owner in clients)
+    nobody = Person("", "")
+    counts = Counter(people[owner].client_id for owner in ids if owner in people)
     rows = []
     for owner in ids:
-        client, host = clients.get(owner, ("", ""))
+        client, host = people.get(owner, nobody)
         name = short(owner)
         made_up = owner.removeprefix(f"{client}-")
         if client and _MADE_UP.fullmatch(made_up):

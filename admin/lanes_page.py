@@ -169,6 +169,7 @@ def _moves(lanes: Lanes, row: Generation) -> Html:
 
 def members(lanes: Lanes) -> Html:
     """Members now, with the colours that they have in the picture."""
+
     def cells(member: MemberDescription) -> Iterable[object]:
         swatch = tag("i", class_="swatch", data_owner=member.owner, aria_hidden="true")
         yield swatch, lanes.name(member.owner)

@@ -26,7 +26,7 @@ from ..assignors.server import OWN
 from ..protocol import KohortError
 from . import pages
 from .guard import FormTokens, form_of
-from .observer import Observer, View
+from .observer import Observer, TooBusyError, View
 from .pages import PAGE, Frame
 from .views import ClusterView, GroupsView, GroupView, TopicsView, TopicView, matching
 
@@ -256,7 +256,7 @@ def make_app(observer: Observer, bootstrap: str, form_tokens: FormTokens | None)
         if isinstance(error, HTTPException):
             status, told = error.status_code, error.detail
         else:
-            status, told = 502, str(error)
+            status, told = 503 if isinstance(error, TooBusyError) else 502, str(error)
         body = tag("p", told, class_="trouble", role="alert")
         return pages.page(made.frame(request), "That did not work", body, status=status)
 

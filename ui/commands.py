@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ..admin.commands import add_connection, run_program
 
@@ -83,11 +86,18 @@ async def _serve(options: argparse.Namespace) -> int:
     )
 
     class Server(uvicorn.Server):
-        """Streams of events end with the server: it would wait for them."""
+        """Ends its streams of events with the first signal: it would wait for them."""
 
-        def handle_exit(self, sig: int, frame: Any) -> None:
-            asyncio.get_running_loop().call_soon_threadsafe(ui.observer.end)
-            super().handle_exit(sig, frame)
+        @contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.add_signal_handler(number, self.end)
+            yield
+
+        def end(self) -> None:
+            ui.observer.end()
+            self.should_exit = True
 
     await Server(config).serve(sockets=[listening])
     return 0

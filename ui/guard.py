@@ -163,7 +163,8 @@ def _host(headers: Headers) -> str:
     if len(given) != 1:
         return ""
     try:
-        return (urlsplit(f"//{given[0]}").hostname or "").lower()
+        parts = urlsplit(f"//{given[0]}")
+        return "" if "@" in parts.netloc or parts.port == 0 else (parts.hostname or "").lower()
     except ValueError:
         return ""
 

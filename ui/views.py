@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ..admin import Generation, GroupAdmin, GroupDescription, GroupHistory, ListedGroup, PartitionMove
 from ..admin.cluster_commands import Status, status
-from ..admin.lanes import Lanes, Sample, kept, lanes_of, owners_now
+from ..admin.lanes import Lanes, Person, Sample, kept, lanes_of, owners_now, people_of
 from ..admin.results import REBALANCE
 from ..admin.topic_commands import Described, Listed, describe_topics, list_topics
 from ..protocol import KafkaError, KohortError
@@ -19,12 +19,17 @@ from .observer import View
 #: Generations of a group that are shown, and groups of which a list shows more than their names.
 _GENERATIONS: Final = 60
 _MOST_SHOWN: Final = 200
+#: Members of a group, those that are gone included, whose names are remembered.
+_MOST_PEOPLE: Final = 5_000
 _SHOWN_FOR_S: Final = 30.0
 _AT_ONCE: Final = 8
 #: Offsets of __consumer_offsets that are read at first, when a group has changed, and for a row of the list.
 _MANY_OFFSETS: Final = 200_000
 _FEW_OFFSETS: Final = 20_000
 _ROW_OFFSETS: Final = 2_000
+_UNSEEN: Final = (
+    "this broker keeps no history of groups: the lanes of a consumer group begin when somebody looks at it",
+)
 
 
 def now_ms() -> int:
@@ -45,6 +50,7 @@ class GroupView(View):
         self._sequence = -1
         self._since_ms: int | None = None
         self._samples: list[Sample] = []
+        self._people: dict[str, Person] = {}
         self._told: object = None
 
     async def look(self, admin: GroupAdmin) -> None:
@@ -56,7 +62,16 @@ class GroupView(View):
             kept(self._samples, Sample(at_ms, now.total_lag))
         self._history = await self._learned(admin, now, at_ms)
         self._before = now
-        self.lanes = lanes_of(now, self._history, at_ms, since_ms=self._since_ms, samples=self._samples)
+        # those that were seen last are kept
+        self._people = dict([*(self._people | people_of(now, self._history)).items()][-_MOST_PEOPLE:])
+        self.lanes = lanes_of(
+            now,
+            self._history,
+            at_ms,
+            since_ms=self._since_ms,
+            samples=self._samples,
+            people=self._people,
+        )
         self._tell(self.lanes)
 
     def _tell(self, lanes: Lanes) -> None:
@@ -96,6 +111,8 @@ class GroupView(View):
             found = await admin.history(self.group, limit, max_offsets=most)
         except KafkaError as error:
             found = GroupHistory(self.group, "observed", (), (), (f"records cannot be read: {error}",))
+        if now.epoch is not None and not found.generations:
+            found = replace(found, unknown=_UNSEEN)
         if known is None or self._before is None:
             return found
         newest = max((row.timestamp_ms for row in known.generations), default=0)
