@@ -152,7 +152,7 @@ class _RangeReader:
 async def fetch_records(
     cluster: Cluster, partition: TopicPartition, offset: int, size: int, read_committed: bool
 ) -> FetchedPartition:
-    """Fetch record bytes from ``offset`` on, with retries. OFFSET_OUT_OF_RANGE is in the result, not raised."""
+    """Fetch record bytes from ``offset`` on, with retries; OFFSET_OUT_OF_RANGE is in the result."""
 
     async def attempt() -> FetchedPartition:
         answers = await cluster.fetch(
