@@ -95,7 +95,8 @@ def handle_heartbeat(shard: GroupShard, request: Request, now_ms: int) -> None:
             request.body.hold_ms > 0
             and group is not None
             and answer.member_epoch == request.body.member_epoch > 0
-            and answer.assignment is answer.error_message is None
+            and answer.assignment is None
+            and answer.error_message is None
             and _says_nothing(request.body)
             and hold(shard, group, request, answer, now_ms)
         ):

@@ -1,9 +1,10 @@
-"""Heartbeats that are held until there is news of their member, as kohort's own consumer asks for (``HoldMs``).
+"""Heartbeats that are held until there is news of their member, as kohort's consumer asks for (``HoldMs``).
 
 A partition that moves has no reader until its next one has heard that it is free: with this it hears at once.
-Only a heartbeat that tells nothing is held, and of each member only the last one. It is answered when the group
-has a new epoch or target, when a partition that the member waits for is free, before the next request of the
-member, and when its time is over. Then it counts as if it had come at that moment, but for its member's session.
+Only a heartbeat that tells nothing is held, and of each member only the last one. It is answered when the
+group has a new epoch or target, when a partition that the member waits for is free, before the next request
+of the member, and when its time is over. Then it counts as if it had come at that moment, except for the
+session.
 """
 
 from __future__ import annotations

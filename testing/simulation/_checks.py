@@ -389,6 +389,7 @@ class Checks:
             self._schedule.fail("S3", f"{group_id} is ahead of its epoch or target: {sign[1:]}")
         self._consumer_timers(shard, group)
         self._held(shard, group, now_ms)
+        self._settled_members(group)
         if not shard.is_busy(group_id):
             self._consumer_records(shard.state.durable, group)
         owner: dict[tuple[Any, int], str] = {}
@@ -398,6 +399,17 @@ class Checks:
                     if owner.setdefault(partition, member_id) != member_id:
                         both = f"{owner[partition]} and {member_id}"
                         self._schedule.fail("S4", f"{partition} belongs to {both} at epoch {group.epoch}")
+
+    def _settled_members(self, group: ConsumerGroup) -> None:
+        if group.computing is not None or group.target_epoch < group.epoch:
+            # some have a target of the next epoch
+            return
+        for member_id in group.members.keys() - group.unsettled:
+            member = group.members[member_id]
+            for topic_id, numbers in group.targets.get(member_id, {}).items():
+                missing = set(numbers) - set(member.current.assigned.get(topic_id, ()))
+                if missing and topic_id in group.topic_ids(member):
+                    self._schedule.fail("S19", f"{member_id} of {group.group_id} lacks {missing}")
 
     def _held(self, shard: GroupShard, group: ConsumerGroup, now_ms: int) -> None:
         for member_id in shard.state.held.get(group.group_id, ()):

@@ -1,7 +1,8 @@
 """Connections between members and the coordinator, and what may go wrong on them.
 
 A connection keeps the order of its requests and of its answers, and the coordinator takes one request of it
-at a time, but for one behind a heartbeat that it holds. Whatever is lost on a connection breaks it, as TCP does; only then is its sender told.
+at a time, and one more behind a heartbeat that it holds. Whatever is lost on a connection breaks it, as TCP
+does; only then is its sender told.
 """
 
 from __future__ import annotations
