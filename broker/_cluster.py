@@ -27,6 +27,7 @@ from ..protocol import ErrorCode, KafkaError
 from ..settings import SettingsError
 from ._control import Control
 from ._settings import BrokerSettings
+from .quotas import QuotaWindows, ReplicationThrottle
 from .security._between_brokers import BetweenBrokers
 
 log = logging.getLogger("kohort.broker")
@@ -47,6 +48,16 @@ class ClusterNode:
         self.store = store
         self.follow: Callable[[ClusterImage | None], None] = lambda _: None
         self._between = BetweenBrokers(settings)
+        windows = QuotaWindows(
+            settings.replication_quota_window_num, settings.replication_quota_window_size_seconds
+        )
+        #: Throttles of what this broker gives followers, and of what it takes as one.
+        self.leader_throttle = ReplicationThrottle(
+            self.node_id, windows, lambda: settings.leader_replication_throttled_rate
+        )
+        self.follower_throttle = ReplicationThrottle(
+            self.node_id, windows, lambda: settings.follower_replication_throttled_rate
+        )
         self._wake = asyncio.Event()
         self._connections: dict[int, Connection] = {}
         self._connecting = asyncio.Lock()

@@ -69,8 +69,8 @@ remote.log.metadata.manager.listener.name remote.log.reader.max.pending.tasks re
 remote.log.storage.manager.class.name remote.log.storage.manager.class.path
 remote.log.storage.manager.impl.prefix remote.log.storage.system.enable replica.fetch.backoff.ms
 replica.fetch.min.bytes replica.high.watermark.checkpoint.interval.ms
-replica.socket.receive.buffer.bytes replica.socket.timeout.ms replication.quota.window.num
-replication.quota.window.size.seconds request.timeout.ms sasl.client.callback.handler.class
+replica.socket.receive.buffer.bytes replica.socket.timeout.ms request.timeout.ms
+sasl.client.callback.handler.class
 sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin sasl.kerberos.principal.to.local.rules
 sasl.kerberos.service.name sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor
 sasl.login.callback.handler.class sasl.login.class sasl.login.connect.timeout.ms sasl.login.read.timeout.ms

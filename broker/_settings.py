@@ -108,6 +108,20 @@ class BrokerSettings(SecuritySettings):
         bool, Row("a broker of a cluster that stops lets others lead its partitions first")
     ] = True
 
+    leader_replication_throttled_rate: Annotated[
+        int,
+        Live("bytes a second to followers of leader.replication.throttled.replicas of topics", 0, MAX_LONG),
+    ] = MAX_LONG
+    follower_replication_throttled_rate: Annotated[
+        int, Live("bytes a second of follower.replication.throttled.replicas of topics", 0, MAX_LONG)
+    ] = MAX_LONG
+    replica_alter_log_dirs_io_max_bytes_per_second: Annotated[
+        int, Live("kept for tools; there is one log folder", 0, MAX_LONG)
+    ] = MAX_LONG
+    replication_quota_window_num: Annotated[
+        int, Row("windows that these rates are measured over", 1, MAX_INT)
+    ] = 11
+    replication_quota_window_size_seconds: Annotated[int, Row("length of such a window", 1, MAX_INT)] = 1
     replica_selector_class: Annotated[
         Literal[
             "",

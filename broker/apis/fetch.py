@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ...cluster import NO_LEADER
 from ...protocol import ApiKey, ErrorCode, KafkaError
@@ -29,6 +29,9 @@ from ._api import Asked, Guard, Request, ServedApi
 from ._errors import ErrorShape, Level, same
 from ._guards import topic_name
 from ._lookup import NO_EPOCH, find_partition
+
+if TYPE_CHECKING:
+    from .._cluster import ClusterNode
 
 #: Records of this many bytes or more are not read here: they may go from the file to the socket.
 RANGE_BYTES = 262_144
@@ -88,7 +91,7 @@ async def handle(node: Node, request: Request, may: _May | None = None) -> Any:
     if session.id and not session:
         sessions.drop(session.id)
         return request.answer()
-    most = _most_bytes(node, request)
+    most = _most_bytes(node, request, by_broker=replica is not None)
     # there may be no batches that come to so little: any will do
     min_bytes = body.min_bytes if body.min_bytes <= most else 1
     all_again_s = min(_ALL_AGAIN_S, node.settings.replica_lag_time_max_ms / 4_000)
@@ -104,6 +107,8 @@ async def handle(node: Node, request: Request, may: _May | None = None) -> Any:
         if partition is not None and replica is None:
             partition.topic.traffic.fetch_requests += 1
             partition.topic.traffic.bytes_out += _size(data)
+        elif partition is not None and node.cluster is not None and _is_throttled(node.cluster, partition):
+            node.cluster.leader_throttle.record(_size(data), clock())
     if epoch == NO_SESSION_EPOCH:
         return request.answer(session_id=NO_SESSION, responses=_by_topic(found))
     told = _Round()
@@ -190,17 +195,12 @@ async def _grown(fetch: _Fetch, found: _Round, min_bytes: int) -> None:
             session.end()
 
 
-def _most_bytes(node: Node, request: Request) -> int:
+def _most_bytes(node: Node, request: Request, *, by_broker: bool) -> int:
     """Most bytes of the answer: the least of what the client, the broker and the quota allow."""
     most: int = min(request.body.max_bytes, node.settings.fetch_max_bytes)
     # followers have no quotas
-    limit = None if is_replica(node, request) else node.throttle.fetch_limit(request, clock())
+    limit = None if by_broker else node.throttle.fetch_limit(request, clock())
     return most if limit is None else min(most, limit)
-
-
-def is_replica(node: Node, request: Request) -> bool:
-    """Return whether a broker of this cluster asks, to copy what this one leads."""
-    return node.cluster is not None and _replica(node, request) is not None
 
 
 def _replica(node: Node, request: Request) -> tuple[int, int] | None:
@@ -290,14 +290,15 @@ def _read(
         )
     if replica is not None and partition.leadership is not None:
         _fetched(partition, wanted, *replica)
-    allowed = max(0, min(wanted.partition_max_bytes, left))
+    held_back = by_broker and _is_held_back(node, request, partition)
+    allowed = 0 if held_back else max(0, min(wanted.partition_max_bytes, left))
     # a batch over the limit is given only as the first of an answer, so that every client gets on (KIP-74)
     info = partition.read(
         wanted.fetch_offset,
         allowed,
         committed=committed,
         to_log_end=by_broker,
-        at_least_one=not found.size,
+        at_least_one=not found.size and not held_back,
         range_bytes=range_bytes,
     )
     # a range of a file is as good as its bytes: what is sent is sent in parts
@@ -318,6 +319,23 @@ def _fetched(partition: Partition, wanted: Any, node_id: int, epoch: int) -> Non
     assert partition.leadership is not None, "this broker leads it"
     if partition.log_start_offset <= wanted.fetch_offset <= partition.log_end_offset:
         partition.leadership.fetched(node_id, wanted.fetch_offset, epoch, wanted.log_start_offset)
+
+
+def _is_held_back(node: Node, request: Request, partition: Partition) -> bool:
+    """Return whether a follower that is not in sync gets nothing now: it is throttled (KIP-73)."""
+    replica, leadership = _replica(node, request), partition.leadership
+    if node.cluster is None or replica is None or leadership is None:
+        return False
+    return (
+        replica[0] not in leadership.replication.isr
+        and _is_throttled(node.cluster, partition)
+        and node.cluster.leader_throttle.is_exceeded(clock())
+    )
+
+
+def _is_throttled(cluster: ClusterNode, partition: Partition) -> bool:
+    replicas = partition.topic.config.leader_replication_throttled_replicas
+    return cluster.leader_throttle.concerns(replicas, partition.index)
 
 
 def _nearest(node: Node, request: Request, partition: Partition, offset: int) -> int:
