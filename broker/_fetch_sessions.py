@@ -88,6 +88,9 @@ class FetchSession:
                     place = self._places[key] = Place(topic, wanted)
                 else:
                     place.topic, place.wanted = topic, wanted
+                    if self.by_broker:
+                        # it may have had no use for what it was told, under another leader epoch
+                        place.high_watermark = -1
                 self._due[place] = None
         for topic in forgotten:
             for number in topic.partitions:
@@ -96,11 +99,14 @@ class FetchSession:
                     self._due.pop(place, None)
                     self._leave(place)
 
-    def due(self, now_s: float, all_again_s: float) -> list[Place]:
-        """The partitions to be looked at: all of them once in ``all_again_s``."""
-        if now_s - self.looked_s >= all_again_s:
+    def look_again(self, now_s: float, after_s: float) -> None:
+        """Make all partitions due if that was so long ago."""
+        if now_s - self.looked_s >= after_s:
             self.looked_s = now_s
             self._due |= dict.fromkeys(self._places.values())
+
+    def due(self) -> list[Place]:
+        """The partitions to be looked at."""
         for partition in self.waiter.take():
             self.told(partition)
         return list(self._due)

@@ -190,7 +190,7 @@ class Files(Protocol):
 
 @dataclass(slots=True, eq=False, repr=False)
 class Partition:
-    """One partition. ``waiters`` are told of its next change: an append, records that can be read, a deletion.
+    """One partition. ``waiters`` are told of its next change: an append, more to be read, a deletion.
 
     ``damage`` says what is wrong with files that cannot be served (None: nothing): they are left as they are,
     and nothing is read or written until somebody has repaired them and restarted the broker.

@@ -96,13 +96,14 @@ async def handle(node: Node, request: Request, may: _May | None = None) -> Any:
     min_bytes = body.min_bytes if body.min_bytes <= most else 1
     all_again_s = min(_ALL_AGAIN_S, node.settings.replica_lag_time_max_ms / 4_000)
     fetch = _Fetch(node, request, session, may)
-    found = _look(fetch, session.due(now_s, all_again_s), most, replica=replica)
+    session.look_again(now_s, all_again_s)
+    found = _look(fetch, session.due(), most, replica=replica)
     if body.max_wait_ms > 0 and session and not found.urgent and found.size < min_bytes:
         await _grown(fetch, found, min_bytes)
         if session.epoch != epoch:
             # its client has gone on with another request
             return request.answer(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
-        found = _look(fetch, session.due(clock(), all_again_s), most)
+        found = _look(fetch, session.due(), most)
     for _, partition, data in found.rows:
         if partition is not None and replica is None:
             partition.topic.traffic.fetch_requests += 1
@@ -174,20 +175,20 @@ async def _grown(fetch: _Fetch, found: _Round, min_bytes: int) -> None:
             if not changed:
                 return
             for partition in changed:
-                place = session.told(partition)
-                if place is None:
+                grown = session.told(partition)
+                if grown is None:
                     continue
                 now = _Round()
                 try:
                     # a range is not read, however much it is
-                    _, data = _read(fetch, place, place.wanted.partition_max_bytes, now, range_bytes=1)
+                    _, data = _read(fetch, grown, grown.wanted.partition_max_bytes, now, range_bytes=1)
                 except KafkaError:
                     return
                 if now.urgent:
                     return
-                session.watch(place, partition)
-                size += _size(data) - sizes.get(place, 0)
-                sizes[place] = _size(data)
+                session.watch(grown, partition)
+                size += _size(data) - sizes.get(grown, 0)
+                sizes[grown] = _size(data)
     except TimeoutError:
         return
     finally:

@@ -198,13 +198,6 @@ def test_a_reader_whose_last_epoch_we_know_reads_on(wire: Wire, name: str) -> No
     assert found.diverging_epoch is None
 
 
-def test_sessions_are_not_kept(wire: Wire, name: str) -> None:
-    create_topic(wire, name)
-    assert wire.call(ApiKey.FETCH, 12, **fetch_fields(name, 0) | {"session_epoch": 0}).session_id == 0
-    answer = wire.call(ApiKey.FETCH, 12, **fetch_fields(name, 0) | {"session_id": 5, "session_epoch": 1})
-    assert answer.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-
-
 def test_the_offsets_topic_can_be_read_and_wakes_its_readers(
     broker: RunningBroker, wire: Wire, name: str
 ) -> None:
