@@ -11,6 +11,7 @@ from typing import Any
 from kohort.broker import Broker
 from kohort.broker._topics import TopicPlan
 from kohort.cluster import MemoryHome, MemoryStore, MetadataStore, PartitionState
+from tests.ports import free_port
 
 SETTINGS: dict[str, Any] = {
     "replica.lag.time.max.ms": 1_500,
@@ -40,11 +41,12 @@ class Nodes:
 
         settings = {"broker.rack": f"rack-{node_id}", **self.settings, "node.id": node_id}
         data = None if self._data is None else self._data / str(node_id)
-        broker = Broker(port=self._ports.get(node_id, 0), settings=settings, open_store=open_store, data=data)
+        # one that comes back is found where it was
+        if node_id not in self._ports:
+            self._ports[node_id] = free_port()
+        broker = Broker(port=self._ports[node_id], settings=settings, open_store=open_store, data=data)
         await broker.start()
         self.brokers[node_id] = broker
-        # one that comes back is found where it was
-        self._ports[node_id] = broker.port
         return broker
 
     async def kill(self, node_id: int) -> None:
