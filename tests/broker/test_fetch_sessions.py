@@ -264,7 +264,12 @@ def test_a_follower_asks_for_what_is_new_without_another_session(monkeypatch: py
                 monkeypatch.setattr(node.cluster, "connect", counted)
             begun: list[Fetcher] = []
             anew = Fetcher._begin_anew
-            monkeypatch.setattr(Fetcher, "_begin_anew", lambda self: (begun.append(self), anew(self)))
+
+            def noted(fetcher: Fetcher) -> None:
+                begun.append(fetcher)
+                anew(fetcher)
+
+            monkeypatch.setattr(Fetcher, "_begin_anew", noted)
             async with producer(nodes) as sender:
                 for number in range(10):
                     name = f"topic-{number}"
