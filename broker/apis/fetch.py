@@ -7,9 +7,9 @@ answer has only those with news. A request without a session is as one that ends
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from ...cluster import NO_LEADER
 from ...protocol import ApiKey, ErrorCode, KafkaError
@@ -27,7 +27,7 @@ from .._stopwatch import clock
 from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType, right
 from ._api import Asked, Guard, Request, ServedApi
 from ._errors import ErrorShape, Level, same
-from ._guards import topic_name
+from ._guards import each, topic_name, topics
 from ._lookup import NO_EPOCH, find_partition
 
 if TYPE_CHECKING:
@@ -48,18 +48,13 @@ _READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
 _ALL_AGAIN_S = 5.0
 
 
-#: The right of whoever sends a request to read a topic of it.
-_May: TypeAlias = "Callable[[Any], bool]"
-
-
 @dataclass(frozen=True, slots=True)
 class _Fetch:
-    """One request that is carried out; ``may`` is None where there are no access rules."""
+    """One request that is carried out."""
 
     node: Node
     request: Request
     session: FetchSession
-    may: _May | None
 
 
 @dataclass(slots=True)
@@ -71,7 +66,7 @@ class _Round:
     urgent: bool = False
 
 
-async def handle(node: Node, request: Request, may: _May | None = None) -> Any:
+async def handle(node: Node, request: Request) -> Any:
     body = request.body
     if body.isolation_level not in (_READ_UNCOMMITTED, _READ_COMMITTED):
         return request.error_answer(ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -95,7 +90,7 @@ async def handle(node: Node, request: Request, may: _May | None = None) -> Any:
     # there may be no batches that come to so little: any will do
     min_bytes = body.min_bytes if body.min_bytes <= most else 1
     all_again_s = min(_ALL_AGAIN_S, node.settings.replica_lag_time_max_ms / 4_000)
-    fetch = _Fetch(node, request, session, may)
+    fetch = _Fetch(node, request, session)
     session.look_again(now_s, all_again_s)
     found = _look(fetch, session.due(), most, replica=replica)
     if body.max_wait_ms > 0 and session and not found.urgent and found.size < min_bytes:
@@ -252,7 +247,7 @@ def _read(
 ) -> tuple[Partition, PartitionData]:
     """Read a partition; of ``range_bytes`` or more only the place in the file is told."""
     node, request, topic, wanted = fetch.node, fetch.request, place.topic, place.wanted
-    if fetch.may is not None and not fetch.may(topic):
+    if request.may is not None and not request.may(topic):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "the topic may not be read")
     by_broker = fetch.session.by_broker
     partition = find_partition(
@@ -373,22 +368,27 @@ _REPLICA_RIGHT = Access(
     ErrorCode.TOPIC_AUTHORIZATION_FAILED,
     "every topic, if the request names a replica",
 )
-_READ_RIGHT = right(Operation.READ, ResourceType.TOPIC, "each topic, for everyone else")
+_EACH = topics(right(Operation.READ, ResourceType.TOPIC, "each topic, for everyone else"), "topic")
 
 
 async def _guard(asked: Asked) -> Any:
     body = asked.request.body
     # v15 moved the number into a struct
     number = body.replica_id if body.replica_state is None else body.replica_state.replica_id
+    if body.session_epoch != NO_SESSION_EPOCH:
 
-    # a session has more topics than its requests name
-    def may(topic: Any) -> bool:
-        if number >= 0:
-            return asked.may(_REPLICA_RIGHT, CLUSTER_NAME)
-        name = topic_name(asked, topic, "topic")
-        return name is None or asked.may(_READ_RIGHT, name)
+        def may(topic: Any) -> bool:
+            if number >= 0:
+                return asked.may(_REPLICA_RIGHT, CLUSTER_NAME)
+            name = topic_name(asked, topic, "topic")
+            return name is None or asked.may(_EACH.access[0], name)
 
-    return await handle(asked.node, asked.request, may)
+        # a session has more topics than its requests name
+        asked.request.may = may
+        return await asked.proceed()
+    if number >= 0:
+        return await each(asked, lambda _item: (_REPLICA_RIGHT, CLUSTER_NAME))
+    return await _EACH.admit(asked)
 
 
 _LEVELS = (
@@ -400,7 +400,7 @@ API = ServedApi(
     key=ApiKey.FETCH,
     versions=(4, 18),
     handler=handle,
-    guard=Guard((_REPLICA_RIGHT, _READ_RIGHT), _guard),
+    guard=Guard((_REPLICA_RIGHT, *_EACH.access), _guard),
     errors=ErrorShape(top=(_ERROR_FROM, 18), levels={0: _LEVELS}),
     parks=True,
     reads_only=True,
