@@ -40,20 +40,20 @@ def test_every_setting_is_there() -> None:
 def test_a_type_checker_knows_names_and_types() -> None:
     right: ConsumerSettings = {"bootstrap_servers": "localhost:1", "group_id": "g", "auto_offset_reset": 0}
     AsyncGroupConsumer("orders", **right)
-    GroupConsumer("orders", **right, protocol="auto", session_timeout_ms=6_000)
-    ConsumerService(**right, health_port=0, tracing=False)
+    GroupConsumer("orders", bootstrap="localhost:1", group="g", protocol="auto", session_timeout_ms=6_000)
+    ConsumerService(bootstrap="localhost:1", group="g", health_port=0, tracing=False)
     with pytest.raises(ConfigError, match="sesion_timeout_ms"):
-        GroupConsumer("orders", **right, sesion_timeout_ms=6_000)  # type: ignore[call-arg]
+        GroupConsumer("orders", group="g", sesion_timeout_ms=6_000)  # type: ignore[call-arg]
     with pytest.raises(ConfigError, match="protocol"):
-        AsyncGroupConsumer("orders", **right, protocol="modern")  # type: ignore[arg-type]
+        AsyncGroupConsumer("orders", group="g", protocol="modern")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="health_port"):
-        ConsumerService(**right, health_port="http")  # type: ignore[arg-type]
+        ConsumerService(group="g", health_port="http")  # type: ignore[arg-type]
 
 
 def test_a_function_may_pass_them_on() -> None:
     def ours(**settings: Unpack[ConsumerSettings]) -> GroupConsumer:
-        return GroupConsumer("orders", bootstrap="localhost:1", **settings)
+        return GroupConsumer("orders", **settings)
 
-    assert "'g'" in repr(ours(group="g"))
+    assert "'g'" in repr(ours(bootstrap="localhost:1", group="g"))
     with pytest.raises(ConfigError, match="grup"):
         ours(grup="g")  # type: ignore[call-arg]
