@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -45,7 +46,23 @@ _clock: Final = time.perf_counter
 
 _UNANSWERED: Final = object()
 
+#: Turns of the loop in which everything is handled that has arrived before them: timers may fire ahead of the
+#: sockets, a request may be read in one turn and taken in the next.
+_READ_TURNS: Final = 3
+
 T = TypeVar("T")
+
+
+def when_read(action: Callable[[], None], turns: int = _READ_TURNS) -> None:
+    """Call ``action`` when all requests are handled that had arrived by now.
+
+    For timers: where the process was held up (SIGSTOP, a machine that is moved), what would have been in time
+    still waits in the sockets.
+    """
+    if turns:
+        asyncio.get_running_loop().call_soon(when_read, action, turns - 1)
+    else:
+        action()
 
 
 class CoordinatorLog(Protocol):
@@ -263,9 +280,7 @@ class ShardRunner(Generic[S]):
 
     def wake(self) -> None:
         """Do what is due now."""
-        if self._alarm is not None:
-            self._alarm.cancel()
-        self._wake()
+        self._fire(self.clock_ms())
 
     def when_loaded(self, step: Callable[[Shard[S], int], None]) -> None:
         """Run a step of the shard that is no request, now or when it is loaded. Its writes are on the disk
@@ -334,11 +349,16 @@ class ShardRunner(Generic[S]):
         self._alarm = asyncio.get_running_loop().call_later(delay_ms / 1000, self._wake)
 
     def _wake(self) -> None:
+        when_read(partial(self._fire, self.clock_ms()))
+
+    def _fire(self, due_ms: int) -> None:
+        """Fire what was due at that time, for some ms; the rest, which may be thousands, a moment later."""
+        if self._alarm is not None:
+            self._alarm.cancel()
         self._alarm, self._alarm_ms = None, NEVER
         try:
             start_ms = self.clock_ms()
-            # the rest a moment later: thousands of sessions may expire at once
-            self.shard.advance(start_ms, lambda: self.clock_ms() - start_ms < _TIMERS_MS)
+            self.shard.advance(start_ms, lambda: self.clock_ms() - start_ms < _TIMERS_MS, due_ms=due_ms)
         finally:
             self._carry_out()
 

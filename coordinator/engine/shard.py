@@ -224,9 +224,11 @@ class Shard(Generic[S]):
             if each.key is not None:
                 self._settle(each.key, now_ms)
 
-    def advance(self, now_ms: int, goes_on: Callable[[], bool] = lambda: True) -> None:
-        """Fire due timers, as long as ``goes_on`` returns true."""
-        while (key := self.timers.pop_due(now_ms)) is not None:
+    def advance(
+        self, now_ms: int, goes_on: Callable[[], bool] = lambda: True, *, due_ms: int | None = None
+    ) -> None:
+        """Fire the timers that were due at ``due_ms`` (None: now), as long as ``goes_on`` returns true."""
+        while (key := self.timers.pop_due(now_ms if due_ms is None else due_ms)) is not None:
             self.topic.timers[key[0]](self, key, now_ms)
             if not goes_on():
                 return
