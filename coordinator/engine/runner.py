@@ -48,12 +48,12 @@ _UNANSWERED: Final = object()
 
 #: Turns of the loop in which everything is handled that has arrived before them: timers may fire ahead of the
 #: sockets, a request may be read in one turn and taken in the next.
-_READ_TURNS: Final = 3
+READ_TURNS: Final = 3
 
 T = TypeVar("T")
 
 
-def when_read(action: Callable[[], None], turns: int = _READ_TURNS) -> None:
+def when_read(action: Callable[[], None], turns: int = READ_TURNS) -> None:
     """Call ``action`` when all requests are handled that had arrived by now.
 
     For timers: where the process was held up (SIGSTOP, a machine that is moved), what would have been in time
