@@ -72,7 +72,7 @@ class Broker:
         self._clock_ms = clock_ms
         self._make_router = make_router
         if open_store is None and self.settings.zookeeper_connect:
-            open_store = partial(_open_zookeeper, self.settings)
+            open_store = partial(open_shared_metadata, self.settings)
         if open_store is None:
             _check_alone(self.settings)
         self._open_store = open_store
@@ -214,7 +214,7 @@ class Broker:
             shutil.rmtree(self.data, ignore_errors=True)
 
 
-async def _open_zookeeper(settings: BrokerSettings) -> MetadataStore:
+async def open_shared_metadata(settings: BrokerSettings) -> MetadataStore:
     """Begin a session with the ensemble of the settings. Raises KohortError."""
     from ..cluster import ZooKeeperSettings, open_zookeeper
 
@@ -228,6 +228,7 @@ async def _open_zookeeper(settings: BrokerSettings) -> MetadataStore:
                 tls=settings.zookeeper_ssl_client_enable,
                 ca=settings.zookeeper_ssl_truststore_location or None,
                 certificate=settings.zookeeper_ssl_keystore_location or None,
+                set_acl=settings.zookeeper_set_acl,
             )
         )
     except (ConnectionError, ImportError, ValueError) as error:

@@ -25,12 +25,17 @@ from ._cluster import ClusterNode
 from ._log_lines import RateLimitedLog
 from ._partition import Partition
 from ._settings import BrokerSettings
+from ._stopwatch import clock
+from .security._between_brokers import refusal
 
 log = logging.getLogger("kohort.broker")
 
 #: Until a partition that its leader has refused is asked for again, and a broker that cannot be reached.
 _REFUSED_S: Final = 0.05
 _UNREACHABLE_S: Final = 0.1
+
+#: Until it is looked again whether partitions that are throttled may be asked for.
+_HELD_BACK_S: Final = 0.1
 
 #: How long an answer may take longer than it waits for records, in milliseconds.
 _ANSWER_MS: Final = 5_000
@@ -59,6 +64,8 @@ class Fetcher:
         self._checkpoint = checkpoint
         # when each may be asked for again, by the loop's time
         self._partitions: dict[Partition, float] = {}
+        # those that lack what is committed, as far as it is known
+        self._lagging: set[Partition] = set()
         self._turn = 0
         self._changed = asyncio.Event()
         self._loop = asyncio.get_running_loop()
@@ -73,10 +80,12 @@ class Fetcher:
     def add(self, partition: Partition) -> None:
         """Follow a partition too, or under its new leader epoch."""
         self._partitions[partition] = 0.0
+        self._lagging.add(partition)
         self._begin_anew()
 
     def remove(self, partition: Partition) -> None:
         self._partitions.pop(partition, None)
+        self._lagging.discard(partition)
 
     def stop(self) -> asyncio.Task[None]:
         """Follow nothing more; returns the task that is to be waited for."""
@@ -117,6 +126,7 @@ class Fetcher:
     async def _round(self) -> None:
         """Ask once for all partitions, and take in what came."""
         now = self._loop.time()
+        self._hold_back(now)
         due = [each for each, time in self._partitions.items() if time <= now]
         # only the first of an answer may be larger than it may be: each has its turn
         self._turn += 1
@@ -133,7 +143,7 @@ class Fetcher:
             except KafkaError as error:
                 self._refuse(partition, error)
         connection = self._connection
-        if connection is None or connection.closed:
+        if connection is None or not connection.is_usable():
             connection = self._connection = await self._cluster.connect(self._source)
             if self._changed.is_set():
                 return
@@ -142,8 +152,20 @@ class Fetcher:
         wait_ms = max(1, min(self._settings.replica_fetch_wait_max_ms, int(again_s * 1_000)))
         answer = await connection.request(self._request(asked, wait_ms), timeout_ms=wait_ms + _ANSWER_MS)
         if answer.error_code:
-            raise KafkaError(answer.error_code, f"broker {self._source} refuses Fetch")
+            raise refusal(answer.error_code, f"broker {self._source} refuses Fetch")
         await self._take(connection, asked, answer)
+
+    def _hold_back(self, now: float) -> None:
+        """Let throttled partitions wait that have to catch up, if as much was taken as may be (KIP-73)."""
+        throttle = self._cluster.follower_throttle
+        if self._lagging and throttle.is_exceeded(clock()):
+            for partition in self._lagging:
+                if self._is_throttled(partition):
+                    self._partitions[partition] = now + _HELD_BACK_S
+
+    def _is_throttled(self, partition: Partition) -> bool:
+        replicas = partition.topic.config.follower_replication_throttled_replicas
+        return self._cluster.follower_throttle.concerns(replicas, partition.index)
 
     def _position(self, partition: Partition) -> FetchPartition:
         log_end = partition.log_end_offset
@@ -194,7 +216,7 @@ class Fetcher:
                     if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                         lost.append(partition)
                     elif data.error_code:
-                        raise KafkaError(data.error_code, f"broker {self._source} refuses it")
+                        raise refusal(data.error_code, f"broker {self._source} refuses it")
                     elif data.diverging_epoch is not None and data.diverging_epoch.epoch >= 0:
                         cut.append((partition, self._parts_at(partition, data.diverging_epoch), False))
                     else:
@@ -218,6 +240,12 @@ class Fetcher:
     def _append(self, partition: Partition, data: Any) -> None:
         if data.records:
             partition.append_copied(bytes(data.records), now_ms=self._now_ms())
+            if self._is_throttled(partition):
+                self._cluster.follower_throttle.record(len(data.records), clock())
+        if partition.log_end_offset < data.high_watermark:
+            self._lagging.add(partition)
+        else:
+            self._lagging.discard(partition)
         partition.committed(data.high_watermark)
         if data.log_start_offset > partition.log_start_offset:
             partition.delete_records(

@@ -56,6 +56,11 @@ _MAX_ROUNDS: Final = 100
 #: Entries that only brokers may read where ZooKeeper has digest authentication, as Apache Kafka has it.
 _SECRET: Final = ("/config/users", "/config/brokers", "/kafka-acl")
 
+_MAY_NOT_READ: Final = (
+    "ZooKeeper has entries of this cluster that this session may not read: give it the digest, or the "
+    "certificate, of the brokers that made them (kohort.zookeeper.digest, zookeeper.ssl.keystore.location)"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class ZooKeeperSettings:
@@ -64,17 +69,19 @@ class ZooKeeperSettings:
     ``connect`` is ``HOST:PORT[,HOST:PORT...][/chroot]``. ``digest``, ``user:password``, authenticates with
     ZooKeeper's scheme of that name; entries then are the user's to change and, but for access rules and
     credentials, anybody's to read. ``ca``, ``certificate`` and ``key`` are PEM files: each of them turns TLS
-    on, as ``tls`` does; the certificate's file may have the key too.
+    on, as ``tls`` does; the certificate's file may have the key too. ``set_acl``: entries are theirs alone
+    whom ZooKeeper knows this session by, as with a digest: those with the same name in their certificates.
     """
 
     connect: str
-    session_timeout_ms: int = 18_000
-    connection_timeout_ms: int = 18_000
+    session_timeout_ms: int = 6_000
+    connection_timeout_ms: int = 6_000
     digest: str | None = None
     tls: bool = False
     ca: str | None = None
     certificate: str | None = None
     key: str | None = None
+    set_acl: bool = False
 
     def __repr__(self) -> str:
         return f"ZooKeeperSettings({self.connect})"
@@ -94,6 +101,9 @@ async def open_zookeeper(settings: ZooKeeperSettings) -> ZooKeeperStore:
     try:
         async with asyncio.timeout(settings.connection_timeout_ms / 1_000):
             await store._open()
+    except ConnectionError:
+        store.close()
+        raise
     except TimeoutError as error:
         store.close()
         raise ConnectionError(
@@ -122,6 +132,8 @@ def _client(settings: ZooKeeperSettings) -> KazooClient:
             raise ValueError("the digest for ZooKeeper is USER:PASSWORD")
         auth = [("digest", settings.digest)]
         acl = [make_digest_acl(user, password, all=True), make_acl("world", "anyone", read=True)]
+    elif settings.set_acl:
+        acl = [make_acl("auth", "", all=True), make_acl("world", "anyone", read=True)]
     return KazooClient(
         settings.connect,
         timeout=settings.session_timeout_ms / 1_000,
@@ -309,7 +321,7 @@ class ZooKeeperStore(TreeStore):
 
     async def _follow(self) -> None:
         """Read what has changed, as long as this is open."""
-        from kazoo.exceptions import KazooException
+        from kazoo.exceptions import KazooException, NoAuthError
 
         while True:
             await self._wake.wait()
@@ -320,6 +332,11 @@ class ZooKeeperStore(TreeStore):
                     await self._read_all()
                 else:
                     await self._read_changed()
+            except NoAuthError:
+                if self._opened.done():
+                    log.error("%s", _MAY_NOT_READ)
+                else:
+                    self._opened.set_exception(ConnectionError(_MAY_NOT_READ))
             except (KazooException, ConnectionError) as error:
                 # the next connection reads everything
                 log.info("reading from ZooKeeper was cut short: %r", error)

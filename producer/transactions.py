@@ -285,7 +285,10 @@ class Transactions:
                 if commit and error.code in (_E.INVALID_TXN_STATE, _E.TRANSACTION_ABORTABLE):
                     self.failed(error)
                     self.require()
-                raise self._fatal(error) from error
+                never_began = not (commit or self.implicit or self._added or self._groups)
+                if not (never_began and error.code is _E.INVALID_TXN_STATE):
+                    raise self._fatal(error) from error
+                producer = self._producer  # whatever was asked for was refused: there is nothing to abort
             self._use(producer)
             if not commit and not self.implicit:
                 await self._init(self._producer)

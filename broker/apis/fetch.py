@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ...cluster import NO_LEADER
 from ...protocol import ApiKey, ErrorCode, KafkaError
 from ...protocol.messages.fetch import (
     AbortedTransaction,
@@ -23,7 +24,10 @@ from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType, right
 from ._api import Asked, Guard, Request, ServedApi
 from ._errors import ErrorShape, Level, same
 from ._guards import each, topics
-from ._lookup import NO_EPOCH, check_leader_epoch, find_partition
+from ._lookup import NO_EPOCH, find_partition
+
+if TYPE_CHECKING:
+    from .._cluster import ClusterNode
 
 #: Records of this many bytes or more are not read here: they may go from the file to the socket.
 RANGE_BYTES = 262_144
@@ -31,6 +35,8 @@ RANGE_BYTES = 262_144
 _TOPIC_IDS_FROM = 13
 _SESSIONS_FROM = 7
 _REPLICA_STATE_FROM = 15
+#: Clients of this version read from any replica.
+_RACKS_FROM = 11
 _READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
 _NO_SESSION = 0
 
@@ -68,6 +74,8 @@ async def handle(node: Node, request: Request) -> Any:
         if partition is not None and by_client:
             partition.topic.traffic.fetch_requests += 1
             partition.topic.traffic.bytes_out += _size(data)
+        elif partition is not None and node.cluster is not None and _is_throttled(node.cluster, partition):
+            node.cluster.leader_throttle.record(_size(data), clock())
     return request.answer(session_id=_NO_SESSION, responses=found.topics)
 
 
@@ -178,8 +186,28 @@ def _read(
 ) -> _Found:
     """Read a partition; of ``range_bytes`` or more only the place in the file is told."""
     by_id = request.version >= _TOPIC_IDS_FROM
-    partition = find_partition(node, topic.topic, topic.topic_id, wanted.partition, by_id=by_id)
-    check_leader_epoch(partition, wanted.current_leader_epoch)
+    by_broker = is_replica(node, request)
+    partition = find_partition(
+        node,
+        topic.topic,
+        topic.topic_id,
+        wanted.partition,
+        by_id=by_id,
+        known_epoch=wanted.current_leader_epoch,
+        any_replica=request.version >= _RACKS_FROM and not by_broker,
+    )
+    nearest = NO_LEADER if by_broker else _nearest(node, request, partition, wanted.fetch_offset)
+    if nearest != NO_LEADER:
+        found.urgent = True
+        return partition, PartitionData(
+            wanted.partition,
+            ErrorCode.NONE,
+            partition.high_watermark,
+            partition.last_stable_offset,
+            partition.log_start_offset,
+            aborted_transactions=None,
+            preferred_read_replica=nearest,
+        )
     committed = request.body.isolation_level == _READ_COMMITTED
     diverging = _diverging(partition, wanted)
     if diverging is not None:
@@ -193,17 +221,17 @@ def _read(
             diverging,
             aborted_transactions=None,
         )
-    to_log_end = is_replica(node, request)
     if replica is not None and partition.leadership is not None:
-        _fetched(partition, wanted.fetch_offset, *replica)
-    allowed = max(0, min(wanted.partition_max_bytes, left))
+        _fetched(partition, wanted, *replica)
+    held_back = by_broker and _is_held_back(node, request, partition)
+    allowed = 0 if held_back else max(0, min(wanted.partition_max_bytes, left))
     # a batch over the limit is given only as the first of an answer, so that every client gets on (KIP-74)
     info = partition.read(
         wanted.fetch_offset,
         allowed,
         committed=committed,
-        to_log_end=to_log_end,
-        at_least_one=not found.size,
+        to_log_end=by_broker,
+        at_least_one=not found.size and not held_back,
         range_bytes=range_bytes,
     )
     # a range of a file is as good as its bytes: what is sent is sent in parts
@@ -219,11 +247,43 @@ def _read(
     )
 
 
-def _fetched(partition: Partition, offset: int, node_id: int, epoch: int) -> None:
-    """Take in that a follower has everything below ``offset``. Raises KafkaError."""
+def _fetched(partition: Partition, wanted: Any, node_id: int, epoch: int) -> None:
+    """Take in that a follower has everything below the offset it wants. Raises KafkaError."""
     assert partition.leadership is not None, "this broker leads it"
-    if partition.log_start_offset <= offset <= partition.log_end_offset:
-        partition.leadership.fetched(node_id, offset, epoch)
+    if partition.log_start_offset <= wanted.fetch_offset <= partition.log_end_offset:
+        partition.leadership.fetched(node_id, wanted.fetch_offset, epoch, wanted.log_start_offset)
+
+
+def _is_held_back(node: Node, request: Request, partition: Partition) -> bool:
+    """Return whether a follower that is not in sync gets nothing now: it is throttled (KIP-73)."""
+    replica, leadership = _replica(node, request), partition.leadership
+    if node.cluster is None or replica is None or leadership is None:
+        return False
+    return (
+        replica[0] not in leadership.replication.isr
+        and _is_throttled(node.cluster, partition)
+        and node.cluster.leader_throttle.is_exceeded(clock())
+    )
+
+
+def _is_throttled(cluster: ClusterNode, partition: Partition) -> bool:
+    replicas = partition.topic.config.leader_replication_throttled_replicas
+    return cluster.leader_throttle.concerns(replicas, partition.index)
+
+
+def _nearest(node: Node, request: Request, partition: Partition, offset: int) -> int:
+    """The broker in the client's rack that it should read an offset from (KIP-392); -1: this one."""
+    cluster, leadership, rack = node.cluster, partition.leadership, request.body.rack_id
+    if cluster is None or leadership is None or not rack or not node.settings.selects_by_rack:
+        return NO_LEADER
+    brokers = cluster.image.brokers
+    if node.settings.broker_rack != rack:
+        for node_id in leadership.replication.having(offset):
+            broker = brokers.get(node_id)
+            there = cluster.endpoint(node_id, request.context.listener)
+            if broker is not None and broker.rack == rack and there is not None:
+                return node_id
+    return NO_LEADER
 
 
 def _diverging(partition: Partition, wanted: Any) -> EpochEndOffset | None:

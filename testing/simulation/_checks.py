@@ -35,7 +35,7 @@ _HEARD_BY: Final = frozenset({ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.OFFSE
 
 
 def stable_members(shard: GroupShard | None, group_id: str) -> int | None:
-    """How many members a group has, whoever assigns there; None while it is not stable."""
+    """Return the number of a stable group's members, of either type; None while it is not stable."""
     group = None if shard is None else shard.state.find(group_id)
     if isinstance(group, ConsumerGroup):
         return len(group.members) if group.state_name == ConsumerGroupState.STABLE.value else None
@@ -63,15 +63,15 @@ class Checks:
         self._open: set[Call] = set()
         #: Requests that have arrived at a coordinator that stands still.
         self.unread: set[Call] = set()
-        # those that have arrived once more, with what was known of their senders
+        # duplicates of requests that arrived later, with what was known of their senders
         self._late: dict[Call, object] = {}
-        #: Members that were removed, with the event in which that happened last.
+        #: Removed members, with the last event that removed them.
         self.removed: dict[tuple[str, str], int] = {}
 
     # --- requests and answers -----------------------------------------------------------------------------
 
     def asked(self, call: Call) -> None:
-        """A request is about to be taken in."""
+        """Called before a request is handled."""
         self._schedule.touched = True
         self._open.add(call)
         key = call.api_key
@@ -100,13 +100,13 @@ class Checks:
         key = call.api_key
         known = self._late.pop(call, None)
         if known is not None and known is not self._known_of(call.body):
-            # its sender is believed, as by Apache Kafka, to own no more than it did long ago
+            # as in Apache Kafka, the sender's claim is believed: no more than it owned long ago
             self.removed[call.body.group_id, call.body.member_id] = self._schedule.heap.events
         if self._schedule.trace is not None:
             text = repr(reply)
             self._schedule.say(f"{call}: {text if len(text) < 300 else text[:300] + '...'}")
         if key in _HEARTBEATS:
-            # a static member that goes away is not heard of by that
+            # a static member's leaving does not restart its session
             if reply.error_code in _ALIVE and getattr(call.body, "member_epoch", 0) >= 0:
                 self._heard[call.body.group_id, call.body.member_id] = self._schedule.heap.now
             if getattr(reply, "member_epoch", 0) > 0:
@@ -143,9 +143,9 @@ class Checks:
         return None if member is None else member.current
 
     def _restarts_session(self, call: Call, reply: Any) -> bool:
-        """Return whether an answer says that the member was heard of now."""
+        """Return whether the answered request restarts the member's session."""
         if call.api_key == ApiKey.OFFSET_COMMIT:
-            # one of topics of which none exists is answered before the group is asked
+            # a request about topics that do not exist is answered without asking the group
             errors = [error for topic in reply.topics for _, error in topic.partitions]
             shard = self._schedule.shard
             if shard is None or live(shard, call.body.group_id) is None:
@@ -155,7 +155,7 @@ class Checks:
             return False
         if not reply.error_code:
             return True
-        # who is told at once that a rebalance is on is not taken for alive
+        # an immediate REBALANCE_IN_PROGRESS does not count as a sign of life
         return bool(call.note != (call.body.group_id, self._round(call)))
 
     def _round(self, call: Call) -> object:
@@ -252,7 +252,7 @@ class Checks:
         return not read and stable
 
     def crashed(self, *, torn: bool) -> None:
-        """A run of the coordinator is over; ``torn``: something was under way then."""
+        """The coordinator's run has ended; ``torn``: in the middle of something."""
         self._before = None if torn else self._known
         for group_id, stored in ({} if self._known is None else self._known.stored).items():
             if not stored.members:
@@ -292,11 +292,11 @@ class Checks:
         self._schedule.touched = True
 
     def changed_while_loading(self) -> None:
-        """When the log was read back, it will say more than before."""
+        """The log changed while it was loaded: the loaded state will have more than before."""
         self._before = None
 
     def compacted(self, read_back: Callable[[], Durable]) -> None:
-        """A compaction is over: what is read back from the log must be what the coordinator knows."""
+        """A compaction has ended: loading the log must give the coordinator's state."""
         shard = self._schedule.shard
         if self._schedule.checked and shard is not None:
             same_state(shard.state.durable, read_back(), "the compacted log")
@@ -306,7 +306,7 @@ class Checks:
             self._schedule.say(f"{note.name}: {note}")
         kind = type(note)
         if kind is AppendRefused:
-            # the log may be offline, and nobody there whose request would show it
+            # the log may be offline without any client whose request would show it
             self._schedule.touched = True
         if isinstance(note, MemberGone | MemberReplaced):
             who = note.old_member if isinstance(note, MemberReplaced) else note.member
@@ -333,7 +333,7 @@ class Checks:
     # --- the live state -----------------------------------------------------------------------------------
 
     def look(self) -> None:
-        """After an event that reached the coordinator."""
+        """Check everything after an event that reached the coordinator."""
         shard = self._schedule.shard
         if self._schedule.checked and shard is not None:
             self._known = durable = shard.state.durable
@@ -427,7 +427,7 @@ class Checks:
                 self._schedule.fail("S8", f"a timer is left of {key[2]}, who is gone from {group_id}")
 
     def _consumer_records(self, durable: Durable, group: ConsumerGroup) -> None:
-        """The group in memory is the one in the log."""
+        """Check that the group in memory equals the one in the log."""
         read = wake(group.group_id, durable.consumer_groups.get(group.group_id, {}), group.topics)
         for name in ("epoch", "target_epoch", "targets", "static_members", "owners", "unsettled", "names"):
             mine, other = getattr(group, name), getattr(read, name)
@@ -513,7 +513,7 @@ _NEVER_WRITTEN: Final = frozenset(
 
 
 def _may_commit(group: ConsumerGroup, body: Any) -> bool:
-    """Return whether a commit is of the member's epoch, or of what it has had since an older one."""
+    """Return whether a commit has the member's epoch, or an older one and partitions owned ever since."""
     member, epoch = group.members.get(body.member_id), body.generation_id_or_member_epoch
     if member is None:
         return epoch < 0 and not group.members

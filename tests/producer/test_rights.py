@@ -201,18 +201,20 @@ async def test_in_a_transaction_a_topic_that_may_not_be_written_to_means_an_abor
     assert await read_values(world.broker.plain, world.topic) == []
 
 
+@pytest.mark.parametrize("records", [True, False], ids=["records too", "offsets alone"])
 @pytest.mark.parametrize(
     ("right", "code"),
     [("read topic", E.GROUP_AUTHORIZATION_FAILED), ("read group", E.TOPIC_AUTHORIZATION_FAILED)],
 )
 async def test_offsets_that_may_not_be_committed_mean_an_abort(
-    world: World, transactional: Callable[..., Producer], right: str, code: ErrorCode
+    world: World, transactional: Callable[..., Producer], right: str, code: ErrorCode, records: bool
 ) -> None:
     world.may("write name", right)
     world.may_write_to(world.free)
+    topics = [world.free] if records else []
     async with transactional() as producer:
         with pytest.raises(TransactionAbortableError, match=code.name):
-            await transact(producer, world.free, offsets_of=world.topic, group=world.group)
+            await transact(producer, *topics, offsets_of=world.topic, group=world.group)
         world.may("read group", "read topic")
         async with producer.transaction():
             await producer.send(world.free, b"kept")

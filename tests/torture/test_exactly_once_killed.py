@@ -45,10 +45,10 @@ SETTINGS = {
 _INTRO = """
 ## Exactly once
 
-Three processors (librdkafka) read numbers, write them to another topic and commit what they have read, in
-transactions of up to 30 records, while they are killed, stand still beyond the timeout of their transactions,
-and begin again under the same transactional id or a new one; the broker is killed and its disk runs full.
-Then everything is read that was committed: each number is there, once, in its order.
+Three processors (librdkafka) read numbers, write them to another topic and commit their offsets, in
+transactions of up to 30 records. They are killed, suspended for longer than their transaction timeout, and
+restarted under the same transactional id or a new one; the broker is killed, and its disk runs full. At the
+end the output is read with read_committed: it must hold each number once and in order.
 `make soak-transactions`, `tests/torture/test_exactly_once_killed.py`
 """.strip()
 
