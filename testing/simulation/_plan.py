@@ -65,8 +65,7 @@ MIXED: Final[dict[str, tuple[str, int]]] = {
 #: The same, in some schedules of either kind, drawn apart from all else.
 HELD_UP: Final[dict[str, tuple[str, int]]] = {
     "hold-up": (
-        "the coordinator's process stands still, for up to two sessions; then timers may be ahead of "
-        "the requests in its sockets",
+        "the coordinator's process stands still, for up to two sessions; timers may then precede requests",
         1,
     ),
 }
