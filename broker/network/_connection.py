@@ -161,7 +161,7 @@ class Connection(asyncio.Protocol):
         turn = self._server.turn
         is_over = turn.is_over(self._turn)
         self._turn = turn.number
-        at_once = not (self._busy or waiting.frames or is_over)
+        at_once = not (self._busy or waiting.frames)
         self._collecting = True
         writes = self._writes
         writes.begin_read()
@@ -175,8 +175,10 @@ class Connection(asyncio.Protocol):
                 self.frame_since = None
                 if at_once and self._take(frame):
                     taken += 1
+                    # one in any case: to put it off would save nobody any time, and costs half as much again
+                    at_once = not is_over
                     if not taken & LOOK:
-                        at_once = self._server.now() - now <= TURN_S
+                        at_once = at_once and self._server.now() - now <= TURN_S
                         self.unmetered = metered
                 else:
                     at_once = False
