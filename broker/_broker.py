@@ -216,7 +216,8 @@ class Broker:
 
 async def open_shared_metadata(settings: BrokerSettings) -> MetadataStore:
     """Begin a session with the ensemble of the settings. Raises KohortError."""
-    from ..cluster import ZooKeeperSettings, open_zookeeper
+    from ..client.zookeeper import ZooKeeperSettings
+    from ..cluster import open_zookeeper
 
     try:
         return await open_zookeeper(

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, get_args
 
 from ...client.errors import ConfigError
+from ...settings import MAX_INT
 from ._dependencies import SignatureError, Wanted, wanted
-from ._handlers import DeadLetterTopics, Handler, HandlerFunction, Lanes
+from ._handlers import DeadLetterTopics, Handler, HandlerFunction, Lanes, Middleware
 from ._retry import ONCE, Retry
 
 if TYPE_CHECKING:
@@ -37,7 +38,9 @@ def make_handler(
             "service.exactly_once(KafkaOutput()) before it"
         )
     _check_topics(name, topics)
-    _check_letters(name, topics, handler.dead_letter)
+    handler.retry_topics = _retry_topics(name, topics, handler.retry_after_ms)
+    _check_letters(name, handler.all_topics, handler.dead_letter)
+    handler.middlewares = tuple(check_middleware(each) for each in handler.middlewares)
     _check_numbers(name, handler.concurrency, handler.batch)
     if lanes not in get_args(Lanes):
         allowed = ", ".join(get_args(Lanes))
@@ -65,6 +68,35 @@ def _check_timeout(name: str, timeout_ms: Any, is_async: bool) -> None:
         raise ConfigError(
             f"handler {name}: timeout_ms is for async functions; nobody can end what runs in a thread"
         )
+
+
+def _retry_topics(name: str, topics: tuple[str, ...], delays_ms: Any) -> dict[str, int]:
+    delays: list[Any] = list(delays_ms) if isinstance(delays_ms, list | tuple) else [None]
+    if not all(isinstance(ms, int) and not isinstance(ms, bool) and 0 < ms <= MAX_INT for ms in delays):
+        raise ConfigError(
+            f"handler {name}: retry_after_ms={delays_ms!r}, but it must be a list of delays, whole numbers "
+            "from 1"
+        )
+    found = {f"{topic}.retry.{nth}": ms for nth, ms in enumerate(delays, start=1) for topic in topics}
+    if clash := found.keys() & set(topics):
+        raise ConfigError(f"handler {name}: {min(clash)!r} is the name of one of its retry topics")
+    return found
+
+
+def check_middleware(middleware: Any) -> Middleware:
+    """A middleware, which must be async. Raises SignatureError."""
+    name = getattr(middleware, "__qualname__", repr(middleware))
+    if not inspect.iscoroutinefunction(middleware) and not inspect.iscoroutinefunction(
+        getattr(type(middleware), "__call__", None)  # noqa: B004 - whether it is async
+    ):
+        raise SignatureError(f"middleware {name}: it must be 'async def {name}(record, call_next)'")
+    try:
+        inspect.signature(middleware).bind(None, None)
+    except TypeError as error:
+        text = f"middleware {name} is called with the record (or records) and call_next: {error}"
+        raise SignatureError(text) from None
+    checked: Middleware = middleware
+    return checked
 
 
 def _check_topics(name: str, topics: tuple[str, ...]) -> None:

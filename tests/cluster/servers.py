@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from kohort.cluster import ZooKeeperSettings, ZooKeeperStore, open_zookeeper
+from kohort.client.zookeeper import ZooKeeperSettings
+from kohort.cluster import ZooKeeperStore, open_zookeeper
 from tests.ports import free_ports
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "zookeeper.py"

@@ -1,4 +1,7 @@
-"""A store in ZooKeeper: sessions that break, values too large for one request, TLS, authentication."""
+"""A store in ZooKeeper: sessions that break, values too large for one request, TLS, authentication.
+
+Covers: client/zookeeper.py.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +23,13 @@ from cryptography.hazmat.primitives.serialization import (
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError
 
+from kohort.client.zookeeper import ZooKeeperSettings
 from kohort.cluster import (
     Create,
     Delete,
     Entry,
     Put,
     SessionState,
-    ZooKeeperSettings,
     ZooKeeperStore,
     open_zookeeper,
 )
