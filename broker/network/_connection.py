@@ -194,7 +194,8 @@ class Connection(asyncio.Protocol):
             self._writing = False
             turn.pause()
         self.peer.traffic.requests += taken
-        self.outbox.flush()
+        if self.outbox.unsent:
+            self.outbox.flush()
         if metered:
             self._end_lap()
         held = waiting.held_bytes + reader.buffered
@@ -239,7 +240,7 @@ class Connection(asyncio.Protocol):
         if not (self._collecting or (calls and self._writing)):
             self.last_active = self._server.now()
             self.outbox.send(more=bool(self._waiting.frames or calls))
-            if not calls:
+            if not calls and self._settled is not None:
                 wake(self._settled)
 
     def lap(self, now: float) -> float:
