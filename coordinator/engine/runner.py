@@ -23,7 +23,6 @@ from ...protocol import ErrorCode, KafkaError
 from .effects import NO_PRODUCER, Append, Command, Reply, Request
 from .events import CoordinatorEvent, ShardLoaded, ShardLoading
 from .loader import LoadedBatch, Loader
-from .readiness import append_error
 from .shard import S, Shard
 from .timers import NEVER
 
@@ -439,14 +438,8 @@ class ShardRunner(Generic[S]):
             overdue = loop.call_later(replicas.timeout_s, self._overdue, appends)
 
     def _overdue(self, appends: list[Append]) -> None:
-        """Refuse who waits for a write that may still be committed."""
-        error = append_error(ErrorCode.REQUEST_TIMED_OUT)
         for append in appends:
-            # the shard may be unloaded meanwhile, and all of them answered
-            if self.shard.awaits(append.ticket):
-                answers, append.answers = append.answers, ()
-                for request, _ in answers:
-                    self.shard.refuse(request, error)
+            self.shard.append_overdue(append.ticket, self.clock_ms())
         self._carry_out()
 
     def _refused(self, appends: list[Append], error: ErrorCode, now_ms: int, *, some: bool) -> None:
