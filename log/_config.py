@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal
 
 _DAY_MS = 86_400_000
@@ -43,17 +44,29 @@ class LogConfig:
     flush_messages: int = _NEVER
     producer_id_expiration_ms: int = _DAY_MS
     kohort_visibility: Literal["appended", "flushed"] = APPENDED
-    #: Whether only the newest record of each key is kept; whether retention by time and size applies.
-    compacts: bool = field(init=False, repr=False, compare=False)
-    deletes: bool = field(init=False, repr=False, compare=False)
-    #: Whether the log writes its own time into batches.
-    stamps: bool = field(init=False, repr=False, compare=False)
-    #: Whether readers see only what is on the disk.
-    shows_flushed: bool = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        # asked at every append
-        policies = {policy.strip() for policy in self.cleanup_policy.split(",")}
-        self.compacts, self.deletes = "compact" in policies, "delete" in policies
-        self.stamps = self.message_timestamp_type == LOG_APPEND_TIME
-        self.shows_flushed = self.kohort_visibility == FLUSHED
+    @property
+    def deletes(self) -> bool:
+        """Return whether retention by time and size applies."""
+        return "delete" in _policies(self.cleanup_policy)
+
+    @property
+    def compacts(self) -> bool:
+        """Return whether only the newest record of each key is kept."""
+        return "compact" in _policies(self.cleanup_policy)
+
+    @property
+    def stamps(self) -> bool:
+        """Return whether the log writes its own time into batches."""
+        return self.message_timestamp_type == LOG_APPEND_TIME
+
+    @property
+    def shows_flushed(self) -> bool:
+        """Return whether readers see only what is on the disk."""
+        return self.kohort_visibility == FLUSHED
+
+
+@lru_cache(maxsize=16)
+def _policies(text: str) -> frozenset[str]:
+    # asked at every append
+    return frozenset(policy.strip() for policy in text.split(","))

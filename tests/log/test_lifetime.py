@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -139,7 +138,7 @@ def test_segments_go_while_the_rest_has_retention_bytes(tmp_path: Path) -> None:
 def test_a_compacted_log_loses_nothing_by_age_or_size(tmp_path: Path) -> None:
     log = five_segments(tmp_path, retention_ms=0, retention_bytes=0, cleanup_policy="compact")
     assert log.apply_retention(NOW_MS) == 0
-    log.reconfigure(replace(log.config, cleanup_policy="compact,delete"))
+    log.config.cleanup_policy = "compact,delete"
     assert log.apply_retention(NOW_MS) == 5
 
 
