@@ -80,7 +80,10 @@ class Pages:
         name = request.query_params.get("name", "")
         view = self.observer.view(("group", name), lambda: GroupView(name))
         await self.observer.fresh(view)
-        body = None if view.lanes is None else pages.group(self.frame(request), view.lanes, assignors())
+        lanes, parts = view.lanes, view.parts()
+        body = None
+        if lanes is not None and parts is not None:
+            body = pages.group(self.frame(request), lanes, parts, assignors())
         return self._page(request, f"Group {name}", view, urlencode({"of": "group", "name": name}), body)
 
     async def topics(self, request: Request) -> Response:

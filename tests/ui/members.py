@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import queue
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 
 from kohort.admin import GroupAdmin
@@ -17,15 +19,23 @@ from tests.admin.conftest import stable
 @contextmanager
 def grouped(
     broker: RunningBroker, group: str, topic: str, clients: Sequence[str], *, partitions: int = 3
-) -> Iterator[None]:
-    """Members with these client ids, who joined one after the other; their loop runs in a thread."""
-    ready, leave, failed = threading.Event(), threading.Event(), []
+) -> Iterator[Callable[[str], None]]:
+    """Members with these client ids, who joined one after the other; their loop runs in a thread. Calling
+    what is given makes one more.
+    """
+    ready, failed = threading.Event(), []
+    coming: queue.Queue[str | None] = queue.Queue()
+    for client in clients:
+        coming.put(client)
 
     async def run() -> None:
         async with Cluster(broker.bootstrap) as cluster:
             await cluster.create_topics({topic: partitions})
         async with AsyncExitStack() as stack, GroupAdmin(broker.bootstrap) as admin:
-            for number, client in enumerate(clients):
+            for number in itertools.count(1):
+                client = await asyncio.to_thread(coming.get)
+                if client is None:
+                    return
                 consumer = AsyncGroupConsumer(
                     topic,
                     bootstrap=broker.bootstrap,
@@ -36,9 +46,9 @@ def grouped(
                     auto_offset_reset="earliest",
                 )
                 await stack.enter_async_context(consumer)
-                await stable(admin, group, number + 1)
-            ready.set()
-            await asyncio.to_thread(leave.wait)
+                await stable(admin, group, number)
+                if number == len(clients):
+                    ready.set()
 
     def member() -> None:
         try:
@@ -53,8 +63,8 @@ def grouped(
     try:
         assert ready.wait(60)
         assert not failed, failed
-        yield
+        yield coming.put
     finally:
-        leave.set()
+        coming.put(None)
         thread.join(60)
     assert not failed, failed
