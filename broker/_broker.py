@@ -8,9 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..cluster import MetadataStore, shared_cluster_id
+from ..cluster import MetadataStore
 from ..coordinator import CoordinatorEvent, EventStream, GroupCoordinator, HistoryEntry
-from ..log import known_cluster_id
 from ..protocol import KohortError
 from ..settings import SettingsError
 from ._kafka_names import meaningless
@@ -149,7 +148,9 @@ class Broker:
             cluster_id = None
             if self._open_store is not None:
                 store = await self._open_store()
-                cluster_id = await shared_cluster_id(store, known_cluster_id(self.data))
+                from ._lone_folder import begun_cluster
+
+                cluster_id = await begun_cluster(self.data, store, self.settings.node_id)
             parts = Parts(
                 self.data,
                 (self.host, self.port),

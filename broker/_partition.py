@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import Protocol
 from uuid import UUID
@@ -390,6 +391,12 @@ class Partition:
             "%s-%d is not served, its files are left as they are: %s", self.topic.name, self.index, error
         )
 
+    def give_up(self, error: KafkaError) -> None:
+        """Take a partition out of service whose disk fails, so that another replica leads it."""
+        if error.code is ErrorCode.KAFKA_STORAGE_ERROR and self.damage is None:
+            with suppress(NoDescriptorsError):
+                self._damaged(error)
+
     @property
     def is_led(self) -> bool:
         """Return whether this broker leads it: nothing is written or read by clients otherwise."""
@@ -429,16 +436,21 @@ class Partition:
         """
         self.check_usable()
         self.check_led()
-        if self.log is None:
-            self.log = self._created(records, from_client=from_client)
-        info = self.log.append(
-            records,
-            now_ms=now_ms,
-            leader_epoch=self.leader_epoch if leader_epoch is None else leader_epoch,
-            from_client=from_client,
-            flush_when_due=not from_client,
-            checked=checked,
-        )
+        try:
+            if self.log is None:
+                self.log = self._created(records, from_client=from_client)
+            info = self.log.append(
+                records,
+                now_ms=now_ms,
+                leader_epoch=self.leader_epoch if leader_epoch is None else leader_epoch,
+                from_client=from_client,
+                flush_when_due=not from_client,
+                checked=checked,
+            )
+        except KafkaError as error:
+            if self.leadership is not None and len(self.leadership.replication.isr) > 1:
+                self.give_up(error)
+            raise
         self._advance(self.log)
         self._plan_flush(self.log)
         return info

@@ -23,7 +23,9 @@ from ._image import (
     TopicImage,
 )
 from ._layout import (
+    CLUSTER_ID,
     DELETED_TOPICS,
+    DOCUMENTS,
     PRODUCER_IDS,
     TOPICS,
     TopicAssignment,
@@ -73,7 +75,9 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "ANY_VERSION",
     "BLOCK_SIZE",
+    "CLUSTER_ID",
     "DELETED_TOPICS",
+    "DOCUMENTS",
     "NO_LEADER",
     "PRODUCER_IDS",
     "TOPICS",
