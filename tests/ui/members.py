@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +20,7 @@ def grouped(
     broker: RunningBroker, group: str, topic: str, clients: Sequence[str], *, partitions: int = 3
 ) -> Iterator[Callable[[str], None]]:
     """Members with these client ids, who joined one after the other; their loop runs in a thread. Calling
-    what is given makes one more.
+    what is given with "app" makes one more, with "-app" one less.
     """
     ready, failed = threading.Event(), []
     coming: queue.Queue[str | None] = queue.Queue()
@@ -32,10 +31,11 @@ def grouped(
         async with Cluster(broker.bootstrap) as cluster:
             await cluster.create_topics({topic: partitions})
         async with AsyncExitStack() as stack, GroupAdmin(broker.bootstrap) as admin:
-            for number in itertools.count(1):
-                client = await asyncio.to_thread(coming.get)
-                if client is None:
-                    return
+            there: dict[str, AsyncGroupConsumer] = {}
+            while (client := await asyncio.to_thread(coming.get)) is not None:
+                if client.startswith("-"):
+                    await there.pop(client[1:]).close()
+                    continue
                 consumer = AsyncGroupConsumer(
                     topic,
                     bootstrap=broker.bootstrap,
@@ -46,8 +46,9 @@ def grouped(
                     auto_offset_reset="earliest",
                 )
                 await stack.enter_async_context(consumer)
-                await stable(admin, group, number)
-                if number == len(clients):
+                there[client] = consumer
+                await stable(admin, group, len(there))
+                if len(there) == len(clients):
                     ready.set()
 
     def member() -> None:

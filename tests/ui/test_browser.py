@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import pytest
-import uvicorn
 
 from kohort.admin.lanes_page import page
 from kohort.testing import RunningBroker, running_broker
+from kohort.ui.server import Server
 from tests.admin.test_lanes import generation, group, member, picture
 from tests.ui.conftest import commit, made
 from tests.ui.members import grouped
@@ -69,8 +69,8 @@ def served(*words: str) -> Iterator[str]:
 
     with socket.create_server(("127.0.0.1", 0)) as listening:
         ui = made(*words, listening=listening.getsockname())
-        config = uvicorn.Config(ui.app, log_level="critical", ws="none", timeout_graceful_shutdown=1)
-        server = uvicorn.Server(config)
+        server = Server(ui)
+        server.config.timeout_graceful_shutdown = 1
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:
@@ -113,6 +113,14 @@ def press(chrome: Chrome, *keys: str) -> None:
     webdriver.ActionChains(chrome).send_keys(*keys).perform()
 
 
+def _happen(more: Callable[[str], None]) -> None:
+    """Something to see."""
+    for client in ("app-4", "-app-2", "app-5", "-app-1"):
+        time.sleep(2.5)
+        more(client)
+    time.sleep(4)
+
+
 def test_lanes_are_drawn_and_a_rebalance_is_opened_by_keyboard(
     chrome: Chrome, broker: RunningBroker, address: str
 ) -> None:
@@ -139,7 +147,6 @@ def test_lanes_are_drawn_and_a_rebalance_is_opened_by_keyboard(
             broker.produce("orders", range(20 * number), partition=number)
         until(lambda: run(chrome, lag) == "300", "lag does not follow")
         assert run(chrome, "return window.same")
-        shot(chrome, "ui-group")
         keys = webdriver.Keys
         run(chrome, "document.querySelector(\"#lanes [data-gen][tabindex='0']\").focus()")
         press(chrome, keys.END)
@@ -153,10 +160,13 @@ def test_lanes_are_drawn_and_a_rebalance_is_opened_by_keyboard(
         assert "the assignment is handed out" in shown
         assert run(chrome, "return document.activeElement.tagName") == "SUMMARY"
         shot(chrome, "ui-rebalance")
+        if os.environ.get("KOHORT_SCREENSHOTS"):
+            _happen(more)
+            run(chrome, "scrollTo(0, 0)")
+            shot(chrome, "ui-group")
         chrome.get(address)
         rows = 'return document.getElementById("rows").textContent'
         until(lambda: "billing" in run(chrome, rows), "the group is not listed")
-        shot(chrome, "ui-groups")
     assert complaints(chrome) == []
 
 
