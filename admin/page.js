@@ -342,6 +342,7 @@
   // What the server has rendered anew takes the place of what is there; focus, scroll and open details stay.
   let patching = null;
   async function patch() {
+    if ($("waiting")) { location.reload(); return; }
     if (patching) { patching.again = true; return; }
     patching = { again: false };
     try {

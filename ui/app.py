@@ -55,11 +55,10 @@ class Pages:
         self, request: Request, title: str, view: View, events: str, body: object, at: str = ""
     ) -> HTMLResponse:
         """A page that is kept up to date; a view that has seen nothing yet has no body."""
-        seen = view.seen_at is not None
-        waiting = tag("p", "Waiting for the cluster.", class_="quiet")
+        seen = view.seen_at is not None and body is not None
+        # a page that has nothing to put news into loads itself again when there are some
+        place = body if seen else tag("p", "Waiting for the cluster.", id="waiting", class_="quiet")
         trouble = self.observer.trouble_of(view)
-        # a page without a body has nothing to put news into: it loads itself again
-        place = tag("div", body if seen else waiting, id="whole" if not seen else None)
         where = f"/events?{events}&after={view.version if seen else -1}"
         return pages.page(self.frame(request), title, place, at=at, trouble=trouble, events=where)
 

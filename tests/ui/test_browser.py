@@ -281,7 +281,10 @@ def test_a_page_says_that_the_cluster_is_away_and_when_it_is_back(
     said = 'return document.getElementById("trouble").textContent'
     commit(broker.bootstrap, "waits", {"payments": 3})
     with served("--bootstrap", broker.bootstrap, "--timeout", "0.5") as address:
-        chrome.get(f"{address}group?name=waits")
+        with broker.coordinator_stopped():
+            chrome.get(f"{address}group?name=waits")
+            assert "Waiting for the cluster" in run(chrome, "return document.body.textContent")
+        until(lambda: run(chrome, 'return !!document.getElementById("partitions")'), "nothing is shown")
         with broker.coordinator_stopped():
             until(lambda: "What is shown is from" in run(chrome, said), "no trouble is said")
             assert "payments-0" in run(chrome, 'return document.getElementById("partitions").textContent')
