@@ -113,6 +113,16 @@ def press(chrome: Chrome, *keys: str) -> None:
     webdriver.ActionChains(chrome).send_keys(*keys).perform()
 
 
+def test_no_name_of_a_client_is_run(chrome: Chrome, broker: RunningBroker, address: str) -> None:
+    with grouped(broker, EVIL, "orders", [EVIL]):
+        shown = "return document.querySelector('main').innerText"
+        for path in (f"group?{urlencode({'name': EVIL})}", ""):
+            chrome.get(address + path)
+            until(lambda: EVIL in run(chrome, shown), "the group is not shown")
+            assert run(chrome, "return document.images.length") == 0
+    assert complaints(chrome) == []
+
+
 def _happen(more: Callable[[str], None]) -> None:
     """Something to see."""
     for client in ("app-4", "-app-2", "app-5", "-app-1"):
@@ -167,16 +177,6 @@ def test_lanes_are_drawn_and_a_rebalance_is_opened_by_keyboard(
         chrome.get(address)
         rows = 'return document.getElementById("rows").textContent'
         until(lambda: "billing" in run(chrome, rows), "the group is not listed")
-    assert complaints(chrome) == []
-
-
-def test_no_name_of_a_client_is_run(chrome: Chrome, broker: RunningBroker, address: str) -> None:
-    with grouped(broker, EVIL, "orders", [EVIL]):
-        shown = "return document.querySelector('main').innerText"
-        for path in (f"group?{urlencode({'name': EVIL})}", ""):
-            chrome.get(address + path)
-            until(lambda: EVIL in run(chrome, shown), "the group is not shown")
-            assert run(chrome, "return document.images.length") == 0
     assert complaints(chrome) == []
 
 
