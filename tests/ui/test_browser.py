@@ -114,7 +114,7 @@ def press(chrome: Chrome, *keys: str) -> None:
 
 
 def test_no_name_of_a_client_is_run(chrome: Chrome, broker: RunningBroker, address: str) -> None:
-    with grouped(broker, EVIL, "orders", [EVIL]):
+    with grouped(broker, EVIL, "clicks", [EVIL]):
         shown = "return document.querySelector('main').innerText"
         for path in (f"group?{urlencode({'name': EVIL})}", ""):
             chrome.get(address + path)
