@@ -15,7 +15,7 @@ from ...coordinator import (
     RebalanceCompleted,
 )
 from ...coordinator.classic.group import SESSION, ClassicGroup, Member, live
-from ...coordinator.consumer.group import HOLD, REVOCATION, ConsumerGroup, wake
+from ...coordinator.consumer.group import HOLD, RESUME, REVOCATION, ConsumerGroup, wake
 from ...coordinator.consumer.group import SESSION as CONSUMER_SESSION
 from ...coordinator.durable import Durable
 from ...coordinator.groups import GroupShard
@@ -452,7 +452,8 @@ class Checks:
         ]
         if len(set(instances)) < len(instances) or group.static_members.keys() != set(instances):
             self._schedule.fail("S9", f"{group_id} has members {list(group.members)} for {instances}")
-        for member_id, member in group.members.items():
+        # those of a group that was just loaded are about to start
+        for member_id, member in group.members.items() if (RESUME, group_id) not in timers else ():
             if (CONSUMER_SESSION, group_id, member_id) not in timers:
                 self._schedule.fail("S8", f"{member_id} of {group_id} has no session")
             if member.current.revoking and (REVOCATION, group_id, member_id) not in timers:
