@@ -9,4 +9,21 @@ group coordinator, free of I/O), :mod:`kohort.consumer`, :mod:`kohort.admin`, :m
 Importing this package imports none of them: take what you need from its room.
 """
 
-__version__ = "0.1.0"
+import sys
+
+#: The installed version: that of the tag, or of the commits behind it.
+__version__: str
+
+
+def __getattr__(name: str) -> str:
+    if name != "__version__":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    # here and not above: it takes longer to import than all the rest of this file
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        found = version("kohort")
+    except PackageNotFoundError:  # run from its sources, not installed
+        found = "0+unknown"
+    setattr(sys.modules[__name__], name, found)
+    return found

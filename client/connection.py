@@ -250,7 +250,9 @@ class Connection(asyncio.BufferedProtocol):
     async def _ask_versions(self, version: int) -> Any:
         from .. import __version__
 
-        body = ApiVersionsRequest(client_software_name=_SOFTWARE_NAME, client_software_version=__version__)
+        # brokers refuse a version with a plus, as between two releases
+        shown = __version__.replace("+", "-")
+        body = ApiVersionsRequest(client_software_name=_SOFTWARE_NAME, client_software_version=shown)
         return await self._send(body, version, _LONG_MS)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -103,8 +104,19 @@ def test_a_room_is_imported_once_and_under_one_name(room: str) -> None:
     assert twins == []
 
 
-def test_the_version_is_said_once() -> None:
-    assert project()["project"]["version"] == kohort.__version__
+def test_the_version_is_that_of_the_installed_distribution() -> None:
+    assert kohort.__version__ == version("kohort")
+
+
+def test_sources_that_are_not_installed_have_no_version() -> None:
+    code = f"import sys; sys.path.insert(0, {str(ROOT / '.src')!r}); import kohort; print(kohort.__version__)"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "0+unknown\n"
+
+
+def test_every_rooms_bare_name_is_banned() -> None:
+    banned = project()["tool"]["ruff"]["lint"]["flake8-tidy-imports"]["banned-api"]
+    assert set(banned) == {room for room in rooms() if "/" not in room}
 
 
 HEAVY = (

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from kohort.broker import Broker
 from kohort.client import BrokerConnectionError, BrokerTimeoutError
 from kohort.client.connection import Connection
 from kohort.client.metadata import Address
@@ -46,6 +47,17 @@ async def test_the_highest_version_that_both_sides_speak_is_used() -> None:
         assert connection.version_for(ApiKey.HEARTBEAT) == 3
         assert connection.version_for(ApiKey.HEARTBEAT, 2) == 2
         assert connection.version_for(ApiKey.METADATA) == APIS[ApiKey.METADATA].max_version
+        connection.close()
+
+
+async def test_a_version_between_two_releases_is_no_reason_to_be_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("kohort.__version__", "0.1.0.dev2+g12ab34c")
+    async with Broker() as broker:
+        host, _, port = broker.bootstrap.rpartition(":")
+        connection = await Connection.open(Address(host, int(port)), client_id="test")
+        assert connection.versions
         connection.close()
 
 
