@@ -17,7 +17,7 @@ QUICK := check or not (slow or spark or clients or kafka)
 BENCH_ARGS ?=
 SHELL := bash
 
-.PHONY: help demo check test lint unit quick mutants mutants-sample test-kafka test-connect soak soak-transactions soak-simulation docs bench bench-coordinator bench-log bench-assignors bench-attack fuzz dist clean bench-consumer bench-transactions bench-producer bench-consumer-groups bench-cluster bench-spark
+.PHONY: help demo check test lint unit quick mutants mutants-sample test-kafka test-connect soak soak-transactions soak-simulation docs site bench bench-coordinator bench-log bench-assignors bench-attack fuzz dist clean bench-consumer bench-transactions bench-producer bench-consumer-groups bench-cluster bench-spark
 
 help:
 	@echo "make demo        the main job on real data: broker, three services, Spark, a closing table"
@@ -36,6 +36,7 @@ help:
 	@echo "make soak-simulation  50,000 simulated schedules and 400,000 crashes of the coordinator, some hours;"
 	@echo "                 100 logs that are cut at every byte, 200 scenarios with an error of every operation"
 	@echo "make docs        the parts of docs/ that are made from the code"
+	@echo "make site        docs/ as a site, in build/site"
 	@echo "make bench       the benchmarks"
 	@echo "make bench-coordinator  groups under load beside an Apache Kafka (Java 17+ and Maven), about 10 minutes"
 	@echo "make bench-log   append, fetch, restart, look-up beside an Apache Kafka (Java 17+ and Maven), about 5 minutes"
@@ -133,6 +134,11 @@ soak-simulation: $(VENV)/.installed
 docs: $(VENV)/.installed
 	$(BIN)/python scripts/generated_docs.py
 	$(BIN)/python scripts/typed_settings.py
+
+site: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --editable '.[site]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "open build/site/index.html"
 
 bench: $(VENV)/.installed
 	$(BIN)/python -m benchmarks

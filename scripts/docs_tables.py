@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import fields
 from enum import Enum
+from importlib import import_module
 from inspect import getdoc
 from typing import Any, get_type_hints
 
@@ -24,7 +25,7 @@ from kohort.coordinator.engine.readiness import APPEND_ERRORS, Unready
 from kohort.coordinator.events import GroupEvent
 from kohort.coordinator.shards import OFFSETS_TOPIC
 from kohort.producer.config import ProducerConfig
-from kohort.protocol import APIS, ApiKey, ErrorCode
+from kohort.protocol import APIS, ApiKey, ErrorCode, KohortError
 from kohort.settings import CONSUMER, Scope, Setting, as_text, settings_of
 from kohort.settings.connection import ClientRows
 
@@ -33,6 +34,11 @@ def _table(head: str, rows: Iterable[Iterable[str]]) -> str:
     """Markdown; ``head`` has the names of the columns, with bars between them."""
     columns = head.split(" | ")
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (columns, ["---"] * len(columns), *rows))
+
+
+def _summary(kind: type) -> str:
+    """The first paragraph of its docstring, as Markdown in one line."""
+    return " ".join((getdoc(kind) or "").split("\n\n")[0].split()).replace("``", "`")
 
 
 # --- settings -----------------------------------------------------------------------------------------------
@@ -207,6 +213,25 @@ def _exported(family: Family) -> str:
     return f"{family.name}_total" if family.kind == "counter" else family.name
 
 
+# --- errors -------------------------------------------------------------------------------------------------
+
+
+def errors() -> str:
+    """Every public exception, where it is first exported."""
+    found: dict[type[KohortError], str] = {}
+    for room in ("protocol", "settings", "consumer", "producer", "assignors", "spark"):
+        module = import_module(f"kohort.{room}")
+        for name in module.__all__:
+            kind = getattr(module, name) if name.endswith(("Error", "Refused")) else None
+            if isinstance(kind, type) and issubclass(kind, KohortError):
+                found.setdefault(kind, room)
+    rows = (
+        (f"`{kind.__name__}`", f"`kohort.{room}`", f"`{kind.__bases__[0].__name__}`", _summary(kind))
+        for kind, room in found.items()
+    )
+    return _table("error | from | is a | what happened", rows)
+
+
 # --- the coordinator ----------------------------------------------------------------------------------------
 
 
@@ -225,10 +250,9 @@ def events_of_groups() -> str:
 
 
 def _event(kind: type[CoordinatorEvent]) -> tuple[str, ...]:
-    when = " ".join((getdoc(kind) or "").split("\n\n")[0].split()).replace("``", "`")
     own = ", ".join(f"`{name}` {type_}" for name, type_ in _own(kind, GroupEvent))
     share = kind.share if issubclass(kind, GroupEvent) else ""
-    return f"`{kind.__name__}`", when, own, kind.level, share
+    return f"`{kind.__name__}`", _summary(kind), own, kind.level, share
 
 
 def event_fields() -> str:

@@ -9,8 +9,10 @@ import sys
 import tomllib
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from kohort.broker.apis import served_apis
 from kohort.broker.apis._guards import OPEN_TO_ALL
@@ -19,7 +21,7 @@ from tests.broker.authorizer.answers import recorded
 from tests.scripts import script
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 #: APIs that ask for no right: they come before anyone is known.
 WITHOUT_RIGHTS = {ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE, ApiKey.API_VERSIONS}
@@ -55,6 +57,26 @@ def test_the_script_finds_every_generated_part_current() -> None:
 def test_every_link_leads_somewhere(page: Path) -> None:
     targets = LINK.findall(page.read_text())
     assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def site_pages(nav: Any) -> list[str]:
+    """The pages of MkDocs' ``nav``, in their order."""
+    if isinstance(nav, str):
+        return [nav]
+    return [page for each in (nav.values() if isinstance(nav, dict) else nav) for page in site_pages(each)]
+
+
+def test_every_page_is_in_the_sites_navigation_once() -> None:
+    # tags such as !!python/name are for MkDocs
+    pages = site_pages(yaml.load((ROOT / "mkdocs.yml").read_text(), yaml.BaseLoader)["nav"])
+    docs = ROOT / "docs"
+    assert sorted(pages) == sorted(str(page.relative_to(docs)) for page in docs.rglob("*.md"))
+
+
+def test_what_the_page_of_the_api_names_is_public() -> None:
+    names = re.findall(r"^::: ([\w.]+)\.(\w+)$", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE)
+    assert len(names) > 30
+    assert [name for room, name in names if name not in importlib.import_module(room).__all__] == []
 
 
 #: What stands for the reader's own on a page: a function, a class, a session.

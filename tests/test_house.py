@@ -110,7 +110,9 @@ def test_the_version_is_that_of_the_installed_distribution() -> None:
 
 def test_sources_that_are_not_installed_have_no_version() -> None:
     code = f"import sys; sys.path.insert(0, {str(ROOT / '.src')!r}); import kohort; print(kohort.__version__)"
-    done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "0+unknown\n"
 
 

@@ -1,4 +1,4 @@
-"""Snippets of the service guide that have a name, run as they stand there, but for names and the address."""
+"""Snippets with a name of these pages, run as they stand there, but for names and the address."""
 
 from __future__ import annotations
 
@@ -17,19 +17,31 @@ from kafka import KafkaProducer
 
 from tests.consumer.registry import FakeRegistry, framed
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
+PAGES = [DOCS / "service.md", DOCS / "migrating.md", *sorted((DOCS / "tutorials").glob("*.md"))]
 SNIPPETS: dict[str, str] = dict(
-    re.findall(r"```python\n# (\w+)\n(.*?)```", (ROOT / "docs" / "service.md").read_text(), flags=re.DOTALL)
+    re.findall(r"```python\n# (\w+)\n(.*?)```", "".join(page.read_text() for page in PAGES), flags=re.DOTALL)
 )
+#: Those that tests/spark/test_snippets.py runs.
+OF_SPARK = {"first_spark_job", "from_spark_sql_kafka"}
 #: Values of the topic's records, and lines that a snippet is to print.
 BILLED = [f"billed b'{number}'" for number in range(6)]
 EXPECTED: dict[str, tuple[list[str], list[str]]] = {
     "decode": (['{"id": 7}', "{", '{"id": 8}'], ["billed None 7", "billed None 8"]),
+    "first_assignor": (["0"], ["assigned 1 partitions"]),
+    "first_service": (
+        ['{"id": 1, "amount": 9.5}', "rubbish", '{"id": 2, "amount": 3}'],
+        ["billed order 1 over 9.5", "billed order 2 over 3.0"],
+    ),
+    "from_aiokafka": (["first", "last"], ["read b'first'", "read b'last'"]),
+    "from_confluent_kafka": (["first", "last"], ["read b'first'", "read b'last'"]),
+    "from_faststream_or_spring": (["{", '{"id": 7}'], ["billed 7"]),
     "failed": (["1", "x", "3"], ["booked 1", "booked 3"]),
     "middleware": (["0", "1"], ["orders 0: 0.", "orders 1: 0."]),
     "pause": ([str(number) for number in range(6)], BILLED),
     "registry": ([], ["billed id=5"]),
     "retry_topics": (list("abcde"), [f"billed orders 0 {n} b'{c}'" for n, c in enumerate("abcde")]),
+    "test_billing": ([], ["2 passed"]),
     "services": (["0"], ["billed b'0'", "shipped b'0'"]),
 }
 
@@ -43,12 +55,12 @@ def fake() -> Iterator[FakeRegistry]:
     fake.close()
 
 
-def test_the_guide_has_its_snippets() -> None:
-    assert SNIPPETS.keys() == EXPECTED.keys()
+def test_the_pages_have_their_snippets() -> None:
+    assert SNIPPETS.keys() == EXPECTED.keys() | OF_SPARK
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_a_snippet_of_the_guide_runs(
+def test_a_snippet_runs(
     name: str,
     bootstrap: str,
     new_topic: Callable[..., str],
@@ -69,9 +81,12 @@ def test_a_snippet_of_the_guide_runs(
     code = SNIPPETS[name].replace("localhost:9092", bootstrap).replace('"orders', f'"{topic}')
     code = code.replace("http://localhost:8081", fake.url)
     path = tmp_path / f"{name}.py"
-    path.write_text(re.sub(r'group="(\w+)"', lambda found: f'group="{group(found[1])}"', code))
+    path.write_text(
+        re.sub(r'(group|group_id)="(\w+)"', lambda found: f'{found[1]}="{group(found[2])}"', code)
+    )
+    pytest_ = ["-m", "pytest", "-p", "no:cacheprovider"] if name.startswith("test_") else []
     process = subprocess.Popen(
-        [sys.executable, path],
+        [sys.executable, *pytest_, path],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -85,7 +100,8 @@ def test_a_snippet_of_the_guide_runs(
         missing = [line.replace("orders", topic) for line in lines]
         while missing and (said := process.stdout.readline()):
             missing = [line for line in missing if line not in said]
-        process.send_signal(signal.SIGTERM)
+        if ".run()" in code:  # the others end by themselves
+            process.send_signal(signal.SIGTERM)
         _, errors = process.communicate()
     finally:
         watchdog.cancel()
