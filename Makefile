@@ -121,7 +121,8 @@ fuzz: $(VENV)/.installed
 
 soak-simulation: $(VENV)/.installed
 	$(BIN)/python -m pytest tests/simulation/test_schedules.py tests/simulation/test_services.py \
-		tests/simulation/test_transactions.py tests/log/test_every_byte.py tests/log/test_crashes.py \
+		tests/simulation/test_transactions.py tests/simulation/test_cluster.py \
+		tests/simulation/test_planted_bugs.py tests/log/test_every_byte.py tests/log/test_crashes.py \
 		-s --soak 1 $(PYTEST_ARGS)
 
 docs: $(VENV)/.installed

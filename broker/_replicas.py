@@ -147,6 +147,7 @@ class Replicas:
             if state.leader_epoch != partition.leader_epoch or partition.leadership is not None:
                 partition.follow(state.leader_epoch)
             if state.leader in self._cluster.image.brokers and state.leader != NO_LEADER:
+                partition.cut_damage(now_ms=self._now_ms())
                 self._follow_leader(partition, state.leader)
             else:
                 self._unfollow(partition)

@@ -89,7 +89,7 @@ async def _grown(node: Node, request: Request, found: _Round, min_bytes: int) ->
     deadline = loop.time() + request.body.max_wait_ms / 1000
     waiter = Waiter()
     for partition in places:
-        partition.waiters.add(waiter)
+        partition.waiters[waiter] = None
     try:
         while size < min_bytes:
             async with asyncio.timeout_at(deadline):
@@ -112,7 +112,7 @@ async def _grown(node: Node, request: Request, found: _Round, min_bytes: int) ->
         return
     finally:
         for partition in places:
-            partition.waiters.discard(waiter)
+            partition.waiters.pop(waiter, None)
 
 
 def _most_bytes(node: Node, request: Request) -> int:

@@ -37,6 +37,13 @@ class Receiver(Protocol):
     def receive(self, call: Call, /) -> None: ...
 
 
+class Link(Protocol):
+    """The way between two machines: when what would arrive at ``at_ms`` does."""
+
+    def there(self, at_ms: int, /) -> int: ...
+    def back(self, at_ms: int, /) -> int: ...
+
+
 class Call:
     """A request on its way, and the coordinator's handle to answer it by.
 
@@ -98,16 +105,19 @@ class Call:
 
 
 class Connection:
-    """One connection; each time it breaks a new epoch of it begins."""
+    """One connection, over a ``link`` if it is not always as quick; each time it breaks a new epoch of it
+    begins.
+    """
 
-    __slots__ = ("_busy", "_in_ms", "_out_ms", "_queue", "epoch", "node", "schedule", "under_way")
+    __slots__ = ("_busy", "_in_ms", "_link", "_out_ms", "_queue", "epoch", "node", "schedule", "under_way")
 
-    def __init__(self, schedule: Schedule[Plan], node: Receiver) -> None:
+    def __init__(self, schedule: Schedule[Plan], node: Receiver, link: Link | None = None) -> None:
         self.epoch = 0
         #: Requests whose sender waits for an answer.
         self.under_way: list[Call] = []
         self.schedule = schedule
         self.node = node
+        self._link = link
         self._busy: Call | None = None
         self._queue: deque[Call] = deque()
         self._in_ms = self._out_ms = 0
@@ -129,6 +139,8 @@ class Connection:
             if delay_ms < 0:
                 return
         self._in_ms = max(heap.now + delay_ms, self._in_ms + 1)
+        if self._link is not None:
+            self._in_ms = self._link.there(self._in_ms)
         heap.at(self._in_ms, self._arrive, call)
         if call.api_key in _PARKED:
             heap.at(heap.now + timeout_ms, self._time_out, call)
@@ -154,6 +166,8 @@ class Connection:
             self._break(self.epoch, "the connection broke")
             return
         self._out_ms = max(heap.now + 1 + int(schedule.rng.random() * 4), self._out_ms + 1)
+        if self._link is not None:
+            self._out_ms = self._link.back(self._out_ms)
         heap.at(self._out_ms, self._deliver, call, body)
 
     def _meet(self, fault: str, call: Call, delay_ms: int, timeout_ms: int) -> int:

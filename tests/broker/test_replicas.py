@@ -45,7 +45,7 @@ def values(partition: Partition) -> list[bytes | None]:
 
 def append_alone(partition: Partition, value: bytes) -> None:
     """Append a record that its followers do not get."""
-    waiters, partition.waiters = partition.waiters, set()
+    waiters, partition.waiters = partition.waiters, {}
     partition.append(bytes(build_batch([(None, value, ())], timestamp_ms=0)), now_ms=0)
     partition.waiters = waiters
 
