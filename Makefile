@@ -6,8 +6,10 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
-# test files that run side by side; half of a test's time is waiting, so there are more of them than processors
-JOBS ?= $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
+# test files that run side by side: two thirds of a test's time is waiting, so there are more of them than processors
+JOBS ?= $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 5 + 1) / 2 )))
+# whatever the environment says, compiled modules are kept: the tests start hundreds of processes
+export PYTHONDONTWRITEBYTECODE :=
 # the order that tests/conftest.py gives: files that take long begin first
 SIDE_BY_SIDE = -n $(JOBS) --dist loadfile --no-loadscope-reorder
 # a check has no test that is slow, starts Spark or a client of another make, or needs a broker of its own; but one of Spark
@@ -15,7 +17,7 @@ QUICK := check or not (slow or spark or clients or kafka)
 BENCH_ARGS ?=
 SHELL := bash
 
-.PHONY: help demo check test lint unit quick mutants mutants-sample test-kafka test-connect soak soak-transactions soak-simulation docs bench bench-coordinator bench-log bench-assignors bench-attack fuzz dist clean bench-consumer bench-transactions bench-producer bench-consumer-groups bench-spark
+.PHONY: help demo check test lint unit quick mutants mutants-sample test-kafka test-connect soak soak-transactions soak-simulation docs bench bench-coordinator bench-log bench-assignors bench-attack fuzz dist clean bench-consumer bench-transactions bench-producer bench-consumer-groups bench-cluster bench-spark
 
 help:
 	@echo "make demo        the main job on real data: broker, three services, Spark, a closing table"
@@ -43,6 +45,7 @@ help:
 	@echo "make bench-transactions  transactions a second on both brokers (Java 17+ and Maven), about 5 minutes"
 	@echo "make bench-producer  producers of three makes (on an Apache Kafka with BENCH_ARGS=--compare), about 4 minutes"
 	@echo "make bench-consumer-groups  consumer groups of KIP-848 on both brokers (Java 17+ and Maven), about 3 minutes"
+	@echo "make bench-cluster  three brokers, one of them killed, beside three of Apache Kafka (Java 17+ and Maven), about 10 minutes"
 	@echo "make bench-spark  Spark micro-batches beside Spark's own Kafka source (Java 17+ and Maven), about 12 minutes"
 	@echo "make dist        sdist and wheel into dist/; scripts/smoke-test installs one and tries it"
 	@echo "make clean       removes what the other targets made"
@@ -65,7 +68,10 @@ demo-cluster: $(VENV)/.installed
 
 check: lint quick
 
-test: lint unit mutants-sample
+# types are checked by one process, which leaves the other processors to the tests
+test: $(VENV)/.installed
+	$(MAKE) --jobs 2 lint unit
+	$(MAKE) mutants-sample
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .
@@ -85,9 +91,9 @@ ROOMS ?=
 mutants: $(VENV)/.installed
 	$(BIN)/python scripts/mutants.py $(ROOMS) $(MUTANTS_ARGS)
 
-# some functions of a room, drawn by the commit; a few functions are few mutants, so the goal is below that of a room
+# a part of a room's mutants, drawn by the commit: the goal is below that of a room, because a draw varies
 mutants-sample: $(VENV)/.installed
-	$(BIN)/python scripts/mutants.py --functions 10 --goal 65 --minutes 5
+	$(BIN)/python scripts/mutants.py --functions 30 --goal 65 --minutes 3
 
 test-kafka: $(VENV)/.installed
 	scripts/apache-kafka start 19192
@@ -156,6 +162,9 @@ bench-producer: $(VENV)/.installed
 
 bench-consumer-groups: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.consumer_groups --compare $(BENCH_ARGS)
+
+bench-cluster: $(VENV)/.installed
+	$(BIN)/python -m benchmarks.cluster --compare $(BENCH_ARGS)
 
 bench-spark: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.spark --compare $(BENCH_ARGS)

@@ -94,6 +94,11 @@ _COMMANDS: Final = {
         "Look at transactions, and end those that hang. Works on any broker of Kafka's protocol.",
         ("admin.transaction_commands", "add_arguments", "run"),
     ),
+    "ui": (
+        "a page for a cluster: groups, who had what when, why they rebalanced: of any broker",
+        "Serve a page for a cluster of Kafka's protocol. It changes nothing unless --allow-changes is given.",
+        ("ui.commands", "add_arguments", "run"),
+    ),
     "top": (
         "a live look at a broker: rates, groups, the busiest clients and topics",
         "Look at the metrics of a broker that was started with --metrics-port.",

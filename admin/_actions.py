@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Awaitable, Callable, Collection
+from pathlib import Path
 from typing import Final
 
 from ..protocol import ErrorCode, KafkaError, UnsupportedVersionError
@@ -58,10 +59,20 @@ def _with_lag(found: GroupDescription) -> dict[str, object]:
 async def _timeline(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
     now = (await admin.describe([options.group]))[options.group]
     history = await admin.history(
-        options.group, options.limit, max_offsets=options.max_offsets, progress=screen.progress
+        options.group,
+        options.limit,
+        max_offsets=options.max_offsets,
+        progress=screen.progress,
+        every_move=options.html is not None,
     )
     if not (now.exists or history.generations or history.entries):
         raise advised(ErrorCode.GROUP_ID_NOT_FOUND, f"group {options.group!r} does not exist")
+    if options.html is not None:
+        from .lanes import lanes_of
+        from .lanes_page import page
+
+        Path(options.html).write_text(page(lanes_of(now, history, round(time.time() * 1_000))), "utf-8")
+        screen.remark(f"the picture is in {options.html}")
     waits, unknown = await _held_back(admin, now)
     if screen.as_json:
         screen.document({**plain(history), "now": {**_with_lag(now), "held_back": waits}})

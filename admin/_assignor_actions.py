@@ -12,6 +12,7 @@ from typing import Final
 
 from ..assignors import Measure, MeasuringAssignor, available_assignors, load_assignor
 from ..assignors.server import load_server_assignor
+from ..client import Cluster
 from . import _assignor_report as tables
 from ._errors import with_advice
 from ._requests import connected
@@ -32,7 +33,7 @@ class Scene:
     def try_all(self, specs: Sequence[str]) -> list[Trial]:
         trials = []
         for spec in specs:
-            measure = _measure_of(spec)
+            measure = measure_of(spec)
             weights = None if measure is None else self.measured.get(measure)
             trials.append(try_assignor(spec, self.now, self.then, weights))
         return trials
@@ -109,7 +110,7 @@ def _document(scene: Scene, trials: Sequence[Trial]) -> dict[str, object]:
 
 
 async def _scene(options: argparse.Namespace, specs: Sequence[str]) -> Scene:
-    measures = {measure for spec in specs if (measure := _measure_of(spec)) is not None}
+    measures = {measure for spec in specs if (measure := measure_of(spec)) is not None}
     change = WhatIf(tuple(options.leave), options.join.members, options.join.topics, dict(options.topics))
     if options.file is not None:
         if options.weights:
@@ -119,21 +120,38 @@ async def _scene(options: argparse.Namespace, specs: Sequence[str]) -> Scene:
     return await _live_scene(options, change, measures)
 
 
-@with_advice
 async def _live_scene(options: argparse.Namespace, change: WhatIf, measures: set[Measure]) -> Scene:
+    weights = Measure(options.weights) if options.weights else None
     async with connected(options, "kohort-workbench") as cluster:
-        now = await take_snapshot(cluster, options.group, wait_s=options.timeout)
-        more = set(change.join_topics) - now.topics.keys()
-        now = replace(now, topics={**now.topics, **await read_topics(cluster, more)})
-        shown = Measure(options.weights) if options.weights else next(iter(sorted(measures, key=repr)), None)
-        asked = measures | ({shown} if shown else set())
-        measured: dict[Measure, Weights] = {each: await weights_of(cluster, now, each) for each in asked}
+        return await live_scene(
+            cluster, options.group, change, measures, wait_s=options.timeout, weights=weights
+        )
+
+
+@with_advice
+async def live_scene(
+    cluster: Cluster,
+    group: str,
+    change: WhatIf,
+    measures: set[Measure],
+    *,
+    wait_s: float,
+    weights: Measure | None = None,
+) -> Scene:
+    """A live group as it is and as it would be; what it is measured for is asked of the cluster."""
+    now = await take_snapshot(cluster, group, wait_s=wait_s)
+    more = set(change.join_topics) - now.topics.keys()
+    now = replace(now, topics={**now.topics, **await read_topics(cluster, more)})
+    shown = weights or next(iter(sorted(measures, key=repr)), None)
+    asked = measures | ({shown} if shown else set())
+    measured: dict[Measure, Weights] = {each: await weights_of(cluster, now, each) for each in asked}
     if shown is not None:
         now = replace(now, weights=measured[shown])
     return Scene(now, change.apply(now), measured)
 
 
-def _measure_of(spec: str) -> Measure | None:
+def measure_of(spec: str) -> Measure | None:
+    """What an assignor wants partitions to be measured by. Raises AssignorError."""
     assignor = load_server_assignor(spec)
     return assignor.measure if isinstance(assignor, MeasuringAssignor) else None
 

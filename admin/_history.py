@@ -29,15 +29,16 @@ from ..protocol import (
     decode_assignment,
 )
 from ._requests import CONSUMER
-from .results import Generation, GroupHistory, HistoryEntry, PartitionMove
+from .results import REBALANCE, Generation, GroupHistory, HistoryEntry, PartitionMove
 
 #: Owners and what they hold; the value is None where it cannot be read.
 Owned = dict[str, frozenset[TopicPartition] | None]
 
-#: The event that tells of a finished rebalance.
-REBALANCE: Final = "RebalanceNote"
-
 FROM_COORDINATOR, FROM_RECORDS = "coordinator", "offsets topic"
+
+#: A generation's record is written this long before its event at most; a number may come again, when a group
+#: is deleted and made anew.
+_WRITTEN_MS: Final = 60_000
 
 #: What records do not tell, whoever wrote them.
 UNKNOWABLE: Final = (
@@ -61,6 +62,24 @@ def with_records(told: GroupHistory, recorded: GroupHistory, limit: int) -> Grou
     filled = sum(row.cause is None for row in generations)
     words = f"{filled} of these generations ended before the broker began to keep this group's history"
     return replace(told, generations=generations, unknown=(f"{words}: their causes are unknown",))
+
+
+def shortened(told: GroupHistory) -> bool:
+    """Return whether events name some of the moves of a generation only."""
+    return any(not row.every_move for row in told.generations)
+
+
+def with_every_move(told: GroupHistory, recorded: GroupHistory) -> GroupHistory:
+    """The moves that events leave out, from the record that a generation has left."""
+    records = {row.generation: row for row in recorded.generations if row.moves is not None}
+
+    def filled(row: Generation) -> Generation:
+        record = records.get(row.generation)
+        if row.every_move or record is None or not 0 <= row.timestamp_ms - record.timestamp_ms <= _WRITTEN_MS:
+            return row
+        return replace(row, moves=record.moves)
+
+    return replace(told, generations=tuple(map(filled, told.generations)))
 
 
 def _before(row: Generation, told: Generation) -> bool:

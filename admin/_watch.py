@@ -20,10 +20,9 @@ from ..client import BrokerConnectionError
 from ..protocol import ErrorCode, KafkaError, TopicPartition
 from . import _words, tables
 from ._errors import advised
-from ._history import REBALANCE
 from ._screen import Screen, plain
 from .group_admin import GroupAdmin
-from .results import GroupDescription, HistoryEntry
+from .results import REBALANCE, GroupDescription, HistoryEntry
 
 _NEWS_KEPT: Final = 12
 

@@ -108,6 +108,9 @@ def _add_timeline(parser: argparse.ArgumentParser) -> None:
         "--events", action="store_true", help="every event, not only generations (kohort brokers)"
     )
     parser.add_argument(
+        "--html", metavar="FILE", help="also a picture: one page that needs no network, who had what when"
+    )
+    parser.add_argument(
         "--max-offsets",
         metavar="N",
         type=_count,

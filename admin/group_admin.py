@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Self, TypeVar
 
-from ..client import CommittedOffset
+from ..client import Cluster, CommittedOffset
 from ..protocol import ErrorCode, KafkaError, TopicPartition, UnsupportedVersionError
 from . import _held_back, _history, _requests, reset
 from ._connection import cluster_of, read_connection
@@ -52,6 +52,11 @@ class GroupAdmin:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+    @property
+    def cluster(self) -> Cluster:
+        """The connections, for requests that are not about groups."""
+        return self._cluster
 
     async def connect(self) -> None:
         """Reach a bootstrap broker. A broker that refuses is asked again for a second, no longer."""
@@ -196,19 +201,30 @@ class GroupAdmin:
         *,
         max_offsets: int = _history.MAX_OFFSETS,
         progress: _history.Progress | None = None,
+        every_move: bool = False,
     ) -> GroupHistory:
         """The group's last generations and, on a kohort broker, all its events with their causes.
 
         ``limit`` counts generations. Elsewhere up to ``max_offsets`` offsets of ``__consumer_offsets`` are
-        read backwards, of which ``progress`` is told.
+        read backwards, of which ``progress`` is told. A broker's events tell the first moves of a generation;
+        with ``every_move`` the others are looked for there too.
         """
         entries = await self.events(group)
         told = None if entries is None else _history.from_events(group, entries, limit)
-        if told is not None and _history.whole(told, limit):
+        if told is not None and _history.whole(told, limit) and not (every_move and _history.shortened(told)):
             return told
-        past = await _history.read_past(self._cluster, group, limit + 1, max_offsets, progress)
+        try:
+            past = await _history.read_past(self._cluster, group, limit + 1, max_offsets, progress)
+        except KafkaError as error:
+            if told is None:
+                raise
+            return replace(told, unknown=(f"older generations cannot be read: {error}",))
         recorded = _history.from_records(group, past, limit)
-        return recorded if told is None else _history.with_records(told, recorded, limit)
+        if told is None:
+            return recorded
+        if every_move:
+            told = _history.with_every_move(told, recorded)
+        return told if _history.whole(told, limit) else _history.with_records(told, recorded, limit)
 
     @with_advice
     async def events(self, group: str, after: int = -1) -> list[HistoryEntry] | None:

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ..protocol import TopicPartition
+
+#: The kind of the event that tells of a finished rebalance.
+REBALANCE: Final = "RebalanceNote"
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +237,13 @@ class Generation:
     partitions_moved: int | None = None
     slowest: str | None = None
     slowest_ms: int | None = None
+
+    @property
+    def every_move(self) -> bool:
+        """Return whether ``moves`` are all there were: a broker's events name the first of many."""
+        if self.moves is None:
+            return self.state == "Empty" and self.members_before == 0
+        return (self.partitions_moved or 0) <= sum(move.to_owner is not None for move in self.moves)
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,14 +133,14 @@ def tls_settings(port: int, folder: Path, others: str = "") -> tuple[dict[str, s
     }, address
 
 
-def _kept() -> Path:
+def kept() -> Path:
     return Path(tempfile.mkdtemp(prefix="benchmark-", dir=cache_folder()))
 
 
 @contextmanager
 def kohort(more: Mapping[str, str] = MappingProxyType({}), *, tls: bool = False) -> Iterator[Running]:
     """``kohort broker`` with the interpreter that runs the benchmark, on an empty data folder."""
-    folder, port = _kept(), free_port()
+    folder, port = kept(), free_port()
     settings, tls_address = tls_settings(port, folder) if tls else ({}, "")
     command = [sys.executable, "-m", "kohort", "broker", "--data", str(folder / "data")]
     if not tls:
@@ -167,7 +167,7 @@ def kohort(more: Mapping[str, str] = MappingProxyType({}), *, tls: bool = False)
 @contextmanager
 def apache_kafka(*, tls: bool = False) -> Iterator[Running]:
     """Apache Kafka as the project's script starts it; formatting its folder, a JVM before, is not timed."""
-    folder, port = _kept(), free_port()
+    folder, port = kept(), free_port()
     controller = f",CONTROLLER://127.0.0.1:{port + 1}"
     settings, tls_address = tls_settings(port, folder, controller) if tls else ({}, "")
     command = [str(SCRIPT), "start", str(port)]

@@ -8,9 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..cluster import MetadataStore, shared_cluster_id
+from ..cluster import MetadataStore
 from ..coordinator import CoordinatorEvent, EventStream, GroupCoordinator, HistoryEntry
-from ..log import known_cluster_id
 from ..protocol import KohortError
 from ..settings import SettingsError
 from ._kafka_names import meaningless
@@ -72,7 +71,7 @@ class Broker:
         self._clock_ms = clock_ms
         self._make_router = make_router
         if open_store is None and self.settings.zookeeper_connect:
-            open_store = partial(_open_zookeeper, self.settings)
+            open_store = partial(open_shared_metadata, self.settings)
         if open_store is None:
             _check_alone(self.settings)
         self._open_store = open_store
@@ -149,7 +148,9 @@ class Broker:
             cluster_id = None
             if self._open_store is not None:
                 store = await self._open_store()
-                cluster_id = await shared_cluster_id(store, known_cluster_id(self.data))
+                from ._lone_folder import begun_cluster
+
+                cluster_id = await begun_cluster(self.data, store, self.settings.node_id)
             parts = Parts(
                 self.data,
                 (self.host, self.port),
@@ -214,9 +215,10 @@ class Broker:
             shutil.rmtree(self.data, ignore_errors=True)
 
 
-async def _open_zookeeper(settings: BrokerSettings) -> MetadataStore:
+async def open_shared_metadata(settings: BrokerSettings) -> MetadataStore:
     """Begin a session with the ensemble of the settings. Raises KohortError."""
-    from ..cluster import ZooKeeperSettings, open_zookeeper
+    from ..client.zookeeper import ZooKeeperSettings
+    from ..cluster import open_zookeeper
 
     try:
         return await open_zookeeper(
@@ -228,6 +230,7 @@ async def _open_zookeeper(settings: BrokerSettings) -> MetadataStore:
                 tls=settings.zookeeper_ssl_client_enable,
                 ca=settings.zookeeper_ssl_truststore_location or None,
                 certificate=settings.zookeeper_ssl_keystore_location or None,
+                set_acl=settings.zookeeper_set_acl,
             )
         )
     except (ConnectionError, ImportError, ValueError) as error:

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..client import AuthenticationError, BrokerConnectionError
 from ..client.connection import Connection
 from ..client.metadata import Address
 from ..client.pool import SURROUNDINGS
@@ -23,8 +24,11 @@ from ..cluster import (
     SessionState,
 )
 from ..protocol import ErrorCode, KafkaError
+from ..settings import SettingsError
 from ._control import Control
 from ._settings import BrokerSettings
+from .quotas import QuotaWindows, ReplicationThrottle
+from .security._between_brokers import BetweenBrokers
 
 log = logging.getLogger("kohort.broker")
 
@@ -43,7 +47,17 @@ class ClusterNode:
         self.node_id = settings.node_id
         self.store = store
         self.follow: Callable[[ClusterImage | None], None] = lambda _: None
-        self._settings = settings
+        self._between = BetweenBrokers(settings)
+        windows = QuotaWindows(
+            settings.replication_quota_window_num, settings.replication_quota_window_size_seconds
+        )
+        #: Throttles of what this broker gives followers, and of what it takes as one.
+        self.leader_throttle = ReplicationThrottle(
+            self.node_id, windows, lambda: settings.leader_replication_throttled_rate
+        )
+        self.follower_throttle = ReplicationThrottle(
+            self.node_id, windows, lambda: settings.follower_replication_throttled_rate
+        )
         self._wake = asyncio.Event()
         self._connections: dict[int, Connection] = {}
         self._connecting = asyncio.Lock()
@@ -112,7 +126,7 @@ class ClusterNode:
         """The answer of another broker, over a connection that is kept. Raises as ``connect`` does."""
         async with self._connecting:
             connection = self._connections.get(node_id)
-            if connection is None or connection.closed:
+            if connection is None or not connection.is_usable():
                 connection = self._connections[node_id] = await self.connect(node_id)
         return await connection.request(body, timeout_ms=timeout_ms)
 
@@ -120,16 +134,28 @@ class ClusterNode:
         """A new connection to another broker, over the listener of brokers. Raises KafkaError
         BROKER_NOT_AVAILABLE, and BrokerConnectionError.
         """
-        broker = self.view.image.brokers.get(node_id)
-        wanted = self._settings.inter_broker_listener_name.upper()
-        for each in () if broker is None else broker.endpoints:
-            if each.listener == wanted or (not wanted and each.protocol == "PLAINTEXT"):
-                return await SURROUNDINGS.get().open_connection(
-                    Address(each.host, each.port), client_id=f"broker-{self.node_id}", timeout_ms=_CONNECT_MS
-                )
-        raise KafkaError(
-            ErrorCode.BROKER_NOT_AVAILABLE, f"broker {node_id} is not there, or has no listener for brokers"
-        )
+        between = self._between
+        found = self.endpoint(node_id, between.listener.name)
+        if found is None:
+            raise KafkaError(
+                ErrorCode.BROKER_NOT_AVAILABLE,
+                f"broker {node_id} is not there, or has no listener {between.listener.name}",
+            )
+        address = Address(*found)
+        try:
+            return await SURROUNDINGS.get().open_connection(
+                address,
+                client_id=f"broker-{self.node_id}",
+                timeout_ms=_CONNECT_MS,
+                ssl_context=between.tls_context(),
+                sasl=between.sasl,
+            )
+        except SettingsError as error:
+            # files that are being exchanged
+            raise BrokerConnectionError(str(address), str(error)) from error
+        except AuthenticationError as error:
+            # another time it may be right: passwords and certificates are exchanged while brokers run
+            raise BrokerConnectionError(str(address), f"{error}; {between.advice()}") from error
 
     async def _missed(self) -> None:
         """Wait until the controller has seen that the process before this one is gone, and others lead what

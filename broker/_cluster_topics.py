@@ -41,6 +41,8 @@ class ClusterTopics(Topics):
         #: How often replicas have left the in-sync ones of what is led here, and come to them.
         self.isr_shrinks = self.isr_expands = 0
         self._node_id = settings.node_id
+        #: Called with each partition that cannot be served any more.
+        self.on_damage: Callable[[Partition], None] = lambda _: None
         # the cluster's own image that was followed last
         self._seen = ClusterImage("", -1, {})
         super().__init__(
@@ -152,4 +154,4 @@ class ClusterTopics(Topics):
         return {name: getattr(checked, name) for name in (key.replace(".", "_") for key in topic.configs)}
 
     def _damaged(self, partition: Partition) -> None:
-        """Its leadership goes with its next request: files that cannot be served are no in-sync replica."""
+        self.on_damage(partition)

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import getpass
 import sys
 from pathlib import Path
 
-from ..cluster import FolderStore
+from ..cluster import ConflictError, Document, FolderStore
 from ..log import DataFolder
 from ..protocol import KohortError
+from ..settings import read_settings_file
 from ._kafka_names import meaningless
 from ._live_settings import LiveSettings
 from ._settings import broker_settings, given_settings
 from .quotas import QuotaTable
 from .security._check import check
-from .security._scram_users import HASHES, MAX_ITERATIONS, MIN_ITERATIONS, ScramCredential, ScramUsers
+from .security._scram_users import (
+    HASHES,
+    MAX_ITERATIONS,
+    MIN_ITERATIONS,
+    Credentials,
+    ScramCredential,
+    ScramUsers,
+)
 
 OK, WARNED, WRONG_USE = 0, 1, 2
 
@@ -38,10 +47,17 @@ def add_users_arguments(parser: argparse.ArgumentParser) -> None:
         action.add_argument("--mechanism", choices=sorted(HASHES), help="only this one (default: each)")
     add.add_argument("--iterations", type=int, default=MIN_ITERATIONS, help="default: %(default)s")
     for action in (add, remove, show):
-        action.add_argument(
-            "--data", metavar="DIR", required=True, help="data folder of a broker that is stopped"
+        place = action.add_mutually_exclusive_group(required=True)
+        place.add_argument("--data", metavar="DIR", help="data folder of a broker that is stopped")
+        place.add_argument(
+            "--settings",
+            metavar="FILE",
+            dest="settings_file",
+            help="settings of a broker of a cluster: its users are in ZooKeeper, whether brokers run or not",
         )
-        action.add_argument("--node-id", type=int, default=1, help="its node.id (default: %(default)s)")
+        action.add_argument(
+            "--node-id", type=int, default=1, help="node.id of the data folder (default: %(default)s)"
+        )
 
 
 def run_check(options: argparse.Namespace) -> int:
@@ -74,21 +90,20 @@ def run_check(options: argparse.Namespace) -> int:
 
 
 def run_users(options: argparse.Namespace) -> int:
-    """Change the users of a data folder that no broker uses."""
+    """Change the users of a data folder that no broker uses, or of a cluster."""
     try:
+        if options.settings_file is not None:
+            asyncio.run(_change_shared(options))
+            return OK
         if not Path(options.data).is_dir() and options.action != "add":
             raise KohortError(f"there is no folder {options.data}: give the data folder of a broker")
         folder = DataFolder.open(options.data, node_id=options.node_id)
         try:
             users = ScramUsers()
             users.open(FolderStore(options.data).document("scram-users"))
-            if options.action == "add":
-                _add(users, options)
-            elif options.action == "remove":
-                _remove(users, options)
-            else:
-                for user, mechanism, credential in users.all():
-                    print(f"{user}\t{mechanism}\t{credential.iterations} iterations")
+            changed = _changed(users, options)
+            if changed is not None:
+                users.replace(changed)
         finally:
             folder.close(clean=folder.clean_start)
     except (KohortError, OSError) as error:
@@ -97,7 +112,38 @@ def run_users(options: argparse.Namespace) -> int:
     return OK
 
 
-def _add(users: ScramUsers, options: argparse.Namespace) -> None:
+async def _change_shared(options: argparse.Namespace) -> None:
+    """Change the users that brokers share; those that run know it a moment later."""
+    from ._broker import open_shared_metadata
+
+    settings = broker_settings(read_settings_file(options.settings_file))
+    if not settings.zookeeper_connect:
+        raise KohortError(f"{options.settings_file} has no zookeeper.connect: give --data of a broker alone")
+    store = await open_shared_metadata(settings)
+    try:
+        users = ScramUsers()
+        users.open(Document(store, "scram-users"))
+        changed = _changed(users, options)
+        if changed is not None:
+            await users.change(changed)
+    except ConflictError as error:
+        raise KohortError("somebody else has changed the users just now: try again") from error
+    finally:
+        store.close()
+
+
+def _changed(users: ScramUsers, options: argparse.Namespace) -> Credentials | None:
+    """The credentials as they are to be; None: they are only shown."""
+    if options.action == "add":
+        return _added(users, options)
+    if options.action == "remove":
+        return _left(users, options)
+    for user, mechanism, credential in users.all():
+        print(f"{user}\t{mechanism}\t{credential.iterations} iterations")
+    return None
+
+
+def _added(users: ScramUsers, options: argparse.Namespace) -> Credentials:
     if not options.user or not MIN_ITERATIONS <= options.iterations <= MAX_ITERATIONS:
         raise KohortError(f"a user has a name, and --iterations is {MIN_ITERATIONS} to {MAX_ITERATIONS}")
     if sys.stdin.isatty():
@@ -110,15 +156,15 @@ def _add(users: ScramUsers, options: argparse.Namespace) -> None:
         (mechanism, options.user): ScramCredential.of_password(mechanism, password, options.iterations)
         for mechanism in _chosen(options)
     }
-    users.replace({**users.copy(), **made})
+    return {**users.copy(), **made}
 
 
-def _remove(users: ScramUsers, options: argparse.Namespace) -> None:
+def _left(users: ScramUsers, options: argparse.Namespace) -> Credentials:
     gone = {(mechanism, options.user) for mechanism in _chosen(options)}
     left = {key: credential for key, credential in users.copy().items() if key not in gone}
     if len(left) == len(users.copy()):
         raise KohortError(f"{options.user!r} has no credential: 'kohort users list' shows who has")
-    users.replace(left)
+    return left
 
 
 def _chosen(options: argparse.Namespace) -> list[str]:

@@ -40,6 +40,7 @@ from ._names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ._settings import BrokerSettings
 from ._topics import Placed, TopicPlan, first_configs
 from .network._peer import Peer
+from .security._between_brokers import refusal
 
 log = logging.getLogger("kohort.broker")
 
@@ -146,7 +147,7 @@ class Control:
         async def there(connection: Connection, timeout_ms: float) -> Any:
             answer = await connection.request(body, timeout_ms=timeout_ms)
             if answer.error_code:
-                raise KafkaError(ErrorCode(answer.error_code), "the controller refused to answer a client")
+                raise refusal(answer.error_code, "the controller refused to answer a client")
             return bytes(answer.response_data)
 
         answer = await self._at_controller(lambda: self.answer(frame, peer), there, Channel.DATA)
@@ -165,7 +166,7 @@ class Control:
         async def there(connection: Connection, timeout_ms: float) -> list[PartitionState | KafkaError]:
             answer = await connection.request(body, timeout_ms=timeout_ms)
             if answer.error_code:
-                raise KafkaError(ErrorCode(answer.error_code), "the controller refused to change replicas")
+                raise refusal(answer.error_code, "the controller refused to change replicas")
             found = {
                 (topic.topic_id, each.partition_index): each
                 for topic in answer.topics
@@ -300,7 +301,7 @@ class Control:
             if self._connected_to != node_id:
                 self._disconnect()
             connection = self._connections.get(channel)
-            if connection is None or connection.closed:
+            if connection is None or not connection.is_usable():
                 if node_id in (-1, self._settings.node_id):
                     raise KafkaError(ErrorCode.NOT_CONTROLLER, "no broker is controller yet")
                 connection = self._connections[channel] = await self._connect(node_id)

@@ -48,10 +48,14 @@ class Leadership:
         """The log has grown."""
         self._took(moved=self.replication.appended(log_end_offset, self._clock_ms()))
 
-    def fetched(self, node_id: int, offset: int, broker_epoch: int) -> None:
-        """A follower has everything below ``offset``. Raises KafkaError for a broker without a replica."""
-        now_ms = self._clock_ms()
-        self._took(moved=self.replication.fetched(node_id, offset, now_ms, broker_epoch=broker_epoch))
+    def fetched(self, node_id: int, offset: int, broker_epoch: int, start_offset: int) -> None:
+        """A follower has everything from ``start_offset`` up to ``offset``. Raises KafkaError for a broker
+        without a replica, and for one that has registered anew since it asked.
+        """
+        moved = self.replication.fetched(
+            node_id, offset, self._clock_ms(), broker_epoch=broker_epoch, start_offset=start_offset
+        )
+        self._took(moved=moved)
 
     def changed(self, state: PartitionState) -> None:
         """The controller has changed the partition's state, under this leader epoch."""

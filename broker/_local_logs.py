@@ -147,9 +147,15 @@ class LocalLogs:
                 found = None
             self._unclaimed[TopicPartition(name, index)] = found
 
-    def unclaimed(self) -> list[TopicPartition]:
-        """Partitions on the disk that are not this broker's by the image: their files stay as they are."""
-        return list(self._unclaimed)
+    def drop_strays(self) -> tuple[list[TopicPartition], list[TopicPartition]]:
+        """Let ``clear`` remove partitions on the disk that are not this broker's by the image: they were
+        deleted, or given to others, while it was away. Returns them, and those whose files stay since they
+        do not say of which topic they are.
+        """
+        strays = {key: found for key, found in self._unclaimed.items() if found is not None}
+        self._doomed.update(strays)
+        self._unclaimed = dict.fromkeys(self._unclaimed.keys() - strays.keys())
+        return list(strays), list(self._unclaimed)
 
     def _claim(self, topic: LocalTopic, index: int) -> bool:
         """Return whether a partition has files; those of a former topic of its name go."""

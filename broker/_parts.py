@@ -19,6 +19,7 @@ from ..transactions import TransactionCoordinator
 from ._background import Background
 from ._event_log import WAIT_S, EventLog
 from ._features import TRANSACTION_VERSION, Features
+from ._fetch_sessions import FetchSessions
 from ._group_configs import GroupConfigs
 from ._live_settings import LiveSettings, SharedSettings
 from ._names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
@@ -210,6 +211,7 @@ class Parts:
             quotas=quotas,
             quotas_file=kept_quotas,
             throttle=Throttle(quotas),
+            fetch_sessions=FetchSessions(settings.max_incremental_fetch_session_cache_slots),
         )
         if not isinstance(topics, FolderTopics):
             self.transactions.start_replicated(

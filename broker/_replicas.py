@@ -64,6 +64,10 @@ class Replicas:
         # the broker that each is fetched from
         self._followed: dict[Partition, int] = {}
         self._fetchers: dict[int, Fetcher] = {}
+        # those that could not be led or followed as the image says, and those that cannot be used
+        self._misplaced: set[Partition] = set()
+        self._damaged: set[Partition] = set()
+        topics.on_damage = self._take_out
         self._eligible: dict[int, int] = {}
         self._lost = True
         self._wishes: list[_Wish] = []
@@ -103,7 +107,7 @@ class Replicas:
         self._see_brokers(image)
         self._drop_gone()
         if self._lost:
-            self._tell_unclaimed()
+            self._drop_strays()
             self._lost = False
             changed = self._topics.all()
         for topic in changed:
@@ -112,15 +116,38 @@ class Replicas:
                 self._place(partition, topic.partitions[partition.index])
         for partition in [each for each, source in self._followed.items() if source not in image.brokers]:
             self._unfollow(partition)
+        self._place_again()
 
-    def _tell_unclaimed(self) -> None:
-        found = [f"{name}-{index}" for name, index in self._topics.logs.unclaimed()]
-        if found:
-            log.warning(
-                "%d partitions in the data folder are not this broker's, and their files stay: %s",
-                len(found),
-                ", ".join(found[:_MOST_TOLD]),
-            )
+    def _take_out(self, partition: Partition) -> None:
+        """Let the controller find another leader for a partition that cannot be used here."""
+        self._damaged.add(partition)
+        self._tell_damaged()
+
+    def _tell_damaged(self) -> None:
+        self._damaged = {each for each in self._damaged if not each.gone}
+        found = frozenset((each.topic.id, each.index) for each in self._damaged)
+        self._cluster.registration.damaged(found)
+
+    def _place_again(self) -> None:
+        misplaced, self._misplaced = self._misplaced, set()
+        for partition in misplaced:
+            topic = self._topics.image.topic_by_id(partition.topic.id)
+            if topic is not None and not partition.gone and not self._lost:
+                self._place(partition, topic.partitions[partition.index])
+
+    def _drop_strays(self) -> None:
+        """Remove what is on the disk and not this broker's, as Apache Kafka removes strays."""
+        for found, what in zip(
+            self._topics.logs.drop_strays(),
+            (
+                "were deleted or given to others while this broker was away, and their files go",
+                "are not this broker's, and their files stay: they do not say of which topic they are",
+            ),
+            strict=True,
+        ):
+            if found:
+                shown = ", ".join(f"{name}-{index}" for name, index in found[:_MOST_TOLD])
+                log.warning("%d partitions in the data folder %s: %s", len(found), what, shown)
 
     def _see_brokers(self, image: ClusterImage) -> None:
         eligible = {
@@ -135,6 +162,7 @@ class Replicas:
         for partition in [each for each in (*self._led, *self._followed) if each.gone]:
             self._resign(partition)
             self._unfollow(partition)
+        self._tell_damaged()
 
     def _place(self, partition: Partition, state: PartitionState) -> None:
         node_id = self._cluster.node_id
@@ -146,13 +174,22 @@ class Replicas:
             self._resign(partition)
             if state.leader_epoch != partition.leader_epoch or partition.leadership is not None:
                 partition.follow(state.leader_epoch)
-            if state.leader in self._cluster.image.brokers and state.leader != NO_LEADER:
+            there = state.leader != NO_LEADER and state.leader in self._cluster.image.brokers
+            if there and partition.damage is None:
                 partition.cut_damage(now_ms=self._now_ms())
                 self._follow_leader(partition, state.leader)
             else:
                 self._unfollow(partition)
         except KafkaError as error:
             log.error("%s-%d: %s", partition.topic.name, partition.index, error)
+            if len(state.isr) > 1:
+                partition.give_up(error)
+            if partition.damage is None:
+                self._misplaced.add(partition)
+        except Exception:
+            # whatever the error: the others are led and followed, and this one is tried again
+            log.exception("%s-%d is neither led nor followed", partition.topic.name, partition.index)
+            self._misplaced.add(partition)
 
     def _lead(self, partition: Partition, state: PartitionState) -> None:
         leadership = self._led.get(partition)
@@ -275,6 +312,7 @@ class Replicas:
             await asyncio.sleep(self._settings.replica_lag_time_max_ms / 2_000)
             for leadership in list(self._led.values()):
                 leadership.advance()
+            self._place_again()
 
 
 class MovingShards:

@@ -69,7 +69,7 @@ class BrokerSettings(SecuritySettings):
     ] = ""
     zookeeper_session_timeout_ms: Annotated[
         int, Row("a broker that is silent for so long is missed by its cluster", 1, MAX_INT)
-    ] = 18_000
+    ] = 6_000
     zookeeper_connection_timeout_ms: Annotated[
         int | None, Row("how long a start waits for ZooKeeper; empty: as long as a session lasts", 1, MAX_INT)
     ] = None
@@ -78,6 +78,13 @@ class BrokerSettings(SecuritySettings):
     zookeeper_ssl_keystore_location: Annotated[
         str, Row("PEM file with the private key and the certificate chain that are shown to ZooKeeper")
     ] = ""
+    zookeeper_set_acl: Annotated[
+        bool,
+        Row(
+            "entries in ZooKeeper are to change by who made them alone, as ZooKeeper knows them by TLS or "
+            "kohort.zookeeper.digest, which implies it; access rules and credentials are theirs to read, too"
+        ),
+    ] = False
     kohort_zookeeper_digest: Annotated[
         str,
         Row(
@@ -101,6 +108,28 @@ class BrokerSettings(SecuritySettings):
         bool, Row("a broker of a cluster that stops lets others lead its partitions first")
     ] = True
 
+    leader_replication_throttled_rate: Annotated[
+        int,
+        Live("bytes a second to followers of leader.replication.throttled.replicas of topics", 0, MAX_LONG),
+    ] = MAX_LONG
+    follower_replication_throttled_rate: Annotated[
+        int, Live("bytes a second of follower.replication.throttled.replicas of topics", 0, MAX_LONG)
+    ] = MAX_LONG
+    replica_alter_log_dirs_io_max_bytes_per_second: Annotated[
+        int, Live("kept for tools; there is one log folder", 0, MAX_LONG)
+    ] = MAX_LONG
+    replication_quota_window_num: Annotated[
+        int, Row("windows that these rates are measured over", 1, MAX_INT)
+    ] = 11
+    replication_quota_window_size_seconds: Annotated[int, Row("length of such a window", 1, MAX_INT)] = 1
+    replica_selector_class: Annotated[
+        Literal[
+            "",
+            "org.apache.kafka.common.replica.LeaderSelector",
+            "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+        ],
+        Row("with the rack-aware one consumers read from a replica in their own rack (client.rack)"),
+    ] = ""
     broker_rack: Annotated[str, Row("rack of this broker: replicas are spread over racks")] = ""
 
     replica_lag_time_max_ms: Annotated[
@@ -117,6 +146,9 @@ class BrokerSettings(SecuritySettings):
     replica_fetch_response_max_bytes: Annotated[int, Row("most bytes of it", 0, MAX_INT)] = 10_485_760
 
     message_max_bytes: Annotated[int, Live("largest record batch, compressed", 0, MAX_INT)] = 1_048_588
+    max_incremental_fetch_session_cache_slots: Annotated[
+        int, Row("most fetch sessions (KIP-227)", 0, MAX_INT)
+    ] = 1_000
     fetch_max_bytes: Annotated[int, Row("most record bytes in one Fetch answer", 1024, MAX_INT)] = 57_671_680
     min_insync_replicas: Annotated[
         int,
@@ -231,6 +263,11 @@ class BrokerSettings(SecuritySettings):
         else:
             chosen = self.log_retention_hours * _HOUR_MS
         return max(chosen, -1)
+
+    @property
+    def selects_by_rack(self) -> bool:
+        """Return whether consumers are sent to replicas in their racks."""
+        return self.replica_selector_class.endswith("RackAwareReplicaSelector")
 
     @property
     def segment_ms(self) -> int:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from ..log import LogConfig
 from ..settings import MAX_LONG, TOPIC, Row, Scope, settings_of
 from ._settings import BrokerSettings, TimestampType
+from .quotas import are_replicas
 
 _NOT_TIERED = Row("tiered storage, which is not offered", allowed="false", check=operator.not_)
 
@@ -18,6 +19,11 @@ _NOT_TIERED = Row("tiered storage, which is not offered", allowed="false", check
 def _of(setting: str) -> Row:
     """The row of the broker's setting that is a config's default."""
     return replace(settings_of(BrokerSettings)[setting].row, dynamic="", default_from=setting)
+
+
+def _replicas(doc: str) -> Row:
+    """The row of throttled replicas."""
+    return Row(doc, allowed="PARTITION:BROKER with commas, or * for all", check=are_replicas, commas=True)
 
 
 @dataclass(slots=True)
@@ -36,7 +42,7 @@ class TopicConfig:
     flush_messages: Annotated[int, _of("log_flush_interval_messages")] = MAX_LONG
     flush_ms: Annotated[int, Row("fsync what is older than this", 0, MAX_LONG)] = MAX_LONG
     follower_replication_throttled_replicas: Annotated[
-        str, Row("kept for tools; nothing is throttled", commas=True)
+        str, _replicas("followers that take no more than follower.replication.throttled.rate to get in sync")
     ] = ""
     index_interval_bytes: Annotated[int, _of("log_index_interval_bytes")] = 4_096
     kohort_ack_flush: Annotated[bool, Row("acks=all waits for the disk (not a config of Kafka)")] = False
@@ -48,7 +54,7 @@ class TopicConfig:
         ),
     ] = "appended"
     leader_replication_throttled_replicas: Annotated[
-        str, Row("kept for tools; nothing is throttled", commas=True)
+        str, _replicas("leaders that give followers to get in sync no more than their throttled.rate")
     ] = ""
     local_retention_bytes: Annotated[int, Row("tiered storage, which is not offered", -2, MAX_LONG)] = -2
     local_retention_ms: Annotated[int, Row("tiered storage, which is not offered", -2, MAX_LONG)] = -2

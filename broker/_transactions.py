@@ -201,6 +201,9 @@ async def start_transactions(node: Node) -> None:
 async def end_unknown(node: Node) -> None:
     """Abort transactions that are open in partitions and unknown to the coordinator, because their record was
     lost with the machine's power: nobody else would ever end them. For a start after an unclean stop.
+
+    Producers are served meanwhile, and what they begin is known by the time that it is open in a partition:
+    so whatever was not known at first is looked up again before it is aborted.
     """
     found = node.transactions.transactions()
     if node.transactions.unread or isinstance(found, ErrorCode):
@@ -217,6 +220,8 @@ async def end_unknown(node: Node) -> None:
         for producer in producers:
             if producer.transaction_start < 0 or (producer.producer_id, place) in known:
                 continue
+            if _is_known(node, producer.producer_id, place):
+                continue
             log.warning(
                 "%s-%d: an open transaction of producer %d that no coordinator knows is aborted",
                 *place,
@@ -225,6 +230,13 @@ async def end_unknown(node: Node) -> None:
             epoch = max(producer.coordinator_epoch, 0)
             await end_in(node, place, TransactionMarker(producer.producer_id, producer.epoch, False, epoch))
         await asyncio.sleep(0)
+
+
+def _is_known(node: Node, producer_id: int, place: TopicPartition) -> bool:
+    found = node.transactions.transactions()
+    if isinstance(found, ErrorCode):
+        return True
+    return any(each.producer_id == producer_id and place in each.partitions for each in found)
 
 
 def largest_record(logs: LocalLogs) -> int:

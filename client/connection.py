@@ -120,6 +120,12 @@ class Connection(asyncio.BufferedProtocol):
     def idle(self) -> bool:
         return not self._waiting
 
+    def is_usable(self) -> bool:
+        """Return whether requests may be sent. One that is retired is closed here as soon as it is idle."""
+        if self.retired and self.idle:
+            self.close("its authentication ends soon")
+        return not self.closed
+
     def version_for(self, api_key: int, max_version: int | None = None) -> int:
         """The highest version that client and broker support, not above ``max_version``."""
         ours = api_for(api_key)

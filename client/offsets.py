@@ -54,6 +54,11 @@ class OffsetAndTimestamp:
     timestamp_ms: int
     leader_epoch: int
 
+    @property
+    def timestamp(self) -> int:
+        """kafka-python's name of ``timestamp_ms``."""
+        return self.timestamp_ms
+
 
 @dataclass(frozen=True, slots=True)
 class EpochEnd:

@@ -23,7 +23,9 @@ from ._image import (
     TopicImage,
 )
 from ._layout import (
+    CLUSTER_ID,
     DELETED_TOPICS,
+    DOCUMENTS,
     PRODUCER_IDS,
     TOPICS,
     TopicAssignment,
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
     from ._memory_store import MemoryHome, MemoryStore
     from ._registration import Registration, WrongClusterError, next_node_id, shared_cluster_id
     from ._view import ClusterView
-    from ._zookeeper_store import ZooKeeperSettings, ZooKeeperStore, open_zookeeper
+    from ._zookeeper_store import ZooKeeperStore, open_zookeeper
 
 _MODULES = {
     "ClusterView": "_view",
@@ -57,7 +59,6 @@ _MODULES = {
     "MemoryStore": "_memory_store",
     "Registration": "_registration",
     "WrongClusterError": "_registration",
-    "ZooKeeperSettings": "_zookeeper_store",
     "ZooKeeperStore": "_zookeeper_store",
     "next_node_id": "_registration",
     "open_zookeeper": "_zookeeper_store",
@@ -74,7 +75,9 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "ANY_VERSION",
     "BLOCK_SIZE",
+    "CLUSTER_ID",
     "DELETED_TOPICS",
+    "DOCUMENTS",
     "NO_LEADER",
     "PRODUCER_IDS",
     "TOPICS",
@@ -104,7 +107,6 @@ __all__ = [
     "TopicImage",
     "TopicRecord",
     "WrongClusterError",
-    "ZooKeeperSettings",
     "ZooKeeperStore",
     "deleted_topic_path",
     "next_node_id",

@@ -139,6 +139,11 @@ class FolderStore(TreeStore):
         self._tree.apply({path: None for path, entry in self._tree.entries().items() if entry.ephemeral})
         self._become(SessionState.LOST)
 
+    def files(self) -> list[Path]:
+        """The files that there are, that of the topics first."""
+        paths = dict.fromkeys(part.file.path for part in self._parts.values())
+        return [path for path in paths if path.exists()]
+
     def unreadable(self, path: str, error: Exception) -> StateFileError:
         return self._parts[path].file.unreadable(error)
 

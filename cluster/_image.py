@@ -66,6 +66,8 @@ class BrokerRegistration(NamedTuple):
     endpoints: tuple[Endpoint, ...] = ()
     #: Set when it is about to stop, and wants to lead nothing.
     shutting_down: bool = False
+    #: Its replicas that cannot be used, since their files are damaged or their disk fails.
+    damaged: frozenset[tuple[UUID, int]] = frozenset()
 
 
 @dataclass(slots=True, eq=False, repr=False)

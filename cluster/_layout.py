@@ -118,8 +118,19 @@ def stored_broker(broker: BrokerRegistration, timestamp_ms: int) -> dict[str, An
     }
     if broker.rack is not None:
         value["rack"] = broker.rack
+    return value | changing_of_broker(broker)
+
+
+def changing_of_broker(broker: BrokerRegistration) -> dict[str, Any]:
+    """The parts of its entry that change while it is registered."""
+    value: dict[str, Any] = {}
     if broker.shutting_down:
         value["shutting_down"] = True
+    if broker.damaged:
+        damaged: dict[str, list[int]] = {}
+        for topic_id, partition in sorted(broker.damaged):
+            damaged.setdefault(id_text(topic_id), []).append(partition)
+        value["damaged"] = damaged
     return value
 
 
@@ -132,7 +143,16 @@ def parse_broker(node_id: int, value: Mapping[str, Any], epoch: int) -> BrokerRe
         protocol = value["listener_security_protocol_map"][listener]
         endpoints.append(Endpoint(listener, protocol, host, int(port)))
     return BrokerRegistration(
-        node_id, value.get("rack"), epoch, tuple(endpoints), bool(value.get("shutting_down"))
+        node_id,
+        value.get("rack"),
+        epoch,
+        tuple(endpoints),
+        bool(value.get("shutting_down")),
+        frozenset(
+            (parse_id(topic), int(partition))
+            for topic, partitions in value.get("damaged", {}).items()
+            for partition in partitions
+        ),
     )
 
 

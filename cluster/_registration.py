@@ -6,10 +6,11 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Callable, Sequence
+from uuid import UUID
 
 from ..protocol import KohortError
 from ._image import BrokerRegistration, Endpoint
-from ._layout import BROKER_IDS, CLUSTER_ID, broker_path, id_text, stored_broker
+from ._layout import BROKER_IDS, CLUSTER_ID, broker_path, changing_of_broker, id_text, stored_broker
 from ._store import ConflictError, Create, MetadataStore, Put, SessionState
 
 #: Until a registration that failed is tried again.
@@ -34,6 +35,7 @@ class Registration:
         self._now_ms = now_ms
         self._path = broker_path(broker.node_id)
         self._wake = asyncio.Event()
+        self._telling = asyncio.Lock()
         self._keeper: asyncio.Task[None] | None = None
         self._first: asyncio.Future[int] | None = None
         #: The broker's epoch: the step that made its entry; -1 while there is none.
@@ -58,9 +60,15 @@ class Registration:
     async def shut_down(self) -> None:
         """Say that this broker is about to stop, and wants to lead nothing. Raises OSError, ConflictError."""
         self._broker = self._broker._replace(shutting_down=True)
-        entry = self._store.get(self._path)
-        if entry is not None and self.epoch == entry.created:
-            await self._store.commit(Put(self._path, {**entry.value, "shutting_down": True}, entry.version))
+        await self._tell()
+
+    def damaged(self, replicas: frozenset[tuple[UUID, int]]) -> None:
+        """Say, as soon as that is possible, that these replicas of this broker cannot be used, and no others:
+        topic ids and partitions.
+        """
+        if replicas != self._broker.damaged:
+            self._broker = self._broker._replace(damaged=replicas)
+            self._wake.set()
 
     def close(self) -> None:
         """Stop keeping the registration; it goes with the session."""
@@ -76,6 +84,13 @@ class Registration:
         while True:
             if self.epoch == -1 and self._store.session is SessionState.CONNECTED:
                 await self._try()
+            elif self._store.session is SessionState.CONNECTED:
+                try:
+                    await self._tell()
+                except (OSError, ConflictError) as error:
+                    log.warning("broker %d could not change its entry: %s", self._broker.node_id, error)
+                    await asyncio.sleep(_AGAIN_SECONDS)
+                    self._wake.set()
             if self.epoch == -1 and self._store.session is SessionState.CONNECTED:
                 continue
             await self._wake.wait()
@@ -101,6 +116,17 @@ class Registration:
             if self._first is not None and not self._first.done():
                 self._first.set_result(entry.created)
 
+    async def _tell(self) -> None:
+        """Let the entry say what has changed since it was made. Raises OSError, ConflictError."""
+        async with self._telling:
+            entry = self._store.get(self._path)
+            if entry is None or self.epoch != entry.created:
+                return
+            fixed = {name: entry.value[name] for name in entry.value.keys() - ("shutting_down", "damaged")}
+            value = fixed | changing_of_broker(self._broker)
+            if value != entry.value:
+                await self._store.commit(Put(self._path, value, entry.version))
+
     async def _wait_for_other(self) -> None:
         log.warning(
             "node id %d is registered by another broker, or by one of this id that was killed: waiting until "
@@ -125,7 +151,7 @@ async def shared_cluster_id(store: MetadataStore, known: str | None = None) -> s
             if known not in (None, found):
                 raise WrongClusterError(
                     f"the data folder is of cluster {known}, the metadata store of cluster {found}: give the "
-                    "broker the folder, or the metadata store, that it had before"
+                    "broker the folder, or the metadata store, that it had before, or an empty folder"
                 )
             return found
         try:

@@ -142,8 +142,12 @@ class ClusterView:
             self._stale_brokers = False
             brokers = self._brokers()
         stale = self._stale_topics | self._refresh_states()
-        if brokers.keys() != image.brokers.keys():
-            moved = brokers.keys() ^ image.brokers.keys()
+        moved = {
+            node_id
+            for node_id in brokers.keys() | image.brokers.keys()
+            if _damaged(brokers, node_id) != _damaged(image.brokers, node_id)
+        }
+        if moved:
             stale |= {
                 topic.name
                 for topic in image.topics()
@@ -232,7 +236,12 @@ class ClusterView:
                     [
                         self._states.get((assignment.id, number), _NO_STATE)._replace(
                             replicas=replicas,
-                            offline=tuple(each for each in replicas if each not in brokers),
+                            offline=tuple(
+                                each
+                                for each in replicas
+                                if (damaged := _damaged(brokers, each)) is None
+                                or (assignment.id, number) in damaged
+                            ),
                             adding=assignment.adding.get(number, ()),
                             removing=assignment.removing.get(number, ()),
                         )
@@ -242,6 +251,12 @@ class ClusterView:
                 )
             )
         return sorted(there, key=lambda topic: (order[topic.name], topic.name)), gone
+
+
+def _damaged(brokers: Mapping[int, BrokerRegistration], node_id: int) -> frozenset[PartitionKey] | None:
+    """Replicas of a broker that cannot be used; None: it is not there."""
+    broker = brokers.get(node_id)
+    return None if broker is None else broker.damaged
 
 
 def _cannot_read(path: str, error: Exception) -> None:

@@ -1,7 +1,6 @@
 """A metadata store in an ensemble of Apache ZooKeeper, shared by the brokers of a cluster.
 
-kazoo talks to ZooKeeper, in threads of its own. Everything it learns is passed to the event loop in one
-queue, in ZooKeeper's order. This process keeps a copy of every entry below the chroot: each node has a watch
+This process keeps a copy of every entry below the chroot: each node has a watch
 of ZooKeeper's, a change is read together with the watch for the next one, and what was changed by one step
 shows here as one step.
 
@@ -15,19 +14,15 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from ..client.zookeeper import ZooKeeperSession, ZooKeeperSettings, unanswered
 from ._store import Change, Check, ConflictError, Create, Delete, Entry, Put, SessionState
 from ._tree import Tree, TreeStore
-
-if TYPE_CHECKING:
-    from kazoo.client import KazooClient
 
 log = logging.getLogger("kohort.cluster")
 
@@ -56,28 +51,10 @@ _MAX_ROUNDS: Final = 100
 #: Entries that only brokers may read where ZooKeeper has digest authentication, as Apache Kafka has it.
 _SECRET: Final = ("/config/users", "/config/brokers", "/kafka-acl")
 
-
-@dataclass(frozen=True, slots=True)
-class ZooKeeperSettings:
-    """Address and credentials of an ensemble.
-
-    ``connect`` is ``HOST:PORT[,HOST:PORT...][/chroot]``. ``digest``, ``user:password``, authenticates with
-    ZooKeeper's scheme of that name; entries then are the user's to change and, but for access rules and
-    credentials, anybody's to read. ``ca``, ``certificate`` and ``key`` are PEM files: each of them turns TLS
-    on, as ``tls`` does; the certificate's file may have the key too.
-    """
-
-    connect: str
-    session_timeout_ms: int = 18_000
-    connection_timeout_ms: int = 18_000
-    digest: str | None = None
-    tls: bool = False
-    ca: str | None = None
-    certificate: str | None = None
-    key: str | None = None
-
-    def __repr__(self) -> str:
-        return f"ZooKeeperSettings({self.connect})"
+_MAY_NOT_READ: Final = (
+    "ZooKeeper has entries of this cluster that this session may not read: give it the digest, or the "
+    "certificate, of the brokers that made them (kohort.zookeeper.digest, zookeeper.ssl.keystore.location)"
+)
 
 
 async def open_zookeeper(settings: ZooKeeperSettings) -> ZooKeeperStore:
@@ -87,62 +64,29 @@ async def open_zookeeper(settings: ZooKeeperSettings) -> ZooKeeperStore:
     without kazoo, and ValueError for what is no address.
     """
     try:
-        client = _client(settings)
+        session = ZooKeeperSession(settings, log)
     except ModuleNotFoundError as error:
         raise ImportError("a cluster on ZooKeeper needs kazoo: pip install kohort[cluster]") from error
-    store = ZooKeeperStore(client)
+    store = ZooKeeperStore(session)
     try:
         async with asyncio.timeout(settings.connection_timeout_ms / 1_000):
             await store._open()
+    except ConnectionError:
+        store.close()
+        raise
     except TimeoutError as error:
         store.close()
-        raise ConnectionError(
-            f"no answer from ZooKeeper at {settings.connect} within {settings.connection_timeout_ms} ms: "
-            "check the addresses, and that most of its servers run"
-        ) from error
+        raise settings.no_answer() from error
     return store
-
-
-def _client(settings: ZooKeeperSettings) -> KazooClient:
-    from kazoo.client import KazooClient
-    from kazoo.handlers.threading import SequentialThreadingHandler
-    from kazoo.retry import KazooRetry
-    from kazoo.security import make_acl, make_digest_acl
-
-    class OneQueue(SequentialThreadingHandler):  # type: ignore[misc]
-        """Watches come in the queue of the answers, so that both come in ZooKeeper's order."""
-
-        def dispatch_callback(self, callback: Any) -> None:
-            self.completion_queue.put(lambda: callback.func(*callback.args))
-
-    acl = auth = None
-    if settings.digest is not None:
-        user, colon, password = settings.digest.partition(":")
-        if not colon:
-            raise ValueError("the digest for ZooKeeper is USER:PASSWORD")
-        auth = [("digest", settings.digest)]
-        acl = [make_digest_acl(user, password, all=True), make_acl("world", "anyone", read=True)]
-    return KazooClient(
-        settings.connect,
-        timeout=settings.session_timeout_ms / 1_000,
-        handler=OneQueue(),
-        connection_retry=KazooRetry(max_tries=-1, delay=0.05, backoff=2, max_delay=1.0),
-        auth_data=auth,
-        default_acl=acl,
-        use_ssl=any((settings.tls, settings.ca, settings.certificate, settings.key)),
-        ca=settings.ca,
-        certfile=settings.certificate,
-        keyfile=settings.key,
-        logger=logging.getLogger("kohort.cluster.zookeeper"),
-    )
 
 
 class ZooKeeperStore(TreeStore):
     """One session after the other with an ensemble; see ``MetadataStore`` and ``open_zookeeper``."""
 
-    def __init__(self, client: KazooClient) -> None:
+    def __init__(self, session: ZooKeeperSession) -> None:
         super().__init__(Tree(), SessionState.SUSPENDED)
-        self._client = client
+        self._zookeeper = session
+        self._client: Any = session.client
         self._loop = asyncio.get_running_loop()
         self._closed = False
         # names below each node that is no entry
@@ -169,16 +113,8 @@ class ZooKeeperStore(TreeStore):
         for task in (self._follower, self._sweeper):
             if task is not None:
                 task.cancel()
-        # it takes until ZooKeeper has answered, or the connection has timed out
-        threading.Thread(target=self._stop_client, name="kohort-zookeeper-close").start()
+        self._zookeeper.close()
         self._become(SessionState.LOST)
-
-    def _stop_client(self) -> None:
-        try:
-            self._client.stop()
-            self._client.close()
-        except Exception as error:
-            log.warning("the session with ZooKeeper was not closed, it ends by its timeout: %r", error)
 
     # -- write -----------------------------------------------------------------------------------------------
 
@@ -196,10 +132,10 @@ class ZooKeeperStore(TreeStore):
             created = [change.path for change in changes if isinstance(change, Create)]
             await self._make_parents([*created, *pieces])
             for path, piece in pieces.items():
-                await self._call(self._client.create_async, path, piece, self._acl_of(path))
-            results = await self._call(self._transaction(changes, values).commit_async)
+                await self._zookeeper.call(self._client.create_async, path, piece, self._acl_of(path))
+            results = await self._zookeeper.call(self._transaction(changes, values).commit_async)
         except KazooException as error:
-            raise _failed(error) from error
+            raise unanswered(error) from error
         # of those that did not fit ZooKeeper names the first, and says of the others that they were undone
         conflicts = (NodeExistsError, NoNodeError, BadVersionError)
         refused = [n for n, result in enumerate(results) if isinstance(result, conflicts)]
@@ -241,7 +177,7 @@ class ZooKeeperStore(TreeStore):
             missing.update((each, None) for each in above if each not in self._parents)
         for each in missing:
             with suppress(NodeExistsError):
-                await self._call(self._client.create_async, each, b"", self._acl_of(each))
+                await self._zookeeper.call(self._client.create_async, each, b"", self._acl_of(each))
 
     def _forget(self, pieces: Iterable[str]) -> None:
         """Remove pieces that no entry names any more; what stays does no harm."""
@@ -260,8 +196,7 @@ class ZooKeeperStore(TreeStore):
 
     async def _open(self) -> None:
         self._follower = self._loop.create_task(self._follow())
-        self._client.add_listener(lambda state: self._hand_over(self._connection_changed, state))
-        await asyncio.to_thread(self._client.start_async)
+        await self._zookeeper.begin(self._connection_changed)
         await self._opened
         self._sweeper = self._loop.create_task(self._sweep())
 
@@ -272,9 +207,9 @@ class ZooKeeperStore(TreeStore):
         from kazoo.exceptions import KazooException
 
         try:
-            names = await self._call(self._client.get_children_async, _PIECES)
+            names = await self._zookeeper.call(self._client.get_children_async, _PIECES)
             for name in names:
-                stat = await self._call(self._client.exists_async, f"{_PIECES}/{name}")
+                stat = await self._zookeeper.call(self._client.exists_async, f"{_PIECES}/{name}")
                 await self._settle()
                 named = {path for pieces in self._pieces.values() for path in pieces}
                 is_old = stat is not None and time.time() * 1_000 - stat.ctime > _ORPHAN_MS
@@ -291,9 +226,9 @@ class ZooKeeperStore(TreeStore):
 
         try:
             # whatever ZooKeeper has told by then comes before the answer
-            await self._call(self._client.sync_async, "/")
+            await self._zookeeper.call(self._client.sync_async, "/")
         except KazooException as error:
-            raise _failed(error) from error
+            raise unanswered(error) from error
         await self._settle()
 
     def _connection_changed(self, state: str) -> None:
@@ -309,7 +244,7 @@ class ZooKeeperStore(TreeStore):
 
     async def _follow(self) -> None:
         """Read what has changed, as long as this is open."""
-        from kazoo.exceptions import KazooException
+        from kazoo.exceptions import KazooException, NoAuthError
 
         while True:
             await self._wake.wait()
@@ -320,6 +255,11 @@ class ZooKeeperStore(TreeStore):
                     await self._read_all()
                 else:
                     await self._read_changed()
+            except NoAuthError:
+                if self._opened.done():
+                    log.error("%s", _MAY_NOT_READ)
+                else:
+                    self._opened.set_exception(ConnectionError(_MAY_NOT_READ))
             except (KazooException, ConnectionError) as error:
                 # the next connection reads everything
                 log.info("reading from ZooKeeper was cut short: %r", error)
@@ -370,7 +310,7 @@ class ZooKeeperStore(TreeStore):
         from kazoo.exceptions import NoNodeError
 
         try:
-            data, stat = await self._call(self._client.get_async, path, self._on_event)
+            data, stat = await self._zookeeper.call(self._client.get_async, path, self._on_event)
             if not data:
                 if path not in self._parents:
                     self._parents[path] = set()
@@ -378,7 +318,7 @@ class ZooKeeperStore(TreeStore):
                 return
             pieces = _pieces(data)
             if pieces:
-                parts = [self._call(self._client.get_async, each) for each in pieces]
+                parts = [self._zookeeper.call(self._client.get_async, each) for each in pieces]
                 data = b"".join(part for part, _ in await asyncio.gather(*parts))
         except NoNodeError:
             # gone, or replaced: then a watch tells
@@ -401,7 +341,7 @@ class ZooKeeperStore(TreeStore):
         from kazoo.exceptions import NoNodeError
 
         try:
-            names = set(await self._call(self._client.get_children_async, path, self._on_event))
+            names = set(await self._zookeeper.call(self._client.get_children_async, path, self._on_event))
         except NoNodeError:
             self._parents.pop(path, None)
             return
@@ -433,7 +373,7 @@ class ZooKeeperStore(TreeStore):
     def _on_event(self, event: Any) -> None:
         """Called in a thread of kazoo: a node has changed, and its watch is spent."""
         if event.type != "NONE":
-            self._hand_over(self._take_event, event.path, event.type == "CHILD", self._connections)
+            self._zookeeper.hand_over(self._take_event, event.path, event.type == "CHILD", self._connections)
 
     def _take_event(self, path: str, below: bool, connection: int) -> None:
         if connection == self._connections:
@@ -444,40 +384,11 @@ class ZooKeeperStore(TreeStore):
             self._reading = True
             self._wake.set()
 
-    def _call(self, request: Callable[..., Any], *arguments: Any) -> asyncio.Future[Any]:
-        """The answer to a request of kazoo's; raises KazooException."""
-        future = self._loop.create_future()
-
-        def answered(result: Any) -> None:
-            if future.done():
-                return
-            if result.exception is None:
-                future.set_result(result.value)
-            else:
-                future.set_exception(result.exception)
-
-        request(*arguments).rawlink(lambda result: self._hand_over(answered, result))
-        return future
-
-    def _hand_over(self, call: Callable[..., None], *arguments: Any) -> None:
-        # a loop that has ended asks for nothing more
-        with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(call, *arguments)
-
 
 def _same(entry: Entry | None, before: Entry | None) -> bool:
     if entry is None or before is None:
         return entry is before
     return (entry.created, entry.version) == (before.created, before.version)
-
-
-def _failed(error: Exception) -> OSError:
-    """A request that ZooKeeper did not answer, or refused."""
-    from kazoo.exceptions import ConnectionClosedError, ConnectionLoss, SessionExpiredError
-
-    if isinstance(error, ConnectionClosedError | ConnectionLoss | SessionExpiredError):
-        return ConnectionError(f"no answer from ZooKeeper, the change may have been made: {error!r}")
-    return OSError(f"ZooKeeper refuses a change: {error!r}")
 
 
 def _encoded(changes: Sequence[Change]) -> tuple[list[bytes], dict[str, bytes]]:

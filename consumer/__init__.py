@@ -23,17 +23,21 @@ if TYPE_CHECKING:
     from .blocking import GroupConsumer
     from .config import ConsumerConfig
     from .consumer import AsyncGroupConsumer, ConsumerStatus
+    from .decoding import InvalidRecordError
+    from .schema_registry import RegistryError, SchemaRegistry
     from .service import (
         ConsumerService,
         DbApiSink,
         DeadLetterError,
+        FailedRecordsError,
         HandlerCancelledError,
         HandlerFailedError,
         HandlerTimeoutError,
-        InvalidRecordError,
         KafkaOutput,
+        Middleware,
         OutputError,
         Retry,
+        Services,
         SignatureError,
         Sink,
         SqlAlchemySink,
@@ -44,6 +48,9 @@ _MODULES = {
     "ConsumerConfig": "config",
     "ConsumerStatus": "consumer",
     "GroupConsumer": "blocking",
+    "InvalidRecordError": "decoding",
+    "RegistryError": "schema_registry",
+    "SchemaRegistry": "schema_registry",
 }
 
 
@@ -62,6 +69,7 @@ __all__ = [
     "ConsumerStatus",
     "DbApiSink",
     "DeadLetterError",
+    "FailedRecordsError",
     "FatalGroupError",
     "ForkedError",
     "GroupConsumer",
@@ -72,10 +80,14 @@ __all__ = [
     "InvalidRecordError",
     "KafkaOutput",
     "LogTruncatedError",
+    "Middleware",
     "NoOffsetError",
     "OutputError",
     "Record",
+    "RegistryError",
     "Retry",
+    "SchemaRegistry",
+    "Services",
     "SignatureError",
     "Sink",
     "SqlAlchemySink",

@@ -19,7 +19,7 @@ from ..client.errors import ConsumerClosedError
 from ..protocol import TopicPartition
 from .closing import CLOSE_TIMEOUT_MS
 from .consumer import ROWS_PER_BATCH, AsyncGroupConsumer, ConsumerStatus
-from .errors import ForkedError
+from .errors import ForkedError, StaleRecordError
 from .events import EventLog
 from .handover import PartitionsCallback, in_callback
 from .record import Record, Run
@@ -73,6 +73,8 @@ class GroupConsumer:
         on_partitions_revoking: PartitionsCallback | None = None,
         on_partitions_revoked: PartitionsCallback | None = None,
         on_partitions_lost: PartitionsCallback | None = None,
+        decode: Any = None,
+        key_decode: Any = None,
         **config: Any,
     ) -> None:
         self._consumer = AsyncGroupConsumer(
@@ -83,11 +85,15 @@ class GroupConsumer:
             on_partitions_revoking=_off_the_loop(on_partitions_revoking),
             on_partitions_revoked=_off_the_loop(on_partitions_revoked),
             on_partitions_lost=_off_the_loop(on_partitions_lost),
+            decode=decode,
+            key_decode=key_decode,
             **config,
         )
         self._loop: asyncio.AbstractEventLoop
         self._thread: threading.Thread | None = None
         self._sessions = self._consumer.parts.tracker.sessions
+        #: With auto_done: the record given last.
+        self._given: Record | None = None
         #: Whether the loop is going to take in what is marked done.
         self._scheduled = False
         #: Calls that threads wait for; none is answered after the end of the loop.
@@ -181,7 +187,21 @@ class GroupConsumer:
         # no step in Python between one record and the next. How many records a run has delivered when the
         # loop takes it back is only certain with a global interpreter lock
         locked = getattr(sys, "_is_gil_enabled", lambda: True)()
-        return chain.from_iterable(self._runs() if locked else self.batches())
+        records = chain.from_iterable(self._runs() if locked else self.batches())
+        return self._done_with_next(records) if self._consumer.config.auto_done else records
+
+    def _done_with_next(self, records: Iterator[Record]) -> Iterator[Record]:
+        self._given_is_done()
+        for record in records:
+            self._given = record
+            yield record
+            self._given_is_done()
+
+    def _given_is_done(self) -> None:
+        given, self._given = self._given, None
+        if given is not None:
+            with suppress(StaleRecordError):  # its partition has another owner since
+                self.done(given)
 
     def _runs(self) -> Iterator[Run]:
         self._require_running()
@@ -207,9 +227,18 @@ class GroupConsumer:
 
     def getmany(self, max_records: int | None = None, timeout_ms: float | None = 1_000) -> list[Record]:
         """As AsyncGroupConsumer.getmany."""
+        self._given_is_done()
         self._consumer.parts.watch.poller = threading.get_ident()
         records: list[Record] = self._run(self._consumer.getmany, max_records, timeout_ms)
         return records
+
+    def decode(self, record: Record) -> Any:
+        """As AsyncGroupConsumer.decode; it needs no running consumer."""
+        return self._consumer.decoder()(record.value)
+
+    def decode_key(self, record: Record) -> Any:
+        """As AsyncGroupConsumer.decode_key."""
+        return self._consumer.decoder(key=True)(record.key)
 
     # done and committed
 
@@ -256,6 +285,9 @@ class GroupConsumer:
         self._consumer.done_marked()
 
     done_batch = _on_the_loop(AsyncGroupConsumer.done_batch)
+    beginning_offsets = _on_the_loop(AsyncGroupConsumer.beginning_offsets)
+    end_offsets = _on_the_loop(AsyncGroupConsumer.end_offsets)
+    offsets_for_times = _on_the_loop(AsyncGroupConsumer.offsets_for_times)
     commit = _on_the_loop(AsyncGroupConsumer.commit)
     committed = _on_the_loop(AsyncGroupConsumer.committed)
 
@@ -288,6 +320,7 @@ class GroupConsumer:
     subscribe = _on_the_loop(AsyncGroupConsumer.subscribe)
     subscribe_pattern = _on_the_loop(AsyncGroupConsumer.subscribe_pattern)
     assign = _on_the_loop(AsyncGroupConsumer.assign)
+    unsubscribe = _on_the_loop(AsyncGroupConsumer.unsubscribe)
     pause = _on_the_loop(AsyncGroupConsumer.pause)
     resume = _on_the_loop(AsyncGroupConsumer.resume)
     paused = _on_the_loop(AsyncGroupConsumer.paused)

@@ -119,6 +119,9 @@ class ConsumerConfig(ClientSettings):
         bool, Row("records that are done are committed at intervals, before a revocation and at close")
     ] = True
     auto_commit_interval_ms: Annotated[int, positive("time between automatic commits")] = 5_000
+    auto_done: Annotated[
+        bool, Row("records count as done when the next ones are asked for; 'done' need not be called")
+    ] = False
     max_poll_records: Annotated[int, Row("most records of one poll", 1)] = 500
     max_undone_records: Annotated[
         int, Row("records delivered and not done at which a partition's delivery pauses", 1)

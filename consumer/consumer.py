@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import importlib
 import operator
 import os
 import re
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ..client.errors import ConfigError, ConsumerClosedError
-from ..client.offsets import EARLIEST, LATEST, CommittedOffset
+from ..client.offsets import EARLIEST, LATEST, CommittedOffset, OffsetAndTimestamp
 from ..client.pool import SURROUNDINGS
 from ..client.transactions import GroupMetadata
 from ..client.waiting import Signal, now_ms
@@ -24,8 +26,9 @@ from .assembly import Parts
 from .closing import CLOSE_TIMEOUT_MS, CLOSED, Caller, Closing
 from .config import ConsumerConfig, consumer_config
 from .decode import off_the_loop, prepare
+from .decoding import Decoder, make_decoder
 from .delivery import POLL_BYTES
-from .errors import ForkedError
+from .errors import ForkedError, StaleRecordError
 from .event_lines import EventLines
 from .events import ConsumerFailed, Event, EventLog, StateChanged
 from .handover import Callbacks, PartitionsCallback
@@ -39,6 +42,7 @@ T = TypeVar("T")
 
 #: Rows of an Arrow batch at most; a fetched chunk makes one batch or several.
 ROWS_PER_BATCH = 20_000
+_TIMES = "a time is a whole number of milliseconds since 1970"
 #: The largest int64.
 _MOST = 2**63 - 1
 
@@ -79,6 +83,9 @@ class AsyncGroupConsumer:
     what was delivered of them is done or out of time, just before the commit; ``on_partitions_lost`` instead,
     when the group has gone on without this member.
 
+    ``decode`` and ``key_decode`` are for the calls of these names: a type that pydantic reads from JSON, a
+    function from bytes, or a decoder of a SchemaRegistry.
+
     Use it on one event loop. Handlers may run for long, but must not block the loop: heartbeats are sent
     there.
     """
@@ -92,12 +99,15 @@ class AsyncGroupConsumer:
         on_partitions_revoking: PartitionsCallback | None = None,
         on_partitions_revoked: PartitionsCallback | None = None,
         on_partitions_lost: PartitionsCallback | None = None,
+        decode: Any = None,
+        key_decode: Any = None,
         **config: Any,
     ) -> None:
         self._selection = Selection.of(topics, pattern, partitions)
         self.config: ConsumerConfig = consumer_config(**config)
         if not self.config.group and not self._selection.manual:
             raise ConfigError("'group' is missing: name one, or give partitions to read without a group")
+        self._decode, self._key_decode = make_decoder(decode, "value"), make_decoder(key_decode, "key")
         #: Typed events: iterate it, or give it a listener.
         self.events = EventLog()
         who = f"group {self.config.group}" if self.config.group else "partitions by hand"
@@ -116,6 +126,8 @@ class AsyncGroupConsumer:
         self._process = os.getpid()
         self._time: Callable[[], float] = lambda: 0.0
         self._turn_ends = 0.0
+        #: With auto_done: marks done what was given last.
+        self._mark_given: Callable[[], None] | None = None
         self._parts: Parts | None = None
         self._built = Parts(
             self.config,
@@ -244,15 +256,37 @@ class AsyncGroupConsumer:
         """Read these partitions instead, in no group; others are given up."""
         self._select(Selection.of((), None, partitions))
 
+    def unsubscribe(self) -> None:
+        """Read nothing, until ``subscribe``, ``subscribe_pattern`` or ``assign``.
+
+        Partitions are revoked in order: what is done is committed first. The member stays in its group.
+        """
+        self._select(self._selection.nothing)
+
     def _select(self, new: Selection) -> None:
-        selection = self._selection.changed(new)
+        selection = new if new == self._selection.nothing else self._selection.changed(new)
         self._running().driver.select(selection)
         self._selection = selection
 
     # records
 
     def __aiter__(self) -> AsyncIterator[Record]:
-        return RecordStream(self._give_way, self._run_now, self._one)
+        stream = RecordStream(self._give_way, self._run_now, self._one)
+        return self._done_with_next(stream) if self.config.auto_done else stream
+
+    async def _done_with_next(self, stream: AsyncIterator[Record]) -> AsyncIterator[Record]:
+        self._given_is_done()
+        async for record in stream:
+            self._mark_given = functools.partial(self.done, record)
+            yield record
+            self._given_is_done()
+
+    def _given_is_done(self) -> None:
+        """With auto_done: the next records are asked for."""
+        mark, self._mark_given = self._mark_given, None
+        if mark is not None:
+            with suppress(StaleRecordError):  # of a partition that has another owner since
+                mark()
 
     async def __anext__(self) -> Record:
         """The next record; waits for it. Ends when the consumer is closed."""
@@ -277,7 +311,10 @@ class AsyncGroupConsumer:
         limit = self.config.max_poll_records if max_records is None else max_records
         if limit < 1:
             raise ValueError(f"max_records is {limit}: ask for 1 or more")
-        return await self._poll(lambda parts: parts.delivery.take(limit, max_bytes), timeout_ms)
+        taken = await self._poll(lambda parts: parts.delivery.take(limit, max_bytes), timeout_ms)
+        if self.config.auto_done and taken:
+            self._mark_given = functools.partial(self.done_all, taken.copy())
+        return taken
 
     async def arrow_batches(
         self, *, include_headers: bool = False, max_rows: int = ROWS_PER_BATCH
@@ -296,11 +333,14 @@ class AsyncGroupConsumer:
             return parts.delivery.take_chunk(lambda chunk: arrow.batches_of(chunk, include_headers, max_rows))
 
         while not self._closed:
+            self._given_is_done()
             if not ready:
                 ready.extend(await self._poll(taken, None))
                 continue
             batch = ready.popleft()
             if arrow.covered(batch).session_id in self._running().tracker.sessions:
+                if self.config.auto_done:
+                    self._mark_given = functools.partial(self.done_batch, batch)
                 yield batch
 
     async def next_run(self) -> Run | None:
@@ -310,6 +350,8 @@ class AsyncGroupConsumer:
 
     async def _poll(self, take: Callable[[Parts], list[T]], timeout_ms: float | None) -> list[T]:
         """Wait until ``take`` returns something."""
+        # before anything is raised: a close may wait for these
+        self._given_is_done()
         parts = self._running()
         now = now_ms()
         deadline = None if timeout_ms is None else now + timeout_ms
@@ -355,6 +397,25 @@ class AsyncGroupConsumer:
 
     async def _one(self) -> list[Record]:
         return [] if self._closed else await self.getmany(1, None)
+
+    async def decode(self, record: Record) -> Any:
+        """The record's value, decoded by the consumer's ``decode``; None for a null.
+
+        Raises InvalidRecordError, whose record will never be decoded: set it aside, and mark it done. Raises
+        RegistryError if a schema registry has to be asked and does not answer.
+        """
+        return await _decoded(self.decoder(), record.value)
+
+    async def decode_key(self, record: Record) -> Any:
+        """As ``decode``, the record's key, by ``key_decode``."""
+        return await _decoded(self.decoder(key=True), record.key)
+
+    def decoder(self, *, key: bool = False) -> Decoder:
+        """What decodes values, or keys. Raises ConfigError if this consumer has none."""
+        decoder, name = (self._key_decode, "key_decode") if key else (self._decode, "decode")
+        if decoder is None:
+            raise ConfigError(f"this consumer has no {name}: give it one, {name}=Order")
+        return decoder
 
     # done and committed
 
@@ -441,6 +502,34 @@ class AsyncGroupConsumer:
         if not self.config.group:
             raise ConfigError(f"{call}: this consumer has no group, so nothing is committed; give it one")
 
+    async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The first offset of each partition, assigned or not. Raises KafkaError after
+        default_api_timeout_ms, as the next two calls do.
+        """
+        return await self._offsets(dict.fromkeys(partitions, EARLIEST))
+
+    async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The offset after the last record of each partition; with isolation_level="read_committed" after the
+        last one that no open transaction holds back.
+        """
+        return await self._offsets(dict.fromkeys(partitions, LATEST))
+
+    async def offsets_for_times(
+        self, timestamps_ms: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """Offset and time of the first record that is not older, by partition; None if all are older.
+
+        ValueError for what is no time in milliseconds since 1970.
+        """
+        times = {partition: _whole(time, 0, _TIMES) for partition, time in timestamps_ms.items()}
+        found = await self._running().cluster.list_offsets(times)
+        return {partition: row if row.offset >= 0 else None for partition, row in found.items()}
+
+    async def _offsets(self, at: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
+        committed = self.config.reads_committed
+        found = await self._running().cluster.list_offsets(at, read_committed=committed)
+        return {partition: row.offset for partition, row in found.items()}
+
     async def drain(self, timeout_ms: float, *partitions: TopicPartition) -> bool:
         """Wait until what was delivered (of these partitions, or all) is done; whether it was in time."""
         parts = self._running()
@@ -493,7 +582,7 @@ class AsyncGroupConsumer:
 
         ValueError for what is no time in milliseconds since 1970.
         """
-        timestamp_ms = _whole(timestamp_ms, 0, "a time is a whole number of milliseconds since 1970")
+        timestamp_ms = _whole(timestamp_ms, 0, _TIMES)
         parts = self._running()
         parts.positions.seek_to_time(partition, timestamp_ms)
         parts.delivery.drop([partition])
@@ -584,6 +673,13 @@ class AsyncGroupConsumer:
         if not task.cancelled() and (error := task.exception()) is not None:
             assert isinstance(error, Exception), "others are not kept in tasks"
             self._fail(error)
+
+
+async def _decoded(decoder: Decoder, data: bytes | None) -> Any:
+    """Decode in a thread if somebody has to be asked."""
+    if decoder.must_wait(data):
+        return await asyncio.to_thread(decoder, data)
+    return decoder(data)
 
 
 def _prepared() -> ModuleType:

@@ -24,11 +24,15 @@ _CALLS = {"topics": "subscribe", "pattern": "subscribe_pattern", "partitions": "
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Topics, a pattern or partitions: exactly one is set."""
+    """Topics, a pattern or partitions: one is set, or none after ``unsubscribe``.
+
+    ``manual``: partitions are assigned manually, without group membership.
+    """
 
     topics: frozenset[str] = frozenset()
     pattern: re.Pattern[str] | None = None
     partitions: frozenset[TopicPartition] = frozenset()
+    manual: bool = False
 
     @classmethod
     def of(
@@ -45,7 +49,7 @@ class Selection:
         if pattern is not None:
             return cls(pattern=_compiled(pattern))
         if partitions is not None:
-            return cls(partitions=_partitions(partitions))
+            return cls(partitions=_partitions(partitions), manual=True)
         if not names or not all(isinstance(topic, str) and topic for topic in names):
             raise ConfigError(
                 f"topics are {names!r}: give the names of one or more, or a pattern, or partitions"
@@ -54,18 +58,19 @@ class Selection:
 
     @property
     def kind(self) -> str:
-        if self.pattern is not None:
-            return "pattern"
-        return "topics" if self.topics else "partitions"
+        if self.manual:
+            return "partitions"
+        return "topics" if self.pattern is None else "pattern"
 
     @property
-    def manual(self) -> bool:
-        """Return whether partitions are assigned manually, without group membership."""
-        return self.kind == "partitions"
+    def nothing(self) -> Selection:
+        """The selection after ``unsubscribe``: a member of a group remains one."""
+        return Selection(manual=self.manual)
 
     def changed(self, new: Selection) -> Selection:
         """Return ``new``, if it may replace this selection. Raises ConfigError if it is of another kind."""
-        if new.kind != self.kind:
+        may_change = self == self.nothing and new.manual == self.manual
+        if new.kind != self.kind and not may_change:
             raise ConfigError(
                 f"this consumer {_HOW[self.kind]}: {_CALLS[new.kind]} cannot be mixed with that, "
                 f"use {_CALLS[self.kind]}, or make another consumer"

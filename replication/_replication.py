@@ -34,11 +34,12 @@ class IsrWish(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Follower:
-    """A follower as its leader knows it: its log's end, when it last had everything that the leader had, and
-    the epoch of its broker. Times are in milliseconds.
+    """A follower as its leader knows it: its log's end and start, when it last had everything that the leader
+    had, and the epoch of its broker. Times are in milliseconds.
     """
 
     log_end_offset: int = UNKNOWN
+    log_start_offset: int = UNKNOWN
     caught_up_ms: int = 0
     broker_epoch: int = -1
     # of the fetch before: when it was, and where the leader's log ended
@@ -113,16 +114,25 @@ class Replication:
         self.log_end_offset = log_end_offset
         return self._advance(now_ms)
 
-    def fetched(self, node_id: int, offset: int, now_ms: int, *, broker_epoch: int) -> bool:
-        """A follower has fetched from ``offset``. Raises KafkaError UNKNOWN_TOPIC_OR_PARTITION for a broker
-        that has no replica.
+    def fetched(
+        self, node_id: int, offset: int, now_ms: int, *, broker_epoch: int, start_offset: int = 0
+    ) -> bool:
+        """A follower whose log begins at ``start_offset`` has fetched from ``offset``. Raises KafkaError:
+        UNKNOWN_TOPIC_OR_PARTITION for a broker that has no replica, NOT_LEADER_OR_FOLLOWER where its broker
+        has registered anew since: what it had then it may have no longer.
         """
         follower = self._followers.get(node_id)
         if follower is None:
             raise KafkaError(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"broker {node_id} has no replica of this partition"
             )
+        if UNKNOWN < broker_epoch < self._eligible.get(node_id, UNKNOWN):
+            raise KafkaError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                f"broker {node_id} fetches with epoch {broker_epoch}, it is {self._eligible[node_id]} by now",
+            )
         follower.fetched(offset, now_ms, self.log_end_offset, broker_epoch)
+        follower.log_start_offset = start_offset
         if node_id not in self.isr and self._wanted is None and self._may_join(node_id):
             self._wanted = self.isr | {node_id}
         return self._advance(now_ms)
@@ -201,6 +211,15 @@ class Replication:
     def is_behind(self) -> bool:
         """Return whether the leader before may have shown records as committed that this one does not yet."""
         return self.high_watermark < self.start_offset
+
+    def having(self, offset: int) -> list[int]:
+        """Followers whose logs have an offset, in sync or not: first who has most, then who had all last."""
+        found = [
+            (-each.log_end_offset, -each.caught_up_ms, node_id)
+            for node_id, each in self._followers.items()
+            if UNKNOWN < each.log_start_offset <= offset <= each.log_end_offset
+        ]
+        return [node_id for _, _, node_id in sorted(found)]
 
     def next_deadline_ms(self) -> int | None:
         """The time at which ``advance`` may have something to ask for; None: not before something else

@@ -1,4 +1,4 @@
-"""The cluster client of driver and executors: its options, as plain data, and a blocking face of it.
+"""The cluster client of driver and executors: its options, as plain data, and a blocking interface.
 
 Options are sent to executors, which need no file that only the driver has. Secrets appear in no ``repr`` or
 error, and so in no log.
@@ -49,15 +49,15 @@ class Client:
         return f"Client({self.options.bootstrap}, {'running' if self._thread.is_alive() else 'closed'})"
 
     def submit(self, call: Callable[[Cluster], Awaitable[T]]) -> Future[T]:
-        """Start ``call(cluster)``; its future."""
+        """Start ``call(cluster)``; return its future."""
         return asyncio.run_coroutine_threadsafe(self._run(call), self._loop)
 
     def run(self, call: Callable[[Cluster], Coroutine[Any, Any, T]]) -> T:
-        """The result of ``call(cluster)``; its errors are raised here."""
+        """Return the result of ``call(cluster)``. Raises its errors."""
         return self.submit(call).result()
 
     def close(self) -> None:
-        """Safe to call again."""
+        """Close the connections and end the thread. Safe to call again."""
         if not self._thread.is_alive():
             return
         asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
@@ -92,7 +92,7 @@ _clients: dict[tuple[int, ConnectionOptions], Client] = {}
 
 
 def process_client(options: ConnectionOptions) -> Client:
-    """This process's client for these options, made at first use and kept: workers serve many tasks.
+    """Return this process's client for these options, made at first use and kept: workers serve many tasks.
 
     The process id is part of the key because Spark forks its Python workers.
     """

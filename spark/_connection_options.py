@@ -85,7 +85,7 @@ def options_around(cls: type[SecurityOptions], given: Mapping[str, Any]) -> Arou
 
 
 def to_spark(name: str, value: str) -> str:
-    """Text of the Java option that stands for our ``name`` with the text ``value``."""
+    """Return the text of the Java option that corresponds to our ``name`` with the text ``value``."""
     return ("https" if value == "true" else "") if name == "ssl_check_hostname" else value
 
 
@@ -129,7 +129,7 @@ WRITING = frozenset(f"kafka.{name}" for name in (_CLIENT + _PRODUCER).split())
 
 
 def without_tuning(given: Mapping[str, T], unused: frozenset[str]) -> dict[str, T]:
-    """The options without those of ``unused``; names count in any case."""
+    """Return the options without those in ``unused``; names are compared without case."""
     for key in given:
         if key.lower() in unused:
             _say_once(key)

@@ -1,8 +1,8 @@
-"""Spark's daemon of Python processes, which has loaded what they need: ``python -m kohort.spark._daemon``.
+"""Spark's daemon of Python processes, which has imported what they need: ``python -m kohort.spark._daemon``.
 
 A session forks its Python processes from daemons, one for each kind, and a query has some of its own: each
-would load PySpark's and kohort's modules again. Nothing is loaded here that starts threads, as numpy and
-pyarrow do, for those do not survive a fork.
+would load PySpark's and kohort's modules again. Modules that start threads, such as numpy and pyarrow, are
+not loaded here: threads do not survive a fork.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NEEDED = {
 
 
 def load(kind: str) -> None:
-    """Load what processes of this kind need. What cannot be loaded is left to them."""
+    """Import what processes of this kind need. They report a failed import themselves."""
     for name in ("pyspark.worker", *_NEEDED.get(kind, ())):
         try:
             import_module(name)

@@ -2,7 +2,7 @@
 
     committed offsets -> planned range -> intent -> DataFrame -> the user's write -> commit of the range's end
 
-Every arrow may be the last one before a crash, and the next driver goes on from there (``_intent.py``).
+The driver may crash at any arrow; the next one continues from there (``_intent.py``).
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class GroupBatches:
         self._reached: Offsets = {}
         self._next_number = 0
         self._handed_out: Batch | None = None
-        #: Which thread has our session.
+        #: The thread whose active session is ours.
         self._thread: int | None = None
         self._readings: Readings | None = None
         self._frames: DriverFrames | None = None
@@ -106,7 +106,7 @@ class GroupBatches:
         self._stopping.set()
 
     def __iter__(self) -> Iterator[Batch]:
-        """Batches as records come, for ever; until ``stop``."""
+        """Iterate over batches as records arrive, until ``stop``."""
         while not self._stopping.is_set():
             batch = self.next_batch()
             if batch is not None:
@@ -129,12 +129,13 @@ class GroupBatches:
         trigger: Literal["available_now", "availableNow"] | None = None,
         every_seconds: float | None = None,
     ) -> int:
-        """Call ``handle`` with each batch and commit it when it returns; how many batches that were.
+        """Call ``handle`` with each batch and commit it when it returns; return the number of batches.
 
-        ``trigger="available_now"`` ends when all is read that was there at the start; otherwise it goes on
-        until ``stop`` or SIGTERM (in the main thread), which let the batch under way finish. With
-        ``every_seconds`` a batch starts that often at most. An exception of ``handle`` leaves its batch
-        uncommitted, to be replayed by the next driver. Raises OptionsError, and what ``next_batch`` does.
+        ``trigger="available_now"`` ends when everything that was there at the start is read; otherwise it
+        runs until ``stop`` or SIGTERM (in the main thread), which let the current batch finish.
+        ``every_seconds`` is the shortest time between the starts of two batches. An exception of ``handle``
+        leaves its batch uncommitted, to be replayed by the next driver. Raises OptionsError, and what
+        ``next_batch`` does.
         """
         done = 0
         if trigger not in (None, *AVAILABLE_NOW):
@@ -158,10 +159,10 @@ class GroupBatches:
                 self._pause(began, every_seconds, idle=batch is None)
         return done
 
-    # what a Batch needs
+    # for Batch
 
     def frame(self, batch: Batch, plan: Plan) -> DataFrame:
-        """The DataFrame of a batch."""
+        """Return the DataFrame of a batch."""
         options = self.options
         if self._thread != threading.get_ident():
             make_active(self._spark)
@@ -236,7 +237,7 @@ class GroupBatches:
         ahead = self._ahead(plan)
         while not self._announced(plan, state, ahead, patience):
             state = self._group.look()
-            # it may be long until the group takes it: it is read then
+            # the group may take long to accept the commit: read afterwards
             plan, ahead = self._planned(state, ends), None
         if plan.lost:
             log.warning("group %s: lost %s", self.options.group, ", ".join(map(str, plan.lost)))
@@ -250,7 +251,7 @@ class GroupBatches:
     def _planned(self, state: GroupState, ends: Offsets | None) -> Plan:
         bounds = state.bounds
         if ends is not None:
-            # somebody may have moved a commit on since the start
+            # somebody may have moved a commit forward since the start
             bounds = up_to({p: commit.offset for p, commit in state.committed.items()}, bounds, ends)
         return plan_batch(
             state.committed,
@@ -262,7 +263,7 @@ class GroupBatches:
         )
 
     def _ahead(self, plan: Plan) -> DriverReading | None:
-        """A small batch's records on their way to the driver."""
+        """The records of a small batch on their way to the driver."""
         if plan.offsets >= self.options.read_on_driver_below or not takes_arrow_tables():
             return None
         return DriverReading(TaskReading(self._task(plan.ranges), self._client))
@@ -272,16 +273,16 @@ class GroupBatches:
     ) -> bool:
         """Commit the intent, and the positions that no range will commit; nothing if the group has them.
 
-        What is ``ahead`` is decoded while the group is told. False where members of the group have made the
-        coordinator refuse it: they may have moved its offsets meanwhile. An intent that is there already is
-        committed again, for the driver that has left it may be one of those members.
+        Records ``ahead`` are decoded meanwhile. Returns False if the coordinator refused the commit because
+        the group has members: they may have moved its offsets. An existing intent is committed again, since
+        the driver that left it may be one of those members.
         """
         wanted = intents(plan) | positions(plan)
         if plan.replayed or any(state.committed.get(place) != commit for place, commit in wanted.items()):
             meanwhile = None if ahead is None else ahead.gather
             if not self._group.try_commit(plan.number, wanted, patience, meanwhile):
                 return False
-        # from here on the group knows where we are, also where the options chose the first start
+        # from here on the group knows the position, even if the options chose the start
         options = self.options
         self._rules = StartRules("committed", options.starting_offsets_fallback, options.fail_on_data_loss)
         return True
@@ -342,12 +343,12 @@ class Batch:
         self.replayed = plan.replayed
         self.lag = plan.lag
         self.lost = plan.lost
-        #: What the driver reads itself is under way already.
+        #: The driver's own reading, already under way.
         self.ahead = ahead
         self.plan_seconds = plan_seconds
         self.handed_out_at = time.monotonic()
         self.committed = False
-        #: Tasks that read it, where it is read by tasks; else what the driver has read.
+        #: The tasks that read the batch, or what the driver has read.
         self.tasks = 0
         self.reading: Reading | None = None
 
@@ -357,10 +358,10 @@ class Batch:
 
     @property
     def key(self) -> str:
-        """A short name: the same for a replay, another for any other batch that ever was or will be.
+        """A short name, the same for a replay and unique among all other batches, past and future.
 
-        A sink that must not repeat a batch has to go by this one. Numbers come again: where offsets are
-        reset, expire or are deleted, the count may begin at 0 again.
+        Sinks that must not repeat a batch use it. The number is not unique: after offsets are reset, expire
+        or are deleted, the count may start at 0 again.
         """
         return f"{self._plan.number}-{self._plan.token}"
 
@@ -370,7 +371,6 @@ class Batch:
         return self._loop.frame(self, self._plan)
 
     def commit(self) -> None:
-        """Make the ends of the ranges the group's offsets. Raises CommitRefusedError, KafkaError; safe to
-        call again."""
+        """Commit the ends of the ranges. Raises CommitRefusedError, KafkaError; safe to call again."""
         if not self.committed:
             self._loop.commit(self, self._plan)

@@ -81,7 +81,7 @@ Listener = Callable[[Event], object]
 
 
 def all_of(listeners: Listener | Sequence[Listener] | None) -> Callable[[Event], None]:
-    """One function that tells each of them, in their order."""
+    """Return a function that calls each of them in order."""
     if listeners is None:
         listeners = ()
     each: Sequence[Listener] = (listeners,) if callable(listeners) else tuple(listeners)
@@ -101,7 +101,7 @@ class MetricsUnavailableError(KohortError):
 
 
 class BatchMetrics:
-    """Counts batches; give it to ``on_event``, of several jobs if you like: all have a label ``group``.
+    """Counts batches; pass it as ``on_event``, also of several jobs: the label ``group`` tells them apart.
 
         metrics = BatchMetrics()
         prometheus_client.start_http_server(9404)
@@ -165,12 +165,12 @@ class BatchMetrics:
 
 
 class ProgressBar:
-    """Shows how far a job is, batch by batch; give it to ``on_event``. Nothing where there is no terminal.
+    """Shows a job's progress, batch by batch; pass it as ``on_event``. Shows nothing without a terminal.
 
         with ProgressBar() as bar, GroupBatches(..., on_event=bar) as batches:
             batches.run(handle, trigger="available_now")
 
-    What is lost, and a commit that is refused, is a line above the bar.
+    Lost offsets and refused commits are lines above the bar.
     """
 
     def __init__(self, console: Console | None = None) -> None:

@@ -1,4 +1,5 @@
-"""Reading planned ranges, on executors and on the driver: raw Fetch, the next one under way while decoding.
+"""Reading planned ranges, on executors and on the driver: raw Fetch requests, the next one under way while
+decoding.
 
 Nothing here imports pyspark: a task gets a :class:`ReadTask`, which is plain data, and gives Arrow batches.
 """
@@ -24,10 +25,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: Bytes asked for at first, before it is known how large the records are.
+#: Size of the first Fetch in bytes, before the size of the records is known.
 FIRST_FETCH_BYTES = 1024 * 1024
 
-#: Bytes of one Fetch at most; a larger batch is still given whole (KIP-74).
+#: Largest size of one Fetch in bytes; a larger batch still arrives whole (KIP-74).
 MAX_FETCH_BYTES = 4 * 1024 * 1024
 
 #: Ranges whose next Fetch is under way at the same time.
@@ -39,7 +40,7 @@ _MAX_WAIT_MS = 100
 
 @dataclass(frozen=True, slots=True)
 class ReadTask:
-    """Ranges that one task reads, and how."""
+    """The ranges that one task reads, and how."""
 
     connection: ConnectionOptions
     ranges: tuple[OffsetRange, ...]
@@ -49,7 +50,7 @@ class ReadTask:
 
 
 class UnreadableRangeError(KohortError):
-    """A range that the broker does not give in full."""
+    """A range that the broker does not return in full."""
 
 
 def read_task(task: ReadTask, client: Client | None = None) -> Iterator[pa.RecordBatch]:
@@ -130,7 +131,7 @@ class _RangeReader:
         )
 
     def _size_up(self, size: int, offsets: int, left: int) -> None:
-        """Ask for about what is left, judging by what came: the rest would be read for nothing."""
+        """Ask for about what is left, judging by the answer: anything beyond it would be read for nothing."""
         wanted = size * left // max(offsets, 1) * 5 // 4 + 1024
         self._fetch_bytes = min(max(wanted, 1024), MAX_FETCH_BYTES)
 
@@ -151,7 +152,7 @@ class _RangeReader:
 async def fetch_records(
     cluster: Cluster, partition: TopicPartition, offset: int, size: int, read_committed: bool
 ) -> FetchedPartition:
-    """Record bytes from ``offset`` on, with retries. OFFSET_OUT_OF_RANGE is in the result, not raised."""
+    """Fetch record bytes from ``offset`` on, with retries; OFFSET_OUT_OF_RANGE is in the result."""
 
     async def attempt() -> FetchedPartition:
         answers = await cluster.fetch(
@@ -167,7 +168,7 @@ async def fetch_records(
             return row
         if row is not None and not code and row.records:
             return row
-        # an empty answer below the end of the range: the leader has changed and does not have it yet
+        # an empty answer below the end of the range: a new leader does not have the records yet
         await cluster.metadata([partition.topic])
         raise KafkaError(code or ErrorCode.OFFSET_NOT_AVAILABLE, f"reading {partition} at offset {offset}")
 

@@ -1,4 +1,4 @@
-"""The driver's side of a query: is notified of each batch that Spark has completed, and passes it on."""
+"""The driver's side of a query: receives each batch that Spark has completed, and passes it on."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Progress:
         return cls(found["runId"], found["batchId"], found.get("durationMs") or {}, sources)
 
     def of(self, report: BatchReport) -> SourceProgress | None:
-        """Spark's report of the source that has written this one. Another source may read the same topics."""
+        """Return Spark's report of the source that wrote this; another source may read the same topics."""
         for source in self.sources:
             if source.end == report.end and source.start in (None, report.start):
                 return source
@@ -74,12 +74,12 @@ class Follower(StreamingQueryListener):
         self.mirror = mirror
         self._teller = teller
         self._reports = reports
-        #: Of batches that Spark has not said to be done.
+        #: Reports of batches that Spark has not reported as done.
         self._reported: list[BatchReport] = []
         self._run: str | None = None
         self._early: list[tuple[str, Progress | None]] = []
         self._lock = threading.Lock()
-        #: Early events are told by the thread that has started the query.
+        #: The thread that started the query passes early events on.
         self._telling = threading.Lock()
         self._java: Any = None
 
@@ -99,7 +99,7 @@ class Follower(StreamingQueryListener):
         self._heard(run, None)
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
-        """Nothing is done yet."""
+        """Does nothing: no batch is done yet."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
         self.reported(event.progress.json)
@@ -129,7 +129,7 @@ class Follower(StreamingQueryListener):
     def _tell(self, progress: Progress | None) -> None:
         self._reported += self._reports.take()
         if progress is None:
-            # first the group: a listener of the user's may raise anything
+            # the group comes first: a user's listener may raise anything
             self.mirror.close()
             self._teller.lost(self._reported)
             return
@@ -146,8 +146,8 @@ class Follower(StreamingQueryListener):
 class _QuickListener:
     """A listener for the JVM that takes an event as one text.
 
-    PySpark's own asks the JVM for each field and each entry of an event, some hundred times: more work than
-    all else that the driver does for a batch.
+    PySpark's own asks the JVM for each field and each entry of an event, about a hundred calls: more work
+    than everything else that the driver does for a batch.
     """
 
     def __init__(self, follower: Follower) -> None:
@@ -172,20 +172,20 @@ class _QuickListener:
 
 
 class BatchTeller:
-    """Makes an event of each of a query's batches, from what Spark reports of it."""
+    """Makes the events of a query's batches from Spark's reports."""
 
     def __init__(self, group: str, tell: Callable[[Event], None]) -> None:
         self.tell = tell
         self._group = group
 
     def lost(self, reports: Sequence[BatchReport]) -> None:
-        """Ranges that the source passed over."""
+        """Report ranges that the source skipped."""
         for report in reports:
             if report.lost:
                 self.tell(OffsetsLost(self._group, report.lost))
 
     def batch_done(self, progress: Progress, source: SourceProgress, report: BatchReport) -> None:
-        """Nothing for a report without a batch."""
+        """Report a finished batch; does nothing for a report without one."""
         took, starts, ends = progress.took_ms, report.start, report.end
         ranges = tuple(
             OffsetRange(*partition, starts[partition], end)
@@ -238,9 +238,9 @@ class Done:
 
 
 class OffsetMirror:
-    """Thread by which the group follows a query: a newer batch replaces one that waits.
+    """A thread that commits a query's progress to its group: a newer batch replaces a waiting one.
 
-    ``commit`` raises KohortError to be called again. ``close`` lets a commit under way have its last try.
+    ``commit`` raises KohortError to be called again. ``close`` gives a pending commit a last try.
     """
 
     def __init__(self, commit: Callable[[Done], None], closed: Callable[[], None] = lambda: None) -> None:
@@ -257,14 +257,14 @@ class OffsetMirror:
         return f"OffsetMirror(last {self._last}, waiting {self._waiting})"
 
     def tell(self, done: Done) -> None:
-        """Commit this, unless it is what was committed last."""
+        """Commit this progress, unless it was the last one committed."""
         with self._changed:
             if done.ends != (self._waiting or self._last or Done(-1, {})).ends:
                 self._waiting = done
                 self._changed.notify()
 
     def close(self) -> None:
-        """End the thread after what waits has had a try; returns at once."""
+        """End the thread after a try of the pending commit; returns at once."""
         with self._changed:
             self._closing = True
             self._changed.notify()

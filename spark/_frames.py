@@ -2,7 +2,7 @@
 
 For batches that the driver has read: ``createDataFrame`` asks the JVM some forty times for each Arrow
 table, which takes longer than all bookkeeping of a small batch. The two calls that matter are the same in
-PySpark 4.0 to 4.3; without them, or in another kind of session, it is ``createDataFrame`` after all.
+PySpark 4.0 to 4.3; without them, or in another kind of session, ``createDataFrame`` is used.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ _ARROW_TABLES_SINCE = 4
 
 _DESCRIPTION = "spark.job.description"
 
-#: How descriptions of ours begin.
+#: Prefix of our job descriptions.
 OUR_JOBS = "kohort: "
 
 
 def frame_by_tasks(spark: SparkSession, tasks: Sequence[ReadTask], tell: Teller | None = None) -> DataFrame:
-    """One Spark task for each of ``tasks``. Each evaluation reads the same offsets from the brokers.
+    """Return a DataFrame with one Spark task for each of ``tasks``. Each evaluation reads the same offsets
+    from the brokers.
 
-    A task that has read to its end says so by ``tell``.
+    A task that has read to its end calls ``tell``.
     """
     columns = COLUMNS_WITH_HEADERS if tasks[0].include_headers else COLUMNS
     numbers = spark.range(0, len(tasks), 1, len(tasks))
@@ -56,18 +57,20 @@ def make_active(spark: SparkSession) -> None:
 
 
 def name_jobs(spark: SparkSession, words: str | None) -> None:
-    """Set the description of this thread's jobs on Spark's pages; a description of the user's stays."""
+    """Set the description of this thread's jobs in Spark's UI; a user's own description stays."""
     context = _context(spark)
     if context is None:
         return
     now = context.getLocalProperty(_DESCRIPTION)
     if not now or now.startswith(OUR_JOBS):
-        # the stubs do not know that None takes a property away
+        # the stubs do not know that None removes a property
         context.setLocalProperty(_DESCRIPTION, words)  # type: ignore[arg-type]
 
 
 def readings_of(spark: SparkSession) -> Readings | None:
-    """Accumulator of the tasks' figures; None where Spark has none, as in a Spark Connect session."""
+    """Return the accumulator of the tasks' figures; None in a Spark Connect session, which has no
+    accumulators.
+    """
     from ._readings import Readings
 
     context = _context(spark)
@@ -82,7 +85,7 @@ def takes_arrow_tables() -> bool:
 
 
 def cores(spark: SparkSession) -> int:
-    """Number of tasks that run at the same time."""
+    """Return the number of tasks that run at the same time."""
     context = _context(spark)
     return (os.cpu_count() or 1) if context is None else max(1, context.defaultParallelism)
 
@@ -91,7 +94,7 @@ def _context(spark: SparkSession) -> SparkContext | None:
     try:
         return spark.sparkContext
     except Exception:
-        return None  # a Spark Connect session has none, and says so by an error of its own
+        return None  # a Spark Connect session has none and raises an error of its own
 
 
 def _reader(
@@ -114,10 +117,10 @@ def _reader(
 
 log = logging.getLogger(__name__)
 
-#: Few records can be large ones: beyond this many bytes the driver leaves a batch to tasks after all.
+#: A few records can be large: a batch with more bytes is left to tasks.
 MAX_DRIVER_BYTES = 64 * 1024 * 1024
 
-#: With it on, the JVM expects other types in the batches.
+#: If it is on, the JVM expects other types in the batches.
 _LARGE_TYPES = "spark.sql.execution.arrow.useLargeVarTypes"
 
 
@@ -129,11 +132,13 @@ class DriverReading:
         self._batches: list[pa.RecordBatch] = []
         self._error: Exception | None = None
         self._gathered = self.too_large = False
-        #: What ``gather`` took.
+        #: Seconds that ``gather`` took.
         self.seconds = 0.0
 
     def gather(self) -> None:
-        """Errors are kept for ``batches``. Stops where it is too much for the driver. Safe to call again."""
+        """Fetch and decode; ``batches`` raises the errors. Stops if it is too much for the driver. Safe to
+        call again.
+        """
         if self._gathered:
             return
         self._gathered = True
@@ -150,7 +155,7 @@ class DriverReading:
         self.seconds = time.perf_counter() - began
 
     def batches(self) -> list[pa.RecordBatch] | None:
-        """Batches that were read, None if too large. Raises what reading raised, see ``read_task``."""
+        """Return the batches, None if too large. Raises what reading raised, see ``read_task``."""
         self.gather()
         if self._error is not None:
             raise self._error
@@ -165,14 +170,14 @@ class DriverFrames:
         self._quick = _QuickWay.of(spark)
 
     def frame(self, batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> DataFrame:
-        """A DataFrame that holds the rows; they go to the JVM once."""
+        """Return a DataFrame that holds the rows; they are sent to the JVM once."""
         import pyarrow as pa
 
         if self._quick is not None:
             try:
                 return self._quick.frame(batches, schema)
             except Exception as error:
-                # what is really wrong is told again below
+                # createDataFrame below raises the real error again
                 log.info("createDataFrame is used from here on: %s", error)
                 self._quick = None
         # the stubs of createDataFrame know Arrow tables only from some releases on
@@ -182,14 +187,14 @@ class DriverFrames:
 
 
 class _QuickWay:
-    """Spark's own reader of Arrow streams, without what ``createDataFrame`` asks for around it."""
+    """Spark's own reader of Arrow streams, without the other JVM calls of ``createDataFrame``."""
 
     def __init__(self, spark: SparkSession) -> None:
         jvm: Any = spark._jvm
         self._spark = spark
         self._read_stream = jvm.PythonSQLUtils.readArrowStreamFromFile
         self._to_frame = jvm.PythonSQLUtils.toDataFrame
-        # the folder that Spark empties when the session ends
+        # Spark deletes this folder when the session ends
         self._folder = spark.sparkContext._temp_dir
         #: Spark's types as JSON.
         self._types: dict[pa.Schema, str] = {}

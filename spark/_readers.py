@@ -1,6 +1,6 @@
 """Readers of ``format("kohort")``.
 
-Spark makes them in processes of its own: they hold options, and the rest is made when it is asked for. See
+Spark creates them in processes of its own: they hold options and create the rest on demand. See
 ``_stream.py``.
 """
 
@@ -30,12 +30,12 @@ try:
 except ImportError:
     KNOWS_LIMITS = False
 
-#: A limit in rows that is none: our own options may limit a batch in other ways.
+#: No limit in rows: our own options may limit a batch in other ways.
 _NO_ROW_LIMIT = 2**62
 
 
 class _Reader(TaskReader):
-    """Common part of both kinds of readers."""
+    """Common part of both readers."""
 
     def __init__(self, options: SourceOptions) -> None:
         self.options = options
@@ -107,7 +107,7 @@ if KNOWS_LIMITS:
 
 
 def stream_reader(options: SourceOptions) -> StreamReader:
-    """One that this PySpark can drive. Raises OptionsError."""
+    """Return a reader that this PySpark can drive. Raises OptionsError."""
     if KNOWS_LIMITS:
         return LimitedStreamReader(options)
     if options.max_offsets or options.max_offsets_per_partition or options.min_offsets:

@@ -1,4 +1,4 @@
-"""Rows and seconds that tasks report of their reading, through one of Spark's accumulators."""
+"""Rows and seconds of the tasks' reading, reported through one of Spark's accumulators."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Reading(NamedTuple):
 
 
 class _Most(AccumulatorParam[Told]):
-    """A batch that is read twice, or by a task that is tried again, counts once."""
+    """Merges figures so that a batch read twice, or by a retried task, counts once."""
 
     def zero(self, value: Told) -> Told:  # noqa: ARG002 - Spark's signature
         return {}
@@ -33,17 +33,17 @@ class _Most(AccumulatorParam[Told]):
 
 
 class Readings:
-    """One for all batches of a driver: Spark keeps an accumulator for ever."""
+    """The accumulator of a driver, one for all batches: Spark never frees an accumulator."""
 
     def __init__(self, context: SparkContext) -> None:
         self._told: Accumulator[Told] = context.accumulator({}, _Most())
 
     def teller(self, batch: str) -> Teller:
-        """Reporter for the tasks of a batch."""
+        """Return the reporter for the tasks of a batch."""
         return Teller(self._told, batch)
 
     def take(self, batch: str, tasks: int) -> Reading:
-        """Take the figures of a batch's tasks, once. Unknown if one has not read to its end."""
+        """Take the figures of a batch's tasks, once. They are unknown if a task has not read to its end."""
         found = [self._told.value.pop((batch, number), None) for number in range(tasks)]
         told = [each for each in found if each is not None]
         if len(told) < tasks:
@@ -52,7 +52,7 @@ class Readings:
 
 
 class Teller:
-    """Goes to executors with the tasks of a batch."""
+    """The reporter that executors get with the tasks of a batch."""
 
     def __init__(self, told: Accumulator[Told], batch: str) -> None:
         self._told = told

@@ -1,4 +1,4 @@
-"""Columns of records that are read; apart, for processes that load nothing else."""
+"""The columns of the source, in a module of their own for processes that import nothing else."""
 
 from __future__ import annotations
 

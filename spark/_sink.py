@@ -3,8 +3,8 @@
     each task: is the batch in the ledger? -> begin a transaction -> write
     the driver, when all tasks are done: note the transactions -> commit each -> note the batch's key
 
-Where the broker offers no transactions, and where none are wanted, tasks write at once: what a failed batch
-has written stays to be seen, and is written again. See ``_transaction.py``.
+Where the broker offers no transactions, and where none are wanted, tasks write at once: records of a failed
+batch stay visible, and are written again. See ``_transaction.py``.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ except ImportError:
 
 log = logging.getLogger(__name__)
 
-#: What Spark calls a query and the number of its batch among a task's properties.
+#: Names of the query's id and the batch's number among a task's properties.
 _QUERY_ID, _BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"
 
 
 @dataclass
 class Written(WriterCommitMessage):
-    """Result of a task: its batch, and the transaction that its records are in."""
+    """Result of a task: its batch and the transaction with its records."""
 
     records: int
     key: str | None
@@ -62,11 +62,11 @@ class Written(WriterCommitMessage):
 
 
 class TopicWriter:
-    """Common part of both kinds of writers."""
+    """Common part of both writers."""
 
     def __init__(self, options: SinkOptions) -> None:
         self.options = options
-        #: Goes to the tasks: a task's second attempt must find the transaction of the first.
+        #: Sent to the tasks: a second attempt of a task must find the transaction of the first.
         self._prefix = options.ledger_group or f"kohort-{uuid.uuid4().hex}"
 
     def write_rows(self, batches: Iterator[pa.RecordBatch], key: str | None, task: int) -> Written:
@@ -94,7 +94,7 @@ class TopicWriter:
         return Written(writer.records, key, transaction)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int = -1) -> None:  # noqa: ARG002, N803
-        """All tasks are done: readers see the batch from now on, and the ledger has it."""
+        """Commit the batch after all tasks: readers see it from now on, and the ledger holds it."""
         written = [one for one in messages if isinstance(one, Written)]
         transactions = [one.transaction for one in written if one.transaction]
         key = next((one.key for one in written), None)
@@ -120,9 +120,9 @@ class TopicWriter:
         ledger.note(entry, key)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int = -1) -> None:  # noqa: ARG002, N803
-        """A task has failed: what the others wrote is not to be seen.
+        """Abort the batch after a task failed: readers never see what the others wrote.
 
-        Spark asks for it after a failed ``commit``, too; but a batch that the ledger has is to be seen.
+        Spark also calls this after a failed ``commit``; a batch that the ledger holds stays visible.
         """
         ledger = self._ledger
         held = Entry() if ledger is None else ledger.read()
@@ -131,10 +131,11 @@ class TopicWriter:
                 _abort(self._client, one.transaction)
 
     def _end_all(self, prepared: Sequence[Transaction]) -> None:
-        """Commit what another batch has left, whose job was killed meanwhile and will not repeat it.
+        """Commit the transactions of another batch whose job was killed and will not repeat it.
 
-        Each task does so, and takes over a transaction's name only when all are committed. One that is gone
-        was committed by another task.
+        Each task does so, and takes over a transactional id only when all are committed. A transaction that
+        is gone was committed by another task.
+
         """
         for one in prepared:
             try:
@@ -193,7 +194,7 @@ if WRITES_STREAMS:
 
 
 def _query_batch() -> str | None:
-    """The key of a query's batch, which foreachBatch has, too; None in a task that belongs to no query.
+    """Return the key of a query's batch, as in foreachBatch; None in a task that belongs to no query.
 
     The query's id is its checkpoint's: a new checkpoint starts numbering again under another id.
     """
@@ -214,7 +215,9 @@ def _task() -> int:
 
 
 def _abort(client: Client, transaction: Transaction) -> None:
-    """The batch fails for another reason, which must not be lost; the broker ends the transaction in time."""
+    """Abort; errors are only logged, so as not to hide why the batch failed: the broker ends the transaction
+    in time.
+    """
     try:
         end(client, transaction, commit=False)
     except (TransactionLostError, KafkaError, BrokerConnectionError) as error:
@@ -232,7 +235,7 @@ def _say_once(bootstrap: str, why: str) -> None:
 
 
 def _records(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    """The rows as ``RecordWriter.add`` takes them."""
+    """Return the rows as ``RecordWriter.add`` takes them."""
     import pyarrow as pa
 
     columns: dict[str, list[Any]] = {"key": [None] * batch.num_rows}

@@ -1,7 +1,7 @@
 """``format("kohort")``: a Spark data source in Python, without a jar.
 
-Spark makes the source in Python processes of their own, several for each query, most of which ask it for
-little: what reads and writes is imported when it is asked for.
+Spark creates the source in several Python processes for each query, and most of them need little of it: the
+modules that read and write are imported on demand.
 """
 
 from __future__ import annotations
@@ -70,7 +70,9 @@ class KohortDataSource(DataSource):
         return _sink.StreamWriter(self._sink_options(schema, instead, ["checkpointlocation"]))
 
     def _sink_options(self, schema: StructType, instead: str, ignored: Sequence[str] = ()) -> SinkOptions:
-        """The options, checked. Raises OptionsError, for a mode that overwrites with what to use instead."""
+        """Return the checked options. Raises OptionsError, which for a mode that overwrites says what to use
+        instead.
+        """
         from ._options import OptionsError
         from ._sink_options import check_columns, read_sink_options
 
@@ -88,7 +90,7 @@ def register(spark: SparkSession) -> None:
 
 
 def _check_schema(schema: StructType, options: SourceOptions) -> None:
-    """Refuse a schema of the user's: columns are what they are."""
+    """Refuse a user's schema: the columns are fixed."""
     columns = COLUMNS_WITH_HEADERS if options.include_headers else COLUMNS
     # Spark reads a DDL text only where it has a session, and here there is none
     wanted = columns.replace(": ", ":").replace(", ", ",").replace(" ", ":")

@@ -213,7 +213,7 @@ class SourceOptions(ReadingOptions):
         return self.commit_offsets == "afterBatch"
 
     def times(self, which: Literal["starting", "ending"]) -> int | Offsets | None:
-        """One time in ms for all partitions, one for each, or None."""
+        """Return one time in ms for all partitions, one for each, or None."""
         stamp = self.starting_timestamp if which == "starting" else self.ending_timestamp
         by_partition = self.starting_times if which == "starting" else self.ending_times
         return parse_offsets(by_partition) if by_partition is not None else stamp
@@ -228,7 +228,7 @@ ALIAS_OF = {
 
 
 def read_source_options(given: Mapping[str, str], *, stream: bool) -> SourceOptions:
-    """Check the options; case does not count in names. Raises OptionsError, which names each problem."""
+    """Check the options; names are compared without case. Raises OptionsError, which names each problem."""
     named = without_tuning(from_spark(given), READING)
     known = {
         name.lower(): setting

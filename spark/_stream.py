@@ -1,8 +1,8 @@
 """The side of ``format("kohort")`` that talks to brokers: where reads begin and end, and commits.
 
-It lives in a Python process that Spark starts alongside its JVM and ends by a signal, so nothing here needs a
-goodbye. A batch is committed to the group only when Spark's own log has it: ``latest`` is given the end of
-the last such batch.
+It lives in a Python process that Spark starts alongside its JVM and ends by a signal, so nothing here needs
+an orderly end. A batch is committed to the group only when Spark's own log has it: ``latest`` is given the
+end of the last such batch.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from ._stream_plan import (
 
 log = logging.getLogger(__name__)
 
-#: An idle group's offsets expire; they are committed again this often.
+#: Offsets of an idle group expire; they are committed again at this interval.
 TOUCH_SECONDS = 3_600.0
 
 
@@ -59,7 +59,7 @@ class StartStateError(KohortError):
 
 @dataclass(frozen=True, slots=True)
 class _Planned:
-    """End that the last batch was given, and the state seen then."""
+    """End of the last batch, and the state it was planned by."""
 
     ends: Offsets
     state: GroupState
@@ -76,13 +76,13 @@ class SourceOffsets:
         outside = options.group_options.model_copy(update={"group_mode": "standalone"})
         self._group = GroupOffsets(self._client, outside, on_event=lambda _: None, stopping=threading.Event())
         self._initial: Offsets | None = None
-        #: Whether the start is where it was if it is asked for again.
+        #: Whether the start stays the same when it is asked for again.
         self._is_kept = True
         #: Start and end of the first batch, where an earlier process has planned it.
         self._first_batch: tuple[Offsets, Offsets] | None = None
         self._planned: _Planned | None = None
         self._reports = None if options.report_folder is None else Reports(Path(options.report_folder))
-        #: What the driver was told last.
+        #: The last report to the driver.
         self._reported = BatchReport({}, {})
         self._target: Offsets | None = None
         self._moved_at = self._committed_at = time.monotonic()
@@ -109,10 +109,10 @@ class SourceOffsets:
         return self._initial
 
     def latest(self, start: Offsets, max_offsets: int | None, *, all_of_it: bool) -> Offsets:
-        """End of the batch that begins at ``start``; ``start`` itself when there is nothing to read.
+        """Return the end of the batch that begins at ``start``; ``start`` itself if there is nothing to read.
 
-        ``start`` is what Spark has done, so it is committed. ``all_of_it`` is a trigger that knows no limits.
-        Raises DataLossError, UnknownTopicError, and what the cluster client raises.
+        Spark has finished everything before ``start``, so it is committed. ``all_of_it`` is set for triggers
+        without limits. Raises DataLossError, UnknownTopicError, and what the cluster client raises.
         """
         state = self._group.look()
         if self._is_kept:
@@ -133,18 +133,18 @@ class SourceOffsets:
         return ends
 
     def aim(self) -> None:
-        """From now on only what is there now."""
+        """Read only the records that are there now."""
         self._target = {p: bounds.latest for p, bounds in self._group.look().bounds.items()}
 
     def newest(self) -> Offsets:
-        """The ends of the logs; those that the last batch was planned by, where one was."""
+        """Return the ends of the logs, as the last batch was planned by if there was one."""
         self._keep_start()
         state = self._group.look() if self._planned is None else self._planned.state
         return {p: bounds.latest for p, bounds in state.bounds.items()}
 
     def ranges(self, start: Offsets, end: Offsets) -> list[OffsetRange]:
-        """Tasks of the batch between these two places of the checkpoint."""
-        # a batch that was planned by an earlier process is looked at again
+        """Return the ranges of the batch between these two offsets of the checkpoint."""
+        # a batch planned by an earlier process is checked again
         planned = self._planned if self._planned is not None and self._planned.ends == end else None
         state = self._group.look() if planned is None else planned.state
         if not self._is_kept and start == self._initial:
@@ -167,14 +167,16 @@ class SourceOffsets:
         return ranges
 
     def follow(self, done: Offsets) -> None:
-        """Commit what Spark has done. Refusals are logged, and errors with ``failOnCommitError``."""
+        """Commit what Spark has finished. Refusals are logged, and errors with ``failOnCommitError``."""
         if self._options.commits and self._options.group_mode == "standalone":
             self._commit(done, "")
 
     # tasks
 
     def tasks(self, ranges: list[OffsetRange]) -> list[ReadTask]:
-        """The ranges as tasks: as many as records and processors ask for, not one a partition."""
+        """Return the ranges as tasks: as many as the records and processors call for, not one for each
+        partition.
+        """
         options = self._options
         groups = split_tasks(
             ranges,
@@ -196,7 +198,7 @@ class SourceOffsets:
     # starts and ends
 
     def _chosen(self) -> Offsets:
-        """A start as the options say; the group keeps it too, so that it can be seen."""
+        """Return the start as the options say; the group keeps it too, so that tools show it."""
         state = self._group.look()
         starts = self._starts(state)
         missing = any(state.committed.get(p) is None for p in starts)
@@ -250,7 +252,7 @@ class SourceOffsets:
         return ends | _named_ends(parse_offsets(named), state.bounds)
 
     def _too_little(self, start: Offsets, bounds: Logs) -> bool:
-        """Return whether to wait for more; a read of the present records does not."""
+        """Return whether to wait for more records; a read of the present ones does not wait."""
         least = self._options.min_offsets
         if least is None or self._target is not None:
             return False
@@ -281,7 +283,7 @@ class SourceOffsets:
             log.warning("the group %r does not follow yet: %s", self._options.group, error)
 
     def _report(self, report: BatchReport) -> None:
-        """A batch may be asked for several times, and is told once."""
+        """Report a batch, once however often it is asked for."""
         if self._reports is not None and self._reported != report:
             self._reports.write(report)
         self._reported = report
@@ -308,7 +310,7 @@ def pinned(path: Path, choose: Callable[[], Offsets]) -> Offsets:
 
 
 def _write_once(path: Path, text: str) -> None:
-    """All or nothing, and never over what somebody else wrote in the meantime."""
+    """Write all or nothing, and never over what somebody else wrote meanwhile."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     with temporary.open("w") as file:

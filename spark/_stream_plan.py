@@ -24,7 +24,7 @@ START_MARK = '{"start":true}'
 
 
 def begin_new(start: Offsets, bounds: Logs, committed: Commits) -> Offsets:
-    """``start`` with the partitions that are new: from their commit, else from their first record."""
+    """Return ``start`` with the new partitions: from their committed offset, else from their first record."""
     new = {
         partition: committed[partition].offset if partition in committed else log.earliest
         for partition, log in bounds.items()
@@ -36,7 +36,8 @@ def begin_new(start: Offsets, bounds: Logs, committed: Commits) -> Offsets:
 def next_ends(
     start: Offsets, bounds: Logs, *, rules: StartRules, limits: Limits
 ) -> tuple[Offsets, tuple[OffsetRange, ...]]:
-    """End of a batch from ``start``, and the ranges that the logs no longer have. Raises DataLossError.
+    """Return the end of a batch from ``start``, and the ranges that the logs no longer have. Raises
+    DataLossError.
 
     A partition that is in ``start`` and no longer to be read keeps its place.
     """
@@ -55,7 +56,8 @@ def next_ends(
 
 
 def batch_ranges(start: Offsets, end: Offsets, bounds: Logs, *, fail_on_data_loss: bool) -> list[OffsetRange]:
-    """Ranges between two places of the checkpoint. With ``fail_on_data_loss`` nothing is left out.
+    """Return the ranges between two offsets of the checkpoint. With ``fail_on_data_loss`` nothing is left
+    out.
 
     An end before the start was planned without it, for a log that was recreated: it is read from its first
     record. With it, DataLossError.
@@ -81,7 +83,7 @@ def batch_ranges(start: Offsets, end: Offsets, bounds: Logs, *, fail_on_data_los
 def read_ranges(
     start: Offsets, end: Offsets, bounds: Logs, *, rules: StartRules
 ) -> tuple[list[OffsetRange], tuple[OffsetRange, ...]]:
-    """Ranges from ``start`` to ``end``, and those that the logs do not have. Raises DataLossError.
+    """Return the ranges from ``start`` to ``end``, and those that the logs do not have. Raises DataLossError.
 
     Nothing lies between a start and an end before it.
     """
@@ -103,7 +105,7 @@ def read_ranges(
 def begun_at(end: Offsets, committed: Commits) -> Offsets | None:
     """Begin of the query's first batch, which ended at ``end``, from the group's commits (START_MARK).
 
-    Partitions that were new by then are left out. None where the group does not tell.
+    Partitions that were new by then are left out. None if the group's commits do not say.
     """
     begun = {
         partition: commit.offset
@@ -114,7 +116,7 @@ def begun_at(end: Offsets, committed: Commits) -> Offsets | None:
 
 
 def waiting_offsets(start: Offsets, bounds: Logs) -> int:
-    """Number of offsets to read."""
+    """Return the number of offsets to read."""
     return sum(max(0, log.latest - start.get(partition, log.earliest)) for partition, log in bounds.items())
 
 
@@ -141,12 +143,12 @@ class Reports:
         self._folder = folder
 
     def write(self, report: BatchReport) -> None:
-        """A report that cannot be written is a warning: the query goes on."""
+        """Write a report. One that cannot be written is a warning: the query goes on."""
         lost = [[span.topic, span.partition, span.start, span.end] for span in report.lost]
         document = {"start": to_document(report.start), "end": to_document(report.end), "lost": lost}
         path = self._folder / f"{time.time_ns():020}.json"
         try:
-            # folders for temporary files are emptied of what nobody has used for days
+            # temporary folders are cleaned of files that nobody has used for days
             self._folder.mkdir(parents=True, exist_ok=True)
             path.with_suffix(".new").write_text(json.dumps(document))
             os.replace(path.with_suffix(".new"), path)
@@ -154,7 +156,7 @@ class Reports:
             log.warning("the driver is not told of the batch to %s: %s", document["end"], error)
 
     def take(self) -> list[BatchReport]:
-        """Take the reports that have come, oldest first."""
+        """Return the reports that have arrived, oldest first, and remove them."""
         found = []
         for path in sorted(self._folder.glob("*.json")):
             found.append(_parsed(json.loads(path.read_text())))
@@ -162,7 +164,7 @@ class Reports:
         return found
 
     def close(self) -> None:
-        """Nothing is told any more."""
+        """End the reports."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
 

@@ -22,7 +22,7 @@ class Task(InputPartition):
 
 
 class TaskReader:
-    """Reads tasks; what is left of a reader on its way to an executor."""
+    """Reads tasks; all that Spark sends of a reader to an executor."""
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         # a read without partitions is one task of None

@@ -1,8 +1,8 @@
 """Transactions of tasks, which the driver ends once all have written; and the ledger of batches.
 
 What a task hands to the driver is enough to end its transaction from there: name, producer id and epoch. The
-request is that of clients from before KIP-890, which every broker with transactions takes and which leaves
-the epoch as it is: an end may be asked for again.
+request is that of clients before KIP-890, which every broker with transactions accepts and which leaves the
+epoch as it is: the same end may be requested again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ._client import Client
 
 log = logging.getLogger(__name__)
 
-#: The coordinator has ended the transaction itself, or somebody else has its name now.
+#: The coordinator has ended the transaction, or somebody else has its transactional id now.
 _GONE = frozenset(
     {
         ErrorCode.INVALID_TXN_STATE,
@@ -36,19 +36,19 @@ class NoTransactionsError(KohortError):
 
 
 class TransactionLostError(KohortError):
-    """A transaction was over before it could be committed: its records are not to be seen."""
+    """A transaction ended before it could be committed: readers never see its records."""
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionRules:
-    """Name of a transaction, and how long it may stay open before the broker ends it."""
+    """Transactional id of a task's transaction, and how long it may stay open before the broker ends it."""
 
     name: str
     timeout_ms: int
 
 
 def end(client: Client, transaction: Transaction, *, commit: bool) -> None:
-    """Commit or abort; the same again changes nothing. Raises TransactionLostError and KafkaError."""
+    """Commit or abort; repeating the same changes nothing. Raises TransactionLostError and KafkaError."""
     client.run(lambda cluster: _end(cluster, transaction, commit))
 
 
@@ -68,12 +68,12 @@ async def _end(cluster: Cluster, transaction: Transaction, commit: bool) -> None
         ) from error
 
 
-#: Brokers take 4,096 bytes by default.
+#: Brokers accept 4,096 bytes by default.
 _MAX_METADATA_BYTES = 4_096
 
 
 class LedgerError(KohortError):
-    """A batch that the ledger cannot note."""
+    """A batch that the ledger cannot record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,8 @@ class Entry:
 
 
 def transaction_name(prefix: str, task: int) -> str:
-    """Name of a task's transaction: the same for every attempt, so that a new one ends the old."""
+    """Return the transactional id of a task: the same for every attempt, so that a new one ends the old one's
+    transaction."""
     return f"{prefix}-{task}"
 
 
@@ -120,7 +121,9 @@ class Ledger:
         return _parsed(self._group, commit.offset, commit.metadata or "")
 
     def prepare(self, entry: Entry, key: str, transactions: Sequence[Transaction]) -> Entry:
-        """All tasks have written: from here on the batch is only to be committed. Raises LedgerError."""
+        """Record that all tasks have written: from here on the batch can only be committed. Raises
+        LedgerError.
+        """
         rows = [[int(one.name.rpartition("-")[2]), *one.producer] for one in transactions]
         metadata = json.dumps({"k": key, "t": rows}, separators=(",", ":"))
         if len(metadata) > _MAX_METADATA_BYTES:
@@ -132,11 +135,11 @@ class Ledger:
         return Entry(entry.batches, key, tuple(transactions))
 
     def note(self, entry: Entry, key: str) -> None:
-        """The batch is in the topics."""
+        """Record that the batch is in the topics."""
         self._commit(entry.batches + 1, json.dumps({"k": key}, separators=(",", ":")))
 
     def cancel(self, entry: Entry) -> None:
-        """The batch is not in the topics, and no longer to be committed."""
+        """Record that the batch is not in the topics and is no longer to be committed."""
         self._commit(entry.batches, "")
 
     def _commit(self, offset: int, metadata: str) -> None:
@@ -145,7 +148,7 @@ class Ledger:
 
 
 def _parsed(group: str, batches: int, metadata: str) -> Entry:
-    """The entry in a commit; it holds no batch where somebody else wrote it."""
+    """Return the entry in a commit; it holds no batch if somebody else wrote it."""
     try:
         document = json.loads(metadata)
         transactions = tuple(

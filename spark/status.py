@@ -50,7 +50,9 @@ class JobStatus:
 
 
 async def job_status(cluster: Cluster, group: str) -> JobStatus:
-    """One look at a group; it has no partitions if nothing was committed. Raises KafkaError and so on."""
+    """Return a group's status; it has no partitions if nothing was committed. Raises KafkaError and other
+    client errors.
+    """
     found = await cluster.committed(group)
     committed = {partition: Committed(at.offset, at.metadata) for partition, at in found.items()}
     if committed:
@@ -63,7 +65,7 @@ async def job_status(cluster: Cluster, group: str) -> JobStatus:
 
 
 def described(group: str, committed: Commits, bounds: Mapping[TopicPartition, tuple[int, int]]) -> JobStatus:
-    """Status from the results of a look; partitions that are no longer there are left out."""
+    """Return the status from the brokers' answers; partitions that no longer exist are left out."""
     newest = next_number(committed) - 1
     rows = tuple(
         _partition(partition, commit, bounds[partition], newest)
@@ -92,7 +94,7 @@ def _partition(
 
 
 class CheckpointError(KohortError):
-    """A folder that is no checkpoint of a query over topics, or one without a batch."""
+    """The folder is no checkpoint of a query over topics, or has no batch."""
 
 
 def read_checkpoint(folder: str | Path) -> tuple[int, Offsets]:

@@ -26,8 +26,8 @@ TEST_SETTINGS: Mapping[str, Any] = {
 
 
 class BrokerThread:
-    """A broker that runs in a thread of its own. ``settings`` are those that differ from a test's,
-    ``open_connection`` opens its connections to other brokers.
+    """A broker in a thread of its own. ``settings`` override those for tests; ``open_connection`` opens its
+    connections to other brokers.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class BrokerThread:
             make_router=partial(FaultyRouter, self._faults),
             open_store=open_store,
         )
-        # before there is a second thread: pytest parses what is imported, and Python cannot do so in two
+        # before the second thread starts: pytest rewrites modules on import, which is not safe in two threads
         load_all()
         self._open_connection = open_connection
         #: The event loop, once the broker serves.
@@ -69,11 +69,11 @@ class BrokerThread:
         return f"BrokerThread({self.broker})"
 
     def begin(self) -> None:
-        """Start, and do not wait until the broker serves."""
+        """Start the broker; return without waiting until it serves."""
         self._thread.start()
 
     def started(self) -> RunningBroker:
-        """The broker, once it serves. Raises what its start raises."""
+        """Wait until the broker serves and return it. Raises what its start raises."""
         try:
             return self._begun.result()
         except BaseException:
@@ -85,7 +85,7 @@ class BrokerThread:
         return self.started()
 
     def end(self, *, kill: bool = False) -> None:
-        """Stop the broker, in good order or as one that is killed. Raises what that raises."""
+        """Stop the broker, cleanly or as if killed. Raises what that raises."""
         self._is_killed = kill
         self._stop()
         self._thread.join()

@@ -1,4 +1,4 @@
-"""A disk in memory: its files and folders as programs see them, and what of them would survive a crash.
+"""A disk in memory: its files and folders as programs see them, and what would survive a crash.
 
 A change to a file is visible at once and durable once the file is synced; a change of names is durable once
 the folder is synced. Until then a crash may keep or lose it: in a file each page separately, maybe torn in
@@ -45,7 +45,7 @@ class FileNode:
         self.pending.clear()
 
     def sync_failed(self) -> None:
-        """Fail a sync as Linux does: the pages count as clean, although they never reached the disk."""
+        """Fail a sync as Linux does: the pages become clean although they never reached the disk."""
         for position, data in self.pending:
             if data is not None:
                 self._lost |= set(self._pages(position, position + len(data)))
@@ -112,7 +112,7 @@ class FileNode:
         return bytes(page)
 
     def _flip(self, data: bytearray, rng: Random) -> None:
-        """Flip a bit of something that was written and never synced."""
+        """Flip a bit of data that was written and never synced."""
         ranges = [(p, min(p + len(d), len(data))) for p, d in self.pending if d and p < len(data)]
         if ranges:
             data[rng.randrange(*rng.choice(ranges))] ^= 1 << rng.randrange(8)
@@ -125,7 +125,7 @@ class FileNode:
 
 
 class FolderNode:
-    """One folder. A change of it is a list of names with what they stand for since then, None for nothing."""
+    """One folder. Each change of it maps names to their new nodes, or to None where a name is removed."""
 
     __slots__ = ("durable", "names", "pending")
 
@@ -238,7 +238,7 @@ class Tree:
         )
 
     def copy(self, *, durable: bool = False) -> Tree:
-        """A copy of the disk as programs see it, or as it was synced; all of it durable."""
+        """Return a copy of the disk, all of it durable: as programs see it, or as it was last synced."""
         if durable:
             return self._with(lambda folder: folder.durable, lambda file: file.durable)
         return self._with(lambda folder: folder.names, lambda file: bytes(file.content))
@@ -252,7 +252,7 @@ class Tree:
 
 
 def error(number: int, path: str) -> OSError:
-    """The OSError of an error number; of the subclass that Python has for it."""
+    """Return the OSError of an error number, as Python's subclass for it."""
     return OSError(number, os.strerror(number), path)
 
 
@@ -301,7 +301,7 @@ def _walk(path: str, folder: FolderNode) -> Iterator[tuple[str, FileNode]]:
 def _rebuilt(
     folder: FolderNode, names_in: Callable[[FolderNode], dict[str, Node]], read: Callable[[FileNode], bytes]
 ) -> FolderNode:
-    """The folder with these names in every folder and this content of every file, all of it durable."""
+    """Return a durable copy of the folder, with names and contents as the two functions choose them."""
     made = FolderNode()
     for name, node in names_in(folder).items():
         if isinstance(node, FolderNode):

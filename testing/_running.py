@@ -23,7 +23,7 @@ def running_broker(
 ) -> Iterator[RunningBroker]:
     """A broker in its own thread and event loop, until the block ends.
 
-    ``settings`` are Kafka's names with underscores. Two defaults are made for tests: groups form without
+    ``settings`` are Kafka's names with underscores. Two defaults differ, for tests: groups form without
     the initial rebalance delay, and sessions may be as short as 500 ms. With ``data`` the topics outlive
     the block. ``on_note`` is called in the broker's thread. Raises what :class:`kohort.broker.Broker`
     raises.

@@ -1,4 +1,4 @@
-"""A running broker of a test, and what the test may do to it. For any thread except the broker's own."""
+"""A test's running broker, with methods to disturb it. Call them from any thread except the broker's own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ._steering import RequestFaults
 if TYPE_CHECKING:
     from ..consumer import Record
 
-#: Longest time, in seconds, for anything that a test asks of the broker.
+#: Timeout, in seconds, of everything that a test asks of the broker.
 CALL_TIMEOUT_S = 30.0
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ T = TypeVar("T")
 class TestClock:
     """The groups' clock in ms: the machine's time plus what a test has added."""
 
-    __test__ = False  # no test case, whatever its name says to pytest
+    __test__ = False  # pytest takes classes of this name for test cases
 
     def __init__(self) -> None:
         self._steady = steady_clock_ms()
@@ -94,7 +94,7 @@ class RunningBroker:
         self._on_loop(self._broker.coordinator.time_moved)
 
     def expire_session(self, group: str, member: str) -> None:
-        """End this member's session now; its next request is answered UNKNOWN_MEMBER_ID."""
+        """Expire this member's session now; its next request is answered with UNKNOWN_MEMBER_ID."""
         self._steer(group, lambda shard, now_ms: end_session(shard, group, member, now_ms))
 
     def force_rebalance(self, group: str, reason: str = "the test wants a rebalance") -> bool:
@@ -104,9 +104,9 @@ class RunningBroker:
         return self._steer(group, lambda shard, now_ms: begin_rebalance(shard, group, reason, now_ms))
 
     def fence(self, group: str, instance_id: str) -> None:
-        """Let another process take this static member's place: the old one gets FENCED_INSTANCE_ID.
+        """Replace this static member as if another process had started: the old one gets FENCED_INSTANCE_ID.
 
-        The new member does nothing, and is removed when its session ends.
+        The new member does nothing and is removed when its session expires.
         """
         member = self._steer(group, lambda shard, _: member_of(shard, group, instance_id))
         if member.instance_id is None:

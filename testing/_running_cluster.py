@@ -1,4 +1,4 @@
-"""Brokers of a cluster in threads of this process, and what a test may do to them."""
+"""The brokers of a cluster in threads of this process, with methods to disturb them."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def running_cluster(
 class RunningCluster:
     """A cluster that serves. ``bootstrap`` names the brokers that were there at its start.
 
-    Brokers are meant by their numbers. ``brokers`` are those that run, by number: each may be steered as
-    one that runs alone.
+    Methods take brokers' numbers. ``brokers`` has the running ones by number; each has the methods of a
+    single running broker.
     """
 
     def __init__(
@@ -92,24 +92,24 @@ class RunningCluster:
 
     @property
     def controller(self) -> int:
-        """The broker that is controller; it is waited for."""
+        """Wait until there is a controller and return its number."""
         return self._eventually(
             lambda: next((n for n in self._awake() if self._part(n).control.is_active), None)
         )
 
     def state(self, topic: str, partition: int) -> PartitionState:
-        """The state of a partition as the controller knows it. Raises KeyError where there is none."""
+        """Return the controller's state of a partition. Raises KeyError if there is none."""
         found = self._image(self.controller).topic(topic)
         if found is None or not 0 <= partition < len(found.partitions):
             raise KeyError(f"there is no partition {topic}-{partition}")
         return found.partitions[partition]
 
     def leader_of(self, topic: str, partition: int = 0) -> int:
-        """The broker that leads a partition; it is waited for."""
+        """Wait until a partition has a leader and return its number."""
         return self._eventually(lambda: max(self.state(topic, partition).leader, 0) or None)
 
     def coordinator_of(self, group: str) -> int:
-        """The broker that coordinates a group; it is waited for."""
+        """Wait until a group has a coordinator and return its number."""
 
         async def look() -> int:
             async with Cluster(self.bootstrap) as client:
@@ -128,11 +128,11 @@ class RunningCluster:
 
         self._eventually(lambda: is_whole() or None, timeout_s)
 
-    # -- what befalls brokers --------------------------------------------------------------------------------
+    # -- disturbing brokers ----------------------------------------------------------------------------------
 
     def kill(self, number: int, missed_after_s: float = 0.0) -> None:
-        """End a broker as SIGKILL does. The others miss it so much later; returns when others lead what they
-        can of its partitions.
+        """End a broker as SIGKILL does. The others notice after ``missed_after_s``; returns when they lead
+        what they can of its partitions.
         """
         self._threads.pop(number).end(kill=True)
         self._gone(number)
@@ -141,18 +141,18 @@ class RunningCluster:
         self._missed(number)
 
     def stop(self, number: int) -> None:
-        """Stop a broker in good order: others lead its partitions first."""
+        """Stop a broker cleanly: other brokers take over its partitions first."""
         self._threads.pop(number).end()
         self._gone(number)
         self._stores.pop(number)
 
     def restart(self, number: int) -> None:
-        """Start a broker again that was killed or stopped, with its data and its port."""
+        """Restart a broker that was killed or stopped, with its data and on its port."""
         self._begin(number)
         self._serves(number)
 
     def pause(self, number: int, *, missed: bool = False) -> None:
-        """Let a broker do nothing at all, as SIGSTOP does, until ``resume``. ``missed``: its session ends."""
+        """Suspend a broker as SIGSTOP does, until ``resume``. With ``missed`` its session expires."""
         held, released = threading.Event(), threading.Event()
         self._held[number] = released
 
@@ -170,13 +170,13 @@ class RunningCluster:
         self._held.pop(number).set()
 
     def lose_session(self, number: int) -> None:
-        """A broker's session with the metadata ends; another begins, unless it is cut off."""
+        """Expire a broker's session with the metadata; a new one begins, unless the broker is cut off."""
         self._home.expire(self._stores[number])
         if self._stores[number].is_cut_off:
             self._missed(number)
 
     def cut(self, first: int, second: int) -> None:
-        """Let two brokers have no connection with each other, until ``heal``. Clients reach both."""
+        """Cut the connections between two brokers until ``heal``. Clients still reach both."""
         pair = frozenset((first, second))
         self._cuts.add(pair)
         for between, loop, connection in self._links:
@@ -184,8 +184,8 @@ class RunningCluster:
                 loop.call_soon_threadsafe(connection.close, "cut by the test")
 
     def cut_off(self, number: int) -> None:
-        """Let a broker reach neither other brokers nor the metadata, until ``heal``. Its session lasts, until
-        it is lost: see ``lose_session``.
+        """Cut a broker off from other brokers and from the metadata store until ``heal``. Its session goes on
+        until ``lose_session``.
         """
         self._lone.add(number)
         for other in self._numbers:
@@ -194,14 +194,16 @@ class RunningCluster:
         self._home.cut_off(self._stores[number])
 
     def heal(self) -> None:
-        """Let everybody reach everybody again."""
+        """Restore all connections."""
         self._lone.clear()
         self._cuts.clear()
         for store in self._stores.values():
             self._home.heal(store)
 
     def move_leader(self, topic: str, partition: int, to: int) -> None:
-        """Let another replica lead a partition; it becomes one if it is none. Returns when it leads."""
+        """Make a broker the leader of a partition, and one of its replicas if necessary. Returns when it
+        leads.
+        """
         key = TopicPartition(topic, partition)
         replicas = self.state(topic, partition).replicas
         others = [each for each in replicas if each != to]
@@ -230,13 +232,13 @@ class RunningCluster:
         self.wait_in_sync(name)
 
     def produce(self, topic: str, values: Iterable[Any], *, partition: int | None = None) -> None:
-        """As ``RunningBroker.produce``: all are acknowledged by every in-sync replica."""
+        """As ``RunningBroker.produce``; every in-sync replica acknowledges the records."""
         from ._records import produce
 
         asyncio.run(produce(self.bootstrap, topic, values, partition))
 
     def read(self, topic: str) -> list[Record]:
-        """All records that a topic has now, partition by partition."""
+        """Read all records that a topic has now, partition by partition."""
         from ._records import read
 
         return asyncio.run(read(self.bootstrap, topic))
@@ -278,7 +280,7 @@ class RunningCluster:
         self._ports[number] = running.port
 
     async def _connected(self, number: int, address: Address, **options: Any) -> Connection:
-        """A connection from a broker to another one, unless they are cut from each other."""
+        """Open a connection from one broker to another, unless it is cut."""
         other = next((n for n, port in self._ports.items() if port == address.port), 0)
         pair = frozenset((number, other))
         connection = await Connection.open(address, **options)
@@ -290,7 +292,7 @@ class RunningCluster:
         return connection
 
     def _missed(self, number: int) -> None:
-        """Return when the controller has given what a broker led to others, as far as it can."""
+        """Wait until the controller has moved the leadership of a broker's partitions, as far as it can."""
         self._eventually(lambda: self._is_missed(number) or None)
 
     def _is_missed(self, number: int) -> bool:
@@ -307,7 +309,7 @@ class RunningCluster:
         return part
 
     def _image(self, number: int) -> ClusterImage:
-        # replaced as a whole: for any thread to look at
+        # replaced as a whole: any thread may read it
         return self._threads[number].broker.topics.image
 
     def _awake(self) -> list[int]:
@@ -331,7 +333,7 @@ class RunningCluster:
         for number in list(self._held):
             self.resume(number)
         threads, self._threads = self._threads, {}
-        # together: one alone would wait for others to lead what it leads
+        # all at once: one alone would wait for the others to take over its partitions
         ending = [threading.Thread(target=thread.end, kwargs={"kill": True}) for thread in threads.values()]
         for each in ending:
             each.start()

@@ -51,6 +51,8 @@ def run_service(
         raise ValueError(f"no handler of the service reads {', '.join(unread)}")
     for topic in service.topics:
         broker.produce(topic, rows.get(topic, []))
+    for topic in service.retry_topics:
+        broker.produce(topic, [])
     before = {topic: len(broker.read(topic)) for topic in service.dead_letter_topics}
     service.reconfigure(bootstrap=broker.bootstrap, **QUICK)
     handled = _run(service, expected, timeout_s)

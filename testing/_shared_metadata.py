@@ -14,10 +14,10 @@ from ..cluster._tree import Step, Tree, TreeStore
 
 
 class SharedMetadata:
-    """The entries, and the sessions of brokers. For any thread.
+    """The entries, and the sessions of brokers. Thread-safe.
 
-    What befalls a session is told to its broker in the broker's own thread, in the order of the steps: one
-    whose thread hangs learns of it afterwards.
+    A broker learns what happens to its session in its own thread and in the order of the steps: one whose
+    thread hangs learns of it afterwards.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class SharedMetadata:
         return store
 
     def expire(self, store: SharedStore) -> None:
-        """End a session, with its ephemeral entries. Another one begins at once, unless it was closed."""
+        """Expire a session with its ephemeral entries. A new one begins at once, unless it was closed."""
         with self._lock:
             if store not in self._sessions:
                 return
@@ -52,18 +52,18 @@ class SharedMetadata:
                 store._tell(store._become, SessionState.CONNECTED)
 
     def end(self, store: SharedStore) -> None:
-        """End the session of a broker that is gone."""
+        """End the session of a broker that has stopped."""
         store._closed = True
         self.expire(store)
 
     def cut_off(self, store: SharedStore) -> None:
-        """Let a broker have no connection: it reads what it knew, and writes nothing. Its session stays."""
+        """Disconnect a broker: it reads what it knew, and cannot write. Its session goes on."""
         with self._lock:
             store._cut_off = True
             store._tell(store._become, SessionState.SUSPENDED)
 
     def heal(self, store: SharedStore) -> None:
-        """Let a broker that was cut off see and write again."""
+        """Reconnect a broker that was cut off."""
         with self._lock:
             if store._cut_off:
                 store._cut_off = False
@@ -75,7 +75,7 @@ class SharedMetadata:
         return {**{path: None for path in store._seen if path not in there}, **there}
 
     def _commit(self, store: SharedStore, changes: Sequence[Change]) -> asyncio.Future[None]:
-        """Make changes; the future is done when the store shows them. Raises ConflictError."""
+        """Apply changes; the future is done when the store shows them. Raises ConflictError."""
         shown = asyncio.get_running_loop().create_future()
         with self._lock:
             if store._cut_off or store._closed:
@@ -100,7 +100,7 @@ class SharedMetadata:
 
 
 class SharedStore(TreeStore):
-    """One broker's session after the other; see ``MetadataStore``."""
+    """A ``MetadataStore`` of one broker, with one session after another."""
 
     def __init__(self, home: SharedMetadata) -> None:
         super().__init__(Tree(), SessionState.CONNECTED)
@@ -155,7 +155,7 @@ class SharedStore(TreeStore):
         return (known.created, known.version) == (entry.created, entry.version)
 
     def _tell(self, call: Callable[..., object], *arguments: object) -> None:
-        # a loop that has ended is a broker that is gone
+        # the loop has ended, so the broker has stopped
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(call, *arguments)
 

@@ -1,4 +1,4 @@
-"""A router that makes requests fail as a test asks for, and the list of faults."""
+"""A router that makes requests fail on a test's demand, and the list of faults."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class RequestFaults:
     def delay(
         self, api: ApiKey | str, seconds: float, times: int = 1, *, client_id: str | None = None
     ) -> Fault:
-        """The request waits this long; what is after it on its connection waits too."""
+        """Delay the request; later requests of its connection wait as well."""
         return self._add(api, times, client_id, delay_s=seconds)
 
     def error(
@@ -95,9 +95,7 @@ class RequestFaults:
 
     @contextmanager
     def coordinator_stopped(self) -> Iterator[None]:
-        """In the block, requests about groups are refused with NOT_COORDINATOR, and no coordinator can be
-        found.
-        """
+        """Within the block, refuse requests about groups with NOT_COORDINATOR, and find no coordinator."""
         refused, lost = ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE
         both = [
             Fault(GROUP_APIS, float("inf"), None, error=refused),
@@ -138,7 +136,7 @@ class RequestFaults:
 
 
 def _named(kind: type[E], given: E | str) -> E:
-    """The API or the error of a name."""
+    """Return the API or the error with this name."""
     if isinstance(given, kind):
         return given
     name = str(given).replace("-", "_").upper()

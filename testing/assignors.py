@@ -45,7 +45,7 @@ __all__ = [
     "standard_cases",
 ]
 
-#: Invented topics; "gone" is subscribed to and claimed, and does not exist.
+#: Topics of the cases; "gone" is subscribed to and claimed, but does not exist.
 _TOPICS = ("clicks", "orders", "views")
 _GONE = "gone"
 
@@ -53,10 +53,11 @@ _GONE = "gone"
 def conformance_tests(
     make: MakeAssignor, cases: Iterable[Case] = (), *, examples: int = 100, name: str | None = None
 ) -> type:
-    """A class of tests for the assignors that ``make`` makes: bind it to a name that begins with "Test".
+    """Return a class of tests for the assignors that ``make`` creates: bind it to a name that begins with
+    "Test".
 
-    ``cases`` come on top of :func:`standard_cases`; ``examples`` groups are made up. Needs pytest and
-    hypothesis (``pip install pytest hypothesis``).
+    ``cases`` come on top of :func:`standard_cases`; ``examples`` is the number of generated groups. Needs
+    pytest and hypothesis (``pip install pytest hypothesis``).
     """
     try:
         import hypothesis
@@ -92,7 +93,7 @@ def conformance_tests(
 def groups(
     *, max_topics: int = 3, max_partitions: int = 7, max_members: int = 5, user_data: bool = True
 ) -> SearchStrategy[Case]:
-    """Groups of any kind, for hypothesis: racks, static members, and claims that are wrong in every way.
+    """Return a hypothesis strategy of groups with racks, static members, and claims wrong in every way.
 
     Claimed partitions may be gone, negative, named twice, not subscribed to, or claimed by several members in
     one generation or in several. With ``user_data`` some members send bytes that mean nothing.

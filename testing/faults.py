@@ -27,9 +27,9 @@ TAKES_SPACE: frozenset[str] = frozenset(("write", "extend", "sync", "rename", "m
 
 
 class SimulatedCrash(BaseException):
-    """The machine stopped here; the file system answers nothing else from now on.
+    """The machine stopped here; the file system refuses everything from now on.
 
-    No Exception: nothing that handles errors may go on after it.
+    Not a subclass of Exception, so that no error handling continues after it.
     """
 
 
@@ -47,7 +47,7 @@ class Operation(NamedTuple):
 
 @dataclass(slots=True)
 class _Fault:
-    """Meets the ``number``-th operation from now on, if ``sticky`` every later one too."""
+    """Hits the ``number``-th operation from now on, and with ``sticky`` every later one."""
 
     number: int
     error: int | None
@@ -68,8 +68,8 @@ class FaultyFileSystem:
     a fault.
 
     ``page_bytes`` is the unit in which unsynced data survives a crash. With ``capacity_bytes`` files may hold
-    that much together: a write that has no room leaves what fits and raises ENOSPC. Set it to None to have
-    space again.
+    that much together: a write that does not fit writes what fits and raises ENOSPC. Set it to None to free
+    the disk.
     """
 
     def __init__(self, *, page_bytes: int = 4096, capacity_bytes: int | None = None) -> None:
@@ -106,8 +106,8 @@ class FaultyFileSystem:
         self._faults.append(_Fault(number, error, sticky, counted, path))
 
     def crash_at(self, number: int, *, byte: int | None = None, path: str = "") -> None:
-        """Stop at the ``number``-th change from now on, counted from 1: it is not done, SimulatedCrash is
-        raised. ``byte``: if it is a write, its first ``byte`` bytes are written.
+        """Stop at the ``number``-th change from now on, counted from 1: raise SimulatedCrash instead of
+        carrying it out. ``byte``: if it is a write, its first ``byte`` bytes are written.
         """
         self._faults.append(_Fault(number, None, False, CHANGES, path, byte))
 
@@ -236,7 +236,7 @@ class FaultyFileSystem:
             raise SimulatedCrash("the file system has crashed: go on with after_crash()")
 
     def _fault(self, operation: Operation) -> _Fault | None:
-        """Record an operation; the fault that it meets."""
+        """Record an operation; return the fault that hits it."""
         self._require_power()
         if operation.kind != "read":
             self.operations.append(operation)
@@ -259,7 +259,7 @@ class FaultyFileSystem:
 
 
 class FaultyFile:
-    """A file of a ``FaultyFileSystem``; ``close`` has nothing to give back."""
+    """A file of a ``FaultyFileSystem``; ``close`` has nothing to release."""
 
     __slots__ = ("_fs", "path")
 

@@ -9,6 +9,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tests.ports import free_port
+
 READY = "kohort broker ready on "
 START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 60.0
@@ -19,6 +21,7 @@ QUICK_SETTINGS: Mapping[str, str] = {
     "group.min.session.timeout.ms": "500",
     "group.consumer.min.session.timeout.ms": "500",
     "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.assignment.interval.ms": "100",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
 }
 
@@ -45,7 +48,7 @@ class BrokerProcess:
         self.settings = dict(settings)
         self.program = tuple(program)
         self.open_files = open_files
-        self.port = 0
+        self.port = free_port()
         self.process: subprocess.Popen[bytes] | None = None
 
     @property

@@ -6,7 +6,6 @@ Both get the same settings: their names are the same.
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from pathlib import Path
 from tests.broker.security.certificates import Certificates
 from tests.broker.security.issuer import Issuer
 from tests.broker_process import QUICK_SETTINGS, BrokerProcess
+from tests.ports import free_ports
 
 SCRIPT = Path(__file__).resolve().parent.parent / "scripts" / "apache-kafka"
 PASSWORD = "secret"
@@ -92,23 +92,10 @@ class Secured:
                 done.result(20)
 
 
-def free_ports(count: int) -> int:
-    """The first of so many ports in a row that nobody has."""
-    for first in range(21_192, 23_000, count):
-        try:
-            for port in range(first, first + count):
-                with socket.create_server(("127.0.0.1", port)):
-                    pass
-        except OSError:
-            continue
-        return first
-    raise AssertionError(f"no {count} free ports in a row")
-
-
 @contextmanager
 def secured_broker(folder: Path, *, apache_kafka: bool) -> Iterator[Secured]:
     """Runs until the block ends; the users ``me``, ``alice`` and ``bob`` can log in by SCRAM."""
-    broker = Secured(free_ports(5), folder)
+    broker = Secured(free_ports(range(5)), folder)
     with _apache_kafka(broker) if apache_kafka else _kohort(broker, folder):
         _create_users(broker)
         yield broker

@@ -108,7 +108,9 @@ def test_the_same_seed_draws_the_same_functions_and_only_their_modules() -> None
     patterns, drawn = first
     assert first == second
     assert len(set(patterns)) == 5
-    assert {pattern.removesuffix("__mutmut_*") for pattern in patterns} <= names_in("coordinator")
+    assert {pattern.partition("__mutmut_*")[0] for pattern in patterns} <= names_in("coordinator")
+    of_one = [f"{patterns[0].partition('*')[0]}{number}" for number in range(100)]
+    assert len([name for name in of_one if fnmatch(name, patterns[0])]) == 30
     assert {pattern.rpartition(".")[0] for pattern in patterns} == {mutants._dotted(each) for each in drawn}
     assert mutants._drawn(modules, options(seed="b")) != first
 
@@ -165,6 +167,17 @@ def test_a_mutant_is_noticed_survives_is_not_run_excused_unclear_or_untried(
     kinds = ("noticed", "survived", "untested", "excused", "unclear", "untried")
     assert tuple(len(getattr(outcome, kind)) for kind in kinds) == counted
     assert outcome.percent == pytest.approx(percent)
+
+
+@pytest.mark.parametrize(
+    ("noticed", "survived", "untried", "reaches"),
+    [(13, 7, 0, True), (12, 8, 0, False), (1, 8, 40, True), (10, 15, 40, False)],
+)
+def test_a_few_mutants_of_many_say_nothing_about_the_goal(
+    tmp_path: Path, noticed: int, survived: int, untried: int, reaches: bool
+) -> None:
+    outcome = mutants.Outcome("log", tmp_path, ["a"] * noticed, ["b"] * survived, untried=["c"] * untried)
+    assert outcome.reaches(65) == reaches
 
 
 def test_what_works_at_import_alone_is_asked_of_all_tests_in_processes_of_their_own(

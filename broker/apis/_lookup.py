@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 from uuid import UUID
 
-from ...cluster import NO_LEADER, BrokerRegistration, TopicImage
+from ...cluster import BrokerRegistration, TopicImage
 from ...protocol import ErrorCode, KafkaError, operation_bits
 from .._node import Node
 from .._partition import Partition
@@ -38,23 +38,35 @@ def find_topic(node: Node, name: str, topic_id: UUID | None = None, *, by_id: bo
 
 
 def find_partition(
-    node: Node, name: str, topic_id: UUID | None, index: int, *, by_id: bool = False
+    node: Node,
+    name: str,
+    topic_id: UUID | None,
+    index: int,
+    *,
+    by_id: bool = False,
+    known_epoch: int = NO_EPOCH,
+    any_replica: bool = False,
 ) -> Partition:
-    """A partition served here. Raises as find_topic, NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR."""
+    """A partition that this broker leads, or with ``any_replica`` has. Raises as ``find_topic``, then
+    KAFKA_STORAGE_ERROR, FENCED_LEADER_EPOCH and UNKNOWN_LEADER_EPOCH for another epoch than the client knows
+    (KIP-320), NOT_LEADER_OR_FOLLOWER.
+    """
     topic = find_topic(node, name, topic_id, by_id=by_id)
     if not 0 <= index < len(topic.partitions):
         raise KafkaError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             f"topic {topic.name} has {len(topic.partitions)} partitions, there is no {index}",
         )
-    leader = topic.partitions[index].leader
-    if leader != node.node_id and (leader != NO_LEADER or node.cluster is not None):
+    here = node.logs.topic(topic.name)
+    partition = None if here is None else here.partitions.get(index)
+    if partition is not None:
+        partition.check_usable()
+        _check_leader_epoch(partition, known_epoch)
+    if partition is None or not (any_replica or partition.is_led):
         raise KafkaError(
-            ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{topic.name}-{index} is led by broker {leader}: ask that one"
+            ErrorCode.NOT_LEADER_OR_FOLLOWER,
+            f"{topic.name}-{index} is led by broker {topic.partitions[index].leader}: ask that one",
         )
-    partition = node.logs.partition(topic.name, index)
-    partition.check_led()
-    partition.check_usable()
     return partition
 
 
@@ -84,8 +96,7 @@ def check_placed(node: Node, assignments: Iterable[Any]) -> None:
             )
 
 
-def check_leader_epoch(partition: Partition, known: int) -> None:
-    """Compare a client's leader epoch with the current one (KIP-320); NO_EPOCH is not compared."""
+def _check_leader_epoch(partition: Partition, known: int) -> None:
     if known == NO_EPOCH or known == partition.leader_epoch:
         return
     code = ErrorCode.FENCED_LEADER_EPOCH if known < partition.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH

@@ -17,7 +17,7 @@ from ._lookup import find_partition
 
 async def handle(node: Node, request: Request) -> Any:
     async def describe(topic: Any, number: int) -> dict[str, Any]:
-        partition = find_partition(node, topic.name, None, number)
+        partition = find_partition(node, topic.name, None, number, any_replica=True)
         return {"active_producers": [_state(producer) for producer in partition.producers()]}
 
     return await request.each_partition(describe)

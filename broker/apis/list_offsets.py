@@ -11,7 +11,7 @@ from ..authorizer import Operation, ResourceType, right
 from ._api import Request, ServedApi
 from ._errors import PARTITIONS, TOPICS_BY_NAME, in_elements
 from ._guards import topics
-from ._lookup import check_leader_epoch, find_partition
+from ._lookup import find_partition
 
 _LATEST = -1
 _EARLIEST = -2
@@ -66,8 +66,9 @@ async def _find(node: Node, request: Request, topic: str, wanted: Any) -> tuple[
     timestamp = wanted.timestamp
     if timestamp < 0 and request.version < _SPECIAL_FROM.get(timestamp, request.version + 1):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp} at v{request.version}")
-    partition = find_partition(node, topic, None, wanted.partition_index)
-    check_leader_epoch(partition, wanted.current_leader_epoch)
+    partition = find_partition(
+        node, topic, None, wanted.partition_index, known_epoch=wanted.current_leader_epoch
+    )
     if node.cluster is not None and request.body.replica_id >= 0:
         end = partition.log_end_offset  # a follower copies up to there
     elif request.body.isolation_level == _READ_COMMITTED:

@@ -10,13 +10,14 @@ from ..authorizer import Access, Operation, ResourceType, right
 from ._api import Asked, Guard, Request, ServedApi
 from ._errors import Level, in_elements, same
 from ._guards import topics
-from ._lookup import check_leader_epoch, find_partition
+from ._lookup import find_partition
 
 
 async def handle(node: Node, request: Request) -> Any:
     async def ended(topic: Any, wanted: Any) -> dict[str, Any]:
-        partition = find_partition(node, topic.topic, None, wanted.partition)
-        check_leader_epoch(partition, wanted.current_leader_epoch)
+        partition = find_partition(
+            node, topic.topic, None, wanted.partition, known_epoch=wanted.current_leader_epoch
+        )
         epoch, end_offset = partition.end_of_epoch(wanted.leader_epoch)
         return {"leader_epoch": epoch, "end_offset": end_offset}
 

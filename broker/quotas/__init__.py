@@ -16,6 +16,7 @@ from ._entities import (
     check_value,
     entity_of,
 )
+from ._replication import ReplicationThrottle, are_replicas
 from ._table import QuotaTable
 from ._throttle import Throttle, told_ms
 from ._windows import Gauge, QuotaWindows
@@ -30,7 +31,9 @@ __all__ = [
     "QuotaKey",
     "QuotaTable",
     "QuotaWindows",
+    "ReplicationThrottle",
     "Throttle",
+    "are_replicas",
     "check_filter",
     "check_value",
     "entity_of",

@@ -78,6 +78,15 @@ class Sasl:
 
 def plain_users(jaas: str) -> dict[str, str]:
     """Passwords by user, of ``... required user_alice="secret" user_bob="...";``. Raises SettingsError."""
+    return {
+        name.removeprefix(_USER): value
+        for name, value in jaas_options(jaas).items()
+        if name.startswith(_USER)
+    }
+
+
+def jaas_options(jaas: str) -> dict[str, str]:
+    """Options by name, of ``MODULE required name="value";``. Raises SettingsError."""
     text = jaas.strip()
     if not text:
         return {}
@@ -91,9 +100,8 @@ def plain_users(jaas: str) -> dict[str, str]:
             'user_NAME="PASSWORD" for each user'
         )
     return {
-        match["name"].removeprefix(_USER): re.sub(r"\\(.)", r"\1", match["quoted"])
+        match["name"]: re.sub(r"\\(.)", r"\1", match["quoted"])
         if match["quoted"] is not None
         else match["plain"]
         for match in _OPTION.finditer(rest)
-        if match["name"].startswith(_USER)
     }

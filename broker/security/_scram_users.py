@@ -31,7 +31,7 @@ _SALT_BYTES = 32
 _BYTES = ("salt", "stored_key", "server_key")
 
 #: By mechanism and user.
-_Credentials = dict[tuple[str, str], "ScramCredential"]
+Credentials = dict[tuple[str, str], "ScramCredential"]
 
 #: Letters of the salts of Java's clients.
 _LETTERS: Final = b"0123456789abcdefghijklmnopqrstuvwxyz"
@@ -80,7 +80,7 @@ class ScramUsers:
     """Credentials by mechanism and user. A change is on the disk before it is in force."""
 
     def __init__(self) -> None:
-        self._credentials: _Credentials = {}
+        self._credentials: Credentials = {}
         self._file: Document | None = None
         self._secret = secrets.token_bytes(_SALT_BYTES)
         self._kept = False
@@ -128,8 +128,8 @@ class ScramUsers:
         """Do the same in memory alone, to see what there would be."""
         self._take({**self._credentials, **self._made(text)})
 
-    def _made(self, text: str) -> _Credentials:
-        made: _Credentials = {}
+    def _made(self, text: str) -> Credentials:
+        made: Credentials = {}
         for item in filter(None, text.split(",")):
             name, sign, password = item.partition("=")
             if not sign or not name or not password:
@@ -188,11 +188,11 @@ class ScramUsers:
             self._kept = True
         self._take(credentials)
 
-    def _stored(self, credentials: _Credentials) -> dict[str, Any]:
+    def _stored(self, credentials: Credentials) -> dict[str, Any]:
         users = [_stored(*key, one) for key, one in credentials.items()]
         return {"secret": base64.b64encode(self._secret).decode(), "users": users}
 
-    def _take(self, credentials: _Credentials) -> None:
+    def _take(self, credentials: Credentials) -> None:
         self._credentials = credentials
         shapes: dict[str, Counter[_Shape]] = {mechanism: Counter() for mechanism in HASHES}
         for (mechanism, _), one in credentials.items():
@@ -214,8 +214,8 @@ def _parsed_secret(content: dict[str, Any]) -> bytes | None:
     return base64.b64decode(content["secret"], validate=True) if "secret" in content else None
 
 
-def _parsed(content: dict[str, Any]) -> _Credentials:
-    found: _Credentials = {}
+def _parsed(content: dict[str, Any]) -> Credentials:
+    found: Credentials = {}
     for item in content["users"]:
         mechanism, iterations = item["mechanism"], int(item["iterations"])
         if mechanism not in HASHES or iterations < MIN_ITERATIONS:

@@ -50,8 +50,15 @@ class SecuritySettings(TransactionSettings):
     ] = field(default_factory=dict, repr=False)
     inter_broker_listener_name: Annotated[
         str,
-        Row("a listener that max.connections does not hold up: the longest idle of the others makes room"),
+        Row(
+            "the listener by which brokers of a cluster reach each other; max.connections does not hold it "
+            "up: the longest idle of the others makes room"
+        ),
     ] = ""
+    security_inter_broker_protocol: Annotated[
+        Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"],
+        Row("without inter.broker.listener.name brokers use the first listener with this protocol"),
+    ] = "PLAINTEXT"
     control_plane_listener_name: Annotated[
         str, Row("the listener of admin clients: neither connections nor bytes of the others hold it up")
     ] = ""
@@ -75,6 +82,10 @@ class SecuritySettings(TransactionSettings):
     ssl_client_auth: Annotated[
         ClientAuth, Row("whether clients show a certificate; for SASL_SSL only as listener.name.NAME.")
     ] = "none"
+    ssl_endpoint_identification_algorithm: Annotated[
+        Literal["https", ""],
+        Row("brokers look whether another's certificate has the address they connect to; empty: they do not"),
+    ] = "https"
     ssl_enabled_protocols: Annotated[str, Row("TLSv1.2 and TLSv1.3, or one of them", commas=True)] = (
         "TLSv1.2,TLSv1.3"
     )
@@ -85,10 +96,14 @@ class SecuritySettings(TransactionSettings):
     sasl_enabled_mechanisms: Annotated[
         str, Row("of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and OAUTHBEARER, with commas", commas=True)
     ] = "SCRAM-SHA-256,SCRAM-SHA-512"
+    sasl_mechanism_inter_broker_protocol: Annotated[
+        str, Row("mechanism by which brokers log in to each other: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512")
+    ] = ""
     sasl_jaas_config: Annotated[
         str,
         Row(
-            'users of PLAIN: listener.name.NAME.plain.sasl.jaas.config=... required user_alice="secret";',
+            "listener.name.NAME.MECHANISM.sasl.jaas.config=MODULE required, then users of PLAIN, as "
+            'user_alice="secret", and the login of brokers at each other, username="..." password="...";',
             sensitive=True,
         ),
     ] = field(default="", repr=False)

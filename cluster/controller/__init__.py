@@ -24,6 +24,7 @@ from .decisions import (
 )
 from .partitions import settled
 from .placement import place
+from .writes import steps
 
 __all__ = [
     "Controller",
@@ -44,5 +45,6 @@ __all__ = [
     "reassign",
     "reassignments",
     "settled",
+    "steps",
     "tidied",
 ]

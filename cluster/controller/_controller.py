@@ -270,7 +270,10 @@ def _tell(before: ClusterImage, image: ClusterImage, decision: Decision[Any]) ->
             replicas += sum(1 for _ in moved_replicas(was, now, before.brokers, image.brokers))
             if life is PartitionLife.OFFLINE:
                 log.error(
-                    "%s-%d is offline: of its in-sync replicas %s none is there", topic.name, number, now.isr
+                    "%s-%d is offline: none of its in-sync replicas %s can be used",
+                    topic.name,
+                    number,
+                    now.isr,
                 )
             elif now.recovering and now.leader != was.leader:
                 log.error(

@@ -14,7 +14,7 @@ from typing import Generic, NamedTuple, TypeVar
 from uuid import UUID
 
 from ...protocol import ErrorCode, KafkaError, TopicPartition
-from .._image import NO_LEADER, UNKNOWN_EPOCH, ClusterImage, PartitionState, TopicImage
+from .._image import NO_LEADER, UNKNOWN_EPOCH, BrokerRegistration, ClusterImage, PartitionState, TopicImage
 from .partitions import settled
 from .placement import leaders_of, place
 
@@ -100,12 +100,21 @@ def _settled(
         assert topic is not None, "only topics of the image are changed"
         unclean = unclean_is_allowed(topic, rules)
         after = [
-            settled(before, states.get(number, before), image.brokers, unclean=unclean)
+            settled(before, states.get(number, before), _usable(image, topic, number), unclean=unclean)
             for number, before in enumerate(topic.partitions)
         ]
         if tuple(after) != topic.partitions:
             changed.append(topic.having(partitions=after))
     return changed
+
+
+def _usable(image: ClusterImage, topic: TopicImage, partition: int) -> Mapping[int, BrokerRegistration]:
+    """The brokers that are there, but for those whose replicas of a partition cannot be used."""
+    replica = topic.id, partition
+    damaged = [node_id for node_id, broker in image.brokers.items() if replica in broker.damaged]
+    if not damaged:
+        return image.brokers
+    return {node_id: broker for node_id, broker in image.brokers.items() if node_id not in damaged}
 
 
 # -- topics --------------------------------------------------------------------------------------------------
@@ -270,7 +279,8 @@ def elect_leaders(
                 )
             continue
         allowed = unclean or unclean_is_allowed(topic, rules)
-        after = settled(before, before, image.brokers, unclean=allowed, prefer_first=not unclean)
+        brokers = _usable(image, topic, key.partition)
+        after = settled(before, before, brokers, unclean=allowed, prefer_first=not unclean)
         answer[key] = None
         if unclean and after.leader == NO_LEADER:
             answer[key] = KafkaError(
@@ -349,7 +359,8 @@ def alter_isr(
         # the order does not matter: an equal set changes nothing
         wanted = before if set(isr) == set(before.isr) else before._replace(isr=isr)
         wanted = wanted._replace(recovering=change.recovering)
-        after = settled(before, wanted, image.brokers, unclean=unclean_is_allowed(topic, rules))
+        brokers = _usable(image, topic, change.partition)
+        after = settled(before, wanted, brokers, unclean=unclean_is_allowed(topic, rules))
         if after != before:
             states = list(topic.partitions)
             states[change.partition] = after

@@ -1,26 +1,44 @@
 """ConsumerService: handlers with ordered lanes, retries, dead letters, health checks and a graceful stop."""
 
-from ._deadletter import DEAD_LETTER_HEADERS, DeadLetter, DeadLetterError, read_dead_letter
+from ..decoding import InvalidRecordError
+from ._deadletter import (
+    DEAD_LETTER_HEADERS,
+    RETRY_DUE_HEADER,
+    DeadLetter,
+    DeadLetterError,
+    read_dead_letter,
+)
 from ._dependencies import SignatureError
-from ._handlers import HandlerCancelledError, HandlerFailedError, HandlerTimeoutError, InvalidRecordError
+from ._handlers import (
+    FailedRecordsError,
+    HandlerCancelledError,
+    HandlerFailedError,
+    HandlerTimeoutError,
+    Middleware,
+)
 from ._kafka_output import KafkaOutput, OutputError
 from ._retry import Retry
 from ._service import ConsumerService
+from ._services import Services
 from ._sinks import DbApiSink, Sink, SqlAlchemySink
 
 __all__ = [
     "DEAD_LETTER_HEADERS",
+    "RETRY_DUE_HEADER",
     "ConsumerService",
     "DbApiSink",
     "DeadLetter",
     "DeadLetterError",
+    "FailedRecordsError",
     "HandlerCancelledError",
     "HandlerFailedError",
     "HandlerTimeoutError",
     "InvalidRecordError",
     "KafkaOutput",
+    "Middleware",
     "OutputError",
     "Retry",
+    "Services",
     "SignatureError",
     "Sink",
     "SqlAlchemySink",

@@ -14,6 +14,7 @@ from ...client.errors import ConfigError
 from ...protocol import KohortError
 from ..errors import short
 from ._service import ConsumerService
+from ._services import Services
 from ._workers import INDEX, MAX_WORKERS, WRONG_USE, Workers, run_worker
 
 
@@ -90,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def load_service(target: str) -> ConsumerService:
+def load_service(target: str) -> ConsumerService | Services:
     """Import ``module:attribute``. Raises ConfigError, and whatever the module raises."""
     module_name, colon, attribute = target.partition(":")
     if not colon or not module_name or not attribute:
@@ -102,9 +103,9 @@ def load_service(target: str) -> ConsumerService:
             raise
         raise ConfigError(f"there is no module {module_name!r} here or in sys.path") from None
     found = getattr(module, attribute, None)
-    if not isinstance(found, ConsumerService):
+    if not isinstance(found, ConsumerService | Services):
         what = "has no such name" if found is None else f"is a {type(found).__name__}"
-        raise ConfigError(f"{target} {what}; it must be a ConsumerService")
+        raise ConfigError(f"{target} {what}; it must be a ConsumerService or Services")
     return found
 
 

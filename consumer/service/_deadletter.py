@@ -1,7 +1,11 @@
-"""Dead letters: records that no handler could process, kept in a topic with the reason in their headers."""
+"""Letters: records that a handler failed with, written to a topic with the reason in their headers.
+
+Dead letters stay there; those in a retry topic say from when on they are to be handled again.
+"""
 
 from __future__ import annotations
 
+import time
 import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -30,6 +34,9 @@ DEAD_LETTER_HEADERS: Final = (
     "kohort.error.message",
     "kohort.error.stack",
 )
+#: Header of a letter in a retry topic, after the ones above: when it is due, in milliseconds since 1970.
+RETRY_DUE_HEADER: Final = "kohort.retry.due_ms"
+_RETRY_HEADERS: Final = (*DEAD_LETTER_HEADERS, RETRY_DUE_HEADER)
 #: Most bytes of error text and of stack in a header: the record must still fit into the topic.
 MAX_ERROR_BYTES = 1_000
 MAX_STACK_BYTES = 8_000
@@ -38,11 +45,13 @@ SEND_TIMEOUT_MS = 30_000
 
 
 class DeadLetterError(ConsumerError):
-    """A record could not be written to its dead-letter topic. It stays uncommitted and the service stops."""
+    """A record could not be written to its dead-letter topic, or to its retry topic. It stays uncommitted and
+    the service stops.
+    """
 
 
 class DeadLetters:
-    """Writes records to dead-letter topics, over connections of its own, opened with the first one.
+    """Writes records to dead-letter and retry topics, over connections of its own, opened with the first one.
 
     Key, value and headers are kept, and the headers below added. A letter goes to the partition with the
     number of its origin (modulo the number of partitions), so that letters of one partition keep their order.
@@ -54,16 +63,19 @@ class DeadLetters:
         self._producer: Producer | None = None
         self._cluster: Cluster | None = None
 
-    async def send(self, topic: str, record: Record, error: BaseException, attempts: int) -> None:
+    async def send(
+        self, topic: str, record: Record, error: BaseException, attempts: int, due_ms: int | None = None
+    ) -> None:
         """Returns when all replicas in sync have the record. Raises DeadLetterError after SEND_TIMEOUT_MS."""
         try:
             producer = self._producer or await self._start()
-            partition = record.partition % await producer.partitions_for(topic)
-            await producer.send_and_wait(*letter(topic, partition, record, error, attempts, self._group))
+            count = await producer.partitions_for(topic)
+            await producer.send_and_wait(*letter(topic, count, record, error, attempts, self._group, due_ms))
         except (KafkaError, BrokerConnectionError, ProducerError) as failure:
             where = f"{record.topic}-{record.partition} at offset {record.offset}"
             raise DeadLetterError(
-                f"{where} could not be written to its dead-letter topic {topic!r}: {failure}. "
+                f"{where} could not be written to its {'dead-letter' if due_ms is None else 'retry'} topic "
+                f"{topic!r}: {failure}. "
                 "Make sure that the topic exists, that this client may write to it, and that its "
                 f"max.message.bytes is not less than that of {record.topic!r}"
             ) from failure
@@ -97,11 +109,25 @@ class DeadLetters:
 
 
 def letter(
-    topic: str, partition: int, record: Record, error: BaseException, attempts: int, group: str
+    topic: str,
+    partitions: int,
+    record: Record,
+    error: BaseException,
+    attempts: int,
+    group: str,
+    due_ms: int | None = None,
 ) -> ProducerRecord:
-    """The dead letter of a record."""
+    """The letter about a record, for a topic with so many partitions; with ``due_ms``, for a retry topic.
+
+    One about a letter of a retry topic replaces it.
+    """
+    before = read_retry(record)
+    if before is not None:
+        record, attempts = before.record, before.letter.attempts + attempts
     headers = [*record.headers, *error_headers(record, error, attempts, group)]
-    return ProducerRecord(topic, record.value, record.key, partition, headers=headers)
+    if due_ms is not None:
+        headers.append((RETRY_DUE_HEADER, str(due_ms).encode()))
+    return ProducerRecord(topic, record.value, record.key, record.partition % partitions, headers=headers)
 
 
 def error_headers(
@@ -148,6 +174,41 @@ def read_dead_letter(record: Record) -> DeadLetter | None:
         return DeadLetter(topic, int(partition), int(offset), int(time), group, int(attempts), *why)
     except (KeyError, ValueError):
         return None
+
+
+class RetryLetter(NamedTuple):
+    """A letter in a retry topic: the record as it was at first, and when it is due, in ms since 1970."""
+
+    letter: DeadLetter
+    record: Record
+    due_ms: int
+
+
+def read_retry(record: Record) -> RetryLetter | None:
+    """The content of a letter in a retry topic; None for any other record."""
+    own = record.headers[-len(_RETRY_HEADERS) :]
+    if tuple(name for name, _ in own) != _RETRY_HEADERS:
+        return None
+    said = read_dead_letter(record)
+    try:
+        due_ms = int(own[-1][1] or b"")
+    except ValueError:
+        return None
+    if said is None:
+        return None
+    first = record._replace(
+        topic=said.topic,
+        partition=said.partition,
+        offset=said.offset,
+        timestamp_ms=said.timestamp_ms,
+        headers=record.headers[: -len(_RETRY_HEADERS)],
+    )
+    return RetryLetter(said, first, due_ms)
+
+
+def wall_ms() -> int:
+    """The time now, in ms since 1970."""
+    return time.time_ns() // 1_000_000
 
 
 def _cut(text: str, limit: int, *, from_end: bool = False) -> str:

@@ -17,7 +17,7 @@ from ..errors import StaleRecordError, short
 from ..events import Event
 from ._deadletter import DeadLetters
 from ._exactly_once import StoredOffsets
-from ._handlers import Handler, HandlerFailedError
+from ._handlers import Handler, HandlerFailedError, HandlerFunction
 from ._kafka_output import KafkaTransactions
 from ._log import RateLimitedLog
 from ._metrics import GroupCounters, Snapshot
@@ -66,7 +66,7 @@ class Engine:
         if output is not None:
             # offsets are committed in transactions, and of other transactions only what was committed is read
             config = {"isolation_level": "read_committed", **config, "enable_auto_commit": False}
-        self._consumed: dict[str, int] = dict.fromkeys((t for h in handlers for t in h.topics), 0)
+        self._consumed: dict[str, int] = dict.fromkeys((t for h in handlers for t in h.all_topics), 0)
         self._consumer = AsyncGroupConsumer(
             *self._consumed,
             drain_timeout_ms=0,  # _revoking does it: it knows which records have not begun
@@ -102,11 +102,11 @@ class Engine:
             )
             for handler in handlers
         ]
-        self._by_topic = {topic: each for each in self._running for topic in each.handler.topics}
+        self._by_topic = {topic: each for each in self._running for topic in each.handler.all_topics}
         self._consumer.events.listen(self._see)
         spans = self._tracing() if tracing else None
         for handler in handlers:
-            handler.tracing, handler.once = spans, once
+            handler.group, handler.tracing, handler.once = group, spans, once
             handler.output = None if self._output is None else self._output.add
 
     @property
@@ -119,6 +119,12 @@ class Engine:
         if self._stop_reason is None:
             log.info("group %s: stopping (%s)", self.group, reason)
             self._stop_reason = reason
+
+    def hold(self, function: HandlerFunction, held: bool) -> None:
+        """Pause the handler that is this function, or resume it."""
+        for each in self._running:
+            if each.handler.function == function:
+                each.hold(held)
 
     async def start(self) -> None:
         """Connect and join. When cancelled, it leaves nothing behind."""
@@ -220,11 +226,16 @@ class Engine:
 
     def _observe(self, now: float, *, idle: bool) -> None:
         finished = self.finished
-        waiting = sum(each.queues.backlog for each in self._running)
+        waiting = sum(each.queues.backlog for each in self._running if not each.handler.held)
         if idle and not waiting and self._consumer.config.isolation_level == "read_uncommitted":
             # under read_committed another client's open transaction may hold records back: no standstill of
             # ours
-            waiting = sum(self._consumer.lag().values())
+            paused = self._consumer.paused()
+            waiting = sum(
+                behind
+                for partition, behind in self._consumer.lag().items()
+                if partition not in paused and not self._by_topic[partition.topic].handler.held
+            )
         self._progress.observe(now, finished=finished, waiting=waiting)
 
     # -- the consumer's events and callbacks ----------------------------------------------------------------
@@ -294,6 +305,11 @@ class Engine:
         """Number of records finished so far."""
         return sum(each.finished for each in self._running)
 
+    @property
+    def postponed(self) -> int:
+        """How many of these were moved to a retry topic."""
+        return sum(each.handler.counters.postponed for each in self._running)
+
     # -- for probes -----------------------------------------------------------------------------------------
 
     def unready(self) -> str | None:
@@ -302,6 +318,10 @@ class Engine:
             return "stopping"
         status = self._consumer.state
         return None if status.state is MemberState.STABLE else f"the member is {status.state.value}"
+
+    def complaint(self) -> str | None:
+        """What stands still; None while there is progress."""
+        return self._progress.complaint(asyncio.get_running_loop().time())
 
     def snapshot(self, live: bool) -> Snapshot:
         """Numbers for /metrics."""

@@ -6,17 +6,19 @@ import asyncio
 import functools
 import inspect
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from ...producer import ProducerRecord
+from ..decoding import Decoder, InvalidRecordError
 from ..errors import ConsumerError, short
 from ..record import Record
+from ._deadletter import RetryLetter, read_retry, wall_ms
 from ._dependencies import SignatureError, Wanted
 from ._log import RateLimitedLog
-from ._queues import ONE_BY_ONE, Outcome
+from ._queues import ONE_BY_ONE, Outcome, Partly
 from ._retry import ONCE, Retry
 
 if TYPE_CHECKING:
@@ -41,13 +43,19 @@ DeadLetterTopics = str | Mapping[type[Exception], str] | None
 
 
 class SendDeadLetter(Protocol):
-    """Sends a record to a dead-letter topic and returns when it is safely there."""
+    """Sends a record to a dead-letter topic, or with ``due_ms`` to a retry topic; returns when it is safely
+    there.
+    """
 
-    async def __call__(self, topic: str, record: Record, error: BaseException, attempts: int) -> None: ...
+    async def __call__(
+        self, topic: str, record: Record, error: BaseException, attempts: int, due_ms: int | None = None
+    ) -> None: ...
 
 
-class InvalidRecordError(ConsumerError):
-    """A record's value does not fit the handler's model. Its cause is the model's own error."""
+class Middleware(Protocol):
+    """Called around a handler with its record, or a batch's records; goes on with ``call_next(given)``."""
+
+    def __call__(self, given: Any, call_next: Callable[[Any], Awaitable[Any]], /) -> Awaitable[Any]: ...
 
 
 class HandlerCancelledError(ConsumerError):
@@ -59,6 +67,20 @@ class HandlerCancelledError(ConsumerError):
 
 class HandlerTimeoutError(ConsumerError, TimeoutError):
     """A handler took longer than its ``timeout_ms``. It was cancelled and counts as failed."""
+
+
+class FailedRecordsError(ConsumerError):
+    """Raised by a batch handler that failed with some of its records only; the others count as done.
+
+    ``failed`` has the error of each: it is tried again, and set aside in the end, as if it had been alone.
+    """
+
+    def __init__(self, failed: Mapping[Record, Exception]) -> None:
+        if not failed:
+            raise ValueError("FailedRecordsError without a record: return, if none has failed")
+        self.failed = dict(failed)
+        first = next(iter(self.failed))
+        super().__init__(f"{len(failed)} records, {_place([first])} first: {short(self.failed[first])}")
 
 
 class HandlerFailedError(ConsumerError):
@@ -84,6 +106,7 @@ class Counters:
     handled: int = 0
     failed: int = 0
     retried: int = 0
+    postponed: int = 0
     invalid: int = 0
     dead_letters: int = 0
 
@@ -95,6 +118,8 @@ class Handler:
     function: HandlerFunction
     topics: tuple[str, ...]
     model: Any = None
+    decode: Any = None
+    key_decode: Any = None
     lanes: Lanes = "partition"
     concurrency: int = 16
     retry: Retry = ONCE
@@ -102,13 +127,22 @@ class Handler:
     timeout_ms: int | None = None
     batch: int = 1
     takes_batches: bool = False
+    retry_after_ms: Sequence[int] = ()
+    middlewares: tuple[Middleware, ...] = ()
+    #: Whether it is paused.
+    held: bool = False
     counters: Counters = field(default_factory=Counters)
     #: Found out when it is registered, with the parameters after the records, filled by type at a start.
     validate: Callable[[bytes], Any] | None = None
+    value_decoder: Decoder | None = None
+    key_decoder: Decoder | None = None
     is_async: bool = False
     wants: tuple[Wanted, ...] = ()
     values: dict[str, Any] = field(default_factory=dict)
+    #: With their delays in ms.
+    retry_topics: Mapping[str, int] = field(default_factory=dict)
     #: Set for the time of a run.
+    group: str = ""
     tracing: Tracing | None = None
     once: Once | None = None
     #: Takes what calls for these records have given out.
@@ -121,6 +155,30 @@ class Handler:
     def name(self) -> str:
         """The function's name, for messages and metrics."""
         return getattr(self.function, "__qualname__", repr(self.function))
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The arguments that it is called with, in words."""
+        key = () if self.key_decoder is None else ("the key",)
+        value = () if self.value_decoder is None else ("the value",)
+        return (*key, *(value if self.validate is None else ("the model",)), "the record")
+
+    @property
+    def decodes(self) -> bool:
+        """Return whether it is called with more than the record."""
+        return len(self.given) > 1
+
+    @property
+    def may_wait(self) -> bool:
+        """Return whether decoding may have to ask somebody."""
+        return any(
+            each is not None and each.waits is not None for each in (self.key_decoder, self.value_decoder)
+        )
+
+    @property
+    def all_topics(self) -> tuple[str, ...]:
+        """The topics that are read for it."""
+        return (*self.topics, *self.retry_topics)
 
     @property
     def key_of(self) -> Callable[[Any], Hashable] | None:
@@ -136,14 +194,27 @@ class Handler:
 
         Raises HandlerFailedError after the last attempt without a dead-letter topic, and DeadLetterError.
         """
+        taken = given = records
+        if records[0].topic in self.retry_topics:
+            letters = [(record, letter) for record in records if (letter := self._own_letter(record))]
+            records, given = [record for record, _ in letters], [letter.record for _, letter in letters]
         try:
-            if self.tracing is None:
-                result = await self._called(records, threads)
+            if not given:
+                result = None  # letters of other groups
+            elif self.tracing is None:
+                result = await self._called(records, given, threads)
             else:
-                with self.tracing.span(self.name, records, attempt):
-                    result = await self._called(records, threads)
+                with self.tracing.span(self.name, given, attempt):
+                    result = await self._called(records, given, threads)
             if self.output is not None:
-                self.output(records, _as_given(self.name, result))
+                self.output(taken, _as_given(self.name, result))
+        except FailedRecordsError as error:
+            failed = {r: error.failed[g] for r, g in zip(records, given, strict=True) if g in error.failed}
+            # a transaction has all of its records, or none
+            whole = self.once is not None or self.output is not None or len(failed) < len(error.failed)
+            if whole or not self.takes_batches:
+                return await self._after_failure(records, attempt, error, threads, send)
+            return await self._after_some_failed(taken, failed, attempt, send)
         except Exception as error:
             return await self._after_failure(records, attempt, error, threads, send)
         except BaseException as error:
@@ -151,19 +222,57 @@ class Handler:
         self.counters.handled += len(records)
         return None
 
-    def _called(self, records: list[Record], threads: DaemonThreads | None) -> Awaitable[Any]:
-        """The awaitable of a call; that of an async function itself, since a step in between costs time."""
+    def _own_letter(self, record: Record) -> RetryLetter | None:
+        """The letter of this group that a record of a retry topic is; others are for other groups."""
+        letter = read_retry(record)
+        return letter if letter is not None and letter.letter.group == self.group else None
+
+    def _called(
+        self, records: list[Record], given: list[Record], threads: DaemonThreads | None
+    ) -> Awaitable[Any]:
+        """The awaitable of a call; that of an async function itself, since a step in between costs time.
+
+        ``given`` are the records as the handler sees them.
+        """
+        if self.middlewares:
+            called = self._through(self.middlewares, records, given, threads)
+        else:
+            called = self._called_at_last(records, given, threads)
+        return called if self.timeout_ms is None else self._in_time(called, self.timeout_ms)
+
+    def _through(
+        self,
+        middlewares: tuple[Middleware, ...],
+        records: list[Record],
+        given: list[Record],
+        threads: DaemonThreads | None,
+    ) -> Awaitable[Any]:
+        if not middlewares:
+            return self._called_at_last(records, given, threads)
+
+        async def call_next(changed: Any) -> Any:
+            passed = list(changed) if self.takes_batches else [changed]
+            return await self._through(middlewares[1:], records, passed, threads)
+
+        return middlewares[0](given if self.takes_batches else given[0], call_next)
+
+    def _called_at_last(
+        self, records: list[Record], given: list[Record], threads: DaemonThreads | None
+    ) -> Awaitable[Any]:
         if self.is_async:
-            if self.takes_batches and self.validate is not None:
-                called = self._with_models(records)
-            else:
-                called = self.function(*self._arguments(records), **self.values)
-                called = _collected(called) if inspect.isasyncgen(called) else called
-            return called if self.timeout_ms is None else self._in_time(called, self.timeout_ms)
+            if any(map(self._must_wait, given)):
+                assert threads is not None, "handlers whose decoders may wait have threads"
+                return self._with_arguments(threads.call(functools.partial(self._arguments, given)))
+            if self.takes_batches and self.decodes:
+                return self._with_arguments(self._arguments_in_turns(given))
+            called = self.function(*self._arguments(given), **self.values)
+            return _collected(called) if inspect.isasyncgen(called) else called
         assert threads is not None, "plain functions have threads"
         if self.once is not None:
-            return threads.call(functools.partial(self.once.run, records, self._in_transaction))
-        return threads.call(functools.partial(self._in_thread, records))
+            given_for = dict(zip(records, given, strict=True))
+            handle = functools.partial(self._in_transaction, given_for)
+            return threads.call(functools.partial(self.once.run, records, handle))
+        return threads.call(functools.partial(self._in_thread, given))
 
     async def _in_time(self, called: Awaitable[Any], timeout_ms: int) -> Any:
         # not asyncio.wait_for: a TimeoutError of the handler's own is not ours
@@ -176,8 +285,14 @@ class Handler:
             text = f"handler {self.name} took longer than timeout_ms={timeout_ms}"
             raise HandlerTimeoutError(text) from error
 
-    async def _with_models(self, records: list[Record]) -> Any:
-        called = self.function(await self._validated_in_turns(records), records, **self.values)
+    def _must_wait(self, record: Record) -> bool:
+        key, value = self.key_decoder, self.value_decoder
+        return (key is not None and key.must_wait(record.key)) or (
+            value is not None and value.must_wait(record.value)
+        )
+
+    async def _with_arguments(self, arguments: Awaitable[tuple[Any, ...]]) -> Any:
+        called = self.function(*await arguments, **self.values)
         return await (_collected(called) if inspect.isasyncgen(called) else called)
 
     def _in_thread(self, records: list[Record], **connection: Any) -> Any:
@@ -190,28 +305,37 @@ class Handler:
             )
         return list(result) if inspect.isgenerator(result) else result
 
-    def _in_transaction(self, records: list[Record], connection: Any) -> None:
-        self._in_thread(records, **{self.connection: connection})
+    def _in_transaction(
+        self, given_for: Mapping[Record, Record], records: list[Record], connection: Any
+    ) -> None:
+        self._in_thread([given_for[record] for record in records], **{self.connection: connection})
 
     def _arguments(self, records: list[Record]) -> tuple[Any, ...]:
         if self.takes_batches:
-            if self.validate is not None:
-                return [self._validated(record) for record in records], records
-            return (records,)
-        if self.validate is not None:
-            return self._validated(records[0]), records[0]
-        return (records[0],)
+            return self._columns([self._decoded(record) for record in records], records)
+        return (*self._decoded(records[0]), records[0])
 
-    async def _validated_in_turns(self, records: list[Record]) -> list[Any]:
+    def _columns(self, rows: list[tuple[Any, ...]], records: list[Record]) -> tuple[Any, ...]:
+        """Lists of keys and values, as far as they are decoded, and the records."""
+        return (*map(list, zip(*rows, strict=True)), records)
+
+    async def _arguments_in_turns(self, records: list[Record]) -> tuple[Any, ...]:
         """On the event loop, which heartbeats share."""
         now = asyncio.get_running_loop().time
-        models, until = [], now() + STRETCH_S
+        rows, until = [], now() + STRETCH_S
         for record in records:
             if now() > until:
                 await asyncio.sleep(0)
                 until = now() + STRETCH_S
-            models.append(self._validated(record))
-        return models
+            rows.append(self._decoded(record))
+        return self._columns(rows, records)
+
+    def _decoded(self, record: Record) -> tuple[Any, ...]:
+        """The record's key and value, as far as they are decoded."""
+        key = () if self.key_decoder is None else (self.key_decoder(record.key),)
+        if self.validate is not None:
+            return (*key, self._validated(record))
+        return key if self.value_decoder is None else (*key, self.value_decoder(record.value))
 
     def _validated(self, record: Record) -> Any:
         assert self.validate is not None, "only called for handlers with a model"
@@ -252,17 +376,29 @@ class Handler:
             self._tell(logging.WARNING, text, (self.name, len(records), _place(records)), error)
             return ONE_BY_ONE
         self.counters.invalid += invalid
-        topic = self._letter_topic(error)
+        topic = due_ms = None
+        if not invalid and isinstance(error, self.retry.retry_on):
+            topic = self._next_retry_topic(records[0])
+        if topic is not None:
+            due_ms = wall_ms() + self.retry_topics[topic]
+        else:
+            topic = self._letter_topic(error)
         if topic is None:
             raise HandlerFailedError(self.name, records[0], attempt, error) from error
         try:
-            await send(topic, records[0], error, attempt)
+            await send(topic, records[0], error, attempt, due_ms)
         except Exception:
             text = "handler %s gave up %s after try %d, and it could not be set aside: %s"
             self._tell(logging.ERROR, text, (self.name, _place(records), attempt), error)
             raise
         if self.once is not None and threads is not None:
             await threads.call(functools.partial(self.once.skip, records[0]))
+        if due_ms is not None:
+            self.counters.postponed += 1
+            text = "handler %s failed with %s (try %d), again in %d ms from the retry topic %s: %s"
+            delay_ms = self.retry_topics[topic]
+            self._tell(logging.WARNING, text, (self.name, _place(records), attempt, delay_ms, topic), error)
+            return None
         self.counters.dead_letters += 1
         self._tell(
             logging.ERROR,
@@ -271,6 +407,34 @@ class Handler:
             error,
         )
         return None
+
+    async def _after_some_failed(
+        self, records: list[Record], failed: Mapping[Record, Exception], attempt: int, send: SendDeadLetter
+    ) -> Outcome:
+        """Each that failed takes the way of a record that failed alone; the others are finished."""
+        finished = set(records) - failed.keys()
+        self.counters.handled += len(finished)
+        waits: list[float] = []
+        for record, reason in failed.items():
+            try:
+                outcome = await self._after_failure([record], attempt, reason, None, send)
+            except ConsumerError as error:
+                return Partly([record for record in records if record in finished], error)
+            if outcome is None:
+                finished.add(record)
+            else:
+                assert isinstance(outcome, float), "a single record is neither split nor finished in part"
+                waits.append(outcome)
+        return Partly([record for record in records if record in finished], max(waits, default=None))
+
+    def _next_retry_topic(self, record: Record) -> str | None:
+        """The retry topic for a record that this one has failed in; None after the last one."""
+        origin, nth = record.topic, 0
+        if origin in self.retry_topics:
+            origin, _, stage = origin.rpartition(".retry.")
+            nth = int(stage)
+        topic = f"{origin}.retry.{nth + 1}"
+        return topic if topic in self.retry_topics else None
 
     @property
     def letter_topics(self) -> tuple[str, ...]:

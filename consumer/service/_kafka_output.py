@@ -166,14 +166,17 @@ class KafkaTransactions:
         self._waiting += max(1, len(given))
         self._wake.set()
 
-    async def dead_letter(self, topic: str, record: Record, error: BaseException, attempts: int) -> None:
+    async def dead_letter(
+        self, topic: str, record: Record, error: BaseException, attempts: int, due_ms: int | None = None
+    ) -> None:
         """As DeadLetters.send, within the transaction of the record."""
         try:
             count = await self._producer.partitions_for(topic)
         except KohortError as failure:
-            raise OutputError(f"dead-letter topic {topic!r} cannot be written to: {failure}") from failure
+            kind = "dead-letter" if due_ms is None else "retry"
+            raise OutputError(f"{kind} topic {topic!r} cannot be written to: {failure}") from failure
         group = self._consumer.config.group
-        self.add([record], [letter(topic, record.partition % count, record, error, attempts, group)])
+        self.add([record], [letter(topic, count, record, error, attempts, group, due_ms)])
 
     @property
     def full(self) -> bool:

@@ -109,6 +109,8 @@ def families(now: Snapshot) -> Iterator[tuple[str, str, bool, tuple[str, ...], S
     in_flight = [([h.name], in_flight) for h, _, in_flight in handlers]
     text = "Records being handled or waiting for their next try"
     yield "kohort_handler_backlog", "Records handed over and not finished", False, ("handler",), backlog
+    paused = [([h.name], int(h.held)) for h, _, _ in handlers]
+    yield "kohort_handler_paused", "1 while it is paused", False, ("handler",), paused
     yield "kohort_handler_in_flight", text, False, ("handler",), in_flight
 
 
@@ -116,12 +118,13 @@ _COUNTERS: list[tuple[str, str, Callable[[Handler], float]]] = [
     ("kohort_handler_records", "Records handled", lambda h: h.counters.handled),
     ("kohort_handler_failures", "Tries that raised", lambda h: h.counters.failed),
     ("kohort_handler_retries", "Tries that were repeated", lambda h: h.counters.retried),
+    ("kohort_handler_postponed", "Records moved to a retry topic", lambda h: h.counters.postponed),
     ("kohort_handler_invalid_records", "Records that did not fit the model", lambda h: h.counters.invalid),
     ("kohort_handler_dead_letters", "Records set aside", lambda h: h.counters.dead_letters),
 ]
 
 
-def metrics_route(snapshot: Callable[[], Snapshot]) -> Callable[[], Answer]:
+def metrics_route(snapshots: Callable[[], Sequence[Snapshot]]) -> Callable[[], Answer]:
     try:
         import prometheus_client as prometheus
     except ImportError:
@@ -129,7 +132,7 @@ def metrics_route(snapshot: Callable[[], Snapshot]) -> Callable[[], Answer]:
         return lambda: Answer(503, missing)
 
     registry = prometheus.CollectorRegistry()
-    registry.register(_Collector(snapshot))
+    registry.register(_Collector(snapshots))
     for collector in (prometheus.ProcessCollector, prometheus.PlatformCollector, prometheus.GCCollector):
         collector(registry=registry)
 
@@ -140,23 +143,24 @@ def metrics_route(snapshot: Callable[[], Snapshot]) -> Callable[[], Answer]:
 
 
 class _Collector:
-    """Gives a snapshot's families to prometheus-client, which calls ``collect`` at each scrape."""
+    """Gives the families of snapshots to prometheus-client, which calls ``collect`` at each scrape."""
 
-    def __init__(self, snapshot: Callable[[], Snapshot]) -> None:
-        self._snapshot = snapshot
+    def __init__(self, snapshots: Callable[[], Sequence[Snapshot]]) -> None:
+        self._snapshots = snapshots
 
     def describe(self) -> Iterable[Any]:
         """Nothing beforehand: the families are known when they are collected."""
         return ()
 
-    def collect(self) -> Iterator[Any]:
+    def collect(self) -> Iterable[Any]:
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-        now = self._snapshot()
-        for name, text, counter, labels, samples in families(now):
-            if samples or labels:
-                kind = CounterMetricFamily if counter else GaugeMetricFamily
-                family = kind(name, text, labels=("group", *labels))
+        found: dict[str, Any] = {}
+        for now in self._snapshots():
+            for name, text, counter, labels, samples in families(now):
+                if name not in found and (samples or labels):
+                    kind = CounterMetricFamily if counter else GaugeMetricFamily
+                    found[name] = kind(name, text, labels=("group", *labels))
                 for values, value in samples:
-                    family.add_metric([now.group, *values], value)
-                yield family
+                    found[name].add_metric([now.group, *values], value)
+        return found.values()

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from types import TracebackType
+from typing import Protocol
 
 from ._metrics import Answer, Snapshot, metrics_route
 
@@ -121,29 +122,36 @@ def _encode(answer: Answer, *, with_body: bool) -> bytes:
     return head.encode() + (body if with_body else b"")
 
 
+class Probed(Protocol):
+    """A run of a service, as its probes see it. ``snapshot`` gets whether it is alive."""
+
+    group: str
+
+    def complaint(self) -> str | None: ...
+    def unready(self) -> str | None: ...
+    def snapshot(self, live: bool) -> Snapshot: ...
+
+
 class Probes:
     """/healthz, /readyz and /metrics at ``address``; nothing is served when that is None.
 
-    ``unready`` says why the service is not ready, None when it is; ``snapshot`` gets whether it is alive.
+    They are about the services that ``probed`` returns, of which there are to be ``expected``.
     """
 
     def __init__(
-        self,
-        progress: Progress,
-        address: tuple[str, int] | None,
-        *,
-        unready: Callable[[], str | None],
-        snapshot: Callable[[bool], Snapshot],
+        self, probed: Callable[[], Sequence[Probed]], address: tuple[str, int] | None, *, expected: int = 1
     ) -> None:
-        self._unready = unready
-        self._progress = progress
+        self._probed = probed
+        self._expected = expected
         self._host = "" if address is None else address[0]
         self._listener: HealthListener | None = None
         if address is not None:
             routes = {
                 "/healthz": self._healthz,
                 "/readyz": self._readyz,
-                "/metrics": metrics_route(lambda: snapshot(self._complaint() is None)),
+                "/metrics": metrics_route(
+                    lambda: [each.snapshot(each.complaint() is None) for each in probed()]
+                ),
             }
             self._listener = HealthListener(routes, host=address[0], port=address[1])
 
@@ -160,7 +168,6 @@ class Probes:
         return f"{paths} at http://{self._host}:{self.port}"
 
     async def __aenter__(self) -> Probes:
-        self._progress.observe(asyncio.get_running_loop().time(), finished=0, waiting=0)
         if self._listener is not None:
             await self._listener.start()
         return self
@@ -171,13 +178,17 @@ class Probes:
         if self._listener is not None:
             await self._listener.stop()
 
-    def _complaint(self) -> str | None:
-        return self._progress.complaint(asyncio.get_running_loop().time())
-
     def _healthz(self) -> Answer:
-        complaint = self._complaint()
-        return Answer(200, "ok\n") if complaint is None else Answer(503, f"{complaint}\n")
+        return self._answer("ok\n", {each.group: each.complaint() for each in self._probed()})
 
     def _readyz(self) -> Answer:
-        reason = self._unready() or self._complaint()
-        return Answer(200, "ready\n") if reason is None else Answer(503, f"{reason}\n")
+        reasons = {each.group: each.unready() or each.complaint() for each in self._probed()}
+        if len(reasons) < self._expected:
+            return Answer(503, f"{len(reasons)} of {self._expected} services run\n")
+        return self._answer("ready\n", reasons)
+
+    def _answer(self, good: str, reasons: Mapping[str, str | None]) -> Answer:
+        """200 where no group has a reason against it."""
+        several = self._expected > 1
+        bad = [f"group {group}: {why}\n" if several else f"{why}\n" for group, why in reasons.items() if why]
+        return Answer(503, "".join(bad)) if bad else Answer(200, good)

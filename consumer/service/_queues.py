@@ -25,8 +25,18 @@ from ...protocol import TopicPartition
 
 #: A batch is out of attempts: its records are handled one at a time, each with attempts of its own.
 ONE_BY_ONE: Final = "one by one"
+
+
+@dataclass(frozen=True, slots=True)
+class Partly:
+    """These records of a call are finished; ``rest`` is the outcome of the others, or what they raised."""
+
+    finished: Sequence[Any]
+    rest: float | Exception | None
+
+
 #: None: finished. A number: retry after this many seconds.
-Outcome = float | Literal["one by one"] | None
+Outcome = float | Literal["one by one"] | Partly | None
 #: Handles records: (records, number of the attempt from 1).
 Run = Callable[[list[Any], int], Awaitable[Outcome]]
 
@@ -123,6 +133,8 @@ class QueueScheduler:
     #: Partitions with ready queues, in the order of their turns.
     _turns: deque[PartitionQueues] = field(default_factory=deque)
     _slots: set[asyncio.Task[None]] = field(default_factory=set)
+    #: Whether no call begins now.
+    held: bool = False
     #: Number of busy slots when the last one is left; with a single slot none can be left.
     _last_slot: int = field(init=False)
 
@@ -177,6 +189,16 @@ class QueueScheduler:
         self._fill_slots()
         return work
 
+    def hold(self, held: bool) -> None:
+        """Begin no further calls, or go on. What a release would wait for is dropped while it is held."""
+        self.held = held
+        if not held:
+            self._fill_slots()
+            return
+        for work in list(self._partitions.values()):
+            if work.ended is not None:
+                self._give_up_waiting(work)
+
     def _begin(self, work: PartitionQueues, key: Hashable, records: deque[Any]) -> None:
         queue = work.queues[key] = KeyQueue(work, key, records)
         self._make_ready(queue)
@@ -194,7 +216,7 @@ class QueueScheduler:
     def _next(self, busy: int) -> KeyQueue | None:
         """The queue to serve next, with this many busy slots; None if there is none."""
         turns = self._turns
-        passed = 0
+        passed = len(turns) if self.held else 0
         while passed < len(turns):
             work = turns[0]
             if busy >= self._last_slot and work.running and len(self._partitions) > 1:
@@ -211,6 +233,11 @@ class QueueScheduler:
                 return queue
         return None
 
+    def is_paused(self, partition: TopicPartition) -> bool:
+        """Return whether its owner has paused the partition's delivery, because too much waits."""
+        work = self._partitions.get(partition)
+        return work is not None and work.paused
+
     async def release(self, partitions: Iterable[TopicPartition], timeout_s: float) -> list[Unfinished]:
         """Finish or drop all records of these partitions within ``timeout_s``; returns the cancelled ones."""
         works = [self._partitions[p] for p in partitions if p in self._partitions]
@@ -218,6 +245,8 @@ class QueueScheduler:
         for work in works:
             work.until = min(work.until, until)
             self._close(work)
+            if self.held:
+                self._give_up_waiting(work)
             for queue in list(work.queues.values()):
                 if queue.timer is not None and queue.timer.when() > work.until:
                     self._give_up(queue)
@@ -283,8 +312,13 @@ class QueueScheduler:
 
     def _after_turn(self, queue: KeyQueue, outcome: Outcome) -> None:
         queue.slot = None
+        if isinstance(outcome, Partly):
+            self._finish(queue, outcome.finished)
+            if isinstance(outcome.rest, Exception):
+                raise outcome.rest
+            outcome = outcome.rest
         if outcome is None:
-            self._finish(queue)
+            self._finish(queue, queue.taken)
         elif outcome == ONE_BY_ONE:
             self._split(queue)
         else:
@@ -325,10 +359,14 @@ class QueueScheduler:
             queue.partition.begun = last
         return taken
 
-    def _finish(self, queue: KeyQueue) -> None:
+    def _finish(self, queue: KeyQueue, records: Sequence[Any]) -> None:
         taken, work = queue.taken, queue.partition
-        queue.taken = ()
-        for record in taken:
+        if records is taken:
+            queue.taken = ()
+        else:
+            finished = set(records)
+            queue.taken = [record for record in taken if record not in finished]
+        for record in records:
             work.records -= 1
             work.bytes -= size_of(record)
             self.done(record, work)
@@ -365,6 +403,13 @@ class QueueScheduler:
                 continue
             self._forget(work, [record for record in queue.waiting if not keep(record)])
             queue.waiting = kept
+
+    def _give_up_waiting(self, work: PartitionQueues) -> None:
+        """Drop what has not begun, and give up what waits for its next attempt."""
+        self._drop(work, lambda _: False)
+        for queue in list(work.queues.values()):
+            if queue.slot is None:
+                self._give_up(queue)
 
     def _give_up_all(self, work: PartitionQueues) -> None:
         for queue in list(work.queues.values()):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 from ...client.errors import ConfigError
+from ...settings import MAX_INT
+from ..decoding import json_validator, make_decoder
 from ._dependencies import SignatureError, Wanted, wanted
-from ._handlers import DeadLetterTopics, Handler, HandlerFunction, Lanes
+from ._handlers import DeadLetterTopics, Handler, HandlerFunction, Lanes, Middleware
 from ._retry import ONCE, Retry
 
 if TYPE_CHECKING:
@@ -37,7 +39,9 @@ def make_handler(
             "service.exactly_once(KafkaOutput()) before it"
         )
     _check_topics(name, topics)
-    _check_letters(name, topics, handler.dead_letter)
+    handler.retry_topics = _retry_topics(name, topics, handler.retry_after_ms)
+    _check_letters(name, handler.all_topics, handler.dead_letter)
+    handler.middlewares = tuple(check_middleware(each) for each in handler.middlewares)
     _check_numbers(name, handler.concurrency, handler.batch)
     if lanes not in get_args(Lanes):
         allowed = ", ".join(get_args(Lanes))
@@ -45,8 +49,12 @@ def make_handler(
     handler.retry = retry = handler.retry or ONCE
     if not isinstance(retry, Retry):
         raise ConfigError(f"handler {name}: retry={retry!r}, but it must be a Retry: Retry(attempts=5)")
-    handler.validate = None if handler.model is None else _validator(handler.model)
-    handler.wants = _check_signature(name, function, 1 if handler.model is None else 2)
+    if handler.model is not None and handler.decode is not None:
+        raise ConfigError(f"handler {name}: model and decode are both for the value: give one of them")
+    handler.validate = None if handler.model is None else json_validator(handler.model)
+    handler.value_decoder = make_decoder(handler.decode, "value")
+    handler.key_decoder = make_decoder(handler.key_decode, "key")
+    handler.wants = _check_signature(name, function, handler.given)
     call = type(function).__call__
     handler.is_async = (
         yields_async or inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
@@ -65,6 +73,35 @@ def _check_timeout(name: str, timeout_ms: Any, is_async: bool) -> None:
         raise ConfigError(
             f"handler {name}: timeout_ms is for async functions; nobody can end what runs in a thread"
         )
+
+
+def _retry_topics(name: str, topics: tuple[str, ...], delays_ms: Any) -> dict[str, int]:
+    delays: list[Any] = list(delays_ms) if isinstance(delays_ms, list | tuple) else [None]
+    if not all(isinstance(ms, int) and not isinstance(ms, bool) and 0 < ms <= MAX_INT for ms in delays):
+        raise ConfigError(
+            f"handler {name}: retry_after_ms={delays_ms!r}, but it must be a list of delays, whole numbers "
+            "from 1"
+        )
+    found = {f"{topic}.retry.{nth}": ms for nth, ms in enumerate(delays, start=1) for topic in topics}
+    if clash := found.keys() & set(topics):
+        raise ConfigError(f"handler {name}: {min(clash)!r} is the name of one of its retry topics")
+    return found
+
+
+def check_middleware(middleware: Any) -> Middleware:
+    """A middleware, which must be async. Raises SignatureError."""
+    name = getattr(middleware, "__qualname__", repr(middleware))
+    if not inspect.iscoroutinefunction(middleware) and not inspect.iscoroutinefunction(
+        getattr(type(middleware), "__call__", None)  # noqa: B004 - whether it is async
+    ):
+        raise SignatureError(f"middleware {name}: it must be 'async def {name}(record, call_next)'")
+    try:
+        inspect.signature(middleware).bind(None, None)
+    except TypeError as error:
+        text = f"middleware {name} is called with the record (or records) and call_next: {error}"
+        raise SignatureError(text) from None
+    checked: Middleware = middleware
+    return checked
 
 
 def _check_topics(name: str, topics: tuple[str, ...]) -> None:
@@ -121,30 +158,12 @@ def bind_connection(handler: Handler, sink: Sink) -> None:
     handler.wants = tuple(want for want in handler.wants if want not in mine)
 
 
-def _check_signature(name: str, function: HandlerFunction, arguments: int) -> tuple[Wanted, ...]:
+def _check_signature(name: str, function: HandlerFunction, given: Sequence[str]) -> tuple[Wanted, ...]:
+    arguments = len(given)
     wants = wanted(f"handler {name}", function, arguments)
     try:
         inspect.signature(function).bind(*[None] * arguments, **{want.parameter: None for want in wants})
     except TypeError as error:
-        given = "the record" if arguments == 1 else "the model and the record"
-        text = f"handler {name} is called with {given}, but its signature does not take that: {error}"
-        raise SignatureError(text) from None
+        called = f"handler {name} is called with {' and '.join(given)}"
+        raise SignatureError(f"{called}, but its signature does not take that: {error}") from None
     return wants
-
-
-def _validator(model: Any) -> Callable[[bytes], Any]:
-    validate = getattr(model, "model_validate_json", None)
-    if validate is None:
-        # any type pydantic understands; imported here so that services without models do not pay for it
-        from pydantic import TypeAdapter
-        from pydantic.errors import PydanticSchemaGenerationError
-
-        try:
-            validate = TypeAdapter(model).validate_json
-        except PydanticSchemaGenerationError as error:
-            first = str(error).splitlines()[0]
-            raise ConfigError(
-                f"model={model!r} is nothing that pydantic can read JSON into: {first}"
-            ) from None
-    checked: Callable[[bytes], Any] = validate
-    return checked

@@ -9,6 +9,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING
 
 from ..errors import ConsumerError
+from ._deadletter import read_retry, wall_ms
 from ._handlers import Handler, SendDeadLetter
 from ._queues import Outcome, PartitionQueues, QueueScheduler
 from ._threads import DaemonThreads
@@ -25,11 +26,20 @@ CLOSE_TIMEOUT_S = 1.0
 log = logging.getLogger("kohort.consumer.service")
 
 
+@dataclass(slots=True, eq=False)
+class _Postponed:
+    """Records of a retry topic's partition whose first one is not due."""
+
+    records: list[Record]
+    timer: asyncio.TimerHandle
+
+
 @dataclass(slots=True, eq=False, repr=False)
 class RunningHandler:
     """Feeds one handler. Calls ``pause`` for a partition with many waiting records, and later ``resume``.
 
-    Each partition pauses by itself, so that a slow one delays no others.
+    Each partition pauses by itself, so that a slow one delays no others. A retry topic's partition pauses
+    also while its next record is not due.
     """
 
     handler: Handler
@@ -45,12 +55,13 @@ class RunningHandler:
     _most_records: int = field(init=False)
     _most_bytes: int = 0
     _threads: DaemonThreads | None = None
+    _postponed: dict[TopicPartition, _Postponed] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         handler = self.handler
         self._expects_keys = handler.lanes == "key"
         self._most_records = max(MIN_BACKLOG, 4 * max(handler.concurrency, handler.batch))
-        if not handler.is_async:
+        if not handler.is_async or handler.may_wait:
             self._threads = DaemonThreads(handler.concurrency, f"kohort-{handler.name}")
         self.queues = QueueScheduler(
             self._run,
@@ -59,17 +70,56 @@ class RunningHandler:
             batch=handler.batch,
             done=self._finish,
             on_failure=self._failed,
+            held=handler.held,
         )
+
+    def hold(self, held: bool) -> None:
+        """Begin no calls, or go on. What waits stays, up to the backlog of each partition."""
+        self.handler.held = held
+        self.queues.hold(held)
 
     def hand_over(self, partition: TopicPartition, records: list[Record], most_bytes: int) -> None:
         """Add records of a partition to their queues; with more than ``most_bytes`` there, it pauses."""
         if self._expects_keys:
             self._look_for_missing_keys(records)
         self._most_bytes = most_bytes
+        if partition.topic in self.handler.retry_topics:
+            self._hand_over_due(partition, records)
+        else:
+            self._add(partition, records)
+
+    def _hand_over_due(
+        self, partition: TopicPartition, records: list[Record], *, first: bool = False
+    ) -> None:
+        """Hand over the records up to the one that is not due (of the ``first`` that is known), and the rest
+        later.
+        """
+        earlier = self._postponed.pop(partition, None)
+        if earlier is not None:
+            earlier.timer.cancel()
+            if not records or earlier.records[0].session_id == records[0].session_id:
+                records = [*earlier.records, *records]
+        now = wall_ms()
+        due = next((at for at in range(first, len(records)) if _due_ms(records[at]) > now), len(records))
+        if due:
+            self._add(partition, records[:due])
+        if due < len(records):
+            self.pause(partition)
+            # clocks differ: no longer than the topic's delay
+            wait_ms = min(_due_ms(records[due]) - now, self.handler.retry_topics[partition.topic])
+            timer = asyncio.get_running_loop().call_later(wait_ms / 1000, self._now_due, partition)
+            self._postponed[partition] = _Postponed(records[due:], timer)
+        elif earlier is not None and not self.queues.is_paused(partition):
+            self.resume(partition)
+
+    def _now_due(self, partition: TopicPartition) -> None:
+        self._hand_over_due(partition, [], first=True)
+
+    def _add(self, partition: TopicPartition, records: list[Record]) -> None:
         held = self.queues.add(partition, records[0].session_id, records)
         if held is None or held.paused:
             return
-        if held.records > self._most_records or held.bytes > most_bytes:
+        if held.records > self._most_records or held.bytes > self._most_bytes:
             held.paused = True
             self.pause(partition)
 
@@ -92,9 +142,11 @@ class RunningHandler:
     async def release(self, partitions: Iterable[TopicPartition] | None, timeout_ms: float) -> None:
         """Finish partitions (None: all) within the time; cancelled records are logged."""
         if partitions is None:
+            self._drop_postponed(list(self._postponed))
             unfinished = await self.queues.release_all(timeout_ms / 1000)
         else:
-            mine = [partition for partition in partitions if partition.topic in self.handler.topics]
+            mine = [partition for partition in partitions if partition.topic in self.handler.all_topics]
+            self._drop_postponed(mine)
             unfinished = await self.queues.release(mine, timeout_ms / 1000)
         firsts: dict[TopicPartition, list[int]] = {}
         for each in unfinished:
@@ -110,6 +162,11 @@ class RunningHandler:
                 f" and {len(offsets) - 1} more records" if len(offsets) > 1 else "",
                 timeout_ms / 1000,
             )
+
+    def _drop_postponed(self, partitions: Iterable[TopicPartition]) -> None:
+        for partition in partitions:
+            if (postponed := self._postponed.pop(partition, None)) is not None:
+                postponed.timer.cancel()
 
     async def close(self) -> None:
         """Cancel all calls; threads that still run end by themselves."""
@@ -128,7 +185,8 @@ class RunningHandler:
         self.finished += 1
         if held.paused and 2 * held.records <= self._most_records and 2 * held.bytes <= self._most_bytes:
             held.paused = False
-            self.resume(held.partition)
+            if held.partition not in self._postponed:
+                self.resume(held.partition)
 
     def _failed(self, error: BaseException) -> None:
         if not isinstance(error, Exception):
@@ -137,3 +195,9 @@ class RunningHandler:
             cause, error = error, ConsumerError(f"handler {self.handler.name} {what}")
             error.__cause__ = cause
         self.on_failure(error)
+
+
+def _due_ms(record: Record) -> int:
+    """When a record of a retry topic is due; what is no letter is due at once."""
+    letter = read_retry(record)
+    return 0 if letter is None else letter.due_ms

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -23,16 +23,17 @@ from ._dependencies import (
 )
 from ._engine import Engine
 from ._exactly_once import Once
-from ._handlers import Counters, DeadLetterTopics, Handler, HandlerFunction, Lanes
+from ._handlers import Counters, DeadLetterTopics, Handler, HandlerFunction, Lanes, Middleware
 from ._kafka_output import KafkaOutput
-from ._probes import Probes, Progress
-from ._registration import bind_connection, make_handler
+from ._probes import Probed, Probes, Progress
+from ._registration import bind_connection, check_middleware, make_handler
 from ._retry import Retry
 from ._signals import graceful_signals
 from ._sinks import Sink
 from ._threads import DaemonThreads
 
 F = TypeVar("F", bound=HandlerFunction)
+M = TypeVar("M", bound=Middleware)
 
 log = logging.getLogger("kohort.consumer.service")
 
@@ -61,6 +62,7 @@ class ConsumerService:
         self._drain_timeout_ms = drain_ms(own.drain_timeout_ms, checked.rebalance_ms)
         self._health_address = None if own.health_port is None else (own.health_host, own.health_port)
         self._handlers: list[Handler] = []
+        self._middlewares: list[Middleware] = []
         self._lifespans: list[Lifespan] = []
         self._provided: dict[type, Any] = {}
         self._once: Once | None = None
@@ -81,29 +83,43 @@ class ConsumerService:
         self,
         *topics: str,
         model: Any = None,
+        decode: Any = None,
+        key_decode: Any = None,
         lanes: Lanes = "partition",
         concurrency: int = 16,
         retry: Retry | None = None,
         dead_letter: DeadLetterTopics = None,
         timeout_ms: int | None = None,
+        retry_after_ms: Sequence[int] = (),
+        middlewares: Sequence[Middleware] = (),
     ) -> Callable[[F], F]:
         """Register a function for single records: ``f(record)``, with a ``model`` ``f(model, record)``.
 
         An ``async def`` runs on the event loop, a plain function in one of ``concurrency`` threads. ``lanes``
         says which records keep their order: those of one "partition", those of one "key", or "none".
-        ``model`` is a pydantic model, or any type pydantic can validate JSON for. A record that does not fit
-        it, or that fails ``retry.attempts`` times, goes to the topic ``dead_letter``; without one the service
-        stops with HandlerFailedError. ``dead_letter`` may have topics by classes of errors. A call of an
-        ``async def`` that takes longer than ``timeout_ms`` is cancelled and has failed.
+        ``model`` is a pydantic model, or any type pydantic can validate JSON for. ``decode`` is such a type
+        too, or a function from bytes, or a decoder of a SchemaRegistry: ``f(value, record)``, with None for a
+        null; with ``key_decode``, ``f(key, value, record)``. A record that does not fit, or that fails
+        ``retry.attempts`` times, goes to the topic ``dead_letter``; without one the service stops with
+        HandlerFailedError. ``dead_letter`` may have topics by classes of errors. A call of an ``async def``
+        that takes longer than ``timeout_ms`` is cancelled and has failed.
+
+        With ``retry_after_ms`` a record that is out of tries goes to the topic ``<topic>.retry.1`` first, is
+        handled again after the first of these delays, then goes to ``<topic>.retry.2``, and so on.
+        ``middlewares`` are called around the function, see ``middleware``.
         """
         return self._register(
             topics,
             model=model,
+            decode=decode,
+            key_decode=key_decode,
             lanes=lanes,
             concurrency=concurrency,
             retry=retry,
             dead_letter=dead_letter,
             timeout_ms=timeout_ms,
+            retry_after_ms=retry_after_ms,
+            middlewares=middlewares,
         )
 
     def batch_handler(
@@ -111,25 +127,33 @@ class ConsumerService:
         *topics: str,
         max_records: int = 500,
         model: Any = None,
+        decode: Any = None,
+        key_decode: Any = None,
         concurrency: int = 16,
         retry: Retry | None = None,
         dead_letter: DeadLetterTopics = None,
         timeout_ms: int | None = None,
+        retry_after_ms: Sequence[int] = (),
+        middlewares: Sequence[Middleware] = (),
     ) -> Callable[[F], F]:
         """Register a function for runs of records of one partition: ``f(records)`` or ``f(models, records)``.
 
         A batch is whatever waits when the handler is free again, at most ``max_records``: small batches while
         there is little to do, large ones under load. All of it is done when the function returns. A batch
         that is out of tries is handled again record by record, so that only the ones to blame go to
-        ``dead_letter``.
+        ``dead_letter``. One that knows which of its records failed raises FailedRecordsError.
         """
         return self._register(
             topics,
             model=model,
+            decode=decode,
+            key_decode=key_decode,
             concurrency=concurrency,
             retry=retry,
             dead_letter=dead_letter,
             timeout_ms=timeout_ms,
+            retry_after_ms=retry_after_ms,
+            middlewares=middlewares,
             batch=max_records,
             takes_batches=True,
         )
@@ -138,7 +162,7 @@ class ConsumerService:
         def register(function: F) -> F:
             handler = make_handler(function, topics, may_yield=self._output is not None, **options)
             for other in self._handlers:
-                if shared := set(other.topics) & set(topics):
+                if shared := set(other.all_topics) & set(handler.all_topics):
                     raise ConfigError(
                         f"topic {min(shared)!r} has a handler already ({other.name}): a record is handled "
                         "once, so call both from one handler, or read it in a second group"
@@ -147,6 +171,49 @@ class ConsumerService:
             return function
 
         return register
+
+    def middleware(self, function: M) -> M:
+        """Register an async function around the calls of all handlers, ``async def m(record, call_next)``.
+
+        It gets the record, or the list of records of a batch, and goes on with ``await call_next(record)``,
+        whose result and errors are those of the handler; what it returns or raises itself counts instead. A
+        record for which ``call_next`` is not called is done when it returns. The first one registered is
+        outermost; those of a single handler (``middlewares=``) come after these.
+        """
+        self._middlewares.append(check_middleware(function))
+        return function
+
+    def pause(self, handler: HandlerFunction | str) -> None:
+        """Begin no calls of this handler, given as the function or its name; calls that have begun go on.
+
+        Its partitions stay assigned; records wait for it up to the backlog, and then in the topic. A handler
+        may be paused before the service runs; it stays paused until ``resume``. From any thread.
+        """
+        self._hold(handler, True)
+
+    def resume(self, handler: HandlerFunction | str) -> None:
+        """Go on with a handler that is paused."""
+        self._hold(handler, False)
+
+    @property
+    def paused(self) -> list[str]:
+        """Names of the handlers that are paused."""
+        return [handler.name for handler in self._handlers if handler.held]
+
+    def _hold(self, wanted: HandlerFunction | str, held: bool) -> None:
+        found = [handler for handler in self._handlers if wanted in (handler.function, handler.name)]
+        if not found:
+            names = ", ".join(handler.name for handler in self._handlers)
+            raise ConfigError(f"the service has no handler {wanted!r}: it has {names or 'none'}")
+        for handler in found:
+            handler.held = held
+            if self._loop is not None:
+                with suppress(RuntimeError):  # it has ended since
+                    self._loop.call_soon_threadsafe(self._hold_now, handler)
+
+    def _hold_now(self, handler: Handler) -> None:
+        if self._engine is not None:
+            self._engine.hold(handler.function, handler.held)
 
     # -- what handlers work with ----------------------------------------------------------------------------
 
@@ -227,11 +294,9 @@ class ConsumerService:
         errors when the group cannot be read; in both cases what is done is committed and the group left
         first.
         """
-        if not self._handlers:
-            raise ConfigError("the service has no handler: register one with @service.handler('topic')")
         if self._loop is not None:
             raise RuntimeError("the service runs already: make another one to run it twice")
-        handlers = self._checked_handlers()
+        handlers = self.checked_handlers()
         self._over, self._loop = False, asyncio.get_running_loop()
         try:
             await self._serve(handlers)
@@ -248,6 +313,7 @@ class ConsumerService:
 
     async def _serve(self, handlers: list[Handler]) -> None:
         progress = Progress(self._own.stalled_after_ms)
+        progress.observe(asyncio.get_running_loop().time(), finished=0, waiting=0)
         self._engine = engine = Engine(
             handlers,
             config=self._config,
@@ -262,13 +328,11 @@ class ConsumerService:
             return
         async with AsyncExitStack() as stack:
             async with self._until_stopped():
-                await self._start(stack, engine, progress, handlers)
+                await self._start(stack, engine, handlers)
             if engine.started:
                 await engine.run()
 
-    async def _start(
-        self, stack: AsyncExitStack, engine: Engine, progress: Progress, handlers: list[Handler]
-    ) -> None:
+    async def _start(self, stack: AsyncExitStack, engine: Engine, handlers: list[Handler]) -> None:
         """All that is needed before there are records; what has to be closed again goes onto the stack."""
         values = await enter_lifespans(stack, self._lifespans, self._provided)
         for handler in handlers:
@@ -277,9 +341,7 @@ class ConsumerService:
             threads = DaemonThreads(1, "kohort-exactly-once")
             stack.callback(threads.close)
             await threads.call(self._once.sink.prepare)
-        probes = await stack.enter_async_context(
-            Probes(progress, self._health_address, unready=engine.unready, snapshot=engine.snapshot)
-        )
+        probes = await stack.enter_async_context(Probes(lambda: [engine], self._health_address))
         self.health_port = probes.port
         if probes.port is not None:
             log.info("group %s: %s", self.group, probes.addresses())
@@ -305,9 +367,15 @@ class ConsumerService:
         if self._starting is not None and not self._starting.expired():
             self._starting.reschedule(asyncio.get_running_loop().time())
 
-    def _checked_handlers(self) -> list[Handler]:
+    def checked_handlers(self) -> list[Handler]:
         """The handlers of this run. Raises ConfigError: nothing is connected to yet."""
-        handlers = [replace(handler, counters=Counters()) for handler in self._handlers]
+        if not self._handlers:
+            raise ConfigError("the service has no handler: register one with @service.handler('topic')")
+        around = tuple(self._middlewares)
+        handlers = [
+            replace(handler, counters=Counters(), middlewares=(*around, *handler.middlewares))
+            for handler in self._handlers
+        ]
         if self._once is not None:
             for handler in handlers:
                 bind_connection(handler, self._once.sink)
@@ -320,6 +388,11 @@ class ConsumerService:
     # -- what others see ------------------------------------------------------------------------------------
 
     @property
+    def probed(self) -> Probed | None:
+        """The run that probes are about; None while it does not run."""
+        return self._engine
+
+    @property
     def topics(self) -> list[str]:
         return [topic for handler in self._handlers for topic in handler.topics]
 
@@ -328,9 +401,13 @@ class ConsumerService:
         return sorted({topic for handler in self._handlers for topic in handler.letter_topics})
 
     @property
+    def retry_topics(self) -> list[str]:
+        return sorted({topic for handler in self._handlers for topic in handler.retry_topics})
+
+    @property
     def finished(self) -> int:
-        """Records dealt with in this run; 0 while it does not run."""
-        return 0 if self._engine is None else self._engine.finished
+        """Records dealt with in this run, and not moved to a retry topic; 0 while it does not run."""
+        return 0 if self._engine is None else self._engine.finished - self._engine.postponed
 
     @property
     def ready(self) -> bool:

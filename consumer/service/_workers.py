@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ._service import ConsumerService
+    from ._services import Services
+from ._services import Services
 
 #: Environment of a worker: its number, its instance id, and the number of its socket.
 INDEX, INSTANCE, SOCKET = "KOHORT_WORKER", "KOHORT_WORKER_INSTANCE_ID", "KOHORT_WORKER_SOCKET"
@@ -190,7 +192,7 @@ async def _listen(mine: socket.socket, ready: asyncio.Event) -> None:
         ready.set()
 
 
-def run_worker(service: ConsumerService, environment: Mapping[str, str]) -> None:
+def run_worker(service: ConsumerService | Services, environment: Mapping[str, str]) -> None:
     """In a worker's process: run the service, say when it is ready, stop it when the supervisor is gone."""
     service.as_worker(int(environment[INDEX]), instance_id=environment.get(INSTANCE))
     line = socket.socket(fileno=int(environment[SOCKET]))
@@ -199,14 +201,14 @@ def run_worker(service: ConsumerService, environment: Mapping[str, str]) -> None
     service.run()
 
 
-def _tell_ready(service: ConsumerService, line: socket.socket) -> None:
+def _tell_ready(service: ConsumerService | Services, line: socket.socket) -> None:
     while not service.ready:
         time.sleep(READY_POLL_S)
     with suppress(OSError):
         line.send(b"+")
 
 
-def _await_end(service: ConsumerService, line: socket.socket) -> None:
+def _await_end(service: ConsumerService | Services, line: socket.socket) -> None:
     with suppress(OSError):
         line.recv(1)
     service.stop("the supervisor is gone")

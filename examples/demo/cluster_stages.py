@@ -12,10 +12,10 @@ from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 from children import Child, ChildFailedError, Children
-from data import PARTITIONS, SERVICES_GROUP, SPARK_GROUP, TOPIC, expected_figures, load_flights
+from data import PARTITIONS, SERVICES_GROUP, TOPIC
 from etl import run_etl
-from lags import lag
-from report import closing_table, parquet_figures
+from lags import show_lags
+from report import run_report
 from screen import Screen
 from services import run_services
 from store import Store
@@ -141,13 +141,8 @@ async def run_cluster_stages(flights: int, folder: Path, logs: Path) -> bool:
         etl = run_etl(screen, children, brokers.bootstrap, folder, flights)
         written = folder / "parquet"
         await _beside(etl, lambda: any(written.glob("batch=*")), brokers.kill_controller)
-        lags = [f"{group} {await lag(brokers.bootstrap, group):,}" for group in (SERVICES_GROUP, SPARK_GROUP)]
-        screen.line(f"records the groups have not committed: {', '.join(lags)}")
-    screen.headline("4 of 4  Flights and mean departure delay in minutes: data set, services, Spark job")
-    store = Store(database)
-    expected = await asyncio.to_thread(lambda: expected_figures(load_flights(flights)))
-    equal = closing_table(screen, expected, store.figures(), parquet_figures(folder / "parquet"))
-    store.close()
+        await show_lags(screen, brokers.bootstrap)
+    equal = await run_report(screen, database, folder / "parquet", flights)
     screen.line(f"done in {time.monotonic() - began:.0f} s")
     return equal
 

@@ -1,8 +1,9 @@
-"""How far a group is behind, as any group tool would see it."""
+"""How far groups are behind, as any group tool would see it."""
 
 from __future__ import annotations
 
-from data import PARTITIONS, TOPIC
+from data import PARTITIONS, SERVICES_GROUP, SPARK_GROUP, TOPIC
+from screen import Screen
 
 from kohort.consumer import LATEST, Cluster
 from kohort.protocol import TopicPartition
@@ -16,3 +17,9 @@ async def lag(bootstrap: str, group: str) -> int:
         ends = await cluster.list_offsets(dict.fromkeys(partitions, LATEST))
         committed = await cluster.committed(group, partitions)
     return sum(ends[p].offset - (committed[p].offset if p in committed else 0) for p in partitions)
+
+
+async def show_lags(screen: Screen, bootstrap: str) -> None:
+    """Show how far the services and the Spark job are behind."""
+    lags = [f"{group} {await lag(bootstrap, group):,}" for group in (SERVICES_GROUP, SPARK_GROUP)]
+    screen.line(f"records the groups have not committed: {', '.join(lags)}")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
-from data import Figures, Table
+from data import Figures, Table, expected_figures, load_flights
 from screen import Screen
+from store import Store
 
 NOTHING = Figures(0, 0, 0)
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -20,6 +22,17 @@ COLUMNS = (
     "SQLite",
     "Parquet",
 )
+
+
+async def run_report(screen: Screen, database: Path, parquet: Path, flights: int) -> bool:
+    """Show the closing table; return whether the figures are equal."""
+    screen.headline("4 of 4  Flights and mean departure delay in minutes: data set, services, Spark job")
+    expected = await asyncio.to_thread(lambda: expected_figures(load_flights(flights)))
+    store = Store(database)
+    try:
+        return closing_table(screen, expected, store.figures(), parquet_figures(parquet))
+    finally:
+        store.close()
 
 
 def parquet_figures(folder: Path) -> Table:

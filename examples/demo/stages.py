@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from pathlib import Path
 
 from children import Children
-from data import PARTITIONS, SERVICES_GROUP, SPARK_GROUP, TOPIC, expected_figures, load_flights
+from data import PARTITIONS, TOPIC
 from etl import run_etl
-from lags import lag
-from report import closing_table, parquet_figures
+from lags import show_lags
+from report import run_report
 from screen import Screen
 from services import Rebalances, run_services
-from store import Store
 
 from kohort.broker import Broker
 from kohort.consumer import Cluster
@@ -40,13 +38,8 @@ async def run_stages(flights: int, folder: Path, logs: Path) -> bool:
         await run_services(screen, children, broker.bootstrap, database, flights)
         screen.headline("3 of 4  A Spark job of group etl writes the flights into Parquet")
         await run_etl(screen, children, broker.bootstrap, folder, flights)
-        lags = [f"{group} {await lag(broker.bootstrap, group):,}" for group in (SERVICES_GROUP, SPARK_GROUP)]
-        screen.line(f"records the groups have not committed: {', '.join(lags)}")
-    screen.headline("4 of 4  Flights and mean departure delay in minutes: data set, services, Spark job")
-    store = Store(database)
-    expected = await asyncio.to_thread(lambda: expected_figures(load_flights(flights)))
-    equal = closing_table(screen, expected, store.figures(), parquet_figures(folder / "parquet"))
-    store.close()
+        await show_lags(screen, broker.bootstrap)
+    equal = await run_report(screen, database, folder / "parquet", flights)
     screen.line(f"done in {time.monotonic() - began:.0f} s")
     return equal
 

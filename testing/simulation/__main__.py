@@ -1,4 +1,4 @@
-"""``python -m kohort.testing.simulation``: run schedules, or one again with its trace."""
+"""``python -m kohort.testing.simulation``: run schedules, or replay one with its trace."""
 
 from __future__ import annotations
 

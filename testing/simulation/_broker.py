@@ -1,4 +1,4 @@
-"""The broker's side: the real coordinator over the real log, on a disk that fails, with starts and stops."""
+"""The broker's side: the shipped coordinator and log on a disk that fails, with starts and stops."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class _Settings(GroupSettings):
 
 
 class _Beside(AssignorProcesses):
-    """Computes targets on the loop, after the time that a process might need."""
+    """Computes target assignments on the loop, after the time that a separate process might need."""
 
     def __init__(self, schedule: Schedule[Plan], loop: ProcessLoop) -> None:
         super().__init__(timeout_ms=1)
@@ -66,7 +66,7 @@ class _Beside(AssignorProcesses):
 
 
 class _Store(OffsetsStore):
-    """Tells the checks what is removed."""
+    """Reports to the checks what is removed."""
 
     checks: Checks
     log: PartitionLog
@@ -96,7 +96,7 @@ class Broker(FailingDisk):
         self._clean = False
         self._next_clock_off_ms = schedule.clock_off_ms
         self._loop = self._new_loop()
-        #: What went wrong where nobody waited for it.
+        #: Errors of tasks that nobody waited for.
         self._errors: list[BaseException] = []
         self._coordinator: GroupCoordinator | None = None
         self._settings = _Settings(
@@ -144,7 +144,7 @@ class Broker(FailingDisk):
             coordinator.submit(call.api_key, call.version, call.body, call.client.context, call)
 
     def look(self) -> None:
-        """Look for what the machine's owner would notice; called after each event."""
+        """Check what the machine's operator would notice; called after each event."""
         if self._errors:
             raise self._errors.pop()
         if self._schedule.log is not None and self._schedule.log.offline and self.reachable:
@@ -152,7 +152,7 @@ class Broker(FailingDisk):
             self._crash()
 
     def _read_back(self) -> Durable:
-        """State that a coordinator would read back if it started now."""
+        """Return the state that a coordinator would load if it started now."""
         assert self._schedule.log is not None
         shard = group_shard(self._settings, self._schedule.new_id)
         for _ in Loader(shard, 0, lambda _: None).run(OffsetsStore({0: self._schedule.log}).load(0)):
@@ -165,14 +165,14 @@ class Broker(FailingDisk):
         return ProcessLoop(self._schedule.heap, failed=self._failed, delay_ms=lambda _: 0)  # type: ignore[abstract]
 
     def _failed(self, context: dict[str, Any]) -> None:
-        """Let the errors of callbacks out to whoever runs the heap; a disk may have stopped everything."""
+        """Pass errors of callbacks on to the heap's caller; the disk may have stopped everything."""
         error: BaseException = context.get("exception") or RuntimeError(context["message"])
         if "handle" in context:
             raise error
         self._errors.append(error)
 
     def start(self) -> None:
-        """Open the log, take requests, and read the log back a little later."""
+        """Open the log, accept requests, and load the log a little later."""
         schedule = self._schedule
         self._schedule.clock_off_ms = self._next_clock_off_ms
         try:
@@ -189,7 +189,7 @@ class Broker(FailingDisk):
             log.advance_high_watermark(log.log_end_offset)
             schedule.log = log
         except (KafkaError, CorruptLogError) as error:
-            # the disk fails still: whoever runs the broker starts it again
+            # the disk still fails: the operator restarts the broker later
             if not self._fs.failed:
                 raise
             schedule.say(f"the log cannot be opened: {error}")
@@ -243,7 +243,7 @@ class Broker(FailingDisk):
         self._start_again(torn=True)
 
     def _meet_stop(self, _incident: Incident) -> None:
-        """Stop cleanly, and start again."""
+        """Stop cleanly and restart."""
         coordinator, log = self._coordinator, self._schedule.log
         if not self.reachable or coordinator is None or log is None or log.offline:
             return
@@ -259,7 +259,7 @@ class Broker(FailingDisk):
         self._start_again(torn=not self._clean)
 
     def _meet_move(self, _incident: Incident) -> None:
-        """Give the partition up, and take it on again."""
+        """Resign the partition and take it over again."""
         coordinator = self._coordinator
         if not self.reachable or coordinator is None or self._schedule.shard is None:
             return
@@ -270,7 +270,7 @@ class Broker(FailingDisk):
         self._loop.call_later(schedule.rng.choice((1, 50, 500)) / 1_000, self._load, 0)
 
     def close(self) -> None:
-        """Drop all references, so that this is freed at once."""
+        """Drop all references, so that the objects are freed at once."""
         self._forget()
         vars(self).clear()
 
@@ -283,7 +283,7 @@ class Broker(FailingDisk):
         self._crash(power=True)
 
     def _meet_clock_jump(self, incident: Incident) -> None:
-        # the wall clock is found elsewhere at the next start
+        # the wall clock has jumped at the next start
         self._next_clock_off_ms = self._schedule.clock_off_ms + int((2 * incident.draw - 1) * _HOUR_MS)
 
     def _meet_checkpoint(self, _incident: Incident) -> None:
@@ -303,7 +303,7 @@ class Broker(FailingDisk):
         self._loop.call_soon(self._clean_on, log, self._cleaning.stages())
 
     def delete_topic(self, topic: str) -> None:
-        """The topic is gone, and with it its offsets in every group."""
+        """Delete a topic, with its offsets in every group."""
         if self._coordinator is not None:
             if self._schedule.shard is None:
                 self._checks.changed_while_loading()
@@ -320,7 +320,7 @@ class Broker(FailingDisk):
     def _cut_not_synced(self) -> bool:
         """Return whether bytes that a failed append wrote and cut off again may outlive a loss of power.
 
-        Nobody was promised that it is there, and nobody that it is not.
+        Nobody has been told whether they were written.
         """
         of_the_log = (each.kind for each in reversed(self._fs.operations) if each.path.endswith(".log"))
         return next((kind for kind in of_the_log if kind in ("cut", "sync")), "") == "cut"
@@ -347,7 +347,7 @@ class Broker(FailingDisk):
         assert coordinator is not None
         _run(coordinator.load_all() if partition is None else coordinator.load(partition))
         if self._schedule.log is None or self._schedule.log.offline:
-            # what cannot be read is not served; the broker is started again
+            # a partition that cannot be read is not served; the broker is restarted
             self._schedule.say("the log is offline: nothing is loaded")
             self._schedule.heap.at(self._schedule.heap.now, self.look)
             return
@@ -357,7 +357,7 @@ class Broker(FailingDisk):
         self._checks.loaded(runner.skipped)
 
     def _fan_out(self, call: Call, answer: Coroutine[Any, Any, Any]) -> None:
-        """Go on with a request about many groups until it waits, and then when it need not."""
+        """Run a request about many groups until it waits, and continue it when the wait is over."""
         try:
             waits = answer.send(None)
         except StopIteration as end:
@@ -365,7 +365,7 @@ class Broker(FailingDisk):
             call.set(end.value)
             return
         assert isinstance(waits, asyncio.Future)
-        # what a task does, without being one
+        # as a task would, without the cost of one
         waits._asyncio_future_blocking = False
         waits.add_done_callback(lambda _: self._fan_out(call, answer))
 
@@ -388,7 +388,7 @@ class Broker(FailingDisk):
 
 
 def _run(coroutine: Coroutine[Any, Any, None]) -> None:
-    """Run what only ever waits for its turn."""
+    """Run a coroutine that only ever yields to others."""
     try:
         while True:
             coroutine.send(None)

@@ -15,7 +15,7 @@ from ...coordinator import (
     RebalanceCompleted,
 )
 from ...coordinator.classic.group import SESSION, ClassicGroup, Member, live
-from ...coordinator.consumer.group import REVOCATION, ConsumerGroup, wake
+from ...coordinator.consumer.group import HOLD, REVOCATION, ConsumerGroup, wake
 from ...coordinator.consumer.group import SESSION as CONSUMER_SESSION
 from ...coordinator.durable import Durable
 from ...coordinator.groups import GroupShard
@@ -35,7 +35,7 @@ _HEARD_BY: Final = frozenset({ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.OFFSE
 
 
 def stable_members(shard: GroupShard | None, group_id: str) -> int | None:
-    """How many members a group has, whoever assigns there; None while it is not stable."""
+    """Return the number of a stable group's members, of either type; None while it is not stable."""
     group = None if shard is None else shard.state.find(group_id)
     if isinstance(group, ConsumerGroup):
         return len(group.members) if group.state_name == ConsumerGroupState.STABLE.value else None
@@ -61,21 +61,22 @@ class Checks:
         self._known: Durable | None = None
         # requests that the coordinator has not answered
         self._open: set[Call] = set()
-        # those that have arrived once more, with what was known of their senders
+        # duplicates of requests that arrived later, with what was known of their senders
         self._late: dict[Call, object] = {}
-        #: Members that were removed, with the event in which that happened last.
+        #: Removed members, with the last event that removed them.
         self.removed: dict[tuple[str, str], int] = {}
 
     # --- requests and answers -----------------------------------------------------------------------------
 
     def asked(self, call: Call) -> None:
-        """A request is about to be taken in."""
+        """Called before a request is handled."""
         self._schedule.touched = True
         self._open.add(call)
         key = call.api_key
         if call.is_late:
             self._late[call] = self._known_of(call.body)
         if key in _HEARTBEATS:
+            call.note = self._schedule.heap.now
             return
         body, now_ms = call.body, self._schedule.clock_ms()
         if key == ApiKey.OFFSET_COMMIT:
@@ -98,15 +99,18 @@ class Checks:
         key = call.api_key
         known = self._late.pop(call, None)
         if known is not None and known is not self._known_of(call.body):
-            # its sender is believed, as by Apache Kafka, to own no more than it did long ago
+            # as in Apache Kafka, the sender's claim is believed: no more than it owned long ago
             self.removed[call.body.group_id, call.body.member_id] = self._schedule.heap.events
         if self._schedule.trace is not None:
             text = repr(reply)
             self._schedule.say(f"{call}: {text if len(text) < 300 else text[:300] + '...'}")
         if key in _HEARTBEATS:
-            # a static member that goes away is not heard of by that
+            # a static member's leaving does not restart its session
             if reply.error_code in _ALIVE and getattr(call.body, "member_epoch", 0) >= 0:
-                self._heard[call.body.group_id, call.body.member_id] = self._schedule.heap.now
+                # one that is held counts from when it came
+                is_held = getattr(call.body, "hold_ms", 0) > 0
+                heard = call.note if is_held else self._schedule.heap.now
+                self._heard[call.body.group_id, call.body.member_id] = heard
             if getattr(reply, "member_epoch", 0) > 0:
                 group = call.body.group_id
                 self._handed_out[group] = max(self._handed_out.get(group, 0), reply.member_epoch)
@@ -141,9 +145,9 @@ class Checks:
         return None if member is None else member.current
 
     def _restarts_session(self, call: Call, reply: Any) -> bool:
-        """Return whether an answer says that the member was heard of now."""
+        """Return whether the answered request restarts the member's session."""
         if call.api_key == ApiKey.OFFSET_COMMIT:
-            # one of topics of which none exists is answered before the group is asked
+            # a request about topics that do not exist is answered without asking the group
             errors = [error for topic in reply.topics for _, error in topic.partitions]
             shard = self._schedule.shard
             if shard is None or live(shard, call.body.group_id) is None:
@@ -153,7 +157,7 @@ class Checks:
             return False
         if not reply.error_code:
             return True
-        # who is told at once that a rebalance is on is not taken for alive
+        # an immediate REBALANCE_IN_PROGRESS does not count as a sign of life
         return bool(call.note != (call.body.group_id, self._round(call)))
 
     def _round(self, call: Call) -> object:
@@ -245,7 +249,7 @@ class Checks:
         return group.state is GroupState.STABLE and not read
 
     def crashed(self, *, torn: bool) -> None:
-        """A run of the coordinator is over; ``torn``: something was under way then."""
+        """The coordinator's run has ended; ``torn``: in the middle of something."""
         self._before = None if torn else self._known
         for group_id, stored in ({} if self._known is None else self._known.stored).items():
             if not stored.members:
@@ -284,11 +288,11 @@ class Checks:
         self._schedule.touched = True
 
     def changed_while_loading(self) -> None:
-        """When the log was read back, it will say more than before."""
+        """The log changed while it was loaded: the loaded state will have more than before."""
         self._before = None
 
     def compacted(self, read_back: Callable[[], Durable]) -> None:
-        """A compaction is over: what is read back from the log must be what the coordinator knows."""
+        """A compaction has ended: loading the log must give the coordinator's state."""
         shard = self._schedule.shard
         if self._schedule.checked and shard is not None:
             same_state(shard.state.durable, read_back(), "the compacted log")
@@ -298,7 +302,7 @@ class Checks:
             self._schedule.say(f"{note.name}: {note}")
         kind = type(note)
         if kind is AppendRefused:
-            # the log may be offline, and nobody there whose request would show it
+            # the log may be offline without any client whose request would show it
             self._schedule.touched = True
         if isinstance(note, MemberGone | MemberReplaced):
             who = note.old_member if isinstance(note, MemberReplaced) else note.member
@@ -321,7 +325,7 @@ class Checks:
     # --- the live state -----------------------------------------------------------------------------------
 
     def look(self) -> None:
-        """After an event that reached the coordinator."""
+        """Check everything after an event that reached the coordinator."""
         shard = self._schedule.shard
         if self._schedule.checked and shard is not None:
             self._known = durable = shard.state.durable
@@ -384,6 +388,8 @@ class Checks:
         ):
             self._schedule.fail("S3", f"{group_id} is ahead of its epoch or target: {sign[1:]}")
         self._consumer_timers(shard, group)
+        self._held(shard, group, now_ms)
+        self._settled_members(group)
         if not shard.is_busy(group_id):
             self._consumer_records(shard.state.durable, group)
         owner: dict[tuple[Any, int], str] = {}
@@ -393,6 +399,39 @@ class Checks:
                     if owner.setdefault(partition, member_id) != member_id:
                         both = f"{owner[partition]} and {member_id}"
                         self._schedule.fail("S4", f"{partition} belongs to {both} at epoch {group.epoch}")
+
+    def _settled_members(self, group: ConsumerGroup) -> None:
+        if group.computing is not None or group.target_epoch < group.epoch:
+            # some have a target of the next epoch
+            return
+        for member_id in group.members.keys() - group.unsettled:
+            member = group.members[member_id]
+            for topic_id, numbers in group.targets.get(member_id, {}).items():
+                missing = set(numbers) - set(member.current.assigned.get(topic_id, ()))
+                if missing and topic_id in group.topic_ids(member):
+                    self._schedule.fail("S19", f"{member_id} of {group.group_id} lacks {missing}")
+
+    def _held(self, shard: GroupShard, group: ConsumerGroup, now_ms: int) -> None:
+        for member_id in shard.state.held.get(group.group_id, ()):
+            until_ms = shard.timers.deadline((HOLD, group.group_id, member_id))
+            member, target = group.members.get(member_id), group.targets.get(member_id, {})
+            # who has to give something up first gets nothing before
+            has_news = (
+                member is not None
+                and not member.current.revoking
+                and (
+                    member.current.epoch != group.target_epoch
+                    or any(
+                        number not in member.current.assigned.get(topic_id, ())
+                        and number not in group.owners.get(topic_id, ())
+                        for topic_id, numbers in target.items()
+                        if topic_id in group.topic_ids(member)
+                        for number in numbers
+                    )
+                )
+            )
+            if until_ms is None or (has_news and until_ms > now_ms):
+                self._schedule.fail("S19", f"{member_id} of {group.group_id} waits until {until_ms}")
 
     def _consumer_timers(self, shard: GroupShard, group: ConsumerGroup) -> None:
         group_id, timers = group.group_id, shard.timers
@@ -415,7 +454,7 @@ class Checks:
                 self._schedule.fail("S8", f"a timer is left of {key[2]}, who is gone from {group_id}")
 
     def _consumer_records(self, durable: Durable, group: ConsumerGroup) -> None:
-        """The group in memory is the one in the log."""
+        """Check that the group in memory equals the one in the log."""
         read = wake(group.group_id, durable.consumer_groups.get(group.group_id, {}), group.topics)
         for name in ("epoch", "target_epoch", "targets", "static_members", "owners", "unsettled", "names"):
             mine, other = getattr(group, name), getattr(read, name)
@@ -445,8 +484,8 @@ class Checks:
                 self._schedule.fail("S6", f"{call} is neither answered nor held for an answer")
 
     def unanswered(self) -> list[Call]:
-        """Requests that wait in the coordinator."""
-        return list(self._open)
+        """Requests that wait in the coordinator, but for heartbeats that it holds."""
+        return [call for call in self._open if getattr(call.body, "hold_ms", 0) <= 0]
 
     def _timers(self, shard: GroupShard, group: ClassicGroup) -> None:
         group_id, timers = group.group_id, shard.timers
@@ -501,7 +540,7 @@ _NEVER_WRITTEN: Final = frozenset(
 
 
 def _may_commit(group: ConsumerGroup, body: Any) -> bool:
-    """Return whether a commit is of the member's epoch, or of what it has had since an older one."""
+    """Return whether a commit has the member's epoch, or an older one and partitions owned ever since."""
     member, epoch = group.members.get(body.member_id), body.generation_id_or_member_epoch
     if member is None:
         return epoch < 0 and not group.members

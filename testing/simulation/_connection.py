@@ -55,6 +55,9 @@ class SimulatedConnection:
     def idle(self) -> bool:
         return not self._waiting
 
+    def is_usable(self) -> bool:
+        return not self.closed
+
     def version_for(self, api_key: int, max_version: int | None = None) -> int:
         version = self.versions.get(api_key)
         if version is None:

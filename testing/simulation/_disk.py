@@ -25,12 +25,12 @@ class FailingDisk(ABC):
         """Called when the file system has stopped the process in the middle of an operation."""
 
     def heal(self) -> None:
-        """Nothing fails any more."""
+        """Remove all faults."""
         self._fs.heal()
         self._fs.capacity_bytes = None
 
     def meet(self, incident: Incident) -> bool:
-        """Carry out an incident; False for one that is not about the broker."""
+        """Carry out an incident; return False if it does not concern the broker."""
         method = getattr(self, f"_meet_{incident.kind.replace('-', '_')}", None)
         if method is not None:
             method(incident)
@@ -44,7 +44,7 @@ class FailingDisk(ABC):
         self._fs.fail_at(1, errno.EIO, kinds=("sync",))
 
     def _meet_short_write(self, incident: Incident) -> None:
-        # one to an index leaves its batch there in whole
+        # a failed write to an index leaves the whole batch in the log
         self._fs.fail_at(1, errno.EIO, kinds=("write",), path="index" if incident.draw < 0.6 else "")
 
     def _meet_disk_full(self, incident: Incident) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 
 class Watch(Protocol):
-    """Looks at what happened where ``touched`` is set."""
+    """Is called after each action that sets ``touched``."""
 
     touched: bool
 
@@ -17,7 +17,7 @@ class Watch(Protocol):
 
 
 class Heap:
-    """Actions that are still to come. Times are whole ms; actions due together run in a drawn order."""
+    """Pending actions. Times are whole ms; actions due at the same time run in a random order."""
 
     __slots__ = ("_heap", "_tie", "events", "now")
 
@@ -34,11 +34,13 @@ class Heap:
         self._heap.clear()
 
     def at(self, time: int, action: Callable[..., None], *args: Any) -> None:
-        """``action(*args)`` at a time that is not over."""
+        """Schedule ``action(*args)`` at a time that is not in the past."""
         heappush(self._heap, (time, self._tie(), action, args))
 
     def run(self, end: int, watch: Watch) -> None:
-        """Let happen what is due by ``end``, and call ``look`` after what touched; then it is ``end``."""
+        """Run all actions due by ``end``, call ``look`` after those that set ``touched``, and set the time to
+        ``end``.
+        """
         heap = self._heap
         while heap and heap[0][0] <= end:
             self.now, _, action, args = heappop(heap)

@@ -1,7 +1,8 @@
 """Connections between members and the coordinator, and what may go wrong on them.
 
 A connection keeps the order of its requests and of its answers, and the coordinator takes one request of it
-at a time. Whatever is lost on a connection breaks it, as TCP does; only then is its sender told.
+at a time, and one more behind a heartbeat that it holds. Whatever is lost on a connection breaks it, as TCP
+does; only then is its sender told.
 """
 
 from __future__ import annotations
@@ -109,7 +110,18 @@ class Connection:
     begins.
     """
 
-    __slots__ = ("_busy", "_in_ms", "_link", "_out_ms", "_queue", "epoch", "node", "schedule", "under_way")
+    __slots__ = (
+        "_busy",
+        "_held",
+        "_in_ms",
+        "_link",
+        "_out_ms",
+        "_queue",
+        "epoch",
+        "node",
+        "schedule",
+        "under_way",
+    )
 
     def __init__(self, schedule: Schedule[Plan], node: Receiver, link: Link | None = None) -> None:
         self.epoch = 0
@@ -119,6 +131,8 @@ class Connection:
         self.node = node
         self._link = link
         self._busy: Call | None = None
+        #: A heartbeat that is held, while the coordinator takes the one behind it.
+        self._held: Call | None = None
         self._queue: deque[Call] = deque()
         self._in_ms = self._out_ms = 0
 
@@ -155,12 +169,15 @@ class Connection:
 
     def answered(self, call: Call, body: Any) -> None:
         """The coordinator has answered; the next request may be taken."""
-        if call is not self._busy:
+        if call is self._held:
+            self._held = None
+        elif call is self._busy:
+            self._busy = None
+        else:
             return
-        self._busy = None
         schedule = self.schedule
         heap = schedule.heap
-        if self._queue:
+        if self._queue and self._busy is None:
             heap.at(heap.now, self._take, self.epoch)
         if call.cut:
             self._break(self.epoch, "the connection broke")
@@ -191,6 +208,9 @@ class Connection:
     def _arrive(self, call: Call) -> None:
         if call.epoch != self.epoch or not self.node.reachable:
             return
+        busy = self._busy
+        if busy is not None and self._held is None and getattr(busy.body, "hold_ms", 0) > 0:
+            self._held, self._busy = busy, None
         if self._busy is None and not self._queue:
             self._busy = call
             self.node.receive(call)
@@ -225,7 +245,7 @@ class Connection:
 
     def _next_epoch(self) -> None:
         self.epoch += 1
-        self._busy = None
+        self._busy = self._held = None
         self._queue.clear()
         # what is on the next one does not wait behind what this one has lost
         self._in_ms = self._out_ms = 0

@@ -11,6 +11,7 @@ from typing import Any
 from kohort.broker import Broker
 from kohort.broker._topics import TopicPlan
 from kohort.cluster import MemoryHome, MemoryStore, MetadataStore, PartitionState
+from tests.ports import free_port
 
 SETTINGS: dict[str, Any] = {
     "replica.lag.time.max.ms": 1_500,
@@ -38,13 +39,14 @@ class Nodes:
             self.stores[node_id] = self.home.open()
             return self.stores[node_id]
 
-        settings = {**self.settings, "node.id": node_id}
+        settings = {"broker.rack": f"rack-{node_id}", **self.settings, "node.id": node_id}
         data = None if self._data is None else self._data / str(node_id)
-        broker = Broker(port=self._ports.get(node_id, 0), settings=settings, open_store=open_store, data=data)
+        # one that comes back is found where it was
+        if node_id not in self._ports:
+            self._ports[node_id] = free_port()
+        broker = Broker(port=self._ports[node_id], settings=settings, open_store=open_store, data=data)
         await broker.start()
         self.brokers[node_id] = broker
-        # one that comes back is found where it was
-        self._ports[node_id] = broker.port
         return broker
 
     async def kill(self, node_id: int) -> None:
@@ -89,6 +91,16 @@ class Nodes:
         async with asyncio.timeout(seconds):
             while not is_so():  # noqa: ASYNC110 - an image changes without an event for tests
                 await asyncio.sleep(0.005)
+
+
+async def in_sync(nodes: Nodes, topic: str = "orders", count: int = 3) -> None:
+    """Wait until every partition of a topic has so many replicas in sync."""
+
+    def is_so() -> bool:
+        found = nodes.any().topics.get(topic)
+        return found is not None and all(len(state.isr) == count for state in found.partitions)
+
+    await nodes.until(is_so)
 
 
 @asynccontextmanager

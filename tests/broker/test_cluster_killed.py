@@ -153,7 +153,7 @@ async def leader(known: Cluster) -> int:
     return partitions[0].leader
 
 
-@pytest.mark.slow(45)
+@pytest.mark.slow(20)
 def test_nothing_acknowledged_is_lost_when_processes_are_killed(
     tmp_path: Path, zookeeper: servers.ZooKeeper
 ) -> None:
@@ -177,7 +177,7 @@ def test_nothing_acknowledged_is_lost_when_processes_are_killed(
         asyncio.run(run(running))
 
 
-@pytest.mark.slow(30)
+@pytest.mark.slow(10)
 def test_nothing_acknowledged_is_lost_when_processes_are_paused_or_stopped(
     tmp_path: Path, zookeeper: servers.ZooKeeper
 ) -> None:
@@ -202,7 +202,7 @@ def test_nothing_acknowledged_is_lost_when_processes_are_paused_or_stopped(
         asyncio.run(run(running))
 
 
-@pytest.mark.slow(30)
+@pytest.mark.slow(10)
 def test_records_are_taken_while_zookeeper_is_away(tmp_path: Path) -> None:
     async def run(running: dict[int, BrokerProcess], zookeeper: servers.ZooKeeper) -> None:
         async with traffic(running) as (known, made):

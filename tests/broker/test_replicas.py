@@ -18,7 +18,7 @@ from kohort.cluster.controller import Controller
 from kohort.log import decode_records
 from kohort.offsets_topic import partition_for
 from kohort.protocol import ErrorCode, KafkaError, build_batch, iter_batches
-from tests.broker.clusters import Nodes, cluster
+from tests.broker.clusters import Nodes, cluster, in_sync
 from tests.broker.wire import Wire, offset_at
 
 
@@ -48,14 +48,6 @@ def append_alone(partition: Partition, value: bytes) -> None:
     waiters, partition.waiters = partition.waiters, {}
     partition.append(bytes(build_batch([(None, value, ())], timestamp_ms=0)), now_ms=0)
     partition.waiters = waiters
-
-
-async def in_sync(nodes: Nodes, topic: str = "orders", count: int = 3) -> None:
-    def is_so() -> bool:
-        found = nodes.any().topics.get(topic)
-        return found is not None and all(len(state.isr) == count for state in found.partitions)
-
-    await nodes.until(is_so)
 
 
 def test_records_are_acknowledged_when_every_replica_has_them() -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from kohort.broker._partition import UnverifiedWrites
-from kohort.broker._transactions import Writer
+from kohort.broker._transactions import Writer, end_unknown
 from kohort.log import decode_records
 from kohort.protocol import ApiKey, ErrorCode, TopicPartition, iter_batches
 from kohort.testing import running_broker
@@ -499,3 +499,24 @@ def test_a_restart_goes_on_with_what_was_open(tmp_path: Path, end: str) -> None:
             assert Producer(wire).id > producer.id
     finally:
         broker.stop()
+
+
+def test_what_begins_while_unknown_transactions_are_looked_for_is_not_one_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """After a crash producers are served at once, while the partitions are looked through."""
+    with running_broker() as broker, Wire(broker.bootstrap) as wire:
+        create_topic(wire, "orders", 1)
+        producer = Producer(wire)
+        assert producer.produce("orders").error_code == NONE
+        parts = broker._broker._parts
+        assert parts is not None
+        coordinator = parts.node.transactions
+        answers = [coordinator.transactions, list]
+        monkeypatch.setattr(
+            coordinator, "transactions", lambda: (answers.pop() if len(answers) > 1 else answers[0])()
+        )
+        broker._wait(end_unknown(parts.node))
+        assert producer.end(committed=True).error_code == NONE
+        producer.settle("CompleteCommit")
+        assert values(wire, "orders", committed=True) == [b"v0"]

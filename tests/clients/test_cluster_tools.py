@@ -105,3 +105,33 @@ def test_partitions_move_and_their_first_replicas_lead(
         for broker in folders["brokers"]
     }
     assert placed == {1: [], 2: ["moved-0", "moved-1"], 3: ["moved-0", "moved-1"]}
+
+
+def test_a_reassignment_is_throttled_until_it_is_verified(
+    cluster: RunningCluster, tools: ToolServer, tmp_path: Path
+) -> None:
+    told(tools, TOPIC_COMMAND, "--create", "--topic", "slow", "--replica-assignment", "1:2")
+    cluster.produce("slow", [b"x" * 100_000 for _ in range(30)])
+    file = tmp_path / "plan.json"
+    file.write_text(
+        json.dumps({"version": 1, "partitions": [{"topic": "slow", "partition": 0, "replicas": [3, 2]}]})
+    )
+    plan = ("--reassignment-json-file", str(file))
+    printed = told(tools, REASSIGN_COMMAND, *plan, "--execute", "--throttle", "1000")
+    assert "The inter-broker throttle limit was set to 1000 B/s" in printed
+    topic = ("--describe", "--entity-type", "topics", "--entity-name", "slow")
+    shown = told(tools, CONFIG_COMMAND, *topic)
+    assert "leader.replication.throttled.replicas=0:1,0:2" in shown
+    assert "follower.replication.throttled.replicas=0:3" in shown
+    broker = ("--describe", "--entity-type", "brokers", "--entity-name", "3")
+    assert "follower.replication.throttled.rate=1000" in told(tools, CONFIG_COMMAND, *broker)
+    assert "is still in progress" in told(tools, REASSIGN_COMMAND, *plan, "--verify", "--preserve-throttles")
+    # it may be raised on the way
+    told(tools, REASSIGN_COMMAND, *plan, "--execute", "--additional", "--throttle", "1000000000")
+    cluster._eventually(lambda: cluster.state("slow", 0).replicas == (3, 2) or None)
+    printed = told(tools, REASSIGN_COMMAND, *plan, "--verify")
+    assert "Clearing broker-level throttles on brokers 1,2,3" in printed
+    assert "Clearing topic-level throttles on topic slow" in printed
+    assert "throttled" not in told(tools, CONFIG_COMMAND, *topic)
+    assert "throttled" not in told(tools, CONFIG_COMMAND, *broker)
+    assert len(cluster.read("slow")) == 30

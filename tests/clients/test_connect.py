@@ -6,7 +6,6 @@ Run by ``make test-connect``, on kohort and on an Apache Kafka.
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import time
 import urllib.error
@@ -20,19 +19,13 @@ import pytest
 
 from tests.clients.java import java_command
 from tests.clients.members import Group
+from tests.ports import free_port
 
 pytestmark = [pytest.mark.clients, pytest.mark.kafka]
 
 WORKER = "org.apache.kafka.connect.cli.ConnectDistributed"
 FILE_CONNECTOR = "org.apache.kafka.connect.file.FileStream"
 PATIENCE_S = 60.0
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 def until(done: Callable[[], bool], what: str) -> None:

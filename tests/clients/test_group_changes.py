@@ -12,7 +12,7 @@ from tests.clients.drivers import DRIVERS, RANGE, Choice
 from tests.clients.member_process import MemberProcess
 from tests.clients.members import Group, shared_out, wait_until
 
-pytestmark = [pytest.mark.clients, pytest.mark.kafka]
+pytestmark = [pytest.mark.clients, pytest.mark.kafka, pytest.mark.slow(6)]
 
 PARTITIONS = 6
 SESSION_MS = 1_500

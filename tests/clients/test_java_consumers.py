@@ -17,7 +17,7 @@ from tests.clients.drivers import DRIVERS
 from tests.clients.java import VERIFIABLE_CONSUMER, java_command
 from tests.clients.members import Group, shared_out, wait_until
 
-pytestmark = [pytest.mark.clients, pytest.mark.kafka]
+pytestmark = [pytest.mark.clients, pytest.mark.kafka, pytest.mark.slow(7)]
 
 ASSIGNORS = ("Range", "RoundRobin", "Sticky", "CooperativeSticky")
 PARTITIONS = 6

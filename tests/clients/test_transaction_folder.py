@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import time
 import uuid
@@ -20,6 +19,7 @@ from tests.broker.test_transactions import Producer, values
 from tests.broker.wire import Wire, create_topic
 from tests.broker_process import BrokerProcess
 from tests.clients.java import java_command
+from tests.ports import free_port
 
 pytestmark = [pytest.mark.clients, pytest.mark.slow(40)]
 
@@ -28,13 +28,6 @@ START_TIMEOUT_S = 60.0
 STATE_TOPIC = "__transaction_state"
 #: What an open, a prepared, a committed and an aborted transaction have written to.
 KINDS = ("open", "dropped", "prepared", "done", "gone")
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
 
 
 class Kafka:

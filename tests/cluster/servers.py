@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import random
-import socket
 import subprocess
 import sys
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from kohort.cluster import ZooKeeperSettings, ZooKeeperStore, open_zookeeper
+from kohort.client.zookeeper import ZooKeeperSettings
+from kohort.cluster import ZooKeeperStore, open_zookeeper
+from tests.ports import free_ports
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "zookeeper.py"
 
@@ -27,7 +27,8 @@ class ZooKeeper:
     """One server, or an ensemble, on ports of its own."""
 
     def __init__(self, servers: int, *settings: str) -> None:
-        self.port = _free_port()
+        # clients, and the servers among themselves
+        self.port = free_ports((0, 1, 2, 101, 102, 103, 201, 202, 203))
         lines = (word for setting in settings for word in ("--set", setting))
         started = _run("start", str(self.port), "--servers", str(servers), *lines)
         if "there is no Java" in started.stderr or "cannot be fetched" in started.stderr:
@@ -61,22 +62,6 @@ def zookeeper(servers: int = 1, *settings: str) -> Iterator[ZooKeeper]:
         yield running
     finally:
         running.stop()
-
-
-def _free_port() -> int:
-    while True:
-        port = random.randrange(20_000, 30_000)
-        with suppress(OSError):
-            for each in (
-                port,
-                port + 1,
-                port + 2,
-                *range(port + 101, port + 104),
-                *range(port + 201, port + 204),
-            ):
-                with socket.socket() as taken:
-                    taken.bind(("127.0.0.1", each))
-            return port
 
 
 async def until(condition: Callable[[], bool]) -> None:

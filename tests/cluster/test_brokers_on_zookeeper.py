@@ -6,14 +6,18 @@ Covers: broker/_broker.py, broker/_cluster.py.
 from __future__ import annotations
 
 import asyncio
+import io
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kohort.broker import Broker
-from kohort.client import Cluster
+from kohort.cli import main
+from kohort.client import Cluster, Sasl
 from kohort.protocol import KohortError
-from kohort.settings import SettingsError
+from kohort.settings import SettingsError, read_settings_file
+from tests.broker.security.certificates import Certificates
 from tests.cluster.servers import ZooKeeper, until
 
 
@@ -74,3 +78,57 @@ async def test_a_broker_without_zookeeper_says_so_and_does_not_start() -> None:
     wrong = broker("127.0.0.1:1", 1, kohort_zookeeper_digest="secret")
     with pytest.raises(KohortError, match="USER:PASSWORD"):
         await wrong.start()
+
+
+def test_users_of_a_cluster_are_in_zookeeper(
+    zookeeper: ZooKeeper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text(f"zookeeper.connect={zookeeper.connect()}\nnode.id=1\n")
+    monkeypatch.setattr("sys.stdin", io.StringIO("gehe1m\n"))
+    assert main(["users", "add", "alice", "--settings", str(file)]) == 0
+    assert main(["users", "remove", "alice", "--settings", str(file), "--mechanism", "SCRAM-SHA-512"]) == 0
+    capsys.readouterr()
+    assert main(["users", "list", "--settings", str(file)]) == 0
+    assert capsys.readouterr().out.splitlines() == ["alice\tSCRAM-SHA-256\t4096 iterations"]
+    file.write_text("node.id=1\n")
+    assert main(["users", "list", "--settings", str(file)]) == 2
+    assert "has no zookeeper.connect: give --data" in capsys.readouterr().err
+
+
+async def test_the_settings_of_the_page_about_clusters_make_one_that_is_secured(
+    zookeeper: ZooKeeper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But for TLS to ZooKeeper, which this server does not speak."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "cluster.md").read_text()
+    lines = page.partition("```properties\n")[2].partition("```")[0]
+    certificates = Certificates(tmp_path)
+    for before, after in (
+        ("zk1:2181,zk2:2181,zk3:2181/kohort", zookeeper.connect()),
+        ("/etc/kohort/kafka1.pem", certificates.server()),
+        ("/etc/kohort/ca.pem", certificates.cafile),
+        ('password="..."', 'password="gehe1m"'),
+        ("0.0.0.0:9093", "127.0.0.1:0"),
+        ("0.0.0.0:9094", "127.0.0.1:0"),
+        ("advertised.listeners=", "# "),
+        ("zookeeper.ssl.", "# "),
+    ):
+        assert before in lines
+        lines = lines.replace(before, after)
+    file = tmp_path / "server.properties"
+    file.write_text(lines)
+    monkeypatch.setattr("sys.stdin", io.StringIO("gehe1m\n"))
+    assert await asyncio.to_thread(main, ["users", "add", "broker", "--settings", str(file)]) == 0
+    first, second = (
+        Broker(settings={**read_settings_file(file), "node.id": number, "default.replication.factor": 2})
+        for number in (1, 2)
+    )
+    await asyncio.gather(first.start(), second.start())
+    await until(lambda: all(len(each.topics.image.brokers) == 2 for each in (first, second)))
+    login = Sasl("SCRAM-SHA-256", "broker", "gehe1m")
+    for each in (first, second):
+        # one of them is not the controller: it forwards this
+        async with Cluster(each.bootstrap, ssl_context=certificates.trusting(), sasl=login) as client:
+            await client.create_topics({f"by-{each.port}": 1}, replication_factor=2)
+    for each in (second, first):
+        await each.stop()

@@ -39,7 +39,8 @@ def test_a_brokers_entry_is_that_of_kafka() -> None:
     broker = BrokerRegistration(1, "a", 77, endpoints)
     assert stored_broker(broker, 1_700_000_000_000) == json.loads(BROKER)
     assert parse_broker(1, json.loads(BROKER), 77) == broker
-    leaving = BrokerRegistration(1, endpoints=endpoints, shutting_down=True)
+    damaged = frozenset({(UUID(int=7), 0), (UUID(int=7), 3), (UUID(int=8), 1)})
+    leaving = BrokerRegistration(1, endpoints=endpoints, shutting_down=True, damaged=damaged)
     assert parse_broker(1, stored_broker(leaving, 0), -1) == leaving
 
 

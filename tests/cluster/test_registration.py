@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from uuid import UUID
 
 import pytest
 
@@ -69,6 +70,27 @@ async def test_a_broker_that_is_about_to_stop_says_so() -> None:
     store.renew()
     await until(lambda: broker.epoch > epoch)
     assert view.image.brokers[1].shutting_down
+
+
+async def test_a_broker_names_its_damaged_replicas_until_they_are_damaged_no_more() -> None:
+    home = MemoryHome()
+    store, view = home.open(), ClusterView(home.open())
+    broker = registration(store)
+    damaged = frozenset({(UUID(int=1), 0)})
+    broker.damaged(damaged)
+    epoch = await broker.register()
+    assert view.image.brokers == {1: ONE._replace(epoch=epoch, damaged=damaged)}
+    # while nothing can be written it is kept in mind
+    store.suspend()
+    broker.damaged(more := damaged | {(UUID(int=2), 3)})
+    store.resume()
+    await until(lambda: view.image.brokers[1].damaged == more)
+    await broker.shut_down()
+    assert view.image.brokers[1] == ONE._replace(epoch=epoch, damaged=more, shutting_down=True)
+    broker.damaged(frozenset())
+    await until(lambda: not view.image.brokers[1].damaged)
+    assert view.image.brokers[1].shutting_down
+    broker.close()
 
 
 async def test_a_registration_that_may_have_been_made_is_looked_for(own_zookeeper: ZooKeeper) -> None:

@@ -1,4 +1,7 @@
-"""A store in ZooKeeper: sessions that break, values too large for one request, TLS, authentication."""
+"""A store in ZooKeeper: sessions that break, values too large for one request, TLS, authentication.
+
+Covers: client/zookeeper.py.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +23,13 @@ from cryptography.hazmat.primitives.serialization import (
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError
 
+from kohort.client.zookeeper import ZooKeeperSettings
 from kohort.cluster import (
     Create,
     Delete,
     Entry,
     Put,
     SessionState,
-    ZooKeeperSettings,
     ZooKeeperStore,
     open_zookeeper,
 )
@@ -280,6 +283,8 @@ async def test_a_digest_keeps_others_from_writing_and_from_reading_credentials(z
     with pytest.raises(ValueError, match="USER:PASSWORD"):
         await open_zookeeper(ZooKeeperSettings(connect, digest="secret"))
     stranger = ZooKeeperSettings(connect, digest="other:secret")
+    with pytest.raises(ConnectionError, match="may not read: give it the digest, or the certificate"):
+        await open_zookeeper(stranger)
     for each in (store, again):
         each.close()
     client.stop()
@@ -303,9 +308,23 @@ async def test_tls(tmp_path: Path) -> None:
             ca=str(tmp_path / "ca.pem"),
             certificate=str(tmp_path / "server.pem"),
             key=str(tmp_path / "server.pem"),
+            set_acl=True,
         )
         store = await open_zookeeper(settings)
         assert isinstance(store, ZooKeeperStore)
-        await store.commit(Create("/a", 1))
+        await store.commit(Create("/a", 1), Create("/kafka-acl", 1))
         assert store._client._connection._socket.version().startswith("TLS")
+        # who shows no certificate may look at what is no secret
+        client = await asyncio.to_thread(foreign, settings.connect)
+        assert client.get("/a")[0] == b"1"
+        refused: list[Callable[[], object]] = [
+            lambda: client.set("/a", b"2"),
+            lambda: client.get("/kafka-acl"),
+        ]
+        for request in refused:
+            with pytest.raises(NoAuthError):
+                request()
+        with pytest.raises(ConnectionError, match="may not read"):
+            await open_zookeeper(ZooKeeperSettings(settings.connect))
+        client.stop()
         store.close()

@@ -148,7 +148,9 @@ async def test_a_blocking_consumer_that_another_thread_closes_reads_on_as_well(
 
     with flowing(bootstrap, topic) as sent:
         reading = asyncio.create_task(asyncio.to_thread(read))
-        await until(lambda: bool(seen))
+        await until(lambda: bool(seen) and len(other.consumer.assignment()) == PARTITIONS // 2)
+        # a rebalance that is still under way would carry the announcement, and have another reason
+        await until(lambda: len(consumer.assignment()) == PARTITIONS // 2)
         await asyncio.to_thread(consumer.close, drain_timeout_ms=10_000)
         await reading
         assert rounds_and_releases(consumer) == LAST[protocol]

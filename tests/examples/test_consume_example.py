@@ -46,12 +46,23 @@ def test_a_snippet_of_the_guide_runs(
         assert "generation 1: 2 partitions" in done.stdout
     elif name == "arrow":
         assert done.stdout == "20 rows\n"
+    elif name == "offsets":
+        assert len(re.findall(r" 0 10 \(0, \d{13}\)", done.stdout)) == 2
     else:
         assert all(f"order {number}'" in done.stdout for number in range(20))
 
 
 def test_the_guide_has_its_snippets() -> None:
-    assert set(SNIPPETS) == {"arrow", "async", "blocking", "closing", "events"}
+    assert set(SNIPPETS) == {
+        "arrow",
+        "async",
+        "auto_done",
+        "blocking",
+        "closing",
+        "decode",
+        "events",
+        "offsets",
+    }
 
 
 def test_the_example_reads_everything_and_leaves_on_an_interrupt(

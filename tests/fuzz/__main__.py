@@ -92,7 +92,7 @@ def section(outcomes: list[Outcome], how: str) -> str:
         (outcome.target, f"{outcome.runs:,}", f"{outcome.seconds:.0f}", len(outcome.crashes))
         for outcome in outcomes
     ]
-    head = f"## Fuzz\n\nInputs {how}; `make fuzz`, `tests/fuzz/targets.py` has what is tried."
+    head = f"## Fuzz\n\nInputs {how}. `make fuzz`; the targets are in `tests/fuzz/targets.py`."
     return f"{head}\n\n{table(('target', 'inputs', 'seconds', 'crashes'), rows)}"
 
 

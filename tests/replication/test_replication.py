@@ -127,14 +127,33 @@ def test_a_follower_below_the_start_of_the_epoch_does_not_join() -> None:
     assert partition.take_wish() is not None
 
 
-@pytest.mark.parametrize("brokers", [{1: 100, 2: 200}, {1: 100, 2: 200, 3: 301}])
-def test_a_follower_whose_broker_is_away_or_registered_anew_does_not_join(brokers: dict[int, int]) -> None:
+@pytest.mark.parametrize("brokers", [{1: 100, 2: 200}, {1: 100, 2: 200, 3: 299}])
+def test_a_follower_whose_broker_is_away_or_known_by_another_epoch_does_not_join(
+    brokers: dict[int, int],
+) -> None:
     partition = led(isr=(1, 2), eligible=brokers)
     fetch(partition, 3, 10)
     assert partition.take_wish() is None
     partition.brokers_changed(BROKERS, 0)
     fetch(partition, 3, 10)
     assert partition.take_wish() is not None
+
+
+def test_a_fetch_from_before_a_broker_registered_anew_is_refused() -> None:
+    partition = led(isr=(1, 2, 3), eligible={**BROKERS, 3: 301})
+    fetch(partition, 2, 10)
+    with pytest.raises(KafkaError) as refused:
+        fetch(partition, 3, 10)
+    assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert partition.high_watermark == 4, "what it had then may be gone"
+
+
+def test_followers_that_have_an_offset_are_ordered_by_how_much_they_have() -> None:
+    partition = led()
+    assert partition.having(0) == []
+    partition.fetched(2, 8, 0, broker_epoch=200, start_offset=3)
+    partition.fetched(3, 10, 0, broker_epoch=300, start_offset=5)
+    assert [partition.having(offset) for offset in (2, 3, 5, 8, 9, 11)] == [[], [2], [3, 2], [3, 2], [3], []]
 
 
 def test_one_that_is_about_to_join_is_waited_for() -> None:

@@ -6,7 +6,7 @@ import logging
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,7 +64,9 @@ class Outcome:
 
 
 @contextmanager
-def machine(folder: Path, seed: int, history: History) -> Iterator[Machine]:
+def machine(
+    folder: Path, seed: int, history: History, settings: Mapping[str, str] = SETTINGS
+) -> Iterator[Machine]:
     """A broker behind a proxy, on a machine that can be broken."""
     folder.mkdir(parents=True)
     tap = Tap(history)
@@ -75,7 +77,7 @@ def machine(folder: Path, seed: int, history: History) -> Iterator[Machine]:
         broker = BrokerProcess(
             folder,
             data=disk.folder,
-            settings={**SETTINGS, "advertised.listeners": advertised},
+            settings={**settings, "advertised.listeners": advertised},
             program=(str(Path(__file__).with_name("broken_machine.py")), str(control.path)),
         )
         try:

@@ -185,8 +185,12 @@ class Nemesis:
         """Faults until the time is over, with pauses in which some of the work comes through."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            self._cause(self._drawn(), float("inf"))
+            self.once()
             time.sleep(self._random.uniform(0.1, 1.5))
+
+    def once(self) -> None:
+        """A fault, or two together."""
+        self._cause(self._drawn(), float("inf"))
 
     def _drawn(self) -> list[Fault]:
         # kills are what most has to outlive

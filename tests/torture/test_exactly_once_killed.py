@@ -11,24 +11,27 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import confluent_kafka
 import pytest
 
-from tests.broker_process import QUICK_SETTINGS, BrokerProcess
+from tests.broker_process import QUICK_SETTINGS
 from tests.reliability_report import table, write_section
-from tests.torture.disk import DataDisk, data_disk
+from tests.torture.episode import machine
 from tests.torture.exactly_once import TRANSACTION_MS
+from tests.torture.history import History
 from tests.torture.load import create_topic
+from tests.torture.nemesis import Machine, Nemesis
 from tests.torture.test_kill_under_load import Numbers, confluent_numbers
 
 pytestmark = [pytest.mark.clients, pytest.mark.slow(30)]
 
-PROGRAM = Path(__file__).with_name("exactly_once.py")
+#: Files of the processors, by whose they are.
+PROGRAMS = {"librdkafka": "exactly_once.py", "kohort": "exactly_once_service.py"}
 PARTITIONS = 3
-FAULTS, SOAKED_FAULTS = 10, 200
+FAULTS, SOAKED_FAULTS = 5, 100
 #: Seconds between two faults.
 SHORTEST_S, LONGEST_S = 0.2, 1.2
 SETTLE_S = 90.0
@@ -42,22 +45,27 @@ SETTINGS = {
     "log.segment.bytes": "262144",
 }
 
-_INTRO = """
+_INTRO = {
+    "librdkafka": """
 ## Exactly once
 
-Three processors (librdkafka) read numbers, write them to another topic and commit what they have read, in
-transactions of up to 30 records, while they are killed, stand still beyond the timeout of their transactions,
-and begin again under the same transactional id or a new one; the broker is killed and its disk runs full.
-Then everything is read that was committed: each number is there, once, in its order.
+Three processors (librdkafka) read numbers, write them to another topic and commit their offsets, in
+transactions of up to 30 records. They are killed, suspended for longer than their transaction timeout, and
+restarted under the same transactional id or a new one. Meanwhile the broker is killed and suspended, its disk
+runs full and slow, its clock jumps, and connections to it are cut, held up and delayed. At the end the output
+is read with read_committed: it must hold each number once and in order.
 `make soak-transactions`, `tests/torture/test_exactly_once_killed.py`
-""".strip()
+""".strip(),
+    "kohort": "The same with three of our services (`exactly_once(KafkaOutput())`):",
+}
 
 
 class Processor:
     """A process that is started again when it has ended."""
 
-    def __init__(self, number: int, errors: Path, *arguments: str) -> None:
+    def __init__(self, number: int, errors: Path, program: str, *arguments: str) -> None:
         self._number, self._errors, self._arguments = number, errors, arguments
+        self._program = str(Path(__file__).with_name(PROGRAMS[program]))
         self.begun = 0
         self._id = 0
         self._process: subprocess.Popen[bytes] | None = None
@@ -66,7 +74,7 @@ class Processor:
         """Start it, unless it runs."""
         if self._process is None or self._process.poll() is not None:
             name = f"processor-{self._number}-{self._id}"
-            command = [sys.executable, str(PROGRAM), *self._arguments, name]
+            command = [sys.executable, self._program, *self._arguments, name]
             with self._errors.open("ab") as errors:
                 self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
             self.begun += 1
@@ -89,8 +97,8 @@ class Processor:
 
 
 @contextmanager
-def processors(errors: Path, *arguments: str) -> Iterator[list[Processor]]:
-    made = [Processor(number, errors, *arguments) for number in range(PARTITIONS)]
+def processors(errors: Path, program: str, *arguments: str) -> Iterator[list[Processor]]:
+    made = [Processor(number, errors, program, *arguments) for number in range(PARTITIONS)]
     try:
         yield made
     finally:
@@ -106,25 +114,20 @@ def wait(seconds: float, tended: list[Processor]) -> None:
         time.sleep(0.05)
 
 
-def meet(broker: BrokerProcess, disk: DataDisk, tended: list[Processor], rng: random.Random) -> str:
-    """Let one fault happen; what it was."""
-    kind = rng.choice(("kill", "kill", "pause", "broker", "disk"))
+def meet(broken: Machine, nemesis: Nemesis, tended: list[Processor], rng: random.Random) -> None:
+    """Let one fault happen, to a processor or to the broker, its disk, its clock, its network."""
+    kind = rng.choice(("kill", "pause", "nemesis", "nemesis"))
     processor = rng.choice(tended)
     if kind == "kill":
         processor.kill(forget=rng.random() < 0.3)
-        return "SIGKILL of a processor"
-    if kind == "pause":
+        nemesis.caused["SIGKILL of a processor"] += 1
+    elif kind == "pause":
         processor.pause(rng.uniform(0.5, 3.0) * TRANSACTION_MS / 1_000)
-        return "SIGSTOP of a processor"
-    if kind == "broker":
-        broker.kill()
-        broker.start()
-        return "SIGKILL of the broker"
-    assert broker.process is not None
-    disk.fill(broker.process.pid)
-    wait(rng.uniform(0.2, 1.0), tended)
-    disk.clear(broker.process.pid)
-    return "disk full"
+        nemesis.caused["SIGSTOP of a processor"] += 1
+    else:
+        nemesis.once()
+        if not broken.broker.alive:  # a full disk may end it
+            broken.broker.start()
 
 
 def read_committed(bootstrap: str, topic: str, counts: list[int], tended: list[Processor]) -> list[list[int]]:
@@ -154,48 +157,45 @@ def read_committed(bootstrap: str, topic: str, counts: list[int], tended: list[P
 
 
 @pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("program", PROGRAMS)
 def test_each_record_is_committed_once_whatever_is_killed(
-    tmp_path: Path, soaks: bool, pytestconfig: pytest.Config
+    tmp_path: Path, program: str, soaks: bool, pytestconfig: pytest.Config
 ) -> None:
-    rng, met = random.Random(21), Counter[str]()
-    with data_disk(tmp_path / "data") as disk:
-        broker = BrokerProcess(tmp_path, data=disk.folder, settings=SETTINGS)
-        broker.start()
-        try:
-            for topic in ("source", "target"):
-                create_topic(broker.bootstrap, topic, PARTITIONS)
-            feeders: list[Numbers] = [
-                confluent_numbers(broker.bootstrap, "source", number, "none", pause_s=PACE_S)
-                for number in range(PARTITIONS)
-            ]
+    rng = random.Random(21)
+    with machine(tmp_path / "machine", 21, History(), SETTINGS) as broken:
+        bootstrap = f"127.0.0.1:{broken.proxy.port}"
+        for topic in ("source", "target"):
+            create_topic(bootstrap, topic, PARTITIONS)
+        feeders: list[Numbers] = [
+            confluent_numbers(bootstrap, "source", number, "none", pause_s=PACE_S)
+            for number in range(PARTITIONS)
+        ]
+        for feeder in feeders:
+            feeder.start()
+        nemesis = Nemesis(broken, 21)
+        arguments = (bootstrap, "source", "target", "exactly-once")
+        with processors(tmp_path / "errors", program, *arguments) as tended:
+            for _ in range(SOAKED_FAULTS if soaks else FAULTS):
+                wait(rng.uniform(SHORTEST_S, LONGEST_S), tended)
+                meet(broken, nemesis, tended, rng)
             for feeder in feeders:
-                feeder.start()
-            errors = tmp_path / "errors"
-            with processors(errors, broker.bootstrap, "source", "target", "exactly-once") as tended:
-                for _ in range(SOAKED_FAULTS if soaks else FAULTS):
-                    wait(rng.uniform(SHORTEST_S, LONGEST_S), tended)
-                    if not broker.alive:  # a full disk may end it
-                        broker.start()
-                    met[meet(broker, disk, tended, rng)] += 1
-                for feeder in feeders:
-                    feeder.stop()
-                counts = [feeder.sent for feeder in feeders]
-                found = read_committed(broker.bootstrap, "target", counts, tended)
-                begun = sum(each.begun for each in tended)
-        finally:
-            with suppress(AssertionError):
-                broker.stop()
+                feeder.stop()
+            counts = [feeder.sent for feeder in feeders]
+            found = read_committed(bootstrap, "target", counts, tended)
+            begun = sum(each.begun for each in tended)
     for partition, count in enumerate(counts):
         doubled = [number for number, times in Counter(found[partition]).items() if times > 1]
         missing = sorted(set(range(count)) - set(found[partition]))
-        assert (doubled[:10], missing[:10]) == ([], []), f"partition {partition} of {count}, after {met}"
-        assert found[partition] == list(range(count))
+        told = f"partition {partition} of {count}, after {nemesis.story}"
+        assert (doubled[:10], missing[:10]) == ([], []), told
+        assert found[partition] == list(range(count)), told
     assert sum(counts) > 0
     report = pytestconfig.getoption("--report")
     if report is not None:
         rows: list[tuple[object, ...]] = [
-            *sorted(met.items()),
+            *sorted(nemesis.caused.items()),
             ("processes begun", begun),
             ("records, each committed once", sum(counts)),
         ]
-        write_section(Path(report), "exactly once", f"{_INTRO}\n\n{table(('what', 'times'), rows)}")
+        text = f"{_INTRO[program]}\n\n{table(('what', 'times'), rows)}"
+        write_section(Path(report), f"exactly once, {program}", text)

@@ -139,9 +139,9 @@ class Tally:
 _INTRO = """
 ## SIGKILL under load
 
-Producers and committers never stop while the broker is killed and started again. After each start the groups'
-offsets are compared with what was acknowledged, at the end of a leg every record with what was sent: each is
-there, once, in order, and no offset without one. A leg that finds anything else ends the run.
+Producers and committers keep running while the broker is killed and restarted. After each restart the groups'
+offsets are compared with the acknowledged ones. At the end of a leg the log is read: it must hold each record
+that was sent once and in order, and no offset without a record. Any difference ends the run.
 `tests/torture/test_kill_under_load.py`
 """.strip()
 

@@ -14,12 +14,13 @@ from tests.torture.episode import Outcome
 _INTRO = """
 ## Real processes
 
-A broker in a process of its own, behind a proxy, under three idempotent producers (two of librdkafka, one
-of kafka-python), a group of four makes (kohort, librdkafka, kafka-python, aiokafka), two readers without a
-group, a committer without members and one who asks for the offsets all the time. Faults come by a seed, one
-at a time or two at once; then all is healed, the group has to reach the end, everything is read, the broker
-is killed once more and read again. The history is judged in the manner of Jepsen's Kafka workload, commits
-by what the proxy saw go over the wire. `tests/torture/test_everything_breaks.py`
+A broker runs in its own process behind a proxy. Its clients are three idempotent producers (two librdkafka,
+one kafka-python), a group with one consumer each of kohort, librdkafka, kafka-python and aiokafka, two
+readers without a group, a client that commits offsets without being a member, and a client that keeps asking
+for committed offsets. A seed draws the faults; one or two are active at a time. At the end all faults are
+healed, the group must reach the end of the log, and everything is read; then the broker is killed once more
+and everything is read again. The history is checked as Jepsen checks its Kafka workload, and commits are
+checked against what the proxy saw on the wire. `tests/torture/test_everything_breaks.py`
 """.strip()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from tests.broker.authorizer.world import World
 from tests.broker.security.certificates import Certificates
 from tests.broker.wire import Wire
 from tests.conftest import ROOT
+from tests.ports import free_ports
 
 #: Whoever comes by the plain listener may do everything; by the others, users are known by their
 #: certificates or passwords.
@@ -76,7 +76,7 @@ def our_place(certificates: Certificates) -> Iterator[Place]:
 @contextmanager
 def apache_place(certificates: Certificates) -> Iterator[Place]:
     """An Apache Kafka, for as long as the block lasts."""
-    port = _free_ports()
+    port = free_ports(range(4))
     listeners = f"PLAIN://127.0.0.1:{port},TLS://127.0.0.1:{port + 2},SCRAM://127.0.0.1:{port + 3}"
     settings = {
         **_settings(certificates),
@@ -100,16 +100,3 @@ def _settings(certificates: Certificates) -> dict[str, str]:
         "ssl.keystore.location": certificates.server(),
         "ssl.truststore.location": certificates.cafile,
     }
-
-
-def _free_ports() -> int:
-    """The first of four ports in a row that nobody has."""
-    for first in range(22_192, 23_000, 4):
-        try:
-            for port in range(first, first + 4):
-                with socket.create_server(("127.0.0.1", port)):
-                    pass
-        except OSError:
-            continue
-        return first
-    raise AssertionError("no four free ports in a row")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.secured import free_ports
+from tests.ports import free_ports
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "security.md"
 
@@ -24,7 +24,7 @@ def blocks(language: str) -> list[str]:
 @pytest.mark.slow(3)
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="the guide makes its certificate with openssl")
 def test_its_steps_lead_to_a_client_that_has_logged_in(tmp_path: Path) -> None:
-    first = free_ports(2)
+    first = free_ports(range(2))
     ports = {"9093": str(first), "9094": str(first + 1)}
 
     def here(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Coroutine
 from typing import Any, TypeVar
+from uuid import UUID
 
 from kohort.cluster import (
     BrokerRegistration,
@@ -61,6 +62,11 @@ class Cluster:
 
     def shut_down(self, node_id: int) -> None:
         broker = self.image.brokers[node_id]._replace(shutting_down=True)
+        self._write(Put(broker_path(node_id), stored_broker(broker, 0)))
+        self.tidy()
+
+    def damage(self, node_id: int, *replicas: tuple[UUID, int]) -> None:
+        broker = self.image.brokers[node_id]._replace(damaged=frozenset(replicas))
         self._write(Put(broker_path(node_id), stored_broker(broker, 0)))
         self.tidy()
 

@@ -351,6 +351,6 @@ async def test_an_unclean_election_and_offline_partitions_are_told(
         await until(lambda: first.states("risky")[0].leader == 2 and first.states("safe")[0].leader == -1)
     assert sorted(caplog.messages) == [
         "risky-0: unclean election of broker 2: records that were acknowledged may be lost",
-        "safe-0 is offline: of its in-sync replicas (3,) none is there",
+        "safe-0 is offline: none of its in-sync replicas (3,) can be used",
     ]
     assert second.states("risky")[0].recovering

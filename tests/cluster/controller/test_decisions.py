@@ -202,6 +202,28 @@ def test_a_broker_that_shuts_down_gives_its_partitions_to_others_and_keeps_what_
     assert cluster.state("orders", 2).leader == -1
 
 
+def test_a_damaged_replica_leads_nothing_and_is_not_in_sync() -> None:
+    cluster = Cluster(1, 2, 3)
+    topic(cluster, [1, 2, 3], [1, 2, 3])
+    cluster.damage(1, (ID, 0))
+    cluster.damage(3, (ID, 0))
+    assert [(state.leader, state.isr) for state in cluster.states("orders")] == [(2, (2,)), (1, (1, 2, 3))]
+    known = cluster.image.topic("orders")
+    assert known is not None
+    assert [state.offline for state in known.partitions] == [(1, 3), ()]
+    refused = cluster.do(elect_leaders(cluster.image, [FIRST], cluster.rules, unclean=False))
+    assert code(refused[FIRST]) is ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+    isr(cluster, 1, 2)
+    assert cluster.state("orders").isr == (2,)
+    # the last one in sync stays so, and nobody leads: others lack what it has
+    cluster.damage(2, (ID, 0))
+    assert (cluster.state("orders").leader, cluster.state("orders").isr) == (-1, (2,))
+    cluster.damage(1)
+    assert cluster.state("orders").leader == -1
+    cluster.damage(2)
+    assert (cluster.state("orders").leader, cluster.state("orders").isr) == (2, (2,))
+
+
 # -- leaders -------------------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from kohort.cli import main
+from kohort.consumer import ConsumerService, Services
 from kohort.consumer.service._command import load_service
 from tests.clients.members import Group
 
@@ -43,7 +45,15 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_the_service_is_found(app: str) -> None:
-    assert load_service(f"{app}:service").group == "billing"
+    service = load_service(f"{app}:service")
+    assert isinstance(service, ConsumerService)
+    assert service.group == "billing"
+
+
+def test_several_services_are_found_as_one(app: str) -> None:
+    module = importlib.import_module(app)
+    module.both = Services(module.service)  # type: ignore[attr-defined]
+    assert load_service(f"{app}:both") is module.both
 
 
 @pytest.mark.parametrize(
@@ -52,7 +62,7 @@ def test_the_service_is_found(app: str) -> None:
         ("app", "is no MODULE:SERVICE"),
         ("no_such_module:service", "there is no module 'no_such_module'"),
         ("{app}:nothing", "has no such name"),
-        ("{app}:number", "is a int; it must be a ConsumerService"),
+        ("{app}:number", "is a int; it must be a ConsumerService or Services"),
     ],
 )
 def test_a_wrong_target_is_one_line_and_exit_code_2(

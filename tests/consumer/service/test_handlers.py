@@ -55,16 +55,20 @@ class Post:
 
     def __init__(self) -> None:
         self.letters: list[tuple[str, int, BaseException, int]] = []
+        self.due_ms: list[int | None] = []
 
-    async def __call__(self, topic: str, record: Record, error: BaseException, attempts: int) -> None:
+    async def __call__(
+        self, topic: str, record: Record, error: BaseException, attempts: int, due_ms: int | None = None
+    ) -> None:
         self.letters.append((topic, record.offset, error, attempts))
+        self.due_ms.append(due_ms)
 
 
 async def tries(handler: Handler, records: list[Record], post: Post) -> int:
     """Run until finished; how many tries it took."""
     attempt = 1
     while (outcome := await handler.run(records, attempt, None, post)) is not None:
-        assert outcome != ONE_BY_ONE
+        assert isinstance(outcome, float)
         await asyncio.sleep(outcome)
         attempt += 1
     return attempt

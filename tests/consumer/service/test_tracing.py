@@ -41,7 +41,13 @@ def _record(offset: int, headers: tuple[tuple[str, bytes | None], ...] = PRODUCE
     return Record("orders", 2, offset, 0, b"k7", b"{}", headers, generation=5)
 
 
-async def _send(topic: str, record: Record, error: BaseException, attempts: int) -> None:  # noqa: ARG001
+async def _send(
+    topic: str,  # noqa: ARG001
+    record: Record,  # noqa: ARG001
+    error: BaseException,  # noqa: ARG001
+    attempts: int,  # noqa: ARG001
+    due_ms: int | None = None,  # noqa: ARG001
+) -> None:
     raise AssertionError("no dead letters here")
 
 

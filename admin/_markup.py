@@ -1,0 +1,111 @@
+"""HTML that is put together from pieces: whatever is no :class:`Html` is text, and escaped."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from .tables import clean
+
+_EMPTY: Final = frozenset({"input", "link", "meta", "br"})
+
+
+class Html(str):
+    """Text that is HTML already."""
+
+    __slots__ = ()
+
+
+def tag(name: str, /, *children: object, **attributes: object) -> Html:
+    """An element. Children that are None are left out; attributes too, and those that are False.
+
+    ``class_`` is class, ``data_id`` data-id.
+    """
+    opened = [name]
+    for key, value in attributes.items():
+        if value is None or value is False:
+            continue
+        label = key.rstrip("_").replace("_", "-")
+        opened.append(label if value is True else f'{label}="{html.escape(clean(str(value)))}"')
+    start = f"<{' '.join(opened)}>"
+    return Html(start if name in _EMPTY else f"{start}{join(children)}</{name}>")
+
+
+def join(children: Iterable[object]) -> Html:
+    """Pieces one after the other, nested ones too."""
+    parts: list[str] = []
+    for child in children:
+        if isinstance(child, Html):
+            parts.append(child)
+        elif isinstance(child, list | tuple) or (isinstance(child, Iterable) and not isinstance(child, str)):
+            parts.append(join(child))
+        elif child is not None:
+            parts.append(html.escape(clean(str(child)), quote=False))
+    return Html("".join(parts))
+
+
+class Number(Html):
+    """A number, whose column is aligned to the right."""
+
+    __slots__ = ()
+
+
+def number(value: int | None, **attributes: object) -> Number:
+    """A number with separators; "-" for None."""
+    return Number(tag("span", "-" if value is None else f"{value:,}", class_="n", **attributes))
+
+
+def table(caption: str, headings: Sequence[str], rows: Iterable[Sequence[object]]) -> Html:
+    """A table; the first cell of a row is its heading. It scrolls sideways where there is no room for it."""
+    shown = list(rows)
+    right = ["n" if shown and isinstance(cell, Number) else None for cell in (shown or [headings])[0]]
+    head = tag("tr", (tag("th", h, scope="col", class_=c) for h, c in zip(headings, right, strict=True)))
+
+    def cells(row: Sequence[object]) -> Iterable[Html]:
+        yield tag("th", row[0], scope="row")
+        for cell, class_ in zip(row[1:], right[1:], strict=True):
+            yield tag("td", "-" if cell is None else cell, class_=class_)
+
+    body = tag("tbody", (tag("tr", cells(row)) for row in shown))
+    made = tag("table", tag("caption", caption), tag("thead", head), body)
+    return tag("div", made, class_="wide", tabindex=0, role="region", aria_label=caption)
+
+
+def data(value: Any, **attributes: object) -> Html:
+    """JSON for the page's script: nothing in it can end the element or begin a comment."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    for char in "<>&\u2028\u2029":
+        text = text.replace(char, f"\\u{ord(char):04x}")
+    return tag("script", Html(text), type="application/json", **attributes)
+
+
+@cache
+def asset(name: str) -> str:
+    """The page's script ("page.js") or style ("page.css")."""
+    return (Path(__file__).parent / name).read_text("utf-8")
+
+
+def self_contained(title: str, *body: object) -> Html:
+    """A page with its script and style inside; it may load and send nothing."""
+    script, style = asset("page.js"), asset("page.css")
+    policy = f"default-src 'none'; img-src data:; script-src {_hash(script)}; style-src {_hash(style)}"
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy),
+        tag("meta", name_="viewport", content="width=device-width, initial-scale=1"),
+        tag("title", title),
+        tag("style", Html(style)),
+    )
+    shown = tag("body", tag("main", *body, id="main"), tag("script", Html(script)))
+    return Html(f"<!DOCTYPE html>\n{tag('html', head, shown, lang='en')}\n")
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

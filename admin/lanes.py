@@ -1,0 +1,285 @@
+"""Lanes of a group: who had each partition when, from its history and from what it is now.
+
+A generation tells which partitions moved, from whom to whom, so it tells the owner on both sides of its end.
+Between two moves of a partition nobody else had it, unless a generation between them does not tell all its
+moves: beyond that one nothing is known until the next move, or until now.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from ..protocol import TopicPartition
+from . import _words
+from .results import Generation, GroupDescription, GroupHistory, HistoryEntry
+from .tables import clean, short
+
+#: Indexes of a span's owner that stand for no owner.
+NOBODY, UNKNOWN = -1, -2
+
+#: Most partitions that are drawn: more than that no picture shows, and no browser bears.
+MOST_LANES: Final = 5_000
+
+#: Most points of lag that are kept. When there are more, every second one of the older half goes.
+MOST_SAMPLES: Final = 600
+
+#: An id that the coordinator or a consumer made up (KIP-848): it says nothing to people.
+_MADE_UP: Final = re.compile(
+    r"[A-Za-z0-9_-]{22}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+)
+
+#: Who had which partition at some time; partitions that nobody had are not among them.
+Owners = Mapping[TopicPartition, str]
+
+
+class Span(NamedTuple):
+    """A partition has this owner, an index into ``owners``, until the next span begins."""
+
+    start_ms: int
+    owner: int
+
+
+class Lane(NamedTuple):
+    """A partition's spans, oldest first, and its lag now."""
+
+    topic: str
+    partition: int
+    spans: tuple[Span, ...]
+    lag: int | None
+
+
+class Owner(NamedTuple):
+    """An instance id or member id, what people call it, and where it runs."""
+
+    id: str
+    name: str
+    host: str
+
+
+class Person(NamedTuple):
+    """What a member says of itself, and where from."""
+
+    client_id: str
+    client_host: str
+
+
+class Sample(NamedTuple):
+    """The total lag at a time."""
+
+    timestamp_ms: int
+    lag: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """The picture of a group. ``since_ms`` is the time before which nothing is known, ``hidden`` the number
+    of partitions that it leaves out.
+    """
+
+    now: GroupDescription
+    now_ms: int
+    since_ms: int
+    owners: tuple[Owner, ...]
+    lanes: tuple[Lane, ...]
+    generations: tuple[Generation, ...]
+    entries: tuple[HistoryEntry, ...]
+    unknown: tuple[str, ...]
+    samples: tuple[Sample, ...] = ()
+    hidden: int = 0
+
+    def name(self, owner: str | None) -> str:
+        """What people call an owner; "nobody" for None."""
+        if owner is None:
+            return "nobody"
+        return next((row.name for row in self.owners if row.id == owner), short(owner))
+
+    def document(self) -> dict[str, Any]:
+        """The picture as the page's script reads it."""
+        return {
+            "group": self.now.group,
+            "now": self.now_ms,
+            "since": self.since_ms,
+            "owners": [[clean(row.name), clean(row.id), clean(row.host)] for row in self.owners],
+            "lanes": [[clean(row.topic), row.partition, row.lag, row.spans] for row in self.lanes],
+            "generations": [
+                [row.generation, row.timestamp_ms, row.duration_ms, headline(row)] for row in self.generations
+            ],
+            "lag": self.samples,
+            "total": self.now.total_lag,
+        }
+
+
+def owners_now(found: GroupDescription) -> Owners | None:
+    """Who has what, None where that is not told: a classic group tells it once it has a generation."""
+    if found.exists and (found.epoch is None and found.state not in ("Stable", "Empty")):
+        return None
+    if any(member.assignment is None for member in found.members):
+        return None
+    return {partition: member.owner for member in found.members for partition in member.assignment or ()}
+
+
+def lanes_of(
+    now: GroupDescription,
+    history: GroupHistory,
+    now_ms: int,
+    *,
+    since_ms: int | None = None,
+    samples: Sequence[Sample] = (),
+    people: Mapping[str, Person] | None = None,
+) -> Lanes:
+    """The picture of a group. ``since_ms``: since when its generations are all known, where these alone do
+    not tell. ``people`` are owners that were seen before.
+    """
+    generations = sorted(history.generations, key=lambda row: row.timestamp_ms)
+    owned = owners_now(now)
+    began = [row.timestamp_ms - (row.duration_ms or 0) for row in generations[:1]]
+    first_ms = min([*began, now_ms if since_ms is None else since_ms])
+    changes, barriers = _changes(generations)
+    lags = {TopicPartition(row.topic, row.partition): row.lag for row in now.partitions}
+    places = sorted({*changes, *lags, *(owned or ())})
+    numbers: dict[str, int] = {}
+
+    def number(owner: str | None) -> int:
+        return NOBODY if owner is None else numbers.setdefault(owner, len(numbers))
+
+    lanes = []
+    for place in places[:MOST_LANES]:
+        last = UNKNOWN if owned is None else number(owned.get(place))
+        moves = [(at, number(old), number(new)) for at, old, new in changes.get(place, ())]
+        spans = _spans(first_ms, moves, barriers, last, now_ms)
+        lanes.append(Lane(place.topic, place.partition, tuple(spans), lags.get(place)))
+    return Lanes(
+        now,
+        now_ms,
+        first_ms,
+        _owners(numbers, {**(people or {}), **people_of(now, history)}),
+        tuple(lanes),
+        tuple(generations),
+        history.entries,
+        history.unknown,
+        tuple(samples),
+        len(places) - len(lanes),
+    )
+
+
+_Change = tuple[int, str | None, str | None]
+
+
+def _changes(generations: Iterable[Generation]) -> tuple[dict[TopicPartition, list[_Change]], list[int]]:
+    """Moves of each partition, and the times at which it may have moved without being told of."""
+    changes: dict[TopicPartition, list[_Change]] = {}
+    barriers = []
+    for row in generations:
+        for move in row.moves or ():
+            place = TopicPartition(move.topic, move.partition)
+            changes.setdefault(place, []).append((row.timestamp_ms, move.from_owner, move.to_owner))
+        if not row.every_move:
+            barriers.append(row.timestamp_ms)
+    return changes, barriers
+
+
+def _spans(
+    first_ms: int, moves: list[tuple[int, int, int]], barriers: list[int], last: int, now_ms: int
+) -> list[Span]:
+    moved = {at for at, _, _ in moves}
+    steps = [*moves, *((at, UNKNOWN, UNKNOWN) for at in barriers if at not in moved)]
+    steps.sort(key=lambda step: step[0])
+    starts = [first_ms, *(at for at, _, _ in steps)]
+    # the owner from a step on is what it says, or else what the next step finds
+    told = [UNKNOWN, *(new for _, _, new in steps)]
+    found = [*(old for _, old, _ in steps), last]
+    spans: list[Span] = []
+    for start, left, right in zip(starts, told, found, strict=True):
+        owner = right if left == UNKNOWN else left
+        if spans and spans[-1].start_ms >= start:
+            spans.pop()  # it moved again at once
+        if not spans or spans[-1].owner != owner:
+            spans.append(Span(start, owner))
+    if last not in (UNKNOWN, spans[-1].owner):
+        spans.append(Span(now_ms, last))  # it moves just now
+    return spans
+
+
+def people_of(now: GroupDescription, history: GroupHistory) -> dict[str, Person]:
+    """Client ids and hosts, as far as they are told, of members that are there and that were."""
+    told = {row.member: Person(row.client_id, row.client_host) for row in history.entries if row.client_id}
+    for row in history.generations:
+        if row.member and row.client_id:
+            told[row.member] = Person(row.client_id, row.client_host or "")
+    return told | {member.owner: Person(member.client_id, member.client_host) for member in now.members}
+
+
+def _owners(ids: Collection[str], people: Mapping[str, Person]) -> tuple[Owner, ...]:
+    """Names for people: an instance id; a client id where it tells owners apart, with some of a made-up id
+    where it does not.
+    """
+    nobody = Person("", "")
+    counts = Counter(people[owner].client_id for owner in ids if owner in people)
+    rows = []
+    for owner in ids:
+        client, host = people.get(owner, nobody)
+        name = short(owner)
+        made_up = owner.removeprefix(f"{client}-")
+        if client and _MADE_UP.fullmatch(made_up):
+            name = client if counts[client] == 1 else f"{client} {made_up[:6]}"
+        rows.append(Owner(owner, name, host))
+    return tuple(rows)
+
+
+def kept(samples: list[Sample], sample: Sample) -> None:
+    """Add a point of lag; old ones are thinned out."""
+    samples.append(sample)
+    if len(samples) > MOST_SAMPLES:
+        del samples[1 : MOST_SAMPLES // 2 : 2]
+
+
+def headline(row: Generation) -> str:
+    """A generation in one line: what began it, how long it took, how much moved."""
+    took = "" if row.duration_ms is None else f"took {_words.span(row.duration_ms)}"
+    many = "" if row.partitions_moved is None else f"{row.partitions_moved} moved"
+    given_up = sum(move.to_owner is None for move in row.moves or ())
+    waits = f"{given_up} without an owner" if given_up else ""
+    return clean("; ".join(filter(None, (cause(row), took, many, waits))))
+
+
+def cause(row: Generation) -> str:
+    """The cause in words; where it is not known, who came and who went."""
+    if row.cause is not None:
+        return short(row.cause)
+    seen = [f"{len(names)} {words}" for words, names in (("joined", row.joined), ("left", row.left)) if names]
+    return f"cause unknown ({', '.join(seen)})" if seen else "cause unknown"
+
+
+class Phase(NamedTuple):
+    """A part of a rebalance."""
+
+    name: str
+    duration_ms: int
+
+
+def phases(row: Generation, group_type: str | None) -> list[Phase]:
+    """Parts of a rebalance; none where the broker does not tell."""
+    if row.duration_ms is None or row.join_ms is None:
+        return []
+    first, second = ("members join", "the assignment is handed out")
+    if group_type == "consumer":
+        first, second = ("the target is computed", "partitions are given up and taken over")
+    return [Phase(first, row.join_ms), Phase(second, max(0, row.duration_ms - row.join_ms))]
+
+
+def held_up_by(lanes: Lanes, row: Generation) -> list[str]:
+    """Who held a rebalance up, in words, as far as that is told."""
+    found = []
+    if row.slowest is not None and row.slowest_ms:
+        name = lanes.name(row.slowest)
+        found.append(f"{name} gave up its partitions after {_words.span(row.slowest_ms)}")
+    began_ms = row.timestamp_ms - (row.duration_ms or 0)
+    for entry in lanes.entries:
+        late = entry.details.get("cause_kind") in ("late_join", "late_sync")
+        if late and entry.kind == "MemberGone" and began_ms <= entry.timestamp_ms <= row.timestamp_ms:
+            found.append(short(entry.cause))
+    return list(dict.fromkeys(found))

@@ -1,0 +1,217 @@
+"""A group's picture as HTML: lanes that the script draws, and the same in tables and lists.
+
+``kohort groups timeline --html`` writes it as one file, ``kohort ui`` serves it and keeps it up to date.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from ..protocol import TopicPartition
+from . import _words
+from ._markup import Html, data, number, self_contained, table, tag
+from .lanes import NOBODY, UNKNOWN, Lanes, cause, headline, held_up_by, phases
+from .results import Generation, MemberDescription
+from .tables import assignment
+
+#: Rows of tables; a browser bears no more.
+_MOST_ROWS = 1_000
+
+
+def page(lanes: Lanes) -> Html:
+    """One file that needs nothing else."""
+    title = f"Group {lanes.now.group}"
+    heading = tag("h1", title), tag("p", f"as it was at {_words.utc(lanes.now_ms)} UTC", class_="quiet")
+    return self_contained(title, heading, parts(lanes))
+
+
+def parts(lanes: Lanes) -> Html:
+    """Facts, picture, rebalances, members and partitions. Those that change have ids, and ``data-live``."""
+    return tag(
+        "div",
+        tag("div", facts(lanes), id="facts", data_live=True),
+        picture(lanes),
+        tag("div", rebalances(lanes), id="rebalances", data_live=True),
+        tag("div", members(lanes), id="members", data_live=True),
+        tag("div", partitions(lanes), id="partitions", data_live=True),
+    )
+
+
+def facts(lanes: Lanes) -> Html:
+    """The group in short."""
+    now = lanes.now
+    where = now.coordinator
+    rows: list[tuple[str, object]] = [
+        ("State", badge(now.state if now.exists else "does not exist")),
+        ("Members", number(len(now.members)) if now.members_known else "unknown"),
+        ("Lag", number(now.total_lag, data_field="lag")),
+        ("Protocol", " ".join(filter(None, (now.protocol_type, now.protocol))) or "-"),
+        ("Coordinator", f"{where.host}:{where.port} (node {where.node_id})"),
+    ]
+    if now.epoch is not None:
+        rows.insert(1, ("Epoch", number(now.epoch)))
+    waits = [
+        f"{lanes.name(names.get(each.member, each.member))} waits for "
+        f"{lanes.name(names.get(each.waits_for, each.waits_for))} to give up {assignment(each.partitions)}"
+        + ("" if each.since_ms is None else f", for {_words.span(each.since_ms)}")
+        for names in [{member.member_id: member.owner for member in now.members}]
+        for each in now.hold_ups
+    ]
+    notes = [*waits, *now.notes, *lanes.unknown]
+    return tag(
+        "div",
+        tag("dl", (tag("div", tag("dt", label), tag("dd", value)) for label, value in rows), class_="facts"),
+        tag("ul", (tag("li", note) for note in notes), class_="notes") if notes else None,
+    )
+
+
+def badge(state: str | None) -> Html:
+    """A state, with a colour and its name."""
+    return tag("span", state or "unknown", class_="state", data_state=(state or "").lower())
+
+
+def picture(lanes: Lanes) -> Html:
+    """The place of the lanes, with what the script needs."""
+    words = f"Lanes of group {lanes.now.group}: time across, partitions down, coloured by owner"
+    hidden = f"{lanes.hidden:,} more partitions are not drawn." if lanes.hidden else None
+    return tag(
+        "section",
+        tag("h2", "Lanes"),
+        tag("a", "Skip the picture: the same as tables", href="#rebalances", class_="skip"),
+        tag("p", hidden, class_="quiet") if hidden else None,
+        tag("noscript", tag("p", "The picture needs a script. The tables below say the same.")),
+        tag("div", id="lanes", role="group", aria_label=words),
+        data(lanes.document(), id="model"),
+        aria_label="Lanes",
+    )
+
+
+def rebalances(lanes: Lanes) -> Html:
+    """Each generation, the newest first; it opens to show how it came about."""
+    rows = [_rebalance(lanes, row) for row in reversed(lanes.generations)]
+    none = tag("p", "No rebalance is known.", class_="quiet")
+    return tag("section", tag("h2", "Rebalances"), rows or none, aria_label="Rebalances")
+
+
+def _rebalance(lanes: Lanes, row: Generation) -> Html:
+    summary = tag(
+        "summary",
+        tag("b", str(row.generation) if row.generation >= 0 else "?", title="generation"),
+        tag("time", _words.utc(row.timestamp_ms)),
+        badge(row.state),
+        tag("span", headline(row)),
+    )
+    who = " at ".join(filter(None, (row.client_id, row.client_host))) or None
+    known: list[tuple[str, object]] = [
+        ("Cause", cause(row)),
+        ("Who", " ".join(filter(None, (lanes.name(row.member) if row.member else None, who))) or None),
+        (
+            "Members",
+            f"{row.members}" if row.members_before is None else f"{row.members_before} to {row.members}",
+        ),
+        ("Joined", _named(lanes, row.joined)),
+        ("Left", _named(lanes, row.left)),
+        ("Leader", lanes.name(row.leader) if row.leader else None),
+        ("Assignor", row.protocol),
+        ("Held up by", "; ".join(held_up_by(lanes, row)) or None),
+    ]
+    return tag(
+        "details",
+        summary,
+        tag("dl", (tag("div", tag("dt", a), tag("dd", b)) for a, b in known if b), class_="facts"),
+        _phases(lanes, row),
+        _moves(lanes, row),
+        id=f"g-{row.generation}-{row.timestamp_ms}",
+        class_="rebalance",
+    )
+
+
+def _named(lanes: Lanes, names: tuple[str, ...] | None) -> str | None:
+    return ", ".join(map(lanes.name, names)) if names else None
+
+
+def _phases(lanes: Lanes, row: Generation) -> Html | None:
+    """A bar for each phase, as long as the phase; the script gives it its width."""
+    found = phases(row, lanes.now.group_type)
+    whole = row.duration_ms or 0
+    if not found or not whole:
+        return None
+    return tag(
+        "ol",
+        (
+            tag(
+                "li",
+                tag("progress", max=whole, value=phase.duration_ms, aria_hidden="true"),
+                f"{phase.name}: {_words.span(phase.duration_ms)}",
+            )
+            for phase in found
+        ),
+        class_="phases",
+    )
+
+
+def _moves(lanes: Lanes, row: Generation) -> Html:
+    if row.moves is None:
+        return tag("p", "What moved is not known.", class_="quiet")
+    if not row.moves:
+        return tag("p", "Nothing moved.", class_="quiet")
+    pairs: defaultdict[tuple[str | None, str | None], list[TopicPartition]] = defaultdict(list)
+    for move in row.moves:
+        pairs[move.from_owner, move.to_owner].append(TopicPartition(move.topic, move.partition))
+    rows = (
+        (lanes.name(old), lanes.name(new), number(len(moved)), assignment(moved))
+        for (old, new), moved in sorted(pairs.items(), key=lambda pair: -len(pair[1]))
+    )
+    made = table("Moves", ["From", "To", "Count", "Partitions"], rows)
+    return made if row.every_move else tag("div", made, tag("p", "More moved than the broker tells."))
+
+
+def members(lanes: Lanes) -> Html:
+    """Members now, with the colours that they have in the picture."""
+
+    def cells(member: MemberDescription) -> Iterable[object]:
+        swatch = tag("i", class_="swatch", data_owner=member.owner, aria_hidden="true")
+        yield swatch, lanes.name(member.owner)
+        yield member.client_id
+        yield member.client_host
+        yield number(None if member.assignment is None else len(member.assignment))
+        yield assignment(member.assignment)
+        if lanes.now.epoch is not None:
+            yield number(member.epoch)
+            yield "reached" if member.assignment == member.target else assignment(member.target)
+
+    headings = ["Member", "Client", "Host", "Count", "Partitions"]
+    headings += ["Epoch", "Target"] if lanes.now.epoch is not None else []
+    rows = (tuple(cells(member)) for member in lanes.now.members[:_MOST_ROWS])
+    return _section("Members", len(lanes.now.members), headings, rows)
+
+
+def partitions(lanes: Lanes) -> Html:
+    """Partitions now: owner, since when, offsets and lag."""
+    offsets = {TopicPartition(row.topic, row.partition): row for row in lanes.now.partitions}
+    rows = []
+    for lane in lanes.lanes[:_MOST_ROWS]:
+        place = TopicPartition(lane.topic, lane.partition)
+        last = lane.spans[-1]
+        known = offsets.get(place)
+        name = {NOBODY: "nobody", UNKNOWN: "unknown"}.get(last.owner)
+        since = _words.utc(last.start_ms) if last.start_ms > lanes.since_ms else "before"
+        rows.append(
+            (
+                f"{lane.topic}-{lane.partition}",
+                name or lanes.owners[last.owner].name,
+                since,
+                number(None if known is None else known.committed_offset),
+                number(None if known is None else known.end_offset),
+                number(lane.lag, data_lag=True),
+            )
+        )
+    headings = ["Partition", "Owner", "Since (UTC)", "Committed", "End", "Lag"]
+    return _section("Partitions", len(lanes.lanes), headings, rows)
+
+
+def _section(title: str, count: int, headings: list[str], rows: Iterable[tuple[object, ...]]) -> Html:
+    shown = f"{title}, the first {_MOST_ROWS:,} of {count:,}" if count > _MOST_ROWS else title
+    body = table(shown, headings, rows) if count else tag("p", "None.", class_="quiet")
+    return tag("section", tag("h2", f"{title} ({count:,})"), body, aria_label=title)

@@ -1,0 +1,103 @@
+"""The data folder of a broker that was alone, in a cluster: its topics, users and settings are the cluster's
+from then on.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Final
+
+from ..cluster import (
+    CLUSTER_ID,
+    DOCUMENTS,
+    PRODUCER_IDS,
+    TOPICS,
+    ClusterView,
+    Create,
+    FolderStore,
+    MetadataStore,
+    PartitionState,
+    TopicImage,
+    TopicRecord,
+    WrongClusterError,
+    shared_cluster_id,
+    topic_path,
+)
+from ..cluster.controller import Decision, steps
+from ..log import DataFolder, known_cluster_id
+from ..protocol import KohortError
+from ._control import config_texts
+from ._live_settings import SharedSettings
+
+log = logging.getLogger("kohort.broker")
+
+#: What is appended to the names of the metadata's files, once the cluster has their content.
+_BROUGHT: Final = ".alone"
+
+#: Documents that are the same in a cluster.
+_SHARED: Final = [path for kind, path in DOCUMENTS.items() if kind != "settings"]
+
+
+async def begun_cluster(data: Path, store: MetadataStore, node_id: int) -> str:
+    """Return the id of the cluster that the metadata are of, which is begun here where there is none. It has
+    what the data folder of a broker that was alone has. Raises KohortError, OSError.
+    """
+    known, alone = known_cluster_id(data), FolderStore(data)
+    files = alone.files()
+    if known is not None and not files and store.get(CLUSTER_ID) is None:
+        raise WrongClusterError(
+            f"the data folder {data} is of cluster {known}, of which there are no metadata: check the "
+            "address and the chroot of zookeeper.connect, or give the broker an empty folder"
+        )
+    cluster_id = await shared_cluster_id(store, known)
+    if known is not None and files:
+        await _bring(data, alone, store, node_id)
+        # the topics' file last: a start that was cut short does this again
+        for path in files[::-1]:
+            path.rename(path.with_name(path.name + _BROUGHT))
+    return cluster_id
+
+
+async def _bring(data: Path, alone: FolderStore, store: MetadataStore, node_id: int) -> None:
+    """Let the cluster have topics, with this broker as their only replica, and documents, but for what was
+    brought before.
+    """
+    view = ClusterView(store, lambda: None)
+    folder = DataFolder.open(data, node_id=node_id)
+    try:
+        topics = [_topic(name, alone, folder, node_id) for name in alone.children(TOPICS)]
+    finally:
+        folder.close(clean=folder.clean_start)
+    missing = []
+    for topic in topics:
+        there = view.image.topic(topic.name)
+        if there is None:
+            missing.append(topic)
+        elif there.id != topic.id:
+            raise KohortError(
+                f"{data} has a topic {topic.name}, and the cluster has another one of that name: delete "
+                "one of them, or give the broker an empty folder"
+            )
+    for step in list(steps(view.image, view.entries(), Decision(None, missing))):
+        await store.commit(*step)
+    entries = {path: alone.get(path) for path in (PRODUCER_IDS, *_SHARED)}
+    for path, entry in entries.items():
+        if entry is not None and store.get(path) is None:
+            await store.commit(Create(path, entry.value))
+    settings, shared = alone.get(DOCUMENTS["settings"]), SharedSettings(store, node_id)
+    if settings is not None and not any((shared.load(dict) or {}).values()):
+        await shared.save(settings.value)
+    log.info("the cluster has the %d topics of the data folder %s", len(topics), data)
+
+
+def _topic(name: str, alone: FolderStore, folder: DataFolder, node_id: int) -> TopicImage:
+    """A topic as the cluster is to have it, under leader epochs that no record has."""
+    entry = alone.get(topic_path(name))
+    assert entry is not None, "it is among the children"
+    record = TopicRecord.parse(entry.value)
+    states = [
+        PartitionState(node_id, folder.newest_epoch(name, number) + 1, (node_id,), (node_id,))
+        for number in range(record.partitions)
+    ]
+    return TopicImage(name, record.id, config_texts(record.configs), states)

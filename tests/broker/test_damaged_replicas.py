@@ -1,0 +1,166 @@
+"""Replicas whose files are damaged, or whose disks fail, leave their partitions to others; files that are
+nobody's go.
+
+Covers: broker/_replicas.py, cluster/_registration.py.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kohort.broker._partition import Partition
+from kohort.log._files import OsFile
+from kohort.protocol import ErrorCode, KafkaError, build_batch
+from tests.broker.clusters import Nodes, cluster, in_sync
+
+
+def replica(nodes: Nodes, node_id: int, index: int = 0) -> Partition:
+    return nodes.brokers[node_id].topics.logs.partition("orders", index)
+
+
+def append(partition: Partition) -> None:
+    partition.append(bytes(build_batch([(None, b"x", ())], timestamp_ms=0)), now_ms=0)
+
+
+async def written(nodes: Nodes, count: int) -> None:
+    leader = replica(nodes, nodes.state("orders").leader)
+    for _ in range(count):
+        append(leader)
+    await nodes.until(lambda: all(replica(nodes, n).high_watermark == count for n in nodes.brokers))
+
+
+async def test_another_replica_leads_where_the_files_of_the_leader_turn_out_to_be_damaged(
+    tmp_path: Path,
+) -> None:
+    async with cluster(data=tmp_path) as nodes:
+        await nodes.create("orders")
+        await written(nodes, 5)
+        leader = nodes.state("orders").leader
+        replica(nodes, leader).damage = "somebody has changed the files"
+        others = [n for n in nodes.brokers if n != leader]
+        await nodes.until(lambda: nodes.state("orders", at=others[0]).leader in others)
+        state = nodes.state("orders", at=others[0])
+        assert set(state.isr) == set(others)
+        assert state.offline == (leader,)
+        with pytest.raises(KafkaError) as refused:
+            replica(nodes, leader).check_usable()
+        assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+        await nodes.until(lambda: replica(nodes, state.leader).leadership is not None)
+        append(replica(nodes, state.leader))
+        await nodes.until(lambda: replica(nodes, state.leader).high_watermark == 6)
+        # its files are put right while it is stopped: it copies what it lacks
+        await nodes.kill(leader)
+        shutil.rmtree(tmp_path / str(leader) / "orders-0")
+        await nodes.start(leader)
+        await in_sync(nodes)
+        assert nodes.state("orders").offline == ()
+        assert replica(nodes, leader).log_end_offset == 6
+
+
+async def test_a_leader_whose_disk_fails_leaves_a_partition_to_another_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with cluster() as nodes:
+        await nodes.create("orders")
+        await written(nodes, 5)
+        leader = nodes.state("orders").leader
+
+        def fails(*_: object) -> None:
+            raise OSError(28, "no space left on device")
+
+        with monkeypatch.context() as full:
+            full.setattr(OsFile, "write", fails)
+            with pytest.raises(KafkaError, match="no space left"):
+                append(replica(nodes, leader))
+        await nodes.until(lambda: nodes.state("orders").leader != leader)
+        assert leader not in nodes.state("orders").isr
+
+
+async def test_the_last_replica_in_sync_goes_on_serving_when_its_disk_is_full_and_when_it_is_not_any_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with cluster(1, offsets_topic_replication_factor=1) as nodes:
+        await nodes.create("orders")
+        await written(nodes, 5)
+
+        def fails(*_: object) -> None:
+            raise OSError(28, "no space left on device")
+
+        with monkeypatch.context() as full:
+            full.setattr(OsFile, "write", fails)
+            with pytest.raises(KafkaError, match="no space left"):
+                append(replica(nodes, 1))
+        append(replica(nodes, 1))
+        assert replica(nodes, 1).high_watermark == 6
+
+
+async def test_a_partition_without_another_replica_has_no_leader_while_its_files_are_damaged(
+    tmp_path: Path,
+) -> None:
+    async with cluster(2, data=tmp_path, offsets_topic_replication_factor=1) as nodes:
+        await nodes.create("orders", configs={"unclean_leader_election_enable": False})
+        first, second = nodes.state("orders").replicas
+        await nodes.kill(second)
+        await in_sync(nodes, count=1)
+        replica(nodes, first).damage = "somebody has changed the files"
+        await nodes.until(lambda: nodes.state("orders").leader == -1)
+        assert nodes.state("orders").isr == (first,)
+        # the other one lacks what the last one may have committed
+        await nodes.start(second)
+        await nodes.kill(first)
+        await nodes.until(lambda: list(nodes.any().topics.image.brokers) == [second])
+        assert nodes.state("orders").leader == -1
+        await nodes.start(first)
+        await in_sync(nodes, count=2)
+
+
+async def test_a_failure_with_one_partition_keeps_no_other_from_being_led(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with cluster(2, replica_lag_time_max_ms=100, offsets_topic_replication_factor=1) as nodes:
+        failed: list[int] = []
+        lead = Partition.lead
+
+        def fails_once(partition: Partition, *given: Any) -> None:
+            if partition.index == 0 and not failed:
+                failed.append(partition.index)
+                raise RuntimeError("a mistake")
+            lead(partition, *given)
+
+        monkeypatch.setattr(Partition, "lead", fails_once)
+        await nodes.create("orders", 4)
+        leaders = {number: nodes.state("orders", number).leader for number in range(4)}
+        await nodes.until(lambda: all(replica(nodes, at, n).leadership for n, at in leaders.items()))
+        assert failed == [0]
+        assert "orders-0 is neither led nor followed" in caplog.text
+
+
+async def test_files_of_topics_that_were_deleted_while_a_broker_was_away_go_when_it_is_back(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with cluster(2, data=tmp_path, offsets_topic_replication_factor=1) as nodes:
+        await nodes.create("orders", 2)
+        await nodes.create("kept")
+        await written(nodes, 1)
+        away = nodes.state("orders").replicas[1]
+        folder = tmp_path / str(away)
+        (folder / "unknown-0").mkdir()
+        for number in range(2):
+            await nodes.until(lambda number=number: replica(nodes, away, number).log is not None or number)  # type: ignore[misc]
+        await nodes.kill(away)
+        await nodes.until(lambda: nodes.any().cluster.control.is_active)  # type: ignore[union-attr]
+        topics = nodes.any().topics
+        await topics.delete([topic for topic in topics.all() if topic.name == "orders"])
+        assert (folder / "orders-0").exists()
+        back = await nodes.start(away)
+        await back.topics.clear()
+        assert not (folder / "orders-0").exists()
+        # it does not say of which topic it is
+        assert (folder / "unknown-0").exists()
+        assert "while this broker was away, and their files go: orders-0" in caplog.text
+        assert "their files stay: they do not say of which topic they are: unknown-0" in caplog.text
+        await in_sync(nodes, "kept", 2)

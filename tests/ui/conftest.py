@@ -1,0 +1,107 @@
+"""For the tests of the page: a client of its application, on a broker."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, TypeVar
+
+import httpx
+import pytest
+
+from kohort.cli import _parser
+from kohort.client import Cluster
+from kohort.testing import RunningBroker, running_broker
+from kohort.ui.observer import Observer, View
+from kohort.ui.server import Ui, ui_of
+
+T = TypeVar("T")
+
+TOKEN = "0123456789abcdef-token"
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[RunningBroker]:
+    with running_broker(num_partitions=3) as running:
+        yield running
+
+
+def options(*words: str) -> argparse.Namespace:
+    """The options of ``kohort ui`` with these words."""
+    return _parser(["ui"]).parse_args(["ui", *words])
+
+
+def made(*words: str, token: str | None = None, listening: tuple[Any, ...] = ("127.0.0.1", 8090)) -> Ui:
+    return ui_of(options(*words), listening, token)
+
+
+class Browser:
+    """Asks an application, and keeps its cookies. Looks go on while it asks."""
+
+    def __init__(self, ui: Ui) -> None:
+        self._ui = ui
+        self._runner = asyncio.Runner()
+        transport = httpx.ASGITransport(ui.app)
+        self._client = httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8090")
+        self.cookies = self._client.cookies
+
+    @property
+    def observer(self) -> Observer:
+        return self._ui.observer
+
+    def run(self, call: Coroutine[Any, Any, T]) -> T:
+        """Run in the application's loop."""
+        return self._runner.run(call)
+
+    def get(self, path: str, **more: Any) -> httpx.Response:
+        return self.run(self._client.get(path, **more))
+
+    def post(self, path: str, **more: Any) -> httpx.Response:
+        return self.run(self._client.post(path, **more))
+
+    def put(self, path: str) -> httpx.Response:
+        return self.run(self._client.put(path))
+
+    def look(self, view: View) -> None:
+        """Let the view be looked at once more."""
+
+        async def wait() -> None:
+            looks = view.looks
+            view.look_now()
+            async with asyncio.timeout(20):
+                while view.looks <= looks + 1:
+                    await view.changed(1.0)
+
+        self.run(wait())
+
+    def close(self) -> None:
+        self._runner.run(self._ui.observer.close())
+        self._runner.run(self._client.aclose())
+        self._runner.close()
+
+
+@pytest.fixture
+def browser() -> Iterator[Callable[..., Browser]]:
+    """``browser("--bootstrap", ...)`` asks the page of these options."""
+    opened: list[Browser] = []
+
+    def open_one(*words: str, **more: Any) -> Browser:
+        opened.append(Browser(made(*words, **more)))
+        return opened[-1]
+
+    yield open_one
+    for each in opened:
+        each.close()
+
+
+def commit(bootstrap: str, group: str, offsets: dict[str, int]) -> None:
+    """Make a group that has no members, with offsets of partition 0 of these topics."""
+    from kohort.protocol import TopicPartition
+
+    async def run() -> None:
+        async with Cluster(bootstrap) as cluster:
+            await cluster.create_topics(dict.fromkeys(offsets, 2))
+            await cluster.commit(group, {TopicPartition(topic, 0): to for topic, to in offsets.items()})
+
+    asyncio.run(run())

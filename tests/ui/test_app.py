@@ -1,0 +1,292 @@
+"""The pages on a broker: what they show, what they try, and what they change.
+
+Covers: ui/pages.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import re
+from collections.abc import Callable
+
+import httpx
+import pytest
+
+from kohort.admin import GroupAdmin, ListedGroup
+from kohort.admin.cluster_commands import Ailing, Moving, Status
+from kohort.client import Cluster
+from kohort.testing import RunningBroker
+from kohort.ui import pages
+from kohort.ui.observer import MOST_LISTENERS
+from kohort.ui.pages import Frame
+from kohort.ui.views import GroupsView, GroupView
+from tests.ui.conftest import TOKEN, Browser, commit
+from tests.ui.members import grouped
+
+MakeBrowser = Callable[..., Browser]
+
+EVIL = "<script>alert('g')</script>&\"x"
+
+
+def words(answer: httpx.Response) -> str:
+    """What a reader reads."""
+    body = re.sub(r'<script type="application/json".*?</script>', "", answer.text)
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]*>", " ", body)))
+
+
+@pytest.fixture
+def page(broker: RunningBroker, browser: MakeBrowser) -> Browser:
+    return browser("--bootstrap", broker.bootstrap)
+
+
+@pytest.fixture
+def changing(broker: RunningBroker, browser: MakeBrowser) -> Browser:
+    made = browser("--bootstrap", broker.bootstrap, "--allow-changes", token=TOKEN)
+    assert made.get(f"/?token={TOKEN}").status_code == 303
+    return made
+
+
+def form_token(answer: httpx.Response) -> str:
+    [token, *_] = re.findall(r'name="csrf" value="(\w+)"', answer.text)
+    return str(token)
+
+
+def test_groups_are_listed_found_and_turned_over(broker: RunningBroker, page: Browser) -> None:
+    for number in range(3):
+        commit(broker.bootstrap, f"listed-{number}", {"listed": number})
+    shown = page.get("/")
+    assert "listed-0 ○" not in words(shown)
+    assert all(f"listed-{number} Empty" in words(shown) for number in range(3))
+    found = page.get("/?q=LISTED-1")
+    assert ("listed-1 Empty" in words(found), "listed-0" in words(found)) == (True, False)
+    assert "1 to 1 of 1" in words(found)
+    assert page.get("/?q=nothing-like-it").text.count("<tr>") == 1
+    for odd in ("/?p=0", "/?p=-1", "/?p=x", "/?p=99999999999999999999", "/?q=%00%ff"):
+        assert page.get(odd).status_code == 200
+
+
+def test_lists_are_cut_into_pages() -> None:
+    rows = [ListedGroup(f"g{number}", "consumer", "Empty", "classic", 1) for number in range(pages.PAGE)]
+    first = pages.groups(rows, {}, "a&b", 1, 120)
+    assert 'href="/?q=a%26b&amp;p=2" rel="next"' in first
+    assert "previous" not in first
+    assert "1 to 50 of 120" in first
+    last = pages.groups(rows[:20], {}, "", 3, 120)
+    assert ("101 to 120 of 120" in last, "next" in last, 'rel="prev"' in last) == (True, False, True)
+
+
+def test_no_name_of_a_client_becomes_part_of_a_page(broker: RunningBroker, page: Browser) -> None:
+    commit(broker.bootstrap, EVIL, {"evil": 0})
+    for answer in (
+        page.get("/"),
+        page.get("/group", params={"name": EVIL}),
+        page.get("/", params={"q": EVIL}),
+    ):
+        assert answer.status_code == 200
+        assert "<script>alert" not in answer.text
+        assert "alert('g')" in words(answer)
+    missing = page.get("/topic", params={"name": EVIL})
+    assert "<script>alert" not in missing.text
+
+
+def test_a_group_is_shown_with_its_lanes(broker: RunningBroker, page: Browser) -> None:
+    with grouped(broker, "shown", "orders", ["app-1", "app-2"]):
+        shown = page.get("/group?name=shown")
+    assert '"group":"shown"' in shown.text
+    text = words(shown)
+    assert "State Stable" in text
+    assert "Members 2" in text
+    assert "member app-1" in text
+    assert "orders-0 app-" in text
+    assert "Changes" not in text
+    assert 'method="post"' not in shown.text
+
+
+async def watched(page: Browser) -> GroupView:
+    return page.observer.view(("group", "remade"), lambda: GroupView("remade"))
+
+
+def test_a_group_that_is_deleted_and_made_anew_is_another_one(broker: RunningBroker, page: Browser) -> None:
+    with grouped(broker, "remade", "orders", ["old"]):
+        assert "member old" in words(page.get("/group?name=remade"))
+
+    async def delete() -> None:
+        async with GroupAdmin(broker.bootstrap) as admin:
+            assert (await admin.delete_groups(["remade"]))["remade"].ok
+
+    asyncio.run(delete())
+    view = page.run(watched(page))
+    page.look(view)
+    assert "State does not exist" in words(page.get("/group?name=remade"))
+    with grouped(broker, "remade", "orders", ["new"]):
+        page.look(view)
+        text = words(page.get("/group?name=remade"))
+    assert "State Stable" in text
+    assert "member new" in text
+    assert "member old" not in text
+
+
+def test_topics_and_brokers_are_shown(broker: RunningBroker, page: Browser) -> None:
+    commit(broker.bootstrap, "reader", {"payments": 0})
+    assert "payments 2 1" in words(page.get("/topics?q=PAY"))
+    topic = words(page.get("/topic?name=payments"))
+    assert "Partitions (2)" in topic
+    assert "0 node 1 1 1 0 0" in topic
+    assert "does not exist" in words(page.get("/topic?name=nothing"))
+    cluster = words(page.get("/cluster"))
+    assert f"1 {broker.bootstrap} - yes" in cluster
+
+
+def test_an_assignor_is_tried_on_the_live_group(broker: RunningBroker, page: Browser) -> None:
+    with grouped(broker, "tried", "orders", ["app-1", "app-2"]):
+        text = words(page.get("/what-if?name=tried&assignor=range&join=1&leave=app-2"))
+        unknown = words(page.get("/what-if?name=tried&assignor=range&leave=app-9"))
+    assert "now: range 2 1 2" in text
+    assert "range 2 1 2" in text
+    assert "from" not in text.partition("Loads")[2]
+    assert "new-1" in text
+    assert "'app-9' is no member" in unknown
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "assignor=os.system",
+        "assignor=kohort.assignors.RangeAssignor",
+        "assignor=sticky?seed=1",
+        "",
+        "assignor=range&join=-1",
+        "assignor=range&join=1000000",
+        "assignor=range&join=²",
+    ],
+)
+def test_a_what_if_runs_installed_assignors_only(page: Browser, query: str) -> None:
+    assert page.get(f"/what-if?name=g&{query}").status_code == 400
+
+
+def test_what_is_not_there_is_said(page: Browser) -> None:
+    assert page.get("/nothing").status_code == 404
+    assert page.get("/assets/../../pyproject.toml").status_code == 404
+    assert page.get("/assets/page.py").status_code == 404
+    assert page.get("/events?of=nothing").status_code == 404
+    assert page.get("/events?of=groups&after=x").status_code == 404
+    assert page.get("/group").status_code == 200
+
+
+def test_too_many_pages_are_refused_not_left_to_wait(page: Browser) -> None:
+    async def fill() -> None:
+        page.observer.view("groups", GroupsView).listeners = MOST_LISTENERS
+
+    page.run(fill())
+    answer = page.get("/events?of=groups")
+    assert answer.status_code == 503
+    assert "close some of them" in words(answer)
+
+
+def test_without_permission_nothing_is_changed(page: Browser) -> None:
+    for path in ("/group/reset", "/group/delete", "/elect"):
+        assert page.post(path, data={"name": "g", "confirm": "g"}).status_code in (404, 405)
+
+
+def test_a_group_without_members_is_reset_once_it_is_confirmed(
+    broker: RunningBroker, changing: Browser
+) -> None:
+    commit(broker.bootstrap, "reset", {"resets": 7, "kept": 5})
+    csrf = form_token(changing.get("/group?name=reset"))
+    asked = {"csrf": csrf, "name": "reset", "to": "earliest", "value": "", "topic": "resets"}
+    planned = changing.post("/group/reset", data=asked)
+    assert "Nothing has been changed yet. Offsets Partition Now New Note resets-0 7 0" in words(planned)
+    assert offsets(broker, "reset") == {"resets": 7, "kept": 5}
+    mistyped = changing.post("/group/reset", data={**asked, "confirm": "resett"})
+    assert mistyped.status_code == 400
+    assert offsets(broker, "reset") == {"resets": 7, "kept": 5}
+    done = changing.post("/group/reset", data={**asked, "confirm": "reset"})
+    assert "These offsets are committed." in words(done)
+    assert offsets(broker, "reset") == {"resets": 0, "kept": 5}
+
+
+def offsets(broker: RunningBroker, group: str) -> dict[str, int]:
+    async def ask() -> dict[str, int]:
+        async with Cluster(broker.bootstrap) as cluster:
+            found = await cluster.committed(group)
+            return {place.topic: each.offset for place, each in found.items() if place.partition == 0}
+
+    return asyncio.run(ask())
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"to": "nowhere"},
+        {"to": "offset", "value": "-1"},
+        {"to": "offset", "value": "x"},
+        {"to": "shift", "value": str(2**70)},
+        {"to": "timestamp", "value": "yesterday"},
+        {"to": "earliest", "topic": "resets:x"},
+    ],
+)
+def test_a_target_that_cannot_be_read_changes_nothing(
+    broker: RunningBroker, changing: Browser, given: dict[str, str]
+) -> None:
+    commit(broker.bootstrap, "odd", {"resets": 7})
+    csrf = form_token(changing.get("/group?name=odd"))
+    answer = changing.post("/group/reset", data={"csrf": csrf, "name": "odd", "confirm": "odd", **given})
+    assert answer.status_code == 400
+    assert offsets(broker, "odd") == {"resets": 7}
+
+
+def test_a_group_with_members_is_neither_reset_nor_deleted(broker: RunningBroker, changing: Browser) -> None:
+    with grouped(broker, "busy", "orders", ["app"]):
+        shown = changing.get("/group?name=busy")
+        assert "stop its members first" in words(shown)
+        commit(broker.bootstrap, "idle", {"resets": 0})
+        csrf = form_token(changing.get("/group?name=idle"))
+        asked = {"csrf": csrf, "name": "busy", "confirm": "busy"}
+        reset = changing.post("/group/reset", data={**asked, "to": "earliest"})
+        deleted = changing.post("/group/delete", data=asked)
+    assert "NON_EMPTY_GROUP" in words(reset)
+    assert "NON_EMPTY_GROUP" in words(deleted)
+
+
+def test_a_group_is_deleted_once_its_name_is_typed(broker: RunningBroker, changing: Browser) -> None:
+    commit(broker.bootstrap, "gone", {"resets": 3})
+    csrf = form_token(changing.get("/group?name=gone"))
+    assert changing.post("/group/delete", data={"csrf": csrf, "name": "gone"}).status_code == 400
+    assert offsets(broker, "gone") == {"resets": 3}
+    done = changing.post("/group/delete", data={"csrf": csrf, "name": "gone", "confirm": "gone"})
+    assert "gone deleted" in words(done)
+    assert offsets(broker, "gone") == {}
+
+
+def test_leaders_are_elected(changing: Browser) -> None:
+    csrf = form_token(changing.get("/cluster"))
+    assert changing.post("/elect", data={"csrf": csrf}).status_code == 400
+    done = changing.post("/elect", data={"csrf": csrf, "confirm": "elect"})
+    assert "no partition needed an election" in words(done)
+
+
+def test_a_form_without_its_own_token_changes_nothing(broker: RunningBroker, changing: Browser) -> None:
+    commit(broker.bootstrap, "forged", {"resets": 3})
+    for csrf in ({}, {"csrf": ""}, {"csrf": "0" * 64}, {"csrf": "é"}):
+        answer = changing.post("/group/delete", data={"name": "forged", "confirm": "forged", **csrf})
+        assert answer.status_code == 403
+    assert offsets(broker, "forged") == {"resets": 3}
+
+
+def test_a_cluster_that_is_away_leaves_the_page_usable(browser: MakeBrowser) -> None:
+    page = browser("--bootstrap", "127.0.0.1:1", "--timeout", "0.1", "--allow-changes", token=TOKEN)
+    page.get(f"/?token={TOKEN}")
+    for path in ("/", "/group?name=g", "/cluster"):
+        answer = page.get(path)
+        assert answer.status_code == 200
+        assert "The cluster cannot be asked" in words(answer)
+        assert "Waiting for the cluster." in words(answer)
+    assert page.get("/what-if?name=g&assignor=range").status_code == 502
+
+
+def test_offline_partitions_and_reassignments_are_shown() -> None:
+    found = Status("c", [], 2, 1, [Ailing("t", 0, None, [1, 2], [])], [Moving("t", 1, [1, 2], [2], [1], [2])])
+    text = re.sub(r"<[^>]*>", " ", pages.cluster(Frame("b"), found))
+    assert "t-0   offline   1, 2  none" in re.sub(r" {4,}", "   ", text)
+    assert "t-1  1, 2  2  1  2" in text

@@ -1,0 +1,210 @@
+"""Views: what is learned of a group from looks, with and without a broker that keeps events."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from kohort.admin import Generation, GroupAdmin, GroupDescription, GroupHistory, HistoryEntry, ListedGroup
+from kohort.admin.results import REBALANCE
+from kohort.protocol import ErrorCode, KafkaError
+from kohort.testing import running_broker
+from kohort.ui import views
+from kohort.ui.views import ClusterView, GroupsView, GroupView, TopicsView, TopicView, matching
+from tests.admin.test_lanes import generation, group, member
+
+
+class Scripted:
+    """A group as a test says it is. ``entries`` is None for a broker that keeps no events."""
+
+    def __init__(self, now: GroupDescription, generations: Sequence[Generation] = ()) -> None:
+        self.now = now
+        self.generations = tuple(generations)
+        self.entries: list[HistoryEntry] | None = None
+        self.refused: KafkaError | None = None
+        self.reads: list[dict[str, Any]] = []
+
+    @property
+    def admin(self) -> GroupAdmin:
+        return cast(GroupAdmin, self)
+
+    async def list_groups(self) -> list[ListedGroup]:
+        return [ListedGroup(self.now.group, "consumer", self.now.state, "classic", 1)]
+
+    async def describe(self, groups: Sequence[str]) -> dict[str, GroupDescription]:
+        if self.refused is not None:
+            raise self.refused
+        return dict.fromkeys(groups, self.now)
+
+    async def events(self, _: str, after: int = -1) -> list[HistoryEntry] | None:
+        return None if self.entries is None else [each for each in self.entries if each.sequence > after]
+
+    async def history(self, name: str, limit: int, **more: Any) -> GroupHistory:
+        self.reads.append(more)
+        if self.refused is not None:
+            raise self.refused
+        entries = tuple(self.entries or ())
+        return GroupHistory(name, "offsets topic", entries, self.generations[-limit:], ("told",))
+
+
+def owners(view: GroupView) -> list[str]:
+    assert view.lanes is not None
+    return [view.lanes.owners[lane.spans[-1].owner].name for lane in view.lanes.lanes]
+
+
+def event(sequence: int, kind: str = REBALANCE) -> HistoryEntry:
+    return HistoryEntry(sequence, 1_000, kind, sequence, "a joined", "a", "app", "/h", {})
+
+
+async def test_records_are_read_again_when_the_group_has_changed_and_only_then() -> None:
+    cluster = Scripted(group(member("a", 0)), [generation(1, 1_000, (0, None, "a"))])
+    view = GroupView("billing")
+    await view.look(cluster.admin)
+    await view.look(cluster.admin)
+    assert len(cluster.reads) == 1
+    cluster.now = group(member("b", 0))
+    cluster.generations += (generation(2, 2_000, (0, "a", "b")),)
+    await view.look(cluster.admin)
+    assert [more["max_offsets"] for more in cluster.reads] == [views._MANY_OFFSETS, views._FEW_OFFSETS]
+    assert view.lanes is not None
+    assert [row.generation for row in view.lanes.generations] == [1, 2]
+    assert owners(view) == ["b"]
+
+
+async def test_a_change_that_left_no_record_is_told_as_it_was_seen() -> None:
+    cluster = Scripted(group(member("a", 0, 1), epoch=4))
+    view = GroupView("billing")
+    await view.look(cluster.admin)
+    cluster.now = group(member("a", 0), member("b", 1), epoch=5)
+    await view.look(cluster.admin)
+    assert view.lanes is not None
+    [row] = view.lanes.generations
+    assert (row.generation, row.joined, row.left, row.cause) == (5, ("b",), (), None)
+    assert [tuple(move) for move in row.moves or ()] == [("orders", 1, "a", "b")]
+    assert view.lanes.unknown == ("told",) or "begin when somebody looks" in view.lanes.unknown[0]
+    assert owners(view) == ["a", "b"]
+
+
+async def test_a_topic_that_may_not_be_read_leaves_what_looks_tell() -> None:
+    cluster = Scripted(group(member("a", 0)))
+    view = GroupView("billing")
+
+    async def history(*_: Any, **__: Any) -> GroupHistory:
+        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "topic '__consumer_offsets'")
+
+    cluster.history = history  # type: ignore[method-assign]
+    await view.look(cluster.admin)
+    cluster.now = group(member("b", 0))
+    await view.look(cluster.admin)
+    assert view.lanes is not None
+    assert "records cannot be read" in view.lanes.unknown[0]
+    assert owners(view) == ["b"]
+
+
+async def test_with_events_the_history_is_read_after_a_rebalance_only() -> None:
+    cluster = Scripted(group(member("a", 0)), [generation(1, 1_000, (0, None, "a"))])
+    cluster.entries = [event(1)]
+    view = GroupView("billing")
+    await view.look(cluster.admin)
+    cluster.entries.append(event(2, "MemberJoined"))
+    await view.look(cluster.admin)
+    assert len(cluster.reads) == 1
+    assert view.lanes is not None
+    assert [each.sequence for each in view.lanes.entries] == [1, 2]
+    cluster.entries.append(event(3))
+    await view.look(cluster.admin)
+    assert len(cluster.reads) == 2
+    assert cluster.reads[-1] == {"every_move": True}
+
+
+async def test_a_broker_that_has_restarted_begins_its_events_anew() -> None:
+    cluster = Scripted(group(member("a", 0)))
+    cluster.entries = [event(7)]
+    view = GroupView("billing")
+    await view.look(cluster.admin)
+    restarted = [event(1, "MemberJoined")]
+
+    async def events(_: str, after: int = -1) -> list[HistoryEntry]:
+        return [each for each in restarted if each.sequence > (after if after <= 1 else -1)]
+
+    cluster.events = events  # type: ignore[method-assign]
+    await view.look(cluster.admin)
+    assert len(cluster.reads) == 2
+    await view.look(cluster.admin)
+    assert len(cluster.reads) == 2
+
+
+async def test_pages_are_sent_the_model_when_it_changes_and_ticks_in_between() -> None:
+    cluster = Scripted(group(member("a", 0)))
+    view = GroupView("billing")
+    await view.look(cluster.admin)
+    first = view.version
+    assert b"event: model" in view.events_since(-1)[0]
+    await view.look(cluster.admin)
+    [tick] = view.events_since(first)
+    assert tick.startswith(b"event: tick")
+    assert json.loads(tick.split(b"data: ")[1])["lags"] == [None]
+    second = view.version
+    cluster.now = replace(cluster.now, state="PreparingRebalance")
+    await view.look(cluster.admin)
+    assert b"event: model" in b"".join(view.events_since(second))
+
+
+async def test_only_groups_that_are_shown_are_described() -> None:
+    cluster = Scripted(group(member("a", 0)), [generation(4, 1_000, (0, None, "a"))])
+    view = GroupsView()
+    await view.look(cluster.admin)
+    assert view.details == {}
+    assert not view.show(["billing"])
+    await view.look(cluster.admin)
+    assert view.show(["billing"])
+    detail = view.details["billing"]
+    assert (detail.members, detail.last and detail.last.generation) == (1, 4)
+    await view.look(cluster.admin)
+    assert len(cluster.reads) == 1
+    assert cluster.reads[0]["max_offsets"] == views._ROW_OFFSETS
+
+
+async def test_a_group_that_may_not_be_seen_hides_no_other() -> None:
+    cluster = Scripted(group())
+    cluster.refused = KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED, "group 'billing'")
+    view = GroupsView()
+    view.show(["billing"])
+    await view.look(cluster.admin)
+    assert "GROUP_AUTHORIZATION_FAILED" in str(view.details["billing"].error)
+
+
+async def test_what_is_wanted_of_groups_is_bounded() -> None:
+    view = GroupsView()
+    view.show(f"g{number}" for number in range(views._MOST_SHOWN + 50))
+    assert len(view._shown) == views._MOST_SHOWN
+    assert "g0" not in view._shown
+
+
+async def test_lists_tell_pages_when_something_is_new() -> None:
+    with running_broker() as broker:
+        async with GroupAdmin(broker.bootstrap) as admin:
+            looked = (TopicsView(), ClusterView(), TopicView("orders"))
+            await admin.cluster.create_topics({"orders": 2})
+            for view in looked:
+                await view.look(admin)
+                first = view.version
+                await view.look(admin)
+                assert (first, view.version) == (1, 1), view
+            await admin.cluster.create_topics({"payments": 1})
+            for view in looked[:2]:
+                await view.look(admin)
+                assert view.version == 2
+            await admin.cluster.delete_topics(["orders"])
+            with pytest.raises(KafkaError):
+                await looked[2].look(admin)
+            assert looked[2].found is None
+
+
+def test_names_are_found_whatever_their_case() -> None:
+    rows = [ListedGroup(name, "", None, None, 1) for name in ("Straße", "other")]
+    assert [row.group for row in matching(rows, "STRASSE", "group")] == ["Straße"]

@@ -1,0 +1,127 @@
+"""``kohort ui``: its arguments, and the server."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ..admin.commands import add_connection, run_program
+
+if TYPE_CHECKING:
+    import socket
+
+#: Shortest token that somebody may choose.
+_SHORTEST_TOKEN: Final = 16
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Give ``kohort ui`` its options."""
+    add_connection(parser)
+    page = parser.add_argument_group("page")
+    page.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    page.add_argument("--port", type=_port, default=8090, help="0 for a free one (default: %(default)s)")
+    page.add_argument(
+        "--allow-changes",
+        action="store_true",
+        help="let the page reset and delete groups without members, and elect leaders; it asks for the token",
+    )
+    page.add_argument(
+        "--token-file",
+        metavar="FILE",
+        help="file with the token that the page asks for; without it one is made where it is needed",
+    )
+    page.add_argument(
+        "--allow-host",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="a name that the page is reached by, such as that of a proxy; may be given many times",
+    )
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) <= 65_535):
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: give a number from 0 to 65535")
+    return int(text)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serve until Ctrl-C or SIGTERM; the exit code."""
+    return run_program("kohort ui", lambda: asyncio.run(_serve(options)), interrupted=0)
+
+
+async def _serve(options: argparse.Namespace) -> int:
+    from ..client import ConfigError
+
+    try:
+        import uvicorn
+
+        from .server import ui_of
+    except ImportError as error:
+        raise ConfigError(
+            f"{error}; kohort ui needs Starlette and uvicorn: pip install 'kohort[ui]'"
+        ) from None
+    listening = _listen(options.host, options.port)
+    token = None if options.token_file is None else _token_in(options.token_file)
+    ui = ui_of(options, listening.getsockname(), token)
+    print(f"kohort ui ready on {ui.address}", flush=True)
+    for words in ui.remarks:
+        print(f"({words})", flush=True)
+    config = uvicorn.Config(
+        ui.app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        ws="none",
+        http="h11",
+        loop="asyncio",
+        timeout_graceful_shutdown=3,
+        h11_max_incomplete_event_size=32_768,
+    )
+
+    class Server(uvicorn.Server):
+        """Ends its streams of events with the first signal: it would wait for them."""
+
+        @contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.add_signal_handler(number, self.end)
+            yield
+
+        def end(self) -> None:
+            ui.observer.end()
+            self.should_exit = True
+
+    await Server(config).serve(sockets=[listening])
+    return 0
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    import socket
+
+    from ..client import ConfigError
+
+    try:
+        [(family, _, _, _, address), *_] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        return socket.create_server(address[:2], family=family)
+    except OSError as error:
+        raise ConfigError(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
+
+
+def _token_in(path: str) -> str:
+    from ..client import ConfigError
+
+    try:
+        token = Path(path).read_text("utf-8").strip()
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is no text in UTF-8") from None
+    if len(token) < _SHORTEST_TOKEN:
+        raise ConfigError(f"the token in {path} is short: give {_SHORTEST_TOKEN} characters or more")
+    return token

@@ -1,0 +1,184 @@
+"""Who may see the pages: the Host header, the token, and what a browser may do with an answer.
+
+Whoever reaches the page's port sees what kohort may see of the cluster. So it listens on this machine, and
+elsewhere, or when it may change something, it asks for a token.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import secrets
+from collections.abc import Collection
+from typing import Final
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from . import pages
+
+#: Largest form, in bytes, and most fields of it.
+MOST_FORM_BYTES: Final = 16_384
+_MOST_FIELDS: Final = 32
+
+_HEADERS: Final = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "same-origin",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+}
+#: Paths that are shown without a token: what the page that asks for it looks like.
+_OPEN: Final = "/assets/"
+_LOGIN: Final = "/login"
+
+
+class Guard:
+    """Stands in front of the application. ``token`` is None where nobody is asked for one.
+
+    ``hosts`` are names that the page goes by; with ``any_address`` every IP address is one too. A page of
+    another site whose name leads here (DNS rebinding) has a name that is not among them.
+    """
+
+    def __init__(
+        self, app: ASGIApp, *, hosts: Collection[str], any_address: bool, token: str | None, cookie: str
+    ) -> None:
+        self._app = app
+        self._hosts = frozenset(host.lower() for host in hosts)
+        self._any_address = any_address
+        self._token = token
+        self._cookie = cookie
+        # what the browser keeps is not the token itself
+        self._session = _keyed(token, "session") if token is not None else ""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers[name] = value
+                headers.setdefault("cache-control", "no-store")
+            await send(message)
+
+        request = Request(scope, receive)
+        answer = self._refusal(request) or await self._admitted(request)
+        await (answer or self._app)(scope, receive, guarded)
+
+    def _refusal(self, request: Request) -> Response | None:
+        """The answer to a request that no page of ours sends."""
+        if not self._known(_host(request.headers)):
+            return PlainTextResponse("kohort ui is not known by this name: see --allow-host\n", 421)
+        if request.method in ("GET", "HEAD"):
+            return None
+        if request.method != "POST":
+            return PlainTextResponse("method not allowed\n", 405)
+        if not _same_origin(request.headers):
+            return PlainTextResponse("this form is not from a page of kohort ui\n", 403)
+        length = request.headers.get("content-length", "")
+        if not length.isdecimal() or int(length) > MOST_FORM_BYTES:
+            return PlainTextResponse("the form is too large\n", 413)
+        return None
+
+    def _known(self, host: str) -> bool:
+        if host in self._hosts:
+            return True
+        try:
+            ipaddress.ip_address(host)
+        except ValueError:
+            return False
+        return self._any_address
+
+    async def _admitted(self, request: Request) -> Response | None:
+        """The answer to somebody who has not shown the token; None for those who have."""
+        if self._token is None or request.url.path.startswith(_OPEN):
+            return None
+        if request.url.path == _LOGIN and request.method == "POST":
+            given, where = (await form_of(request)).get("token", ""), "/"
+        else:
+            given = request.query_params.get("token", "")
+            rest = [(k, v) for k, v in request.query_params.multi_items() if k != "token"]
+            where = f"{request.url.path}?{urlencode(rest)}" if rest else request.url.path
+        if given:
+            if _equal(given, self._token):
+                # "//host/path" would lead elsewhere
+                answer: Response = RedirectResponse("/" + where.lstrip("/\\"), 303)
+                answer.set_cookie(self._cookie, self._session, httponly=True, samesite="strict")
+                return answer
+            return pages.login("This is not the token.")
+        if _equal(request.cookies.get(self._cookie, ""), self._session):
+            return None
+        scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and _equal(bearer, self._token):
+            return None
+        return pages.login("")
+
+
+class FormTokens:
+    """Tokens in forms, which pages of other sites cannot know (CSRF)."""
+
+    def __init__(self, cookie: str) -> None:
+        self._key = secrets.token_urlsafe(32)
+        self._cookie = cookie
+
+    def of(self, request: Request) -> str:
+        """The token for whoever asks."""
+        return _keyed(self._key, request.cookies.get(self._cookie, ""))
+
+    def fits(self, request: Request, given: str) -> bool:
+        return _equal(given, self.of(request))
+
+
+async def form_of(request: Request) -> dict[str, str]:
+    """Fields of a form; {} for what is none. The guard has seen to its size."""
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > MOST_FORM_BYTES:
+            return {}
+    try:
+        return dict(
+            parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict")
+        )
+    except ValueError:
+        return {}
+
+
+def _host(headers: Headers) -> str:
+    """The host of the Host header, without its port; "" where that is none."""
+    given = headers.getlist("host")
+    if len(given) != 1:
+        return ""
+    try:
+        parts = urlsplit(f"//{given[0]}")
+        return "" if "@" in parts.netloc or parts.port == 0 else (parts.hostname or "").lower()
+    except ValueError:
+        return ""
+
+
+def _same_origin(headers: Headers) -> bool:
+    if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        return False
+    origin = headers.get("origin")
+    return origin is None or urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
+
+
+def _keyed(key: str, text: str) -> str:
+    return hmac.new(key.encode(), text.encode(), hashlib.sha256).hexdigest()
+
+
+def _equal(given: str, wanted: str) -> bool:
+    return hmac.compare_digest(given.encode(), wanted.encode())

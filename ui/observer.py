@@ -1,0 +1,274 @@
+"""What pages show: looked at again and again while somebody wants it, once for all browsers.
+
+Each :class:`View` is one thing (a group, the list of topics) with the last that was seen of it. The
+:class:`Observer` keeps a task for each view that is wanted, all on one client of the cluster. A view that
+nobody has wanted for a while is not looked at any more; without any, the client is closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, Final, TypeVar, cast
+
+from ..admin import GroupAdmin
+from ..protocol import KohortError
+
+V = TypeVar("V", bound="View")
+
+#: Views that are remembered, and pages that are kept up to date at the same time.
+MOST_VIEWS: Final = 64
+MOST_LISTENERS: Final = 200
+
+#: A view is looked at for so long after it was last wanted.
+LINGER_S: Final = 10.0
+#: A page waits so long for a first look; then it says that the cluster does not answer.
+FIRST_LOOK_S: Final = 3.0
+#: Longest wait between two attempts at a cluster that does not answer.
+_MOST_PAUSE_S: Final = 5.0
+_KEEP_ALIVE_S: Final = 15.0
+
+_log = logging.getLogger(__name__)
+
+
+class TooBusyError(KohortError):
+    """More is looked at than the limits allow: close some pages."""
+
+
+class View(ABC):
+    """Something that is looked at every ``every_s`` seconds. ``trouble`` says why the last look failed."""
+
+    every_s = 5.0
+
+    def __init__(self) -> None:
+        self.trouble = ""
+        self.seen_at: float | None = None
+        self.looks = 0
+        self.started_at = self.wanted_at = 0.0
+        self.listeners = 0
+        self.task: asyncio.Task[None] | None = None
+        self._events: dict[str, tuple[int, bytes]] = {}
+        self._version = 0
+        self._changed = asyncio.Event()
+        self.now = asyncio.Event()
+
+    def look_now(self) -> None:
+        """Do not wait for the next look: something else is wanted."""
+        self.now.set()
+
+    @abstractmethod
+    async def look(self, admin: GroupAdmin) -> None:
+        """Look once. Raises KohortError."""
+
+    def tell(self, event: str, value: Any) -> None:
+        """Send an event to every page, now and to those that come; the last one of its kind counts."""
+        self._version += 1
+        data = json.dumps(value, separators=(",", ":"))
+        self._events[event] = (self._version, f"event: {event}\ndata: {data}\n\n".encode())
+        self.wake()
+
+    def wake(self) -> None:
+        """Let those that wait for a change look again."""
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    @property
+    def version(self) -> int:
+        """The number of the last event."""
+        return self._version
+
+    def events_since(self, version: int) -> list[bytes]:
+        """The last event of each kind that is newer, the oldest first."""
+        newer = sorted((number, data) for number, data in self._events.values() if number > version)
+        return [data for _, data in newer]
+
+    async def changed(self, within_s: float) -> None:
+        """Wait for the next event or look."""
+        try:
+            async with asyncio.timeout(within_s):
+                await self._changed.wait()
+        except TimeoutError:
+            return
+
+
+class Observer:
+    """The cluster as all pages see it. ``make_admin`` makes a client that is not connected."""
+
+    def __init__(self, make_admin: Callable[[], GroupAdmin], *, patience_s: float = 15.0) -> None:
+        self._make_admin = make_admin
+        self._patience_s = patience_s
+        self._admin: GroupAdmin | None = None
+        self._users = 0
+        self._connecting = asyncio.Lock()
+        # the one that was wanted the longest ago comes first
+        self._views: dict[object, View] = {}
+        self._closing = asyncio.Event()
+
+    def __repr__(self) -> str:
+        looked = sum(view.task is not None for view in self._views.values())
+        return f"<Observer: {len(self._views)} views, {looked} looked at, {self._admin!r}>"
+
+    @property
+    def connected(self) -> bool:
+        """Return whether there is a client of the cluster at present."""
+        return self._admin is not None
+
+    @asynccontextmanager
+    async def admin(self) -> AsyncIterator[GroupAdmin]:
+        """The client, connected. It is closed when nobody uses it. Raises BrokerConnectionError."""
+        self._users += 1
+        try:
+            async with self._connecting:
+                if self._admin is None:
+                    admin = self._make_admin()
+                    await admin.connect()
+                    self._admin = admin
+            yield self._admin
+        finally:
+            self._users -= 1
+            if not self._users and self._admin is not None:
+                admin, self._admin = self._admin, None
+                await admin.close()
+
+    def view(self, key: object, make: Callable[[], V]) -> V:
+        """The view of this key, which is wanted now. Raises TooBusyError."""
+        known = self._views.pop(key, None)
+        view = make() if known is None else cast(V, known)
+        if len(self._views) >= MOST_VIEWS:
+            idle = next((each for each, other in self._views.items() if other.task is None), None)
+            if idle is None:
+                raise TooBusyError("too many pages look at different things: close some of them")
+            del self._views[idle]
+        self._views[key] = view
+        view.wanted_at = time.monotonic()
+        if view.task is None and not self._closing.is_set():
+            view.started_at = view.wanted_at
+            view.task = asyncio.create_task(self._look_again(view))
+        return view
+
+    async def fresh(self, view: View, *, looks: int = 0) -> None:
+        """Wait a little until the view has been seen of late, and looked at so many times."""
+        ends = time.monotonic() + FIRST_LOOK_S
+        while not view.trouble and (view.looks < looks or not _seen_of_late(view)):
+            left = ends - time.monotonic()
+            if left <= 0:
+                return
+            await view.changed(left)
+
+    def trouble_of(self, view: View) -> str:
+        """What the page says when the view is old; "" when it is not."""
+        if view.trouble:
+            words = f"The cluster cannot be asked: {view.trouble}."
+        elif time.monotonic() - max(view.started_at, view.seen_at or 0.0) > _late_s(view):
+            words = "The cluster does not answer."
+        else:
+            return ""
+        if view.seen_at is None:
+            return f"{words} Trying again."
+        when = time.gmtime(time.time() - (time.monotonic() - view.seen_at))
+        return f"{words} What is shown is from {time.strftime('%H:%M:%S', when)} UTC. Trying again."
+
+    @contextmanager
+    def _listening(self, view: View) -> Iterator[None]:
+        if sum(each.listeners for each in self._views.values()) >= MOST_LISTENERS:
+            raise TooBusyError("too many pages are open: close some of them")
+        view.listeners += 1
+        try:
+            yield
+        finally:
+            view.listeners -= 1
+            view.wanted_at = time.monotonic()
+
+    async def events(self, key: object, make: Callable[[], View], after: int) -> AsyncGenerator[bytes, None]:
+        """A stream of server-sent events about a view, those after number ``after`` first."""
+        view = self.view(key, make)
+        with self._listening(view):
+            said, spoken_at = "", time.monotonic()
+            yield b"retry: 2000\n\n"
+            while not self._closing.is_set():
+                if view.task is None:
+                    self.view(key, lambda: view)
+                news, after = view.events_since(after), view.version
+                if (words := self.trouble_of(view)) != said:
+                    said = words
+                    news.append(f"event: trouble\ndata: {json.dumps(words)}\n\n".encode())
+                if not news and time.monotonic() - spoken_at > _KEEP_ALIVE_S:
+                    news.append(b": still here\n\n")
+                if news:
+                    spoken_at = time.monotonic()
+                    yield b"".join(news)
+                await view.changed(1.0)
+
+    async def _look_again(self, view: View) -> None:
+        pause_s = view.every_s
+        try:
+            while view.listeners or time.monotonic() - view.wanted_at < LINGER_S:
+                try:
+                    async with self.admin() as admin:
+                        while view.listeners or time.monotonic() - view.wanted_at < LINGER_S:
+                            view.now.clear()
+                            await self._look(view, admin)
+                            pause_s = view.every_s
+                            await _pause(view)
+                except Exception as error:  # whatever it is, the page says it, and looks again
+                    view.trouble = _words(error)
+                    view.looks += 1
+                    view.wake()
+                    await asyncio.sleep(pause_s)
+                    pause_s = min(max(pause_s, 0.5) * 2, _MOST_PAUSE_S)
+        finally:
+            view.task = None
+            view.wake()
+
+    async def _look(self, view: View, admin: GroupAdmin) -> None:
+        async with asyncio.timeout(4 * self._patience_s):
+            await view.look(admin)
+        view.seen_at, view.trouble = time.monotonic(), ""
+        view.looks += 1
+        view.wake()
+
+    def end(self) -> None:
+        """Let every stream of events end."""
+        self._closing.set()
+        for view in self._views.values():
+            view.wake()
+
+    async def close(self) -> None:
+        """End every look and every stream."""
+        self.end()
+        tasks = [view.task for view in self._views.values() if view.task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _pause(view: View) -> None:
+    """Wait until the next look is due, or wanted."""
+    try:
+        async with asyncio.timeout(view.every_s):
+            await view.now.wait()
+    except TimeoutError:
+        return
+
+
+def _late_s(view: View) -> float:
+    """A look is late after so long. A page has waited for the first one already."""
+    return 0.9 * FIRST_LOOK_S if view.seen_at is None else max(3.0, 3 * view.every_s)
+
+
+def _seen_of_late(view: View) -> bool:
+    return view.seen_at is not None and time.monotonic() - view.seen_at <= _late_s(view)
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, KohortError):
+        return str(error)
+    if isinstance(error, TimeoutError):
+        return "it did not answer in time"
+    _log.warning("a look failed", exc_info=error)
+    return f"{type(error).__name__}: {error}"

@@ -1,0 +1,479 @@
+"""Pages as HTML, from what views have seen. Every text is escaped (:mod:`kohort.admin._markup`)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlencode
+
+from starlette.responses import HTMLResponse
+
+from ..admin import ListedGroup, ResetPlan, lanes_page
+from ..admin._assignor_actions import Scene
+from ..admin._markup import Html, asset, join, number, table, tag
+from ..admin._words import utc
+from ..admin.cluster_commands import Status
+from ..admin.lanes import Lanes, headline
+from ..admin.results import PartitionMove
+from ..admin.tables import assignment, short
+from ..admin.topic_commands import Described, Listed
+from ..admin.workbench import Trial, named_limits
+from ..protocol import TopicPartition
+from .views import Detail
+
+#: Rows of a list on one page.
+PAGE: Final = 50
+_MOST_ROWS: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What is around every page. ``form_token`` is None where nothing may be changed."""
+
+    bootstrap: str
+    form_token: str | None = None
+
+
+def _address(path: str, **query: object) -> str:
+    given = {name.rstrip("_"): value for name, value in query.items() if value not in (None, "")}
+    return f"{path}?{urlencode(given)}" if given else path
+
+
+def group_address(group: str) -> str:
+    return f"/group?{urlencode({'name': group})}"
+
+
+def versioned(name: str) -> str:
+    """The address of an asset, which is another one when the asset is."""
+    return f"/assets/{name}?{hashlib.sha256(asset(name).encode()).hexdigest()[:12]}"
+
+
+def document(title: str, body: Html, *, events: str | None = None, status: int = 200) -> HTMLResponse:
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name_="viewport", content="width=device-width, initial-scale=1"),
+        tag("title", f"{title} · kohort"),
+        tag("link", rel="icon", href="data:,"),
+        tag("link", rel="stylesheet", href=versioned("page.css")),
+        tag("script", src=versioned("page.js"), defer=True),
+    )
+    shown = tag("html", head, tag("body", body, data_events=events), lang="en")
+    return HTMLResponse(f"<!DOCTYPE html>\n{shown}\n", status)
+
+
+def page(
+    frame: Frame,
+    title: str,
+    *body: object,
+    at: str = "",
+    trouble: str = "",
+    events: str | None = None,
+    status: int = 200,
+) -> HTMLResponse:
+    """A page with its navigation. ``at`` is the part it belongs to."""
+    parts = (("Groups", "/"), ("Topics", "/topics"), ("Cluster", "/cluster"))
+    links = (tag("a", name, href=href, aria_current="page" if name == at else None) for name, href in parts)
+    where = tag(
+        "span",
+        frame.bootstrap,
+        "" if frame.form_token is None else " · changes allowed",
+        class_="where quiet",
+    )
+    top = tag(
+        "header",
+        tag("a", "Skip to the content", href="#main", class_="skip"),
+        tag("b", "kohort"),
+        tag("nav", links, aria_label="Pages", class_="top-links"),
+        where,
+        class_="top",
+    )
+    main = tag(
+        "main",
+        tag("h1", title),
+        tag("p", trouble, id="trouble", class_="trouble", role="status"),
+        tag("p", id="news", class_="skip", role="status"),
+        *body,
+        id="main",
+        tabindex=-1,
+    )
+    return document(title, join((top, main)), events=events, status=status)
+
+
+def login(words: str) -> HTMLResponse:
+    form = tag(
+        "form",
+        tag(
+            "label",
+            "Token",
+            tag(
+                "input",
+                name="token",
+                type="password",
+                required=True,
+                autofocus=True,
+                autocomplete="current-password",
+            ),
+        ),
+        tag("button", "Open"),
+        method="post",
+        action="/login",
+    )
+    told = tag("p", "kohort ui printed the token when it started.", class_="quiet")
+    body = tag("main", tag("h1", "kohort ui"), tag("p", words, class_="trouble", role="alert"), told, form)
+    return document("Token", body, status=401)
+
+
+def _find(path: str, text: str, label: str) -> Html:
+    box = tag("input", type="search", name="q", value=text, id="q")
+    return tag("form", tag("label", label, box), tag("button", "Find"), action=path, role="search")
+
+
+def _listing(path: str, text: str, at: int, shown: int, count: int) -> Html:
+    """How many there are, and the pages before and behind this one."""
+    links = []
+    if at > 1:
+        links.append(tag("a", "previous", href=_address(path, q=text, p=at - 1), rel="prev"))
+    if at * PAGE < count:
+        links.append(tag("a", "next", href=_address(path, q=text, p=at + 1), rel="next"))
+    first = (at - 1) * PAGE
+    words = f"{first + 1:,} to {first + shown:,} of {count:,} " if shown else "none "
+    return tag("p", words, *(part for link in links for part in (link, " ")), class_="quiet")
+
+
+def groups(
+    rows: Sequence[ListedGroup], details: Mapping[str, Detail], text: str, at: int, count: int
+) -> Html:
+    def cells(row: ListedGroup) -> Iterable[object]:
+        known = details.get(row.group, Detail())
+        last = known.last
+        yield tag("a", row.group or "(no name)", href=group_address(row.group))
+        yield known.error or lanes_page.badge(row.state)
+        yield row.group_type or row.protocol_type or None
+        yield number(known.members)
+        yield number(known.lag)
+        yield None if last is None else tag("time", utc(last.timestamp_ms))
+        yield None if last is None else headline(last)
+
+    headings = ["Group", "State", "Type", "Members", "Lag", "Last rebalance (UTC)", "Why"]
+    body = table("Groups", headings, (tuple(cells(row)) for row in rows))
+    live = tag("div", _listing("/", text, at, len(rows), count), body, id="rows", data_live=True)
+    return join((_find("/", text, "Groups with this text"), live))
+
+
+def topics(rows: Sequence[Listed], text: str, at: int, count: int) -> Html:
+    body = table(
+        "Topics",
+        ["Topic", "Partitions", "Replication", "Id"],
+        (
+            (
+                tag("a", row.topic, href=_address("/topic", name_=row.topic)),
+                number(row.partitions),
+                number(row.replication_factor),
+                row.topic_id,
+            )
+            for row in rows
+        ),
+    )
+    live = tag("div", _listing("/topics", text, at, len(rows), count), body, id="rows", data_live=True)
+    return join((_find("/topics", text, "Topics with this text"), live))
+
+
+def topic(found: Described) -> Html:
+    lead = [
+        ("Partitions", number(len(found.partitions))),
+        ("Replication factor", number(found.replication_factor)),
+        ("Id", str(found.topic_id or "-")),
+    ]
+    configs = table(
+        "Configs", ["Config", "Value", "Set by"], ((c.name, c.value, c.source) for c in found.configs)
+    )
+    rows = (
+        (
+            str(each.partition),
+            lanes_page.badge("offline") if each.leader is None else f"node {each.leader}",
+            _nodes(each.replicas),
+            _nodes(each.in_sync),
+            number(each.start_offset),
+            number(each.end_offset),
+        )
+        for each in found.partitions[:_MOST_ROWS]
+    )
+    headings = ["Partition", "Leader", "Replicas", "In sync", "Start", "End"]
+    return tag(
+        "div",
+        _facts(lead),
+        (tag("h2", "Configs"), configs) if found.configs else None,
+        tag("h2", f"Partitions ({len(found.partitions):,})"),
+        table("Partitions", headings, rows),
+        id="topic",
+        data_live=True,
+    )
+
+
+def _facts(rows: Iterable[tuple[str, object]]) -> Html:
+    return tag(
+        "dl", (tag("div", tag("dt", label), tag("dd", value)) for label, value in rows), class_="facts"
+    )
+
+
+def _nodes(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, numbers)) or "none"
+
+
+def cluster(frame: Frame, found: Status) -> Html:
+    state = "offline" if found.offline else "under-replicated" if found.under_replicated else "ok"
+    lead = [
+        ("State", lanes_page.badge(state)),
+        ("Cluster", found.cluster_id or "-"),
+        ("Brokers", number(len(found.brokers))),
+        ("Partitions", number(found.partitions)),
+        ("Offline", number(found.offline)),
+        ("Lack replicas", number(len(found.under_replicated))),
+    ]
+    brokers = table(
+        "Brokers",
+        ["Broker", "Address", "Rack", "Controller", "Leads", "Replicas", "Not in sync"],
+        (
+            (
+                *(str(b.node_id), b.address, b.rack, "yes" if b.controller else None),
+                *map(number, (b.leads, b.replicas, b.lagging)),
+            )
+            for b in found.brokers
+        ),
+    )
+    ailing = table(
+        "Partitions that lack replicas",
+        ["Partition", "Leader", "Replicas", "In sync"],
+        (
+            (
+                f"{each.topic}-{each.partition}",
+                lanes_page.badge("offline") if each.leader is None else f"node {each.leader}",
+                _nodes(each.replicas),
+                _nodes(each.in_sync),
+            )
+            for each in found.under_replicated[:_MOST_ROWS]
+        ),
+    )
+    moving = table(
+        "Reassignments",
+        ["Partition", "Replicas", "Adding", "Removing", "Not in sync yet"],
+        (
+            (
+                f"{each.topic}-{each.partition}",
+                *map(_nodes, (each.replicas, each.adding, each.removing, each.missing)),
+            )
+            for each in found.reassignments[:_MOST_ROWS]
+        ),
+    )
+    live = tag(
+        "div",
+        _facts(lead),
+        tag("h2", "Brokers"),
+        brokers,
+        (tag("h2", "Partitions that lack replicas"), ailing) if found.under_replicated else None,
+        (tag("h2", "Reassignments"), moving) if found.reassignments else None,
+        id="cluster",
+        data_live=True,
+    )
+    return join((live, elect(frame)))
+
+
+# --- a group ------------------------------------------------------------------------------------------------
+
+
+def group(frame: Frame, lanes: Lanes, assignors: Sequence[str]) -> Html:
+    return join((lanes_page.parts(lanes), _what_if(lanes.now.group, assignors), _changes(frame, lanes)))
+
+
+def _what_if(name: str, assignors: Sequence[str], chosen: Mapping[str, str] | None = None) -> Html:
+    given = chosen or {}
+    options = (tag("option", each, selected=each == given.get("assignor")) for each in assignors)
+    form = tag(
+        "form",
+        tag("input", type="hidden", name="name", value=name),
+        tag("label", "Assignor", tag("select", options, name="assignor")),
+        tag(
+            "label",
+            "Members that join",
+            tag("input", name="join", inputmode="numeric", value=given.get("join", "0")),
+        ),
+        tag(
+            "label",
+            "Members that leave, with commas",
+            tag("input", name="leave", value=given.get("leave", "")),
+        ),
+        tag("button", "Try"),
+        action="/what-if",
+    )
+    words = tag("p", "What the group would get from an assignor. Nothing is changed.", class_="quiet")
+    return tag("section", tag("h2", "What if"), words, form, aria_label="What if")
+
+
+def what_if(
+    name: str, assignors: Sequence[str], given: Mapping[str, str], scene: Scene, trial: Trial
+) -> Html:
+    """Balance before and after, and what would move: what ``kohort assignors try`` shows."""
+    now, then = scene.now, scene.then
+    after = trial.after
+    if after is None:
+        failed = trial.error or "; ".join(trial.problems[:5])
+        return join(
+            (_what_if(name, assignors, given), tag("p", f"{trial.assignor}: {failed}", class_="trouble"))
+        )
+    rows = [
+        (label, number(b.members), number(b.least), number(b.most), f"{b.mean:.1f}", f"{b.deviation:.2f}")
+        for label, b in ((f"now: {now.protocol or 'as it is'}", trial.before), (trial.assignor, after))
+    ]
+    balance = table("Balance", ["Assignor", "Members", "Least", "Most", "Mean", "Deviation"], rows)
+    loads = table(
+        "Loads",
+        ["Member", "Before", "After"],
+        ((short(row.name), number(row.before), number(row.after)) for row in trial.loads[:_MOST_ROWS]),
+    )
+    pairs: dict[tuple[str, str], list[TopicPartition]] = {}
+
+    def names(move: PartitionMove) -> tuple[str, str]:
+        old = "nobody" if move.from_owner is None else short(now.name(move.from_owner))
+        return old, short(then.name(move.to_owner or ""))
+
+    for move in trial.moves:
+        pairs.setdefault(names(move), []).append(TopicPartition(move.topic, move.partition))
+    moves = table(
+        "Moves",
+        ["From", "To", "Count", "Partitions"],
+        ((*pair, number(len(pairs[pair])), assignment(pairs[pair])) for pair in sorted(pairs)),
+    )
+    limits = [str(limit) for limit in named_limits(then)]
+    told = (
+        f"{trial.moved:,} would move, {trial.placed:,} would be placed; settled after {trial.rounds} rounds, "
+        f"computed in {trial.duration_ms:,.0f} ms."
+    )
+    return join(
+        (
+            tag("p", tag("a", f"Group {name}", href=group_address(name))),
+            _what_if(name, assignors, given),
+            tag("h2", "Balance"),
+            tag("p", told),
+            balance,
+            tag("p", "Why it cannot be better:") if limits else None,
+            tag("ul", (tag("li", each) for each in limits)),
+            tag("h2", "Moves"),
+            moves if trial.moves else tag("p", "Nothing would move."),
+            tag("h2", "Loads"),
+            loads,
+        )
+    )
+
+
+# --- changes ------------------------------------------------------------------------------------------------
+
+
+def _hidden(frame: Frame, **values: str) -> Html:
+    given = {"csrf": frame.form_token or "", **{name.rstrip("_"): value for name, value in values.items()}}
+    return join(tag("input", type="hidden", name=name, value=value) for name, value in given.items())
+
+
+RESETS: Final = {
+    "earliest": "the first record there is",
+    "latest": "behind the last record",
+    "current": "the committed offset, within what the log has",
+    "timestamp": "the first record at or after a time (ISO 8601, UTC)",
+    "offset": "this offset",
+    "shift": "so many records forward; below 0: back",
+}
+
+
+def _changes(frame: Frame, lanes: Lanes) -> Html | None:
+    """Forms of what may be done to a group without members. The whole is live: it goes when members come."""
+    if frame.form_token is None:
+        return None
+    name = lanes.now.group
+    if not lanes.now.exists:
+        body = tag("p", "The group does not exist.", class_="quiet")
+    elif lanes.now.state != "Empty":
+        body = tag(
+            "p", "A group without members can be reset and deleted: stop its members first.", class_="quiet"
+        )
+    else:
+        options = (tag("option", f"{kind}: {words}", value=kind) for kind, words in RESETS.items())
+        reset = tag(
+            "form",
+            _hidden(frame, name_=name),
+            tag("label", "Reset its offsets to", tag("select", options, name="to")),
+            tag("label", "Time, offset or number", tag("input", name="value")),
+            tag(
+                "label",
+                "Topic, or none for all",
+                tag("input", name="topic", placeholder="orders or orders:0,3"),
+            ),
+            tag("button", "Show what it would do"),
+            method="post",
+            action="/group/reset",
+        )
+        body = join((reset, _confirmed(frame, "/group/delete", name, "Delete the group with its offsets")))
+    return tag(
+        "section", tag("h2", "Changes"), tag("div", body, id="changes", data_live=True), aria_label="Changes"
+    )
+
+
+def _confirmed(frame: Frame, action: str, name: str, words: str, **values: str) -> Html:
+    """A form that does something once the name has been typed."""
+    return tag(
+        "form",
+        _hidden(frame, name_=name, **values),
+        tag(
+            "label",
+            f"Type {name} to confirm",
+            tag("input", name="confirm", required=True, autocomplete="off"),
+        ),
+        tag("button", words, class_="danger"),
+        method="post",
+        action=action,
+    )
+
+
+def planned(frame: Frame, plan: ResetPlan, asked: Mapping[str, str]) -> Html:
+    """What a reset does, or has done; one that is possible asks to be confirmed."""
+    rows = (
+        (f"{c.topic}-{c.partition}", number(c.current_offset), number(c.new_offset), c.note or None)
+        for c in plan.changes
+    )
+    words = plan.refusal or (
+        "These offsets are committed." if plan.executed else "Nothing has been changed yet."
+    )
+    form = None
+    if plan.refusal is None and not plan.executed and plan.changes:
+        form = _confirmed(frame, "/group/reset", plan.group, "Commit these offsets", **asked)
+    return join(
+        (
+            tag("p", tag("a", f"Group {plan.group}", href=group_address(plan.group))),
+            tag("p", words, role="status"),
+            table("Offsets", ["Partition", "Now", "New", "Note"], rows),
+            form,
+        )
+    )
+
+
+def elect(frame: Frame) -> Html | None:
+    if frame.form_token is None:
+        return None
+    sure = tag(
+        "label", "Yes, elect", tag("input", type="checkbox", name="confirm", value="elect", required=True)
+    )
+    form = tag(
+        "form",
+        _hidden(frame),
+        sure,
+        tag("button", "Let the first replicas lead", class_="danger"),
+        method="post",
+        action="/elect",
+    )
+    return tag("section", tag("h2", "Changes"), form, aria_label="Changes")
+
+
+def outcomes(back: str, words: str, rows: Iterable[tuple[str, str]]) -> Html:
+    """What became of a change."""
+    return join((tag("p", tag("a", "Back", href=back)), table(words, ["What", "Result"], rows)))

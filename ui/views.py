@@ -1,0 +1,294 @@
+"""Views of a cluster: its groups, a group, its topics, a topic, and its brokers."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from ..admin import Generation, GroupAdmin, GroupDescription, GroupHistory, ListedGroup, PartitionMove
+from ..admin.cluster_commands import Status, status
+from ..admin.lanes import Lanes, Person, Sample, kept, lanes_of, owners_now, people_of
+from ..admin.results import REBALANCE
+from ..admin.topic_commands import Described, Listed, describe_topics, list_topics
+from ..protocol import KafkaError, KohortError
+from .observer import View
+
+#: Generations of a group that are shown, and groups of which a list shows more than their names.
+_GENERATIONS: Final = 60
+_MOST_SHOWN: Final = 200
+#: Members of a group, those that are gone included, whose names are remembered.
+_MOST_PEOPLE: Final = 5_000
+_SHOWN_FOR_S: Final = 30.0
+_AT_ONCE: Final = 8
+#: Offsets of __consumer_offsets that are read at first, when a group has changed, and for a row of the list.
+_MANY_OFFSETS: Final = 200_000
+_FEW_OFFSETS: Final = 20_000
+_ROW_OFFSETS: Final = 2_000
+_UNSEEN: Final = (
+    "this broker keeps no history of groups: the lanes of a consumer group begin when somebody looks at it",
+)
+
+
+def now_ms() -> int:
+    return round(time.time() * 1_000)
+
+
+class GroupView(View):
+    """A group with its lanes: from the coordinator's events, else from records and from what is seen."""
+
+    every_s = 1.0
+
+    def __init__(self, group: str) -> None:
+        super().__init__()
+        self.group = group
+        self.lanes: Lanes | None = None
+        self._history: GroupHistory | None = None
+        self._before: GroupDescription | None = None
+        self._sequence = -1
+        self._since_ms: int | None = None
+        self._samples: list[Sample] = []
+        self._people: dict[str, Person] = {}
+        self._told: object = None
+
+    async def look(self, admin: GroupAdmin) -> None:
+        now = (await admin.describe([self.group]))[self.group]
+        at_ms = now_ms()
+        if self._since_ms is None:
+            self._since_ms = at_ms
+        if now.total_lag is not None:
+            kept(self._samples, Sample(at_ms, now.total_lag))
+        self._history = await self._learned(admin, now, at_ms)
+        self._before = now
+        # those that were seen last are kept
+        self._people = dict([*(self._people | people_of(now, self._history)).items()][-_MOST_PEOPLE:])
+        self.lanes = lanes_of(
+            now,
+            self._history,
+            at_ms,
+            since_ms=self._since_ms,
+            samples=self._samples,
+            people=self._people,
+        )
+        self._tell(self.lanes)
+
+    def _tell(self, lanes: Lanes) -> None:
+        found = lanes.now
+        people = [(member.member_id, member.assignment, member.target) for member in found.members]
+        made = [(row.generation, row.timestamp_ms) for row in lanes.generations]
+        places = [(lane.topic, lane.partition) for lane in lanes.lanes]
+        told = (found.state, found.epoch, people, made, places, found.hold_ups, found.notes, lanes.unknown)
+        if told != self._told:
+            self._told = told
+            self.tell("model", lanes.document())
+        else:
+            lags = [lane.lag for lane in lanes.lanes]
+            self.tell("tick", {"now": lanes.now_ms, "lag": found.total_lag, "lags": lags})
+
+    async def _learned(self, admin: GroupAdmin, now: GroupDescription, at_ms: int) -> GroupHistory:
+        known = self._history
+        entries = await admin.events(self.group, self._sequence)
+        if entries is None:
+            return await self._recorded(admin, now, at_ms)
+        anew = bool(entries) and entries[0].sequence <= self._sequence
+        self._sequence = entries[-1].sequence if entries else self._sequence if now.exists else -1
+        if known is None or anew or any(entry.kind == REBALANCE for entry in entries):
+            return await admin.history(self.group, _GENERATIONS, every_move=True)
+        if not entries:
+            return known
+        # a history that is not read anew has to end somewhere, too
+        return replace(known, entries=(*known.entries, *entries)[-200:])
+
+    async def _recorded(self, admin: GroupAdmin, now: GroupDescription, at_ms: int) -> GroupHistory:
+        """What a broker without events tells: records of generations, and what two looks differ by."""
+        known = self._history
+        if known is not None and self._before is not None and not _differs(self._before, now):
+            return known
+        try:
+            limit, most = (_GENERATIONS, _MANY_OFFSETS) if known is None else (10, _FEW_OFFSETS)
+            found = await admin.history(self.group, limit, max_offsets=most)
+        except KafkaError as error:
+            found = GroupHistory(self.group, "observed", (), (), (f"records cannot be read: {error}",))
+        if now.epoch is not None and not found.generations:
+            found = replace(found, unknown=_UNSEEN)
+        if known is None or self._before is None:
+            return found
+        newest = max((row.timestamp_ms for row in known.generations), default=0)
+        newer = [row for row in found.generations if row.timestamp_ms > newest]
+        if not newer:
+            newer = list(_seen(self._before, now, at_ms))
+        generations = (*known.generations, *newer)[-_GENERATIONS:]
+        return replace(known, generations=generations, unknown=found.unknown)
+
+
+def _differs(before: GroupDescription, now: GroupDescription) -> bool:
+    if before.state != now.state or before.epoch != now.epoch:
+        return True
+    return [(m.member_id, m.assignment) for m in before.members] != [
+        (m.member_id, m.assignment) for m in now.members
+    ]
+
+
+def _seen(before: GroupDescription, now: GroupDescription, at_ms: int) -> Iterable[Generation]:
+    """A generation for what has moved between two looks, if anything has."""
+    old, new = owners_now(before), owners_now(now)
+    if old is None or new is None or old == new:
+        return
+    moves = tuple(
+        PartitionMove(*place, old.get(place), new.get(place))
+        for place in sorted({*old, *new})
+        if old.get(place) != new.get(place)
+    )
+    were, are = ({member.owner for member in found.members} for found in (before, now))
+    yield Generation(
+        -1 if now.epoch is None else now.epoch,
+        at_ms,
+        now.state,
+        protocol=now.protocol or None,
+        members=len(are),
+        members_before=len(were),
+        joined=tuple(sorted(are - were)),
+        left=tuple(sorted(were - are)),
+        moves=moves,
+        partitions_moved=sum(move.to_owner is not None for move in moves),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """More of a group than its name. ``last`` is its last rebalance, ``error`` why nothing is known."""
+
+    members: int | None = None
+    lag: int | None = None
+    last: Generation | None = None
+    error: str | None = None
+
+
+class GroupsView(View):
+    """All groups; of those that pages show, members, lag and the last rebalance."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: list[ListedGroup] = []
+        self.details: dict[str, Detail] = {}
+        self._shown: dict[str, float] = {}
+        self._last: dict[str, tuple[object, Generation | None]] = {}
+        self._told: object = None
+
+    def show(self, groups: Iterable[str]) -> bool:
+        """Want more of these groups; return whether it is known of each."""
+        wanted = list(groups)
+        for group in wanted:
+            self._shown.pop(group, None)
+            self._shown[group] = time.monotonic()
+        while len(self._shown) > _MOST_SHOWN:
+            del self._shown[next(iter(self._shown))]
+        return all(group in self.details for group in wanted)
+
+    async def look(self, admin: GroupAdmin) -> None:
+        self.rows = await admin.list_groups()
+        there = {row.group for row in self.rows}
+        since = time.monotonic() - _SHOWN_FOR_S
+        self._shown = {group: at for group, at in self._shown.items() if group in there and at > since}
+        wanted = list(self._shown)
+        gate = asyncio.Semaphore(_AT_ONCE)
+
+        async def detail(group: str) -> Detail:
+            async with gate:
+                return await self._detail(admin, group)
+
+        found = await asyncio.gather(*map(detail, wanted))
+        self.details = dict(zip(wanted, found, strict=True))
+        self._last = {group: last for group, last in self._last.items() if group in self._shown}
+        told = (self.rows, self.details)
+        if told != self._told:
+            self._told = (list(self.rows), self.details)
+            self.tell("page", None)
+
+    async def _detail(self, admin: GroupAdmin, group: str) -> Detail:
+        try:
+            now = (await admin.describe([group]))[group]
+            last = await self._rebalanced(admin, now)
+        except KafkaError as error:
+            return Detail(error=str(error))
+        members = len(now.members) if now.members_known else None
+        return Detail(members, now.total_lag, last)
+
+    async def _rebalanced(self, admin: GroupAdmin, now: GroupDescription) -> Generation | None:
+        """The last rebalance: asked for again after another one; where that is not told, when the group has
+        changed.
+        """
+        mark, last = self._last.get(now.group, (None, None))
+        entries = await admin.events(now.group, mark if isinstance(mark, int) else -1)
+        seen: object
+        if entries is None:
+            seen = (now.state, [(member.member_id, member.assignment) for member in now.members])
+            again = mark != seen
+        else:
+            seen = entries[-1].sequence if entries else mark
+            again = now.group not in self._last or any(entry.kind == REBALANCE for entry in entries)
+        if again:
+            try:
+                found = await admin.history(now.group, 1, max_offsets=_ROW_OFFSETS)
+                last = found.generations[-1] if found.generations else None
+            except KohortError:
+                last = None  # the topic may not be read: the group's page says so
+        self._last[now.group] = (seen, last)
+        return last
+
+
+class TopicsView(View):
+    """All topics."""
+
+    every_s = 10.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: list[Listed] = []
+
+    async def look(self, admin: GroupAdmin) -> None:
+        rows = await list_topics(admin.cluster)
+        if rows != self.rows or not self.version:
+            self.rows = rows
+            self.tell("page", None)
+
+
+class TopicView(View):
+    """A topic; None where it is not there."""
+
+    def __init__(self, topic: str) -> None:
+        super().__init__()
+        self.topic = topic
+        self.found: Described | None = None
+
+    async def look(self, admin: GroupAdmin) -> None:
+        try:
+            [found] = await describe_topics(admin.cluster, [self.topic])
+        except KohortError:
+            self.found = None
+            raise
+        if found != self.found:
+            self.found = found
+            self.tell("page", None)
+
+
+class ClusterView(View):
+    """Brokers, and partitions that lack replicas or are reassigned."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: Status | None = None
+
+    async def look(self, admin: GroupAdmin) -> None:
+        found = await status(admin.cluster)
+        if found != self.found:
+            self.found = found
+            self.tell("page", None)
+
+
+def matching(rows: Sequence[Any], text: str, name: str) -> list[Any]:
+    """Rows whose name has the text in it, whatever the case."""
+    wanted = text.casefold()
+    return [row for row in rows if wanted in getattr(row, name).casefold()]
