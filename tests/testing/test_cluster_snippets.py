@@ -1,5 +1,5 @@
-"""The tests of services in docs/testing.md, as they stand there: a coordinator that dies, a leader that moves,
-a broker that is cut off.
+"""The tests of services in docs/testing.md, as they stand there: a coordinator that dies, a leader that
+moves, a broker that is cut off.
 """
 
 from __future__ import annotations
