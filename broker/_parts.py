@@ -255,8 +255,9 @@ class Parts:
         else:
             assert cluster is not None, "it has the topics of a cluster"
             assert self._replicas is not None, "it has the topics of a cluster"
+            endpoints = self.server.registered()
             self._replicas.start()
-            await cluster.start(self.server.registered())
+            await cluster.start(endpoints)
             await self.node.scram_users.add_missing_shared(self.node.settings.kohort_scram_users)
         self._background.start()
         self.node.metrics.start()
