@@ -65,8 +65,8 @@ CLUSTER_BUGS = (
     _Bug(
         "consumers read what is not committed",
         "broker.apis.fetch:_read",
-        "to_log_end = is_replica(node, request)",
-        "to_log_end = True",
+        "to_log_end=by_broker,",
+        "to_log_end=True,",
     ),
     _Bug(
         "a broker is back before it was missed",
