@@ -51,7 +51,7 @@ _EMPTY = ReadInfo(b"", 0, 0, 0)
 
 
 class Waiter:
-    """A waiting Fetch, which is notified of partitions with new records."""
+    """Whoever is to be told of the next change of each of some partitions, a waiting Fetch say."""
 
     __slots__ = ("_changed", "_woken")
 
@@ -60,18 +60,29 @@ class Waiter:
         self._woken: asyncio.Future[None] | None = None
 
     def tell(self, partition: Partition) -> None:
-        """Called when a partition has grown, or is gone."""
+        """Called when a partition has grown, or is gone; not again until the waiter is added again."""
         self._changed[partition] = None
-        if self._woken is not None and not self._woken.done():
-            self._woken.set_result(None)
+        self._wake()
+
+    def interrupt(self) -> None:
+        """End the wait that is under way, if there is one."""
+        self._wake()
 
     async def changed(self) -> list[Partition]:
-        """Wait for a change; return the partitions that have changed since the last call."""
+        """Wait for a change, or until ``interrupt``; return the partitions that have changed."""
         if not self._changed:
             self._woken = asyncio.get_running_loop().create_future()
             await self._woken
+        return self.take()
+
+    def take(self) -> list[Partition]:
+        """The partitions that have changed since the last call."""
         changed, self._changed = list(self._changed), {}
         return changed
+
+    def _wake(self) -> None:
+        if self._woken is not None and not self._woken.done():
+            self._woken.set_result(None)
 
 
 @dataclass(slots=True, eq=False)
@@ -180,7 +191,7 @@ class Files(Protocol):
 
 @dataclass(slots=True, eq=False, repr=False)
 class Partition:
-    """One partition. ``waiters`` are waiting Fetch requests, notified of the next append and of a deletion.
+    """One partition. ``waiters`` are told of its next change: an append, more to be read, a deletion.
 
     ``damage`` says what is wrong with files that cannot be served (None: nothing): they are left as they are,
     and nothing is read or written until somebody has repaired them and restarted the broker.
@@ -573,7 +584,9 @@ class Partition:
         """The new log start. Raises KafkaError OFFSET_OUT_OF_RANGE."""
         log = self.open()
         if log is not None:
-            return log.delete_records(before_offset, now_ms=now_ms)
+            start = log.delete_records(before_offset, now_ms=now_ms)
+            self.wake()
+            return start
         if before_offset not in (0, _NONE):
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{self.topic.name}-{self.index} is empty")
         return 0
@@ -595,7 +608,10 @@ class Partition:
     def apply_retention(self, now_ms: int) -> None:
         log = self.open()
         if log is not None:
+            start = log.log_start_offset
             log.apply_retention(now_ms)
+            if log.log_start_offset != start:
+                self.wake()
             self._plan_flush(log)
 
     def flush(self) -> None:
@@ -645,8 +661,11 @@ class Partition:
         return KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error))
 
     def wake(self) -> None:
-        for waiter in self.waiters:
-            waiter.tell(self)
+        """Tell who waits for a change."""
+        if self.waiters:
+            for waiter in self.waiters:
+                waiter.tell(self)
+            self.waiters.clear()
 
 
 def not_leader(topic: str, index: int) -> KafkaError:

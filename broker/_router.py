@@ -260,6 +260,8 @@ class Router:
             delay_s = throttle.fetch_delay_s(request, answer_bytes=answer_bytes, spent_s=spent_s, now=now)
             if not told_ms(delay_s):
                 return answer
+            # what its session was told just now does not arrive: it begins anew
+            self._node.fetch_sessions.drop(response.session_id)
             response = request.answer()
         else:
             delay_s = throttle.delay_s(request, request_bytes=size, spent_s=spent_s, now=now)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from .blocking import GroupConsumer
     from .config import ConsumerConfig
     from .consumer import AsyncGroupConsumer, ConsumerStatus
+    from .decoding import InvalidRecordError
+    from .schema_registry import RegistryError, SchemaRegistry
     from .service import (
         ConsumerService,
         DbApiSink,
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
         HandlerCancelledError,
         HandlerFailedError,
         HandlerTimeoutError,
-        InvalidRecordError,
         KafkaOutput,
         Middleware,
         OutputError,
@@ -47,6 +48,9 @@ _MODULES = {
     "ConsumerConfig": "config",
     "ConsumerStatus": "consumer",
     "GroupConsumer": "blocking",
+    "InvalidRecordError": "decoding",
+    "RegistryError": "schema_registry",
+    "SchemaRegistry": "schema_registry",
 }
 
 
@@ -80,7 +84,9 @@ __all__ = [
     "NoOffsetError",
     "OutputError",
     "Record",
+    "RegistryError",
     "Retry",
+    "SchemaRegistry",
     "Services",
     "SignatureError",
     "Sink",

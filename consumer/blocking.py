@@ -73,6 +73,8 @@ class GroupConsumer:
         on_partitions_revoking: PartitionsCallback | None = None,
         on_partitions_revoked: PartitionsCallback | None = None,
         on_partitions_lost: PartitionsCallback | None = None,
+        decode: Any = None,
+        key_decode: Any = None,
         **config: Any,
     ) -> None:
         self._consumer = AsyncGroupConsumer(
@@ -83,6 +85,8 @@ class GroupConsumer:
             on_partitions_revoking=_off_the_loop(on_partitions_revoking),
             on_partitions_revoked=_off_the_loop(on_partitions_revoked),
             on_partitions_lost=_off_the_loop(on_partitions_lost),
+            decode=decode,
+            key_decode=key_decode,
             **config,
         )
         self._loop: asyncio.AbstractEventLoop
@@ -227,6 +231,14 @@ class GroupConsumer:
         self._consumer.parts.watch.poller = threading.get_ident()
         records: list[Record] = self._run(self._consumer.getmany, max_records, timeout_ms)
         return records
+
+    def decode(self, record: Record) -> Any:
+        """As AsyncGroupConsumer.decode; it needs no running consumer."""
+        return self._consumer.decoder()(record.value)
+
+    def decode_key(self, record: Record) -> Any:
+        """As AsyncGroupConsumer.decode_key."""
+        return self._consumer.decoder(key=True)(record.key)
 
     # done and committed
 

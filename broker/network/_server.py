@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from ...cluster import Endpoint
+from ...settings import SettingsError
 from .._log_lines import RateLimitedLog
 from .._router import Router
 from .._settings import BrokerSettings
@@ -113,13 +114,18 @@ class Server:
         }
 
     def registered(self) -> list[Endpoint]:
-        """The listeners as other brokers, and their clients, are told of them."""
-        return [
-            Endpoint(
-                each.listener.name, each.listener.protocol, *(each.advertised or ("127.0.0.1", each.port))
-            )
-            for each in self.acceptors
-        ]
+        """The listeners as other brokers, and their clients, are told of them. Raises SettingsError for one
+        that listens on every address, and has no name.
+        """
+        found = []
+        for each in self.acceptors:
+            if each.advertised is None:
+                raise SettingsError(
+                    f"listener {each.listener.name} listens on every address: name the one by which brokers "
+                    "and clients reach it in advertised.listeners, or listen on one address"
+                )
+            found.append(Endpoint(each.listener.name, each.listener.protocol, *each.advertised))
+        return found
 
     def peers(self) -> list[Peer]:
         return [connection.peer for connection in self._connections]

@@ -83,6 +83,8 @@ class ConsumerService:
         self,
         *topics: str,
         model: Any = None,
+        decode: Any = None,
+        key_decode: Any = None,
         lanes: Lanes = "partition",
         concurrency: int = 16,
         retry: Retry | None = None,
@@ -95,10 +97,12 @@ class ConsumerService:
 
         An ``async def`` runs on the event loop, a plain function in one of ``concurrency`` threads. ``lanes``
         says which records keep their order: those of one "partition", those of one "key", or "none".
-        ``model`` is a pydantic model, or any type pydantic can validate JSON for. A record that does not fit
-        it, or that fails ``retry.attempts`` times, goes to the topic ``dead_letter``; without one the service
-        stops with HandlerFailedError. ``dead_letter`` may have topics by classes of errors. A call of an
-        ``async def`` that takes longer than ``timeout_ms`` is cancelled and has failed.
+        ``model`` is a pydantic model, or any type pydantic can validate JSON for. ``decode`` is such a type
+        too, or a function from bytes, or a decoder of a SchemaRegistry: ``f(value, record)``, with None for a
+        null; with ``key_decode``, ``f(key, value, record)``. A record that does not fit, or that fails
+        ``retry.attempts`` times, goes to the topic ``dead_letter``; without one the service stops with
+        HandlerFailedError. ``dead_letter`` may have topics by classes of errors. A call of an ``async def``
+        that takes longer than ``timeout_ms`` is cancelled and has failed.
 
         With ``retry_after_ms`` a record that is out of tries goes to the topic ``<topic>.retry.1`` first, is
         handled again after the first of these delays, then goes to ``<topic>.retry.2``, and so on.
@@ -107,6 +111,8 @@ class ConsumerService:
         return self._register(
             topics,
             model=model,
+            decode=decode,
+            key_decode=key_decode,
             lanes=lanes,
             concurrency=concurrency,
             retry=retry,
@@ -121,6 +127,8 @@ class ConsumerService:
         *topics: str,
         max_records: int = 500,
         model: Any = None,
+        decode: Any = None,
+        key_decode: Any = None,
         concurrency: int = 16,
         retry: Retry | None = None,
         dead_letter: DeadLetterTopics = None,
@@ -138,6 +146,8 @@ class ConsumerService:
         return self._register(
             topics,
             model=model,
+            decode=decode,
+            key_decode=key_decode,
             concurrency=concurrency,
             retry=retry,
             dead_letter=dead_letter,

@@ -8,7 +8,8 @@ from ..engine.shard import Api, Kind, Waits
 from ..groups import Groups, GroupShard
 from . import classic_members, describe, heartbeat, regex
 from .changes import start_sessions
-from .group import REGEX, REVOCATION, SESSION, live
+from .group import HOLD, REGEX, REVOCATION, SESSION, live
+from .holding import refuse_held
 
 
 def _activate(shard: GroupShard, now_ms: int) -> None:
@@ -18,6 +19,7 @@ def _activate(shard: GroupShard, now_ms: int) -> None:
 
 
 def _unload(shard: GroupShard, _now_ms: int) -> None:
+    refuse_held(shard)
     for group_id in list(shard.state.groups):
         if live(shard, group_id) is not None:
             del shard.state.groups[group_id]
@@ -43,6 +45,7 @@ CONSUMER: Final[Kind[Groups]] = Kind(
     timers={
         SESSION: heartbeat.on_session_timer,
         REVOCATION: heartbeat.on_revocation_timer,
+        HOLD: heartbeat.on_hold_timer,
         REGEX: regex.on_regex_timer,
     },
     activate=_activate,

@@ -41,6 +41,7 @@ from .target import ComputeTarget, Topic
 # timer keys begin with these, then come the group and, except for the last, the member id
 SESSION: Final = "consumer session"
 REVOCATION: Final = "consumer revocation"
+HOLD: Final = "consumer hold"
 REGEX: Final = "consumer regex"
 
 #: Epochs in heartbeats by which a member leaves for good, and a static member for a while.

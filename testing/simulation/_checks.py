@@ -15,7 +15,7 @@ from ...coordinator import (
     RebalanceCompleted,
 )
 from ...coordinator.classic.group import SESSION, ClassicGroup, Member, live
-from ...coordinator.consumer.group import REVOCATION, ConsumerGroup, wake
+from ...coordinator.consumer.group import HOLD, REVOCATION, ConsumerGroup, wake
 from ...coordinator.consumer.group import SESSION as CONSUMER_SESSION
 from ...coordinator.durable import Durable
 from ...coordinator.groups import GroupShard
@@ -76,6 +76,7 @@ class Checks:
         if call.is_late:
             self._late[call] = self._known_of(call.body)
         if key in _HEARTBEATS:
+            call.note = self._schedule.heap.now
             return
         body, now_ms = call.body, self._schedule.clock_ms()
         if key == ApiKey.OFFSET_COMMIT:
@@ -106,7 +107,10 @@ class Checks:
         if key in _HEARTBEATS:
             # a static member's leaving does not restart its session
             if reply.error_code in _ALIVE and getattr(call.body, "member_epoch", 0) >= 0:
-                self._heard[call.body.group_id, call.body.member_id] = self._schedule.heap.now
+                # one that is held counts from when it came
+                is_held = getattr(call.body, "hold_ms", 0) > 0
+                heard = call.note if is_held else self._schedule.heap.now
+                self._heard[call.body.group_id, call.body.member_id] = heard
             if getattr(reply, "member_epoch", 0) > 0:
                 group = call.body.group_id
                 self._handed_out[group] = max(self._handed_out.get(group, 0), reply.member_epoch)
@@ -384,6 +388,8 @@ class Checks:
         ):
             self._schedule.fail("S3", f"{group_id} is ahead of its epoch or target: {sign[1:]}")
         self._consumer_timers(shard, group)
+        self._held(shard, group, now_ms)
+        self._settled_members(group)
         if not shard.is_busy(group_id):
             self._consumer_records(shard.state.durable, group)
         owner: dict[tuple[Any, int], str] = {}
@@ -393,6 +399,39 @@ class Checks:
                     if owner.setdefault(partition, member_id) != member_id:
                         both = f"{owner[partition]} and {member_id}"
                         self._schedule.fail("S4", f"{partition} belongs to {both} at epoch {group.epoch}")
+
+    def _settled_members(self, group: ConsumerGroup) -> None:
+        if group.computing is not None or group.target_epoch < group.epoch:
+            # some have a target of the next epoch
+            return
+        for member_id in group.members.keys() - group.unsettled:
+            member = group.members[member_id]
+            for topic_id, numbers in group.targets.get(member_id, {}).items():
+                missing = set(numbers) - set(member.current.assigned.get(topic_id, ()))
+                if missing and topic_id in group.topic_ids(member):
+                    self._schedule.fail("S19", f"{member_id} of {group.group_id} lacks {missing}")
+
+    def _held(self, shard: GroupShard, group: ConsumerGroup, now_ms: int) -> None:
+        for member_id in shard.state.held.get(group.group_id, ()):
+            until_ms = shard.timers.deadline((HOLD, group.group_id, member_id))
+            member, target = group.members.get(member_id), group.targets.get(member_id, {})
+            # who has to give something up first gets nothing before
+            has_news = (
+                member is not None
+                and not member.current.revoking
+                and (
+                    member.current.epoch != group.target_epoch
+                    or any(
+                        number not in member.current.assigned.get(topic_id, ())
+                        and number not in group.owners.get(topic_id, ())
+                        for topic_id, numbers in target.items()
+                        if topic_id in group.topic_ids(member)
+                        for number in numbers
+                    )
+                )
+            )
+            if until_ms is None or (has_news and until_ms > now_ms):
+                self._schedule.fail("S19", f"{member_id} of {group.group_id} waits until {until_ms}")
 
     def _consumer_timers(self, shard: GroupShard, group: ConsumerGroup) -> None:
         group_id, timers = group.group_id, shard.timers
@@ -445,8 +484,8 @@ class Checks:
                 self._schedule.fail("S6", f"{call} is neither answered nor held for an answer")
 
     def unanswered(self) -> list[Call]:
-        """Requests that wait in the coordinator."""
-        return list(self._open)
+        """Requests that wait in the coordinator, but for heartbeats that it holds."""
+        return [call for call in self._open if getattr(call.body, "hold_ms", 0) <= 0]
 
     def _timers(self, shard: GroupShard, group: ClassicGroup) -> None:
         group_id, timers = group.group_id, shard.timers

@@ -1,7 +1,8 @@
 """Connections between members and the coordinator, and their faults.
 
 A connection keeps the order of its requests and of its answers, and the coordinator takes one request of it
-at a time. A lost message breaks its connection, as with TCP; only then does its sender learn of it.
+at a time, and one more behind a heartbeat that it holds. A lost message breaks its connection, as with TCP;
+only then does its sender learn of it.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ class Call:
 class Connection:
     """One connection; each break begins a new epoch of it."""
 
-    __slots__ = ("_busy", "_in_ms", "_out_ms", "_queue", "epoch", "node", "schedule", "under_way")
+    __slots__ = ("_busy", "_held", "_in_ms", "_out_ms", "_queue", "epoch", "node", "schedule", "under_way")
 
     def __init__(self, schedule: Schedule[Plan], node: Receiver) -> None:
         self.epoch = 0
@@ -109,6 +110,8 @@ class Connection:
         self.schedule = schedule
         self.node = node
         self._busy: Call | None = None
+        #: A heartbeat that is held, while the coordinator takes the one behind it.
+        self._held: Call | None = None
         self._queue: deque[Call] = deque()
         self._in_ms = self._out_ms = 0
 
@@ -143,12 +146,15 @@ class Connection:
 
     def answered(self, call: Call, body: Any) -> None:
         """The coordinator has answered; the next request may be taken."""
-        if call is not self._busy:
+        if call is self._held:
+            self._held = None
+        elif call is self._busy:
+            self._busy = None
+        else:
             return
-        self._busy = None
         schedule = self.schedule
         heap = schedule.heap
-        if self._queue:
+        if self._queue and self._busy is None:
             heap.at(heap.now, self._take, self.epoch)
         if call.cut:
             self._break(self.epoch, "the connection broke")
@@ -177,6 +183,9 @@ class Connection:
     def _arrive(self, call: Call) -> None:
         if call.epoch != self.epoch or not self.node.reachable:
             return
+        busy = self._busy
+        if busy is not None and self._held is None and getattr(busy.body, "hold_ms", 0) > 0:
+            self._held, self._busy = busy, None
         if self._busy is None and not self._queue:
             self._busy = call
             self.node.receive(call)
@@ -211,7 +220,7 @@ class Connection:
 
     def _next_epoch(self) -> None:
         self.epoch += 1
-        self._busy = None
+        self._busy = self._held = None
         self._queue.clear()
         # messages of the next connection do not wait for those that this one has lost
         self._in_ms = self._out_ms = 0

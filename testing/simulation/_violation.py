@@ -29,6 +29,8 @@ INVARIANTS: Final[dict[str, str]] = {
     "S16": "what a consumer holds is bounded by its settings",
     "S17": "nobody repeats requests without a pause, or goes round in a circle",
     "S18": "under exactly once every record takes effect once",
+    "S19": "a heartbeat that is held is answered as soon as there is news of its member, and a member "
+    "that is settled has all of its target",
     "T1": "no record of an aborted transaction is read under read_committed",
     "T2": "no record is read before its transaction is committed, and of a transaction all or none",
     "T3": "every record of a transaction whose commit was acknowledged is read once, in its order",
