@@ -132,6 +132,7 @@ soak-simulation: $(VENV)/.installed
 
 docs: $(VENV)/.installed
 	$(BIN)/python scripts/generated_docs.py
+	$(BIN)/python scripts/typed_settings.py
 
 bench: $(VENV)/.installed
 	$(BIN)/python -m benchmarks

@@ -42,15 +42,18 @@ if TYPE_CHECKING:
         Sink,
         SqlAlchemySink,
     )
+    from .typed_settings import ConsumerSettings, ServiceSettings
 
 _MODULES = {
     "AsyncGroupConsumer": "consumer",
     "ConsumerConfig": "config",
+    "ConsumerSettings": "typed_settings",
     "ConsumerStatus": "consumer",
     "GroupConsumer": "blocking",
     "InvalidRecordError": "decoding",
     "RegistryError": "schema_registry",
     "SchemaRegistry": "schema_registry",
+    "ServiceSettings": "typed_settings",
 }
 
 
@@ -66,6 +69,7 @@ __all__ = [
     "ConsumerConfig",
     "ConsumerError",
     "ConsumerService",
+    "ConsumerSettings",
     "ConsumerStatus",
     "DbApiSink",
     "DeadLetterError",
@@ -87,6 +91,7 @@ __all__ = [
     "RegistryError",
     "Retry",
     "SchemaRegistry",
+    "ServiceSettings",
     "Services",
     "SignatureError",
     "Sink",

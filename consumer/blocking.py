@@ -25,7 +25,11 @@ from .handover import PartitionsCallback, in_callback
 from .record import Record, Run
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     import pyarrow as pa
+
+    from .typed_settings import ConsumerSettings
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -75,7 +79,7 @@ class GroupConsumer:
         on_partitions_lost: PartitionsCallback | None = None,
         decode: Any = None,
         key_decode: Any = None,
-        **config: Any,
+        **config: Unpack[ConsumerSettings],
     ) -> None:
         self._consumer = AsyncGroupConsumer(
             *topics,

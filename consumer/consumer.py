@@ -36,7 +36,11 @@ from .record import Record, RecordStream, Run
 from .selection import Selection
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     import pyarrow as pa
+
+    from .typed_settings import ConsumerSettings
 
 T = TypeVar("T")
 
@@ -101,7 +105,7 @@ class AsyncGroupConsumer:
         on_partitions_lost: PartitionsCallback | None = None,
         decode: Any = None,
         key_decode: Any = None,
-        **config: Any,
+        **config: Unpack[ConsumerSettings],
     ) -> None:
         self._selection = Selection.of(topics, pattern, partitions)
         self.config: ConsumerConfig = consumer_config(**config)

@@ -7,7 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...client.errors import ConfigError
 from ...protocol import KohortError
@@ -32,6 +32,11 @@ from ._signals import graceful_signals
 from ._sinks import Sink
 from ._threads import DaemonThreads
 
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from ..typed_settings import ServiceSettings
+
 F = TypeVar("F", bound=HandlerFunction)
 M = TypeVar("M", bound=Middleware)
 
@@ -51,15 +56,16 @@ class ConsumerService:
     ``bootstrap_servers`` and ``group_id``). Raises ConfigError for wrong ones.
     """
 
-    def __init__(self, **settings: Any) -> None:
-        from ._options import ServiceSettings, check_consumer, check_own, drain_ms  # pydantic comes with them
+    def __init__(self, **given: Unpack[ServiceSettings]) -> None:
+        from . import _options  # pydantic comes with it
 
-        names = ServiceSettings.model_fields.keys() & settings
-        self._own = own = check_own({name: settings.pop(name) for name in names})
+        settings: dict[str, Any] = dict(given)
+        names = _options.ServiceSettings.model_fields.keys() & settings
+        self._own = own = _options.check_own({name: settings.pop(name) for name in names})
         self._config = settings
-        checked = check_consumer(settings)
+        checked = _options.check_consumer(settings)
         self.group = checked.group
-        self._drain_timeout_ms = drain_ms(own.drain_timeout_ms, checked.rebalance_ms)
+        self._drain_timeout_ms = _options.drain_ms(own.drain_timeout_ms, checked.rebalance_ms)
         self._health_address = None if own.health_port is None else (own.health_host, own.health_port)
         self._handlers: list[Handler] = []
         self._middlewares: list[Middleware] = []
