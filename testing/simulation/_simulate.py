@@ -157,7 +157,7 @@ class Run:
         return world, None
 
     def shrunk(self, violation: Violation, left_out: Collection[str]) -> SimulationFailed:
-        """Return the smallest plan with the same failure: faults, incidents and members are dropped in turn."""
+        """Find the least that fails alike: faults, incidents and members are left out in turn."""
         out = list(left_out)
         for name in self.plan(left_out).names():
             if name in out:
