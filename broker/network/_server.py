@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from ...cluster import Endpoint
+from ...coordinator.engine.runner import when_read
 from ...settings import SettingsError
 from .._log_lines import RateLimitedLog
 from .._router import Router
@@ -85,7 +86,7 @@ class Server:
         self.router = router
         for acceptor in self.acceptors:
             await acceptor.start(self._settings.socket_listen_backlog_size)
-        self._sweeper = self.loop.call_later(self._sweep_s(), self._sweep)
+        self._plan_sweep()
 
     async def stop(self) -> None:
         """Accept nothing more, drop the requests that wait, close every connection."""
@@ -182,7 +183,12 @@ class Server:
             waits_ms.append(settings.connections_max_idle_ms)
         return max(0.05, min(SWEEP_S, *(wait_ms / 4_000 for wait_ms in waits_ms)))
 
+    def _plan_sweep(self) -> None:
+        self._sweeper = self.loop.call_later(self._sweep_s(), when_read, self._sweep)
+
     def _sweep(self) -> None:
+        if self.stopping:
+            return
         now = self.now()
         for connection, unread in self._slow.look(self._connections, now):
             connection.end(f"it left {unread} bytes of its answer unread")
@@ -191,7 +197,7 @@ class Server:
             self._look_at(connection, now)
         # those that were still in their handshakes could not be closed for others
         self._make_room()
-        self._sweeper = self.loop.call_later(self._sweep_s(), self._sweep)
+        self._plan_sweep()
 
     def _look_at(self, connection: Connection, now: float) -> None:
         unauthenticated = connection.unauthenticated_since

@@ -15,7 +15,7 @@ from ...coordinator import (
     RebalanceCompleted,
 )
 from ...coordinator.classic.group import SESSION, ClassicGroup, Member, live
-from ...coordinator.consumer.group import HOLD, REVOCATION, ConsumerGroup, wake
+from ...coordinator.consumer.group import HOLD, RESUME, REVOCATION, ConsumerGroup, wake
 from ...coordinator.consumer.group import SESSION as CONSUMER_SESSION
 from ...coordinator.durable import Durable
 from ...coordinator.groups import GroupShard
@@ -61,6 +61,8 @@ class Checks:
         self._known: Durable | None = None
         # requests that the coordinator has not answered
         self._open: set[Call] = set()
+        #: Requests that have arrived at a coordinator that stands still.
+        self.unread: set[Call] = set()
         # duplicates of requests that arrived later, with what was known of their senders
         self._late: dict[Call, object] = {}
         #: Removed members, with the last event that removed them.
@@ -242,11 +244,16 @@ class Checks:
         if isinstance(consumers, ConsumerGroup):
             # also of an empty one the age counts from the commit, as in Apache Kafka
             return not consumers.subscribes_to(partition.topic)
+        # it may have been decided earlier in this event: timers that are late fire together
+        (before, *_) = self._seen.get(group_id, (None,))
+        if isinstance(before, ConsumerGroup) and not before.subscribes_to(partition.topic):
+            return True
         group = live(shard, group_id)
         if group is None or not group.members:
             return now_ms - self._peopled.get(group_id, -1) >= retention_ms
         read = any(partition.topic in _topics_of(member, group) for member in group.members.values())
-        return group.state is GroupState.STABLE and not read
+        stable = GroupState.STABLE in (group.state, self._states.get(group_id, (group, None))[1])
+        return not read and stable
 
     def crashed(self, *, torn: bool) -> None:
         """The coordinator's run has ended; ``torn``: in the middle of something."""
@@ -262,6 +269,7 @@ class Checks:
     def gone(self) -> None:
         self._open.clear()
         self._late.clear()
+        self.unread.clear()
 
     def loaded(self, skipped: int) -> None:
         shard = self._schedule.shard
@@ -321,6 +329,10 @@ class Checks:
             self._schedule.fail(
                 "S8", f"{note.member} of {note.group} expires {silent_ms} ms after it was heard"
             )
+        for call in self.unread:
+            body = call.body
+            if call.api_key in _HEARTBEATS and (body.group_id, body.member_id) == (note.group, note.member):
+                self._schedule.fail("S8", f"{note.member} of {note.group} expires, and {call} has arrived")
 
     # --- the live state -----------------------------------------------------------------------------------
 
@@ -440,7 +452,8 @@ class Checks:
         ]
         if len(set(instances)) < len(instances) or group.static_members.keys() != set(instances):
             self._schedule.fail("S9", f"{group_id} has members {list(group.members)} for {instances}")
-        for member_id, member in group.members.items():
+        # those of a group that was just loaded are about to start
+        for member_id, member in group.members.items() if (RESUME, group_id) not in timers else ():
             if (CONSUMER_SESSION, group_id, member_id) not in timers:
                 self._schedule.fail("S8", f"{member_id} of {group_id} has no session")
             if member.current.revoking and (REVOCATION, group_id, member_id) not in timers:

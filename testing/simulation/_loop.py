@@ -63,6 +63,10 @@ class ProcessLoop(asyncio.AbstractEventLoop):
     def freeze(self, until_ms: int) -> None:
         self._frozen_until = until_ms
 
+    @property
+    def frozen(self) -> bool:
+        return self._heap.now < self._frozen_until
+
     def kill(self) -> None:
         self.alive = False
         self._ready.clear()
@@ -123,7 +127,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
     def _fire(self, handle: asyncio.TimerHandle) -> None:
         if not self.alive or handle.cancelled():
             return
-        if self._heap.now < self._frozen_until:
+        if self.frozen:
             self._heap.at(self._frozen_until, self._fire, handle)
             return
         self._ready.append(handle)
@@ -134,7 +138,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         """Run everything that is ready, and what becomes ready meanwhile."""
         if not self.alive:
             return
-        if self._heap.now < self._frozen_until:
+        if self.frozen:
             self._heap.at(self._frozen_until, self._run)
             return
         self._due = True
@@ -248,7 +252,7 @@ class _Threads:
         def end() -> None:
             if not loop.alive or loop.in_threads.pop(future, None) is None:
                 return
-            if loop._heap.now < loop._frozen_until:
+            if loop.frozen:
                 loop.in_threads[future] = call, end
                 loop._heap.at(loop._frozen_until, end)
                 return

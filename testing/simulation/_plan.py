@@ -62,6 +62,15 @@ MIXED: Final[dict[str, tuple[str, int]]] = {
     "remake-topic": ("a topic that is read is deleted, and made anew later", 1),
 }
 
+#: The same, in some schedules of either kind, drawn apart from all else.
+HELD_UP: Final[dict[str, tuple[str, int]]] = {
+    "hold-up": (
+        "the coordinator's process stands still, for up to two sessions; timers may then precede requests",
+        1,
+    ),
+}
+_HELD_UP_PART: Final = 0.1
+
 #: Time between crashes where more are asked for.
 _CRASH_EVERY_MS: Final = 60
 
@@ -209,7 +218,7 @@ class Plan:
         return self
 
 
-def faults_table(faults: Mapping[str, tuple[str, float]] = NETWORK | INCIDENTS | MIXED) -> str:
+def faults_table(faults: Mapping[str, tuple[str, float]] = NETWORK | INCIDENTS | MIXED | HELD_UP) -> str:
     """Faults and what happens, as a Markdown table."""
     lines = ["| fault | what happens |", "| --- | --- |"]
     lines += [f"| `{name}` | {what} |" for name, (what, _) in faults.items()]
@@ -256,6 +265,11 @@ def draw_plan(
     )
     if mixed:
         _mix(rng, plan)
+    apart = Random(f"held {seed}")
+    if apart.random() < _HELD_UP_PART:
+        at_ms, length_ms = apart.randint(100, faults_ms), apart.randint(session_ms // 2, 2 * session_ms)
+        plan.incidents.append(Incident(f"i{len(plan.incidents)}", at_ms, "hold-up", 0, 0.0, length_ms))
+        plan.faults_ms = max(faults_ms, at_ms + length_ms)
     return plan
 
 

@@ -201,6 +201,13 @@ BUGS = (
         "pass",
     ),
     Bug(
+        "timers are ahead of the requests in the sockets",
+        "coordinator.engine.runner:ShardRunner._wake",
+        "when_read(partial(self._fire, self.clock_ms()))",
+        "self._fire(self.clock_ms())",
+        partial(simulate, protocol="mixed"),
+    ),
+    Bug(
         "a member whose session is over stays",
         "coordinator.classic.heartbeat:on_session_timer",
         "if member.waits:",
