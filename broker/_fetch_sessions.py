@@ -59,6 +59,20 @@ class Place:
 class FetchSession:
     """What one client reads. ``epoch`` is that of the next request: ``NO_EPOCH`` if there will be none."""
 
+    __slots__ = (
+        "_by_partition",
+        "_due",
+        "_places",
+        "by_broker",
+        "by_id",
+        "epoch",
+        "id",
+        "looked_s",
+        "made_s",
+        "used_s",
+        "waiter",
+    )
+
     def __init__(self, epoch: int, *, by_id: bool, by_broker: bool, now_s: float) -> None:
         self.id = NO_SESSION
         self.epoch = epoch
@@ -173,7 +187,8 @@ class FetchSessions:
         FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR.
         """
         if epoch in (FIRST_EPOCH, NO_EPOCH):
-            self.drop(session_id)
+            if session_id != NO_SESSION:
+                self.drop(session_id)
             return FetchSession(epoch, by_id=by_id, by_broker=by_broker, now_s=now_s)
         session = self._sessions.get(session_id)
         if session is None:

@@ -409,6 +409,10 @@ class Partition:
                 self._damaged(error)
 
     @property
+    def _others_could_lead(self) -> bool:
+        return self.leadership is not None and len(self.leadership.replication.isr) > 1
+
+    @property
     def is_led(self) -> bool:
         """Return whether this broker leads it: nothing is written or read by clients otherwise."""
         return self.leadership is not None or not self._replicated
@@ -459,7 +463,7 @@ class Partition:
                 checked=checked,
             )
         except KafkaError as error:
-            if self.leadership is not None and len(self.leadership.replication.isr) > 1:
+            if self._others_could_lead:
                 self.give_up(error)
             raise
         self._advance(self.log)
@@ -653,7 +657,12 @@ class Partition:
         self.log.close()
 
     def _unreadable(self, error: CorruptLogError) -> KafkaError:
-        """Report a damaged batch, once, however often clients ask for it."""
+        """Report a damaged batch, once, however often clients ask for it; where other replicas may have it
+        whole, this one is out of service.
+        """
+        if self._replicated and (self.leadership is None or self._others_could_lead):
+            self._damaged(error)
+            return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
         place = (error.path, error.position)
         if self._told != place:
             self._told = place

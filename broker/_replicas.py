@@ -121,6 +121,7 @@ class Replicas:
     def _take_out(self, partition: Partition) -> None:
         """Let the controller find another leader for a partition that cannot be used here."""
         self._damaged.add(partition)
+        self._unfollow(partition)
         self._tell_damaged()
 
     def _tell_damaged(self) -> None:

@@ -48,7 +48,7 @@ _READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
 _ALL_AGAIN_S = 5.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Fetch:
     """One request that is carried out."""
 
@@ -101,8 +101,10 @@ async def handle(node: Node, request: Request) -> Any:
         found = _look(fetch, session.due(), most)
     for _, partition, data in found.rows:
         if partition is not None and replica is None:
-            partition.topic.traffic.fetch_requests += 1
-            partition.topic.traffic.bytes_out += _size(data)
+            traffic = partition.topic.traffic
+            traffic.fetch_requests += 1
+            if data.records:
+                traffic.bytes_out += len(data.records)
         elif partition is not None and node.cluster is not None and _is_throttled(node.cluster, partition):
             node.cluster.leader_throttle.record(_size(data), clock())
     if epoch == NO_SESSION_EPOCH:
@@ -228,9 +230,10 @@ def _look(
             rows = refused if error.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED else found.rows
             rows.append((place, None, data))
             continue
-        size = _size(data)
-        found.size += size
-        left -= size
+        if data.records:
+            size = len(data.records)
+            found.size += size
+            left -= size
         found.rows.append((place, partition, data))
     found.rows += refused
     return found
@@ -259,8 +262,11 @@ def _read(
         known_epoch=wanted.current_leader_epoch,
         any_replica=request.version >= _RACKS_FROM and not by_broker,
     )
-    nearest = NO_LEADER if by_broker else _nearest(node, request, partition, wanted.fetch_offset)
-    if nearest != NO_LEADER:
+    if (
+        node.cluster is not None
+        and not by_broker
+        and (nearest := _nearest(node.cluster, fetch, partition, wanted.fetch_offset)) != NO_LEADER
+    ):
         found.urgent = True
         return partition, PartitionData(
             wanted.partition,
@@ -272,8 +278,7 @@ def _read(
             preferred_read_replica=nearest,
         )
     committed = request.body.isolation_level == _READ_COMMITTED
-    diverging = _diverging(partition, wanted)
-    if diverging is not None:
+    if wanted.last_fetched_epoch != NO_EPOCH and (diverging := _diverging(partition, wanted)) is not None:
         found.urgent = True
         return partition, PartitionData(
             wanted.partition,
@@ -334,10 +339,11 @@ def _is_throttled(cluster: ClusterNode, partition: Partition) -> bool:
     return cluster.leader_throttle.concerns(replicas, partition.index)
 
 
-def _nearest(node: Node, request: Request, partition: Partition, offset: int) -> int:
+def _nearest(cluster: ClusterNode, fetch: _Fetch, partition: Partition, offset: int) -> int:
     """The broker in the client's rack that it should read an offset from (KIP-392); -1: this one."""
-    cluster, leadership, rack = node.cluster, partition.leadership, request.body.rack_id
-    if cluster is None or leadership is None or not rack or not node.settings.selects_by_rack:
+    node, request, leadership = fetch.node, fetch.request, partition.leadership
+    rack = request.body.rack_id
+    if leadership is None or not rack or not node.settings.selects_by_rack:
         return NO_LEADER
     brokers = cluster.image.brokers
     if node.settings.broker_rack != rack:
@@ -350,9 +356,7 @@ def _nearest(node: Node, request: Request, partition: Partition, offset: int) ->
 
 
 def _diverging(partition: Partition, wanted: Any) -> EpochEndOffset | None:
-    """The point where the client's log and ours part, if its last epoch ended before (KIP-595)."""
-    if wanted.last_fetched_epoch == NO_EPOCH:
-        return None
+    """The point where the two logs part, if the last epoch that the client names ended before (KIP-595)."""
     epoch, end_offset = partition.end_of_epoch(wanted.last_fetched_epoch)
     if epoch == NO_EPOCH or end_offset == -1:
         raise KafkaError(

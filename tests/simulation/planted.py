@@ -178,7 +178,7 @@ BUGS = (
     ),
     Bug(
         "sessions do not run again after a load",
-        "coordinator.classic.rebalance:activate",
+        "coordinator.classic.rebalance:resume",
         "restart_session(shard, group, member, now_ms)",
         "pass",
     ),
