@@ -93,7 +93,7 @@ mutants: $(VENV)/.installed
 
 # a part of a room's mutants, drawn by the commit: the goal is below that of a room, because a draw varies
 mutants-sample: $(VENV)/.installed
-	$(BIN)/python scripts/mutants.py --functions 30 --goal 65 --minutes 3
+	$(BIN)/python scripts/mutants.py --functions 30 --goal 65 --minutes 4
 
 test-kafka: $(VENV)/.installed
 	scripts/apache-kafka start 19192

@@ -99,7 +99,7 @@ class SimulatedConnection:
         for answer in waiting.values():
             if not answer.done():
                 answer.set_exception(BrokerConnectionError(str(self.address), self._closed_because))
-                # whoever asked may have gone
+                # the caller may have ended
                 answer.exception()
 
     # --- from the network ---------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
-"""Connections between members and the coordinator, and what may go wrong on them.
+"""Connections between members and the coordinator, and their faults.
 
 A connection keeps the order of its requests and of its answers, and the coordinator takes one request of it
-at a time, and one more behind a heartbeat that it holds. Whatever is lost on a connection breaks it, as TCP
-does; only then is its sender told.
+at a time, and one more behind a heartbeat that it holds. A lost message breaks its connection, as with TCP;
+only then does its sender learn of it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Client(Protocol):
 
 
 class Receiver(Protocol):
-    """A receiver of requests, while it can be reached."""
+    """A reachable receiver of requests."""
 
     @property
     def reachable(self) -> bool: ...
@@ -88,7 +88,7 @@ class Call:
         return f"{ApiKey(self.api_key).name} v{self.version} of {self.client.name}"
 
     def again(self) -> Call:
-        """The same request once more, on a connection that nobody listens to."""
+        """Return a duplicate of the request, on a connection that nobody listens to."""
         connection = Connection(self.connection.schedule, self.connection.node)
         late = Call(self.client, connection, self.api_key, self.body)
         late.is_late = True
@@ -106,9 +106,7 @@ class Call:
 
 
 class Connection:
-    """One connection, over a ``link`` if it is not always as quick; each time it breaks a new epoch of it
-    begins.
-    """
+    """One connection, over a ``link`` if it is not always as quick; each break begins a new epoch of it."""
 
     __slots__ = (
         "_busy",
@@ -137,7 +135,7 @@ class Connection:
         self._in_ms = self._out_ms = 0
 
     def send(self, call: Call, timeout_ms: int) -> None:
-        """Send a request; its sender hears of an answer or of a failure."""
+        """Send a request; its sender gets an answer or a failure."""
         schedule = self.schedule
         heap, rng = schedule.heap, schedule.rng
         self.under_way.append(call)
@@ -160,7 +158,7 @@ class Connection:
             heap.at(heap.now + timeout_ms, self._time_out, call)
 
     def close(self) -> None:
-        """The client's process is gone, or the network cut it off; nobody is told."""
+        """The client's process has ended or is cut off; nobody is notified."""
         self.under_way.clear()
         self._next_epoch()
 
@@ -247,5 +245,5 @@ class Connection:
         self.epoch += 1
         self._busy = self._held = None
         self._queue.clear()
-        # what is on the next one does not wait behind what this one has lost
+        # messages of the next connection do not wait for those that this one has lost
         self._in_ms = self._out_ms = 0

@@ -1,4 +1,4 @@
-"""One process: its loop, its chance, its connections; started, stopped, frozen, killed.
+"""One process: its loop, its randomness, its connections; started, stopped, suspended, killed.
 
 Its programs find it, and what of its schedule they need, by :class:`Process` and :class:`Home`.
 """
@@ -47,7 +47,7 @@ class Program(Protocol):
 
 
 class Home(Schedule[ServicePlan]):
-    """A schedule as its processes know it. ``database`` is the URI of the one that all of them share."""
+    """The schedule as its processes see it. ``database`` is the URI of their shared database."""
 
     cluster: Cluster
     ledger: Ledger
@@ -60,11 +60,11 @@ class Home(Schedule[ServicePlan]):
 
     @abstractmethod
     def process_ended(self, process: Process, error: BaseException | None) -> None:
-        """Called when a process is over."""
+        """Called when a process has ended."""
 
 
 class Process:
-    """From its start to its end; a restart is another one."""
+    """One process, from its start to its end; a restart creates another one."""
 
     def __init__(self, world: Home, plan: ProcessPlan, make: Callable[[Process], Program]) -> None:
         self.world = world
@@ -74,9 +74,9 @@ class Process:
         self.rng = Random(world.rng.getrandbits(64))
         self.connections: dict[SimulatedConnection, None] = {}
         self.started_ms = world.heap.now
-        #: When it was asked to stop.
+        #: The time at which it was asked to stop.
         self.stopping_ms: int | None = None
-        #: After its end it is started again after this long; None: it is not.
+        #: Time between its end and its restart; None: it is not restarted.
         self.restart_ms: int | None = None
         self.ended = False
         self.loop = ProcessLoop(  # type: ignore[abstract]
@@ -110,7 +110,7 @@ class Process:
 
     @property
     def consumer(self) -> AsyncGroupConsumer | None:
-        """The consumer that it has just now."""
+        """Its current consumer."""
         return self.program.consumer() if self.alive else None
 
     # --- what happens to it -------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ class Process:
         vars(self).clear()
 
     def heal(self) -> None:
-        """Let go on what hangs."""
+        """Let hanging functions continue."""
         self.loop.freeze(0)
         for waiting in self._hanging:
             if not waiting.done():
@@ -147,7 +147,7 @@ class Process:
         self.loop.release_threads()
 
     def connection_lost(self, node: Any) -> None:
-        """A node is gone: its connections are found broken."""
+        """A node has ended: its connections break."""
         for connection in list(self.connections):
             if connection.node is node:
                 connection.close("closed by the broker")
@@ -155,7 +155,7 @@ class Process:
     # --- what its programs use ----------------------------------------------------------------------------
 
     async def hang(self) -> None:
-        """Until everything is healed."""
+        """Wait until everything is healed."""
         if not self.world.healed:
             waiting = self.loop.create_future()
             self._hanging.append(waiting)
@@ -168,7 +168,7 @@ class Process:
         return database
 
     def closed(self, known: Collection[asyncio.Task[Any]]) -> None:
-        """A program has closed its consumer: nothing of it may run any more."""
+        """A program has closed its consumer: none of its tasks may run any more."""
         left = [task for task in self._left() if task not in known]
         if left:
             names = sorted({task.get_name() for task in left})
