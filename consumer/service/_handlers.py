@@ -39,7 +39,7 @@ _offset_of: Callable[[Any], Hashable] = itemgetter(Record._fields.index("offset"
 
 
 #: A topic for all records, or one by the class of the error: the first class that fits counts.
-DeadLetterTopics = str | Mapping[type[Exception], str] | None
+DeadLetterTopics = str | Mapping[type[Exception], str]
 
 
 class SendDeadLetter(Protocol):
@@ -123,7 +123,7 @@ class Handler:
     lanes: Lanes = "partition"
     concurrency: int = 16
     retry: Retry = ONCE
-    dead_letter: DeadLetterTopics = None
+    dead_letter: DeadLetterTopics | None = None
     timeout_ms: int | None = None
     batch: int = 1
     takes_batches: bool = False

@@ -113,7 +113,7 @@ def _check_topics(name: str, topics: tuple[str, ...]) -> None:
         raise ConfigError(f"handler {name}: a topic is named twice: {', '.join(topics)}")
 
 
-def _check_letters(name: str, topics: tuple[str, ...], dead_letter: DeadLetterTopics) -> None:
+def _check_letters(name: str, topics: tuple[str, ...], dead_letter: DeadLetterTopics | None) -> None:
     if dead_letter is None:
         return
     routes = dead_letter if isinstance(dead_letter, Mapping) else {Exception: dead_letter}
