@@ -25,8 +25,9 @@ _UNRELEASED: Final = AssignmentState.UNRELEASED_PARTITIONS.value
 def hold(shard: GroupShard, group: ConsumerGroup, request: Request, answer: Any, now_ms: int) -> bool:
     """Hold a heartbeat whose answer has no news; False if it may not be held."""
     config = shard.state.config_of(group.group_id)
+    session_ms = config.session_timeout_ms
     until_ms = now_ms + min(
-        request.body.hold_ms, config.heartbeat_interval_ms, config.session_timeout_ms // _SESSIONS
+        request.body.hold_ms, config.heartbeat_interval_ms, session_ms - least_rest_ms(session_ms)
     )
     if group.epoch > group.target_epoch and group.computing is None:
         # the first heartbeat after the interval computes it
@@ -37,6 +38,11 @@ def hold(shard: GroupShard, group: ConsumerGroup, request: Request, answer: Any,
     shard.state.held.setdefault(group.group_id, {})[member_id] = request, answer
     shard.timers.start((HOLD, group.group_id, member_id), until_ms)
     return True
+
+
+def least_rest_ms(session_ms: int) -> int:
+    """The part of a session that is left at least when the heartbeat that began it is answered."""
+    return session_ms - session_ms // _SESSIONS
 
 
 def let_go(shard: GroupShard, group_id: str, member_id: str) -> tuple[Request, Any] | None:
@@ -53,8 +59,11 @@ def let_go(shard: GroupShard, group_id: str, member_id: str) -> tuple[Request, A
 def tell(shard: GroupShard, group: ConsumerGroup, now_ms: int, *, everyone: bool) -> None:
     """Let the heartbeats be answered of those whom a change of their group concerns, or of everyone."""
     for member_id in shard.state.held.get(group.group_id, ()):
-        if everyone or (member_id in group.unsettled and _gains(group, group.members[member_id])):
-            shard.timers.start((HOLD, group.group_id, member_id), now_ms)
+        member = group.members.get(member_id)
+        if everyone or member is None or (member_id in group.unsettled and _gains(group, member)):
+            key = (HOLD, group.group_id, member_id)
+            # one that is due already must not fall behind the end of its member's session
+            shard.timers.start(key, min(now_ms, shard.timers.deadline(key) or now_ms))
 
 
 def refuse_held(shard: GroupShard) -> None:
