@@ -45,7 +45,7 @@ from ..groups import Group, GroupShard
 from .assigning import refresh_target
 from .changes import Changes, restart_session, session_timeout_ms
 from .group import AWAY, LEAVING, SESSION, ConsumerGroup, Member, find, live
-from .holding import hold, least_rest_ms, let_go
+from .holding import EVERYONE, answer_soon, hold, least_rest_ms, let_go
 from .migration import downgrade, leave_classic, turns_back, upgraded
 from .reconciliation import NEW_MEMBER, Owned, is_settled, reconcile
 from .regex import check_regex, maybe_resolve
@@ -179,6 +179,9 @@ def on_revocation_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
 def on_hold_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
     """Answer a heartbeat that was held as if it had come now, but for the session."""
     _, group_id, member_id = key
+    if member_id == EVERYONE:
+        answer_soon(shard, group_id, EVERYONE, now_ms)
+        return
     held = let_go(shard, group_id, member_id)
     assert held is not None, "the timer of a heartbeat stops when it is answered"
     request, session = held[0], (SESSION, group_id, member_id)

@@ -5,7 +5,9 @@ Covers: coordinator/consumer/holding.py.
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+import sys
+from pathlib import Path
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -49,6 +51,44 @@ def test_who_waits_for_a_partition_hears_of_it_when_it_is_free() -> None:
     (answer,) = held
     assert (answer.member_epoch, world.told(answer)) == (3, {"t": (2, 3)})
     assert not world.shard.state.held
+
+
+def calls_of_a_revocation(size: int) -> int:
+    """Calls of Python for the heartbeat by which one of ``size`` members gives up one partition, while as
+    many wait for one each.
+    """
+    world = World({"t": 2 * size}, group_consumer_assignment_interval_ms=0)
+    old, new = ([f"{kind}{number}" for number in range(size)] for kind in ("old", "new"))
+    for name in old:
+        world.join(name)
+    for name in (*old, *old):
+        world.live(name)
+    for name in new:
+        world.join(name)
+    members = world.group().members
+    for name in (*old, *new):
+        world.beat(name, members[name].current.epoch)
+    held = [hold(world, name, members[name].current.epoch) for name in new]
+    assert not any(held)
+    # the first one since there was a target looks up who is to have what
+    world.beat("old1", members["old1"].current.epoch, world.has("old1"))
+    epoch, keeps = members["old0"].current.epoch, world.has("old0")
+    count = 0
+
+    def called(frame: FrameType, event: str, _arg: object) -> None:
+        nonlocal count
+        count += event == "call" and "tests" not in Path(frame.f_code.co_filename).parts
+
+    sys.setprofile(called)
+    world.beat("old0", epoch, keeps)
+    sys.setprofile(None)
+    world.advance(0)
+    assert sum(map(len, held)) == 2
+    return count
+
+
+def test_who_gives_something_up_costs_no_more_the_more_members_are_waiting() -> None:
+    assert calls_of_a_revocation(12) == calls_of_a_revocation(3)
 
 
 def test_nothing_is_told_before_the_revocation_is_written() -> None:
