@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,27 @@ def test_what_a_killed_leader_had_alone_is_cut_off_when_it_is_back(tmp_path: Pat
             await in_sync(nodes)
             assert values(replica(nodes, leader)) == [b"0", b"1", b"2", b"3", b"4", b"of the next"]
             assert replica(nodes, leader).epoch_at(5) == nodes.state("orders").leader_epoch
+
+    asyncio.run(run())
+
+
+def test_followers_stay_in_sync_with_a_leader_that_was_held_up() -> None:
+    async def run() -> None:
+        async with cluster(replica_lag_time_max_ms=700) as nodes:
+            await nodes.create("orders")
+            await in_sync(nodes)
+            state = nodes.state("orders")
+            partition = replica(nodes, state.leader)
+            # they lack a record, and nobody gives it to them for longer than they may lack one
+            append_alone(partition, b"a")
+            time.sleep(1.2)  # noqa: ASYNC251 - this is what holds the process up
+            ends: set[int] = set()
+            while ends != {1}:
+                await asyncio.sleep(0.005)
+                ends = {replica(nodes, n).log_end_offset for n in nodes.brokers}
+            assert nodes.state("orders").partition_epoch == state.partition_epoch
+            assert partition.leadership is not None
+            assert partition.leadership.replication.maximal_isr == {1, 2, 3}
 
     asyncio.run(run())
 
