@@ -15,10 +15,13 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from kohort.broker._partition import Partition, UnverifiedWrites
+from kohort.broker._transactions import end_in
+from kohort.cluster import ClusterImage
 from kohort.cluster.controller import Controller
 from kohort.log import decode_records
 from kohort.offsets_topic import partition_for
 from kohort.protocol import ErrorCode, KafkaError, build_batch, iter_batches
+from kohort.transactions import TransactionMarker
 from tests.broker.clusters import Nodes, cluster, in_sync
 from tests.broker.wire import Wire, offset_at
 
@@ -322,6 +325,21 @@ def test_transactions_span_brokers_and_outlive_their_coordinator(tmp_path: Path)
             assert sorted(got) == sorted(committed)
             async with AIOKafkaConsumer(group_id="g", **options) as consumer:
                 assert await consumer.committed(source) == 4
+
+    asyncio.run(run())
+
+
+def test_a_leader_that_knows_of_no_topic_yet_gets_its_marker_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        async with cluster() as nodes:
+            await nodes.create("orders")
+            leader = nodes.state("orders").leader
+            coordinator = nodes.brokers[leader % 3 + 1]._running().node
+            place, marker = TopicPartition("orders", 0), TransactionMarker(1, 0, True, 0)
+            with monkeypatch.context() as patched:
+                patched.setattr(nodes.brokers[leader].topics, "image", ClusterImage("", -1, {}))
+                assert not await end_in(coordinator, place, marker)
+            assert await end_in(coordinator, place, marker)
 
     asyncio.run(run())
 
