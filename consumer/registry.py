@@ -4,9 +4,9 @@ themselves, by a registry that all of them watch. No I/O and no clock.
 The paper of 2011 describes it (Kreps, Narkhede, Rao: "Kafka: a Distributed Messaging System for Log
 Processing", section 3.2), Kafka 0.7 and 0.8 had it. Each member registers under an id with its topics, and
 sees the registrations of the others. Whenever these change, or the partitions do, each runs the same
-algorithm: sort partitions and members, take one's range, give back what is not in it, become the owner of what
-is new; while somebody else still is its owner, try again. Nothing agrees on who sees what when: only that a
-partition has one owner at a time.
+algorithm: sort partitions and members, take one's range, give back what is not in it, become the owner of
+what is new; while somebody else still is its owner, try again. Nobody makes sure that all see the same: only
+that a partition has one owner at a time.
 """
 
 from __future__ import annotations
@@ -96,8 +96,9 @@ class RegistryMembership(GroupMember):
         self._target: frozenset[TopicPartition] = frozenset()
         #: Partitions whose owner this member is, or may be.
         self._held: frozenset[TopicPartition] = frozenset()
-        self._claiming: Claim | None = None
-        self._claim_at = 0.0
+        #: What was asked of the registry: one thing at a time, so that each follows the outcome of the last.
+        self._asking: Claim | Release | None = None
+        self._claim_at = self._release_at = 0.0
         self._began = 0.0
         self._added: list[TopicPartition] = []
         self._revoked: tuple[TopicPartition, ...] = ()
@@ -109,7 +110,9 @@ class RegistryMembership(GroupMember):
     # what the driver asks
 
     def next_deadline(self) -> float | None:
-        times = [self._doubt_at, self._over_at, self._claim_at if self._may_claim() else None]
+        times = [self._doubt_at, self._over_at]
+        times += [self._claim_at] if self._may_claim() else []
+        times += [self._release_at] if self._may_release() else []
         return min((at for at in times if at is not None), default=None)
 
     def can_commit(self) -> bool:
@@ -143,7 +146,7 @@ class RegistryMembership(GroupMember):
         self._doubt_at = self._over_at = None
         self._doubted(False)
         if self._registered:
-            self._claiming = None
+            self._asking = None
             self._proceed(now)
         else:
             self._register()
@@ -157,6 +160,7 @@ class RegistryMembership(GroupMember):
     def expired(self, now: float) -> None:  # noqa: ARG002 - others may have gone on long before
         """The session is over: this member is not registered, and owns nothing."""
         self._session = False
+        self._members = {}
         self._doubt_at = self._over_at = None
         self._lost("the session with ZooKeeper is over")
         self._doubted(False)
@@ -179,25 +183,28 @@ class RegistryMembership(GroupMember):
         if isinstance(effect, Register) and effect.member_id == self.member_id and not self.paused:
             self._registered = True
             self._follow("first join" if not self._rounds else "registered again", now)
-        elif isinstance(effect, Release):
-            self._held -= frozenset(effect.partitions) - self.owned
-        elif effect is self._claiming:
-            self._claimed(outcome, now)
+        elif self._asking is not None and effect is self._asking:
+            asked, self._asking = self._asking, None
+            if isinstance(asked, Claim):
+                self._claimed(asked, outcome, now)
+            else:
+                self._held -= frozenset(asked.partitions)
+            self._proceed(now)
 
     def undone(self, effect: RegistryEffect, error: Exception, now: float) -> None:
         """An effect may have been carried out or not: the connection broke. What is needed is tried again
         in the next one.
         """
-        if effect is self._claiming:
-            self._claiming = None
-            self._claim_at = now + self._pause_ms(str(error))
+        if effect is self._asking:
+            self._asking = None
+            self._claim_at = self._release_at = now + self._pause_ms(str(error))
 
     # what happens otherwise
 
-    def answered(self, request: Send, response: Any, now: float) -> None:
+    def answered(self, request: Send, response: Any, now: float) -> None:  # noqa: ARG002 - never called
         raise AssertionError("this member sends no requests to brokers")
 
-    def failed(self, request: Send, error: Exception, now: float) -> None:
+    def failed(self, request: Send, error: Exception, now: float) -> None:  # noqa: ARG002 - never called
         raise AssertionError("this member sends no requests to brokers")
 
     def revocation_done(self, now: float) -> None:
@@ -217,10 +224,9 @@ class RegistryMembership(GroupMember):
         self._counts = {**kept, **known}
         self._follow("the partitions changed", now)
 
-    def commit_refused(self, code: ErrorCode, generation: int, now: float) -> None:
+    def commit_refused(self, code: ErrorCode, generation: int, now: float) -> None:  # noqa: ARG002
         if generation == self.generation and code is ErrorCode.ILLEGAL_GENERATION:
             self._lost("another member has gone on from its partitions")
-            self._follow("a commit was refused", now)
             self._register()
 
     def advance(self, now: float) -> None:
@@ -235,7 +241,8 @@ class RegistryMembership(GroupMember):
     # a rebalance
 
     def _register(self) -> None:
-        if self._session and not self.paused and self.state is not MemberState.FAILED:
+        wanted = self._subscription or self._ids
+        if wanted and self._session and not self.paused and self.state is not MemberState.FAILED:
             self._emit(Register(self.member_id, self._subscription))
 
     def _follow(self, reason: str, now: float) -> None:
@@ -260,30 +267,37 @@ class RegistryMembership(GroupMember):
 
     def _proceed(self, now: float) -> None:
         """Once everything is revoked: give back, and take what is new."""
-        if self._revocations or not self._session or not self._registered:
+        if not self._is_ready():
             return
         if self.state is MemberState.PREPARING:
             self.generation = self._rounds
             self._rounds += 1
             self._fire(MemberTrigger.JOINED, f"its share is {len(self._target)} partitions")
-        if self.state not in (MemberState.COMPLETING, MemberState.STABLE):
-            return
-        if unwanted := self._held - self._target - self.owned:
-            self._emit(Release(tuple(sorted(unwanted))))
+        if self._may_release() and now >= self._release_at:
+            self._ask(Release(tuple(sorted(self._held - self._target - self.owned))))
         if self._may_claim() and now >= self._claim_at:
             missing = self._target - self.owned
-            self._claiming = Claim(tuple(sorted(missing)))
             self._held |= missing
-            self._emit(self._claiming)
+            self._ask(Claim(tuple(sorted(missing))))
         if self.state is MemberState.COMPLETING and self._target == self.owned:
             self._settled(now)
 
+    def _ask(self, effect: Claim | Release) -> None:
+        self._asking = effect
+        self._emit(effect)
+
+    def _is_ready(self) -> bool:
+        return self._session and self._registered and not self._revocations
+
+    def _may_release(self) -> bool:
+        return self._is_ready() and self._asking is None and not self._held <= self._target | self.owned
+
     def _may_claim(self) -> bool:
-        ready = self._session and self._registered and not self._revocations and self._claiming is None
+        ready = self._is_ready() and self._asking is None
         return ready and self.state is MemberState.COMPLETING and self._target != self.owned
 
-    def _claimed(self, mine: frozenset[TopicPartition], now: float) -> None:
-        asked, self._claiming = frozenset(self._claiming.partitions if self._claiming else ()), None
+    def _claimed(self, claim: Claim, mine: frozenset[TopicPartition], now: float) -> None:
+        asked = frozenset(claim.partitions)
         self._held = (self._held - asked) | mine | self.owned
         if not self._revocations and (added := tuple(sorted(mine & self._target - self.owned))):
             kept = tuple(sorted(self.owned))
@@ -292,7 +306,6 @@ class RegistryMembership(GroupMember):
             self._emit(Assign(self.generation, added, kept))
         if asked & self._target - mine:
             self._claim_at = now + self._pause_ms("partitions have another owner still")
-        self._proceed(now)
 
     def _settled(self, now: float) -> None:
         self._attempts = 0
@@ -322,9 +335,8 @@ class RegistryMembership(GroupMember):
 
     def _lost(self, reason: str) -> None:
         self._registered = False
-        self._members = {}
         self._held = frozenset()
-        if self.generation >= 0:
+        if self.state not in (MemberState.UNJOINED, MemberState.FAILED):
             self._lose(reason)
 
     def _depart(self, reason: str) -> None:  # noqa: ARG002 - nobody is told why
@@ -335,7 +347,7 @@ class RegistryMembership(GroupMember):
 
     def _forget_generation(self, reason: str) -> None:
         self.generation = -1
-        self._target, self._claiming = frozenset(), None
+        self._target, self._asking = frozenset(), None
         if self.state not in (MemberState.UNJOINED, MemberState.FAILED):
             self._fire(MemberTrigger.RESET, reason)
 

@@ -72,8 +72,9 @@ class ZooKeeperRegistry:
         return f"ZooKeeperRegistry({self._settings.connect}{self._root}, {len(self._owned)} partitions)"
 
     async def open(self, member: RegistryMembership, told: Callable[[], None]) -> None:
-        """Begin a session, and tell the member what happens; ``told`` is called each time. Raises BrokerConnectionError where there is no answer in time, and ConfigError
-        without kazoo.
+        """Begin a session, and tell the member what happens; ``told`` is called each time.
+
+        Raises BrokerConnectionError where there is no answer in time, and ConfigError without kazoo.
         """
         try:
             session = ZooKeeperSession(self._settings, log)
@@ -88,6 +89,8 @@ class ZooKeeperRegistry:
             async with asyncio.timeout(self._settings.connection_timeout_ms / 1_000):
                 await session.begin(self._state_changed)
                 await self._opened
+                if session.client.chroot:
+                    await asyncio.to_thread(session.client.ensure_path, "/")
                 for name in ("ids", "owners", "offsets"):
                     await session.call(session.client.ensure_path_async, f"{self._root}/{name}")
         except TimeoutError as error:
