@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 from ..protocol import TopicPartition
@@ -77,7 +77,7 @@ class Sample(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Lanes:
     """The picture of a group. ``since_ms`` is the time before which nothing is known, ``hidden`` the number
-    of partitions that it leaves out.
+    of partitions that it leaves out, ``names`` what people call owners.
     """
 
     now: GroupDescription
@@ -90,12 +90,19 @@ class Lanes:
     unknown: tuple[str, ...]
     samples: tuple[Sample, ...] = ()
     hidden: int = 0
+    names: Mapping[str, str] = field(default_factory=dict)
 
     def name(self, owner: str | None) -> str:
         """What people call an owner; "nobody" for None."""
         if owner is None:
             return "nobody"
-        return next((row.name for row in self.owners if row.id == owner), short(owner))
+        return self.names.get(owner) or short(owner)
+
+    def later(self, now: GroupDescription, now_ms: int, samples: Sequence[Sample]) -> Lanes:
+        """The same lanes at a later time: nothing has moved."""
+        lags = {(row.topic, row.partition): row.lag for row in now.partitions}
+        lanes = tuple(lane._replace(lag=lags.get((lane.topic, lane.partition))) for lane in self.lanes)
+        return replace(self, now=now, now_ms=now_ms, lanes=lanes, samples=tuple(samples))
 
     def document(self) -> dict[str, Any]:
         """The picture as the page's script reads it."""
@@ -152,17 +159,19 @@ def lanes_of(
         moves = [(at, number(old), number(new)) for at, old, new in changes.get(place, ())]
         spans = _spans(first_ms, moves, barriers, last, now_ms)
         lanes.append(Lane(place.topic, place.partition, tuple(spans), lags.get(place)))
+    owners = _owners(numbers, {**(people or {}), **people_of(now, history)})
     return Lanes(
         now,
         now_ms,
         first_ms,
-        _owners(numbers, {**(people or {}), **people_of(now, history)}),
+        owners,
         tuple(lanes),
         tuple(generations),
         history.entries,
         history.unknown,
         tuple(samples),
         len(places) - len(lanes),
+        {row.id: row.name for row in owners},
     )
 
 

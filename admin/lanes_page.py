@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from typing import Final
 
 from ..protocol import TopicPartition
 from . import _words
@@ -15,8 +16,9 @@ from .lanes import NOBODY, UNKNOWN, Lanes, cause, headline, held_up_by, phases
 from .results import Generation, MemberDescription
 from .tables import assignment
 
-#: Rows of tables; a browser bears no more.
-_MOST_ROWS = 1_000
+#: Rows of tables, and of the moves and names of one rebalance; a browser bears no more.
+_MOST_ROWS: Final = 1_000
+_MOST_MOVES: Final = 50
 
 
 def page(lanes: Lanes) -> Html:
@@ -102,10 +104,12 @@ def _rebalance(lanes: Lanes, row: Generation) -> Html:
         badge(row.state),
         tag("span", headline(row)),
     )
-    who = " at ".join(filter(None, (row.client_id, row.client_host))) or None
+    name = lanes.name(row.member) if row.member else row.client_id
+    client = f"({row.client_id})" if row.client_id not in (None, name) else None
+    who = " ".join(filter(None, (name, client, row.client_host and f"at {row.client_host}")))
     known: list[tuple[str, object]] = [
         ("Cause", cause(row)),
-        ("Who", " ".join(filter(None, (lanes.name(row.member) if row.member else None, who))) or None),
+        ("Who", who),
         (
             "Members",
             f"{row.members}" if row.members_before is None else f"{row.members_before} to {row.members}",
@@ -128,7 +132,10 @@ def _rebalance(lanes: Lanes, row: Generation) -> Html:
 
 
 def _named(lanes: Lanes, names: tuple[str, ...] | None) -> str | None:
-    return ", ".join(map(lanes.name, names)) if names else None
+    if not names:
+        return None
+    more = len(names) - _MOST_MOVES
+    return ", ".join(map(lanes.name, names[:_MOST_MOVES])) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _phases(lanes: Lanes, row: Generation) -> Html | None:
@@ -159,12 +166,18 @@ def _moves(lanes: Lanes, row: Generation) -> Html:
     pairs: defaultdict[tuple[str | None, str | None], list[TopicPartition]] = defaultdict(list)
     for move in row.moves:
         pairs[move.from_owner, move.to_owner].append(TopicPartition(move.topic, move.partition))
+    most = sorted(pairs.items(), key=lambda pair: -len(pair[1]))
     rows = (
         (lanes.name(old), lanes.name(new), number(len(moved)), assignment(moved))
-        for (old, new), moved in sorted(pairs.items(), key=lambda pair: -len(pair[1]))
+        for (old, new), moved in most[:_MOST_MOVES]
     )
     made = table("Moves", ["From", "To", "Count", "Partitions"], rows)
-    return made if row.every_move else tag("div", made, tag("p", "More moved than the broker tells."))
+    notes = []
+    if len(most) > _MOST_MOVES:
+        notes.append(f"The largest {_MOST_MOVES} of {len(most):,} pairs of owners are shown.")
+    if not row.every_move:
+        notes.append("More moved than the broker tells.")
+    return tag("div", made, (tag("p", note, class_="quiet") for note in notes))
 
 
 def members(lanes: Lanes) -> Html:

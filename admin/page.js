@@ -38,7 +38,7 @@
   class Lanes {
     constructor(root, model) {
       this.root = root;
-      this.follow = true;
+      this.follow = this.fit = true;
       this.filter = "";
       this.by = "partition";
       this.view = null;
@@ -51,7 +51,7 @@
     build() {
       const button = (words, label, act) =>
         make("button", { type: "button", "aria-label": label, title: label, onclick: act }, words);
-      this.followButton = button("now", "Follow the present", () => { this.follow = !this.follow; this.later(); });
+      this.followButton = button("now", "Follow the present", () => { this.follow = this.fit = !this.follow; this.load(this.model); });
       this.range = make("span", { class: "range" });
       const find = make("input", {
         type: "search", "aria-label": "Show only partitions and owners with this text", placeholder: "topic or owner",
@@ -77,14 +77,13 @@
     }
 
     load(model) {
+      if (model !== this.model) this.offset = model.now - performance.now();
       this.model = model;
-      this.offset = model.now - performance.now();
-      if (!this.view) {
+      if (this.fit) {
         // the last rebalances fill the picture, not the quiet time before them
         const known = model.generations.slice(-8);
         const first = known.length ? known[0][1] - (known[0][2] || 0) : model.since;
-        const span = Math.max(10_000, model.now - first);
-        this.view = { from: model.now - span * 1.06, to: model.now };
+        this.view = { from: first - Math.max(3_000, model.now - first) * 0.06, to: model.now };
       }
       this.arrange();
       this.swatches();
@@ -156,6 +155,7 @@
     at(x) { return this.view.from + (x - this.left) / (this.width - this.left - RIGHT) * (this.view.to - this.view.from); }
 
     zoom(factor) {
+      this.fit = false;
       const span = Math.min(Math.max((this.view.to - this.view.from) * factor, 200), 4e11);
       const middle = this.follow ? this.view.to - span / 2 : (this.view.from + this.view.to) / 2;
       this.view = { from: middle - span / 2, to: middle + span / 2 };
@@ -163,7 +163,7 @@
     }
     pan(part) {
       const by = (this.view.to - this.view.from) * part;
-      this.follow = false;
+      this.follow = this.fit = false;
       this.view = { from: this.view.from + by, to: this.view.to + by };
       this.later();
     }
@@ -172,13 +172,14 @@
       const first = Math.min(since, ...generations.map((g) => g[1] - (g[2] || 0)));
       this.view = { from: first - (now - first) * 0.03 - 500, to: now };
       this.follow = true;
+      this.fit = false;
       this.later();
     }
 
     draw() {
       if (this.follow) {
         const by = this.now - this.view.to;
-        this.view = { from: this.view.from + by, to: this.view.to + by };
+        this.view = { from: this.fit ? Math.min(this.view.from, this.now - 3_000) : this.view.from + by, to: this.now };
       }
       this.followButton.setAttribute("aria-pressed", String(this.follow));
       this.range.textContent = `${utc(this.view.from)} to ${utc(this.view.to).slice(11)} UTC`;
@@ -233,7 +234,7 @@
       const at = this.model.generations[this.chosen][1];
       if (at < this.view.from || at > this.view.to) {
         const half = (this.view.to - this.view.from) / 2;
-        this.follow = false;
+        this.follow = this.fit = false;
         this.view = { from: at - half, to: at + half };
       }
       this.drawAxis();
@@ -341,6 +342,7 @@
   // What the server has rendered anew takes the place of what is there; focus, scroll and open details stay.
   let patching = null;
   async function patch() {
+    if ($("waiting")) { location.reload(); return; }
     if (patching) { patching.again = true; return; }
     patching = { again: false };
     try {

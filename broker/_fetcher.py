@@ -1,22 +1,29 @@
-"""Followers: the partitions that one other broker leads are copied from there, over one connection.
+"""Followers: the partitions that one other broker leads are copied from there, in a fetch session (KIP-227).
 
 A follower asks with Fetch from its log's end on, with the epoch of its last record; where the leader's log
 parts from it the leader says so instead of giving records, and the follower cuts its own off (KIP-595).
+
+What is followed anew must not wait for records of the others. So while a request waits at the leader another
+one may follow it, over a second connection; the leader then answers the first at once.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 from ..client.connection import Connection
+from ..client.fetch import SESSION_ERRORS
 from ..protocol import ErrorCode, KafkaError, KohortError
 from ..protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
     FetchTopic,
+    ForgottenTopic,
     ReplicaState,
 )
 from ..protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -40,8 +47,24 @@ _HELD_BACK_S: Final = 0.1
 #: How long an answer may take longer than it waits for records, in milliseconds.
 _ANSWER_MS: Final = 5_000
 
+#: All partitions are looked at in so long, though nothing was fetched.
+_ALL_AGAIN_S: Final = 5.0
+
 _NO_EPOCH: Final = -1
+_LAST_EPOCH: Final = 2**31 - 1
 _LATEST, _EARLIEST = -1, -2
+
+
+class _Asked(NamedTuple):
+    """A request that is under way."""
+
+    connection: Connection
+    answer: asyncio.Future[Any]
+    #: How many others were sent before it, and how many sessions were begun before its own.
+    serial: int
+    session: int
+    #: It begins the session.
+    begins: bool
 
 
 class Fetcher:
@@ -62,16 +85,29 @@ class Fetcher:
         self._settings = settings
         self._now_ms = now_ms
         self._checkpoint = checkpoint
-        # when each may be asked for again, by the loop's time
-        self._partitions: dict[Partition, float] = {}
+        self._partitions: dict[tuple[UUID, int], Partition] = {}
+        # those that may not be asked for before a time of the loop's clock
+        self._paused: dict[Partition, float] = {}
         # those that lack what is committed, as far as it is known
         self._lagging: set[Partition] = set()
+        # what the leader knows of: its session, where each partition is read from, and what it has to forget
+        self._session_id = self._epoch = 0
+        self._has_sessions = True
+        self._named: dict[Partition, FetchPartition] = {}
+        self._forgotten: dict[tuple[UUID, int], str] = {}
+        # those that may be elsewhere by now
+        self._moved: dict[Partition, None] = {}
         self._turn = 0
-        self._changed = asyncio.Event()
+        self._serial = self._sessions = 0
+        self._looked = 0.0
+        self._under_way: list[_Asked] = []
+        self._connections: list[Connection] = []
+        # something was added that is to be asked for at once; something has happened
+        self._added = False
+        self._happened = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._unreachable = RateLimitedLog()
         self._refused = RateLimitedLog(logging.INFO)
-        self._connection: Connection | None = None
         self._task = self._loop.create_task(self._run())
 
     def __repr__(self) -> str:
@@ -79,13 +115,22 @@ class Fetcher:
 
     def add(self, partition: Partition) -> None:
         """Follow a partition too, or under its new leader epoch."""
-        self._partitions[partition] = 0.0
+        named = self._named.get(partition)
+        if named is not None and named.current_leader_epoch == partition.leader_epoch:
+            return
+        self._partitions[partition.topic.id, partition.index] = partition
+        self._paused.pop(partition, None)
         self._lagging.add(partition)
-        self._begin_anew()
+        self._moved[partition] = None
+        self._added = True
+        self._happened.set()
 
     def remove(self, partition: Partition) -> None:
-        self._partitions.pop(partition, None)
+        if self._follows(partition):
+            del self._partitions[partition.topic.id, partition.index]
         self._lagging.discard(partition)
+        self._paused.pop(partition, None)
+        self._forget(partition)
 
     def stop(self) -> asyncio.Task[None]:
         """Follow nothing more; returns the task that is to be waited for."""
@@ -93,29 +138,36 @@ class Fetcher:
         self._close()
         return self._task
 
-    def _begin_anew(self) -> None:
-        """Ask for all partitions now: the request that is under way may wait for records of the others, and
-        a connection answers one after the other.
-        """
-        self._changed.set()
-        self._close()
+    def _follows(self, partition: Partition) -> bool:
+        return self._partitions.get((partition.topic.id, partition.index)) is partition
+
+    def _forget(self, partition: Partition) -> None:
+        """Have the leader look at a partition no more."""
+        self._moved.pop(partition, None)
+        if self._named.pop(partition, None) is not None:
+            self._forgotten[partition.topic.id, partition.index] = partition.topic.name
 
     def _close(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close("other partitions are followed")
+        for asked in self._under_way:
+            asked.answer.cancel()
+        for connection in self._connections:
+            connection.close("following begins anew")
+        self._under_way, self._connections = [], []
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """The next request begins a session, with all partitions."""
+        self._sessions += 1
+        self._epoch = 0
+        self._named, self._forgotten = {}, {}
+        self._moved = dict.fromkeys(self._partitions.values())
 
     async def _run(self) -> None:
         while True:
-            self._changed.clear()
-            if not self._partitions:
-                await self._changed.wait()
             try:
                 await self._round()
             except (KohortError, OSError) as error:
                 self._close()
-                if self._changed.is_set():
-                    continue
                 self._unreachable.say("broker %d cannot be followed: %s", self._source, error)
                 await asyncio.sleep(_UNREACHABLE_S)
             except Exception:
@@ -124,44 +176,91 @@ class Fetcher:
                 await asyncio.sleep(_UNREACHABLE_S)
 
     async def _round(self) -> None:
-        """Ask once for all partitions, and take in what came."""
+        """Ask, if there is something to ask for, and take in what came."""
+        self._happened.clear()
+        for asked in [each for each in self._under_way if each.answer.done()]:
+            self._under_way.remove(asked)
+            await self._take(asked)
+        pause_s = None
+        # nobody waits at a request that begins a session
+        may_ask = (
+            len(self._under_way) < 2 and self._added and not any(each.begins for each in self._under_way)
+        )
+        if may_ask or not self._under_way:
+            self._added = False
+            pause_s = await self._ask()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(pause_s):
+                await self._happened.wait()
+
+    async def _ask(self) -> float | None:
+        """Send a request, if anything is followed; else returns how long to wait, None: until something
+        happens.
+        """
         now = self._loop.time()
         self._hold_back(now)
-        due = [each for each, time in self._partitions.items() if time <= now]
+        for partition in [each for each, time in self._paused.items() if time <= now]:
+            del self._paused[partition]
+            self._moved[partition] = None
+        if now - self._looked >= _ALL_AGAIN_S:
+            # where logs begin
+            self._looked = now
+            self._moved |= dict.fromkeys(self._named)
+        connection = await self._free_connection()
+        named = self._name()
+        pause_s = min((max(time - now, 0.001) for time in self._paused.values()), default=None)
+        if not self._named:
+            return pause_s
+        begins = self._epoch == 0
+        wait_ms = self._settings.replica_fetch_wait_max_ms
+        if pause_s is not None:
+            # no longer than until one that was refused is due again
+            wait_ms = min(wait_ms, int(pause_s * 1_000) + 1)
+        if begins and self._has_sessions:
+            wait_ms = 0  # until it is answered nothing else can be asked for
+        answer = connection.ask(self._request(named, wait_ms), timeout_ms=wait_ms + _ANSWER_MS)
+        answer.add_done_callback(lambda _: self._happened.set())
+        self._serial += 1
+        self._under_way.append(_Asked(connection, answer, self._serial, self._sessions, begins))
+        self._forgotten = {}
+        self._epoch = 1 if self._epoch == _LAST_EPOCH else self._epoch + 1
+        return None
+
+    async def _free_connection(self) -> Connection:
+        busy = {id(each.connection) for each in self._under_way}
+        self._connections = [each for each in self._connections if not each.closed]
+        for connection in self._connections:
+            if id(connection) not in busy:
+                return connection
+        self._connections.append(await self._cluster.connect(self._source))
+        return self._connections[-1]
+
+    def _name(self) -> dict[Partition, FetchPartition]:
+        """What the next request has to name: partitions that are not read from where the leader thinks."""
+        named = {}
+        moved = [each for each in self._moved if each not in self._paused]
+        self._moved = {}
         # only the first of an answer may be larger than it may be: each has its turn
         self._turn += 1
-        first = self._turn % max(len(due), 1)
-        due = due[first:] + due[:first]
-        if not due:
-            pause_s = min(self._partitions.values(), default=now) - now
-            await asyncio.sleep(max(pause_s, 0.001))
-            return
-        asked = {}
-        for partition in due:
+        first = self._turn % max(len(moved), 1)
+        for partition in moved[first:] + moved[:first]:
             try:
-                asked[partition] = self._position(partition)
+                position = self._position(partition)
             except KafkaError as error:
                 self._refuse(partition, error)
-        connection = self._connection
-        if connection is None or not connection.is_usable():
-            connection = self._connection = await self._cluster.connect(self._source)
-            if self._changed.is_set():
-                return
-        # no longer than until one that was refused is due again
-        again_s = min((time - now for time in self._partitions.values() if time > now), default=60.0)
-        wait_ms = max(1, min(self._settings.replica_fetch_wait_max_ms, int(again_s * 1_000)))
-        answer = await connection.request(self._request(asked, wait_ms), timeout_ms=wait_ms + _ANSWER_MS)
-        if answer.error_code:
-            raise refusal(answer.error_code, f"broker {self._source} refuses Fetch")
-        await self._take(connection, asked, answer)
+                continue
+            if self._named.get(partition) != position:
+                self._named[partition] = named[partition] = position
+                self._forgotten.pop((partition.topic.id, partition.index), None)
+        return named
 
     def _hold_back(self, now: float) -> None:
         """Let throttled partitions wait that have to catch up, if as much was taken as may be (KIP-73)."""
         throttle = self._cluster.follower_throttle
         if self._lagging and throttle.is_exceeded(clock()):
-            for partition in self._lagging:
+            for partition in list(self._lagging):
                 if self._is_throttled(partition):
-                    self._partitions[partition] = now + _HELD_BACK_S
+                    self._pause(partition, now + _HELD_BACK_S)
 
     def _is_throttled(self, partition: Partition) -> bool:
         replicas = partition.topic.config.follower_replication_throttled_replicas
@@ -182,39 +281,57 @@ class Fetcher:
             partition_max_bytes=self._settings.replica_fetch_max_bytes,
         )
 
-    def _request(self, asked: dict[Partition, FetchPartition], wait_ms: int) -> FetchRequest:
-        topics: dict[str, tuple[Any, list[FetchPartition]]] = {}
-        for partition, position in asked.items():
-            topic = partition.topic
-            topics.setdefault(topic.name, (topic.id, []))[1].append(position)
+    def _request(self, named: Mapping[Partition, FetchPartition], wait_ms: int) -> FetchRequest:
+        topics: dict[UUID, tuple[str, list[FetchPartition]]] = {}
+        for partition, position in named.items():
+            topics.setdefault(partition.topic.id, (partition.topic.name, []))[1].append(position)
         return FetchRequest(
             replica_state=ReplicaState(self._cluster.node_id, self._cluster.epoch),
             max_wait_ms=wait_ms,
             min_bytes=1,
             max_bytes=self._settings.replica_fetch_response_max_bytes,
-            session_epoch=-1,
+            session_id=self._session_id,
+            session_epoch=self._epoch,
             topics=[
-                FetchTopic(topic=name, topic_id=topic_id, partitions=partitions)
-                for name, (topic_id, partitions) in topics.items()
+                FetchTopic(topic=name, topic_id=topic_id, partitions=positions)
+                for topic_id, (name, positions) in topics.items()
+            ],
+            forgotten_topics_data=[
+                ForgottenTopic(topic=name, topic_id=topic_id, partitions=[index])
+                for (topic_id, index), name in self._forgotten.items()
             ],
         )
 
     # -- answers ---------------------------------------------------------------------------------------------
 
-    async def _take(
-        self, connection: Connection, asked: dict[Partition, FetchPartition], answer: Any
-    ) -> None:
-        by_place = {(each.topic.id, each.index): each for each in asked}
+    async def _take(self, asked: _Asked) -> None:
+        answer = asked.answer.result()
+        if asked.session != self._sessions:
+            return
+        if asked.serial != self._serial:
+            # another request has followed it: the leader says so, unless both were on their way at once
+            if not answer.error_code:
+                self._begin_anew()
+            return
+        if answer.error_code in SESSION_ERRORS:
+            self._begin_anew()
+            return
+        if answer.error_code:
+            raise refusal(answer.error_code, f"broker {self._source} refuses Fetch")
+        self._session_id = answer.session_id
+        self._has_sessions = self._session_id != 0
         cut: list[tuple[Partition, int, bool]] = []
-        lost: list[Partition] = []
+        lost: list[tuple[Partition, FetchPartition]] = []
         for topic in answer.responses:
             for data in topic.partitions:
-                partition = by_place.get((topic.topic_id, data.partition_index))
-                if partition is None or not self._is_current(partition, asked[partition]):
+                partition = self._partitions.get((topic.topic_id, data.partition_index))
+                position = None if partition is None else self._named.get(partition)
+                if partition is None or position is None or not self._is_current(partition, position):
                     continue
+                self._moved[partition] = None
                 try:
                     if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                        lost.append(partition)
+                        lost.append((partition, position))
                     elif data.error_code:
                         raise refusal(data.error_code, f"broker {self._source} refuses it")
                     elif data.diverging_epoch is not None and data.diverging_epoch.epoch >= 0:
@@ -223,14 +340,16 @@ class Fetcher:
                         self._append(partition, data)
                 except KafkaError as error:
                     self._refuse(partition, error)
+        if not self._has_sessions:
+            self._begin_anew()
         if lost:
-            cut += await self._found_anew(connection, [(each, asked[each]) for each in lost])
+            cut += await self._found_anew(asked.connection, lost)
         self._truncate(cut)
 
     def _is_current(self, partition: Partition, position: FetchPartition) -> bool:
         """Return whether an answer still is for what the partition is."""
         return (
-            partition in self._partitions
+            self._follows(partition)
             and partition.leadership is None
             and not partition.gone
             and partition.leader_epoch == position.current_leader_epoch
@@ -330,5 +449,9 @@ class Fetcher:
         self._later(partition)
 
     def _later(self, partition: Partition) -> None:
-        if partition in self._partitions:
-            self._partitions[partition] = self._loop.time() + _REFUSED_S
+        self._pause(partition, self._loop.time() + _REFUSED_S)
+
+    def _pause(self, partition: Partition, until: float) -> None:
+        if self._follows(partition):
+            self._paused[partition] = until
+            self._forget(partition)

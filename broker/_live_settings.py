@@ -6,6 +6,7 @@ Changed settings are saved in a document of the data folder.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
@@ -43,6 +44,7 @@ class LiveSettings:
     of_all: Values = field(default_factory=dict)
     _started_with: Values = field(default_factory=dict)
     _of_listeners_at_start: Mapping[str, str] = field(default_factory=dict)
+    _changing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
         self._started_with = {name: getattr(self.settings, name) for name in DYNAMIC}
@@ -59,18 +61,33 @@ class LiveSettings:
         """Replace all that is set by ``values``, durably. Raises OSError, SettingsError; nothing changes
         then.
         """
-        before = self.of_broker, self.of_all
-        if for_all:
-            self.of_all = values
-        else:
-            self.of_broker = values
+        part = "of_all" if for_all else "of_broker"
+        before = getattr(self, part)
+        setattr(self, part, values)
         try:
             self._apply()
             await self.file.save({"broker": self.of_broker, "all": self.of_all})
         except (OSError, SettingsError):
-            self.of_broker, self.of_all = before
-            self._apply()
+            # not what another broker of the cluster has set meanwhile
+            if getattr(self, part) is values:
+                setattr(self, part, before)
+                self._apply()
             raise
+
+    async def change(
+        self,
+        change: Callable[[Values], Mapping[str, str]],
+        *,
+        for_all: bool,
+        validate_only: bool,
+    ) -> None:
+        """Let what ``change`` makes of what is set be all that is. One at a time: each builds on what the one
+        before has kept. Raises KafkaError, SettingsError and OSError; nothing is changed then.
+        """
+        async with self._changing:
+            values = self.check(change(self.of_all if for_all else self.of_broker), for_all=for_all)
+            if not validate_only:
+                await self.set(for_all=for_all, values=values)
 
     def check(self, given: Mapping[str, str], *, for_all: bool = False) -> Values:
         """Check and convert values that are to be set. Raises KafkaError and SettingsError."""

@@ -10,6 +10,7 @@ from ..cluster import ClusterImage, Document, ProducerIds
 from ..coordinator import GroupCoordinator
 from ..transactions import TransactionCoordinator
 from ._features import Features
+from ._fetch_sessions import FetchSessions
 from ._group_configs import GroupConfigs
 from ._live_settings import LiveSettings
 from ._local_logs import LocalLogs
@@ -51,6 +52,7 @@ class Node:
     quotas: ClientQuotas
     quotas_file: Document
     throttle: Throttle
+    fetch_sessions: FetchSessions
     authorizer: Authorizer | None = None
     #: None: this broker is alone.
     cluster: ClusterNode | None = None

@@ -51,7 +51,7 @@ _EMPTY = ReadInfo(b"", 0, 0, 0)
 
 
 class Waiter:
-    """A waiting Fetch, which is notified of partitions with new records."""
+    """Whoever is to be told of the next change of each of some partitions, a waiting Fetch say."""
 
     __slots__ = ("_changed", "_woken")
 
@@ -60,18 +60,29 @@ class Waiter:
         self._woken: asyncio.Future[None] | None = None
 
     def tell(self, partition: Partition) -> None:
-        """Called when a partition has grown, or is gone."""
+        """Called when a partition has grown, or is gone; not again until the waiter is added again."""
         self._changed[partition] = None
-        if self._woken is not None and not self._woken.done():
-            self._woken.set_result(None)
+        self._wake()
+
+    def interrupt(self) -> None:
+        """End the wait that is under way, if there is one."""
+        self._wake()
 
     async def changed(self) -> list[Partition]:
-        """Wait for a change; return the partitions that have changed since the last call."""
+        """Wait for a change, or until ``interrupt``; return the partitions that have changed."""
         if not self._changed:
             self._woken = asyncio.get_running_loop().create_future()
             await self._woken
+        return self.take()
+
+    def take(self) -> list[Partition]:
+        """The partitions that have changed since the last call."""
         changed, self._changed = list(self._changed), {}
         return changed
+
+    def _wake(self) -> None:
+        if self._woken is not None and not self._woken.done():
+            self._woken.set_result(None)
 
 
 @dataclass(slots=True, eq=False)
@@ -180,7 +191,7 @@ class Files(Protocol):
 
 @dataclass(slots=True, eq=False, repr=False)
 class Partition:
-    """One partition. ``waiters`` are waiting Fetch requests, notified of the next append and of a deletion.
+    """One partition. ``waiters`` are told of its next change: an append, more to be read, a deletion.
 
     ``damage`` says what is wrong with files that cannot be served (None: nothing): they are left as they are,
     and nothing is read or written until somebody has repaired them and restarted the broker.
@@ -191,7 +202,8 @@ class Partition:
     _files: Files
     _: KW_ONLY
     on_disk: InitVar[bool]
-    waiters: set[Waiter] = field(default_factory=set, init=False)
+    #: In the order in which they came.
+    waiters: dict[Waiter, None] = field(default_factory=dict, init=False)
     unverified: UnverifiedWrites = field(default_factory=UnverifiedWrites, init=False)
     #: The files; None if nothing was ever written, or they were not needed yet.
     log: PartitionLog | None = field(default=None, init=False)
@@ -325,6 +337,22 @@ class Partition:
             self._damaged(error)
             self.check_usable()
 
+    def cut_damage(self, *, now_ms: int) -> None:
+        """Cut the log off at the first damage that is known, for a follower: its leader has what was there.
+        Raises KafkaError.
+        """
+        log = self.open()
+        damaged = None if log is None else log.first_damaged_offset
+        if log is not None and damaged is not None:
+            logger.warning(
+                "%s-%d is cut from %d to %d, where it is damaged, and copied from its leader",
+                self.topic.name,
+                self.index,
+                log.log_end_offset,
+                damaged,
+            )
+            self.truncate(damaged, now_ms=now_ms)
+
     def _end_leadership(self) -> None:
         leadership, self.leadership = self.leadership, None
         self.unverified = UnverifiedWrites()
@@ -398,6 +426,10 @@ class Partition:
                 self._damaged(error)
 
     @property
+    def _others_could_lead(self) -> bool:
+        return self.leadership is not None and len(self.leadership.replication.isr) > 1
+
+    @property
     def is_led(self) -> bool:
         """Return whether this broker leads it: nothing is written or read by clients otherwise."""
         return self.leadership is not None or not self._replicated
@@ -448,7 +480,7 @@ class Partition:
                 checked=checked,
             )
         except KafkaError as error:
-            if self.leadership is not None and len(self.leadership.replication.isr) > 1:
+            if self._others_could_lead:
                 self.give_up(error)
             raise
         self._advance(self.log)
@@ -573,7 +605,9 @@ class Partition:
         """The new log start. Raises KafkaError OFFSET_OUT_OF_RANGE."""
         log = self.open()
         if log is not None:
-            return log.delete_records(before_offset, now_ms=now_ms)
+            start = log.delete_records(before_offset, now_ms=now_ms)
+            self.wake()
+            return start
         if before_offset not in (0, _NONE):
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{self.topic.name}-{self.index} is empty")
         return 0
@@ -595,7 +629,10 @@ class Partition:
     def apply_retention(self, now_ms: int) -> None:
         log = self.open()
         if log is not None:
+            start = log.log_start_offset
             log.apply_retention(now_ms)
+            if log.log_start_offset != start:
+                self.wake()
             self._plan_flush(log)
 
     def flush(self) -> None:
@@ -637,7 +674,12 @@ class Partition:
         self.log.close()
 
     def _unreadable(self, error: CorruptLogError) -> KafkaError:
-        """Report a damaged batch, once, however often clients ask for it."""
+        """Report a damaged batch, once, however often clients ask for it; where other replicas may have it
+        whole, this one is out of service.
+        """
+        if self._replicated and (self.leadership is None or self._others_could_lead):
+            self._damaged(error)
+            return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
         place = (error.path, error.position)
         if self._told != place:
             self._told = place
@@ -645,8 +687,11 @@ class Partition:
         return KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error))
 
     def wake(self) -> None:
-        for waiter in self.waiters:
-            waiter.tell(self)
+        """Tell who waits for a change."""
+        if self.waiters:
+            for waiter in self.waiters:
+                waiter.tell(self)
+            self.waiters.clear()
 
 
 def not_leader(topic: str, index: int) -> KafkaError:

@@ -19,6 +19,7 @@ from ..transactions import TransactionCoordinator
 from ._background import Background
 from ._event_log import WAIT_S, EventLog
 from ._features import TRANSACTION_VERSION, Features
+from ._fetch_sessions import FetchSessions
 from ._group_configs import GroupConfigs
 from ._live_settings import LiveSettings, SharedSettings
 from ._names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
@@ -126,6 +127,7 @@ class Parts:
             from ._replicas import MovingShards, Replicas, replicated_log
 
             assert isinstance(topics, ClusterTopics)
+            loop = asyncio.get_running_loop()
             self._moving = {
                 OFFSETS_TOPIC: MovingShards(
                     OFFSETS_TOPIC,
@@ -147,7 +149,7 @@ class Parts:
                 topics,
                 settings,
                 now_ms,
-                steady_clock_ms(),
+                lambda: int(loop.time() * 1_000),
                 self._moving,
                 lambda names: self.coordinator.topics_deleted(names),
             )
@@ -209,6 +211,7 @@ class Parts:
             quotas=quotas,
             quotas_file=kept_quotas,
             throttle=Throttle(quotas),
+            fetch_sessions=FetchSessions(settings.max_incremental_fetch_session_cache_slots),
         )
         if not isinstance(topics, FolderTopics):
             self.transactions.start_replicated(
@@ -252,8 +255,9 @@ class Parts:
         else:
             assert cluster is not None, "it has the topics of a cluster"
             assert self._replicas is not None, "it has the topics of a cluster"
+            endpoints = self.server.registered()
             self._replicas.start()
-            await cluster.start(self.server.registered())
+            await cluster.start(endpoints)
             await self.node.scram_users.add_missing_shared(self.node.settings.kohort_scram_users)
         self._background.start()
         self.node.metrics.start()

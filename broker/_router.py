@@ -22,6 +22,7 @@ from ..protocol import (
     codec_of,
     decode_request,
     decode_request_header,
+    decode_response,
     encode_response,
     encode_response_parts,
 )
@@ -43,6 +44,8 @@ _COMMIT, _MEMBERSHIP = ApiKey.OFFSET_COMMIT, ApiKey.CONSUMER_GROUP_HEARTBEAT
 _HEARTBEAT = ApiKey.HEARTBEAT
 #: Longest frame that a connection keeps.
 _SMALL_FRAME = 1_024
+#: A frame begins with its size.
+_SIZE_BYTES = 4
 _CORRELATION_ID = struct.Struct(">i").unpack_from
 
 
@@ -241,6 +244,10 @@ class Router:
         meter.count += 1
         try:
             answer: bytes | bytearray | Sequence[Part] | None = await control.forward(frame, peer)
+            if isinstance(answer, bytes):
+                # the client that the controller delays has its connection here
+                _, told = decode_response(header.api_key, header.api_version, answer[_SIZE_BYTES:])
+                peer.delay_ms = told.throttle_time_ms
         except KafkaError as error:
             api = self._apis[header.api_key]
             log.warning("%s of %s was not forwarded: %s", api.name, peer.principal, error)
@@ -260,6 +267,8 @@ class Router:
             delay_s = throttle.fetch_delay_s(request, answer_bytes=answer_bytes, spent_s=spent_s, now=now)
             if not told_ms(delay_s):
                 return answer
+            # what its session was told just now does not arrive: it begins anew
+            self._node.fetch_sessions.drop(response.session_id)
             response = request.answer()
         else:
             delay_s = throttle.delay_s(request, request_bytes=size, spent_s=spent_s, now=now)

@@ -146,6 +146,9 @@ class BrokerSettings(SecuritySettings):
     replica_fetch_response_max_bytes: Annotated[int, Row("most bytes of it", 0, MAX_INT)] = 10_485_760
 
     message_max_bytes: Annotated[int, Live("largest record batch, compressed", 0, MAX_INT)] = 1_048_588
+    max_incremental_fetch_session_cache_slots: Annotated[
+        int, Row("most fetch sessions (KIP-227)", 0, MAX_INT)
+    ] = 1_000
     fetch_max_bytes: Annotated[int, Row("most record bytes in one Fetch answer", 1024, MAX_INT)] = 57_671_680
     min_insync_replicas: Annotated[
         int,

@@ -1,8 +1,8 @@
 """Fetch requests, whose responses are raw record batches, and fetch sessions (KIP-227).
 
 In a fetch session the broker remembers which partitions are read from where, and a request names only what
-has changed. A broker that answers with session id 0 keeps no session (kohort's own, or one whose cache is
-full). Each request then asks for a session again, which costs nothing, and names all partitions.
+has changed. A broker that answers with session id 0 keeps no session: its cache is full. Each request then
+asks for a session again, which costs nothing, and names all partitions.
 """
 
 from __future__ import annotations

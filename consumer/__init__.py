@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from .blocking import GroupConsumer
     from .config import ConsumerConfig
     from .consumer import AsyncGroupConsumer, ConsumerStatus
+    from .decoding import InvalidRecordError
+    from .schema_registry import RegistryError, SchemaRegistry
     from .service import (
         ConsumerService,
         DbApiSink,
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
         HandlerCancelledError,
         HandlerFailedError,
         HandlerTimeoutError,
-        InvalidRecordError,
         KafkaOutput,
         Middleware,
         OutputError,
@@ -41,12 +42,18 @@ if TYPE_CHECKING:
         Sink,
         SqlAlchemySink,
     )
+    from .typed_settings import ConsumerSettings, ServiceSettings
 
 _MODULES = {
     "AsyncGroupConsumer": "consumer",
     "ConsumerConfig": "config",
+    "ConsumerSettings": "typed_settings",
     "ConsumerStatus": "consumer",
     "GroupConsumer": "blocking",
+    "InvalidRecordError": "decoding",
+    "RegistryError": "schema_registry",
+    "SchemaRegistry": "schema_registry",
+    "ServiceSettings": "typed_settings",
 }
 
 
@@ -62,6 +69,7 @@ __all__ = [
     "ConsumerConfig",
     "ConsumerError",
     "ConsumerService",
+    "ConsumerSettings",
     "ConsumerStatus",
     "DbApiSink",
     "DeadLetterError",
@@ -80,7 +88,10 @@ __all__ = [
     "NoOffsetError",
     "OutputError",
     "Record",
+    "RegistryError",
     "Retry",
+    "SchemaRegistry",
+    "ServiceSettings",
     "Services",
     "SignatureError",
     "Sink",

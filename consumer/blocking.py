@@ -25,7 +25,11 @@ from .handover import PartitionsCallback, in_callback
 from .record import Record, Run
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     import pyarrow as pa
+
+    from .typed_settings import ConsumerSettings
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -73,7 +77,9 @@ class GroupConsumer:
         on_partitions_revoking: PartitionsCallback | None = None,
         on_partitions_revoked: PartitionsCallback | None = None,
         on_partitions_lost: PartitionsCallback | None = None,
-        **config: Any,
+        decode: Any = None,
+        key_decode: Any = None,
+        **config: Unpack[ConsumerSettings],
     ) -> None:
         self._consumer = AsyncGroupConsumer(
             *topics,
@@ -83,6 +89,8 @@ class GroupConsumer:
             on_partitions_revoking=_off_the_loop(on_partitions_revoking),
             on_partitions_revoked=_off_the_loop(on_partitions_revoked),
             on_partitions_lost=_off_the_loop(on_partitions_lost),
+            decode=decode,
+            key_decode=key_decode,
             **config,
         )
         self._loop: asyncio.AbstractEventLoop
@@ -227,6 +235,14 @@ class GroupConsumer:
         self._consumer.parts.watch.poller = threading.get_ident()
         records: list[Record] = self._run(self._consumer.getmany, max_records, timeout_ms)
         return records
+
+    def decode(self, record: Record) -> Any:
+        """As AsyncGroupConsumer.decode; it needs no running consumer."""
+        return self._consumer.decoder()(record.value)
+
+    def decode_key(self, record: Record) -> Any:
+        """As AsyncGroupConsumer.decode_key."""
+        return self._consumer.decoder(key=True)(record.key)
 
     # done and committed
 

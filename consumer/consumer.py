@@ -26,6 +26,7 @@ from .assembly import Parts
 from .closing import CLOSE_TIMEOUT_MS, CLOSED, Caller, Closing
 from .config import ConsumerConfig, consumer_config
 from .decode import off_the_loop, prepare
+from .decoding import Decoder, make_decoder
 from .delivery import POLL_BYTES
 from .errors import ForkedError, StaleRecordError
 from .event_lines import EventLines
@@ -35,7 +36,11 @@ from .record import Record, RecordStream, Run
 from .selection import Selection
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     import pyarrow as pa
+
+    from .typed_settings import ConsumerSettings
 
 T = TypeVar("T")
 
@@ -82,6 +87,9 @@ class AsyncGroupConsumer:
     what was delivered of them is done or out of time, just before the commit; ``on_partitions_lost`` instead,
     when the group has gone on without this member.
 
+    ``decode`` and ``key_decode`` are for the calls of these names: a type that pydantic reads from JSON, a
+    function from bytes, or a decoder of a SchemaRegistry.
+
     Use it on one event loop. Handlers may run for long, but must not block the loop: heartbeats are sent
     there.
     """
@@ -95,12 +103,15 @@ class AsyncGroupConsumer:
         on_partitions_revoking: PartitionsCallback | None = None,
         on_partitions_revoked: PartitionsCallback | None = None,
         on_partitions_lost: PartitionsCallback | None = None,
-        **config: Any,
+        decode: Any = None,
+        key_decode: Any = None,
+        **config: Unpack[ConsumerSettings],
     ) -> None:
         self._selection = Selection.of(topics, pattern, partitions)
         self.config: ConsumerConfig = consumer_config(**config)
         if not self.config.group and not self._selection.manual:
             raise ConfigError("'group' is missing: name one, or give partitions to read without a group")
+        self._decode, self._key_decode = make_decoder(decode, "value"), make_decoder(key_decode, "key")
         #: Typed events: iterate it, or give it a listener.
         self.events = EventLog()
         who = f"group {self.config.group}" if self.config.group else "partitions by hand"
@@ -391,6 +402,25 @@ class AsyncGroupConsumer:
     async def _one(self) -> list[Record]:
         return [] if self._closed else await self.getmany(1, None)
 
+    async def decode(self, record: Record) -> Any:
+        """The record's value, decoded by the consumer's ``decode``; None for a null.
+
+        Raises InvalidRecordError, whose record will never be decoded: set it aside, and mark it done. Raises
+        RegistryError if a schema registry has to be asked and does not answer.
+        """
+        return await _decoded(self.decoder(), record.value)
+
+    async def decode_key(self, record: Record) -> Any:
+        """As ``decode``, the record's key, by ``key_decode``."""
+        return await _decoded(self.decoder(key=True), record.key)
+
+    def decoder(self, *, key: bool = False) -> Decoder:
+        """What decodes values, or keys. Raises ConfigError if this consumer has none."""
+        decoder, name = (self._key_decode, "key_decode") if key else (self._decode, "decode")
+        if decoder is None:
+            raise ConfigError(f"this consumer has no {name}: give it one, {name}=Order")
+        return decoder
+
     # done and committed
 
     def done(self, record: Record) -> None:
@@ -647,6 +677,13 @@ class AsyncGroupConsumer:
         if not task.cancelled() and (error := task.exception()) is not None:
             assert isinstance(error, Exception), "others are not kept in tasks"
             self._fail(error)
+
+
+async def _decoded(decoder: Decoder, data: bytes | None) -> Any:
+    """Decode in a thread if somebody has to be asked."""
+    if decoder.must_wait(data):
+        return await asyncio.to_thread(decoder, data)
+    return decoder(data)
 
 
 def _prepared() -> ModuleType:

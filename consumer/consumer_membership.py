@@ -6,7 +6,8 @@ what it still owns, and takes what is new. A request names what has changed sinc
 answered, and everything after one that was not.
 
 No answer says whether partitions are waiting for their owner to give them up. So members send heartbeats as
-often as the group's size allows, and more often for a while after each new epoch.
+often as the group's size allows, and more often for a while after each new epoch. kohort's coordinator holds
+those that tell nothing until the next one is due, and answers as soon as there is news.
 """
 
 from __future__ import annotations
@@ -88,6 +89,10 @@ class ConsumerMembership(GroupMember):
         #: tells it.
         self._known: _Told | None = None
         self._telling: _Told | None = None
+        #: A heartbeat that told nothing and may be held, after another one was sent behind it; and whether
+        #: the answer of such a one was lost, and its news with it.
+        self._overtaken: Send | None = None
+        self._missed = False
         #: Whether the subscription is withdrawn, because this member is about to leave.
         self._withdrawn = False
         self._describe: Send | None = None
@@ -144,7 +149,7 @@ class ConsumerMembership(GroupMember):
         self._subscription, self._regex = topics, regex
         if self.generation >= 0:
             self._why = "the subscription changed"
-            self._heartbeats.at_once(now)
+            self._tell(now)
         elif self._join_at is None:
             self._join("first join", now)
         self.advance(now)
@@ -182,10 +187,18 @@ class ConsumerMembership(GroupMember):
             else:
                 self._heard(response, now)
             self.advance(now)
+        elif request is self._overtaken:
+            self._overtaken = None
+            if not response.error_code:
+                self._learn(response, now)
+            # an error is the next answer too
+            self.advance(now)
 
     def failed(self, request: Send, error: Exception, now: float) -> None:
         if request is self._describe:
             self._described(None, now)
+        elif request is self._overtaken:
+            self._overtaken, self._missed = None, True
         elif request is self._heartbeats.under_way:
             if isinstance(error, UnsupportedVersionError):
                 self._not_offered(str(error))
@@ -267,6 +280,8 @@ class ConsumerMembership(GroupMember):
     def _beat(self, epoch: int, now: float) -> None:
         wanted = ((), "") if self._withdrawn else (self._subscription, self._regex)
         told, known = _Told(*wanted, self._ids()), self._known
+        # the names of topics are asked for with every heartbeat as long as they are not known
+        may_wait = told == known and not self._unknown()
         send = group_messages.consumer_heartbeat(
             self._config,
             self.member_id,
@@ -275,6 +290,7 @@ class ConsumerMembership(GroupMember):
             topics=None if known is not None and told.topics == known.topics else told.topics,
             regex=None if known is not None and told.regex == known.regex else told.regex,
             owned=None if known is not None and told.owned == known.owned else told.owned,
+            hold_ms=round(self._heartbeats.interval_ms) if may_wait else 0,
         )
         self._telling = told
         self._may_be_known = True
@@ -282,17 +298,27 @@ class ConsumerMembership(GroupMember):
         self._heartbeats.sent(send, epoch, now)
 
     def _heard(self, response: Any, now: float) -> None:
-        beats, joined = self._heartbeats, self.generation < 0
-        self._known, self._unsure = self._telling, False
-        self._attempts, self._first_refused = 0, None
+        beats, joined, had_news = self._heartbeats, self.generation < 0, self._telling != self._known
+        self._known, self._unsure = None if self._missed else self._telling, False
+        self._attempts, self._first_refused, self._missed = 0, None, False
         if joined:
             beats.joined(now)
             self._fire(MemberTrigger.JOINED, f"joined at epoch {response.member_epoch}")
         else:
-            beats.heard(now)
+            # the session began anew when it arrived
+            beats.heard(beats.sent_at)
+        if had_news:
+            # one that has none may be held, and is answered when there is some
+            beats.at_once(now)
+        self._learn(response, now)
+
+    def _learn(self, response: Any, now: float) -> None:
+        """Take in an answer that is no error."""
+        beats = self._heartbeats
         if response.member_epoch != self.generation:
             self.generation = response.member_epoch
             beats.expect(now, self._first_pause_ms(), GROWTH)
+            beats.at_once(now)
         interval = self._interval_ms(response.heartbeat_interval_ms)
         if interval != beats.interval_ms:
             beats.interval_ms = interval
@@ -338,7 +364,20 @@ class ConsumerMembership(GroupMember):
         """Say at once what is owned: the coordinator waits for it, even if it knows nothing else."""
         if self._known is not None:
             self._known = self._known._replace(owned=None)
-        self._heartbeats.at_once(now)
+        self._tell(now)
+
+    def _tell(self, now: float) -> None:
+        """Send a heartbeat with news at once, or when the pending one is answered; if that may be held, not
+        even then: the coordinator answers both.
+        """
+        beats, pending = self._heartbeats, self._heartbeats.under_way
+        if self.generation >= 0 and pending is not None and pending.body.hold_ms:
+            self._missed |= self._overtaken is not None
+            self._overtaken, beats.under_way = pending, None
+            if self._known is not None:
+                # the pending one may bring another epoch: then this one's is taken only from who says it
+                self._known = self._known._replace(owned=None)
+        beats.at_once(now)
 
     def _ids(self) -> _Partitions:
         """The partitions owned or being revoked, by topic id."""
@@ -421,7 +460,7 @@ class ConsumerMembership(GroupMember):
             elif self.generation >= 0:
                 self._withdrawn = True
                 self._report(RebalanceStarted(self.generation, f"about to leave: {self._leaving}"))
-                self._heartbeats.at_once(now)
+                self._tell(now)
         elif others and row.assignment_epoch == row.group_epoch == min(m.member_epoch for m in others):
             self._may_leave, self._leave_at = True, None
         elif self._leave_at is not None:
@@ -483,7 +522,8 @@ class ConsumerMembership(GroupMember):
 
     def _forget_generation(self, reason: str) -> None:
         self.generation = -1
-        self._known = self._describe = self._look_at = None
+        self._known = self._describe = self._look_at = self._overtaken = None
+        self._missed = False
         self._target, self._held, self._names = frozenset(), {}, {}
         self._first, self._began, self._added, self._given_up = True, None, [], []
         self._heartbeats.stop()

@@ -80,10 +80,12 @@ def consumer_heartbeat(
     topics: Sequence[str] | None,
     regex: str | None,
     owned: Iterable[tuple[UUID, int]] | None,
+    hold_ms: int = 0,
 ) -> Send:
     """A ConsumerGroupHeartbeat request. Fields that are None stay as the coordinator knows them.
 
-    ``whole``: with what never changes. An empty ``regex`` is none.
+    ``whole``: with what never changes. An empty ``regex`` is none. ``hold_ms``: how long the coordinator may
+    keep the answer for news; Apache Kafka does not know of it and answers at once.
     """
     numbers: dict[UUID, list[int]] = defaultdict(list)
     for topic_id, number in sorted(owned or ()):
@@ -99,8 +101,9 @@ def consumer_heartbeat(
         regex,
         config.server_assignor if whole else None,
         None if owned is None else [TopicPartitions(topic_id, rows) for topic_id, rows in numbers.items()],
+        hold_ms,
     )
-    timeout_ms = min(config.request_timeout_ms, config.session_timeout_ms)
+    timeout_ms = min(config.request_timeout_ms, config.session_timeout_ms) + hold_ms
     return Send(ApiKey.CONSUMER_GROUP_HEARTBEAT, body, Channel.HEARTBEAT, timeout_ms)
 
 
@@ -119,6 +122,6 @@ def describe_group(config: ConsumerConfig) -> Send:
 
 
 def describe_consumer_group(config: ConsumerConfig) -> Send:
-    """A ConsumerGroupDescribe request."""
+    """A ConsumerGroupDescribe request, which must not wait for a heartbeat that is held."""
     body = ConsumerGroupDescribeRequest([config.group])
-    return Send(ApiKey.CONSUMER_GROUP_DESCRIBE, body, Channel.HEARTBEAT, config.request_timeout_ms)
+    return Send(ApiKey.CONSUMER_GROUP_DESCRIBE, body, Channel.CONTROL, config.request_timeout_ms)

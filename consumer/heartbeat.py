@@ -37,6 +37,7 @@ class Heartbeats:
     under_way: Send | None = None
     generation: int = -1
     at_risk: bool = False
+    sent_at: float = 0.0
     _next: float = 0.0
     _pause_ms: float = math.inf
     _growth: float = _GROWTH
@@ -56,13 +57,14 @@ class Heartbeats:
     def sent(self, send: Send, generation: int, now: float) -> None:
         self.under_way = send
         self.generation = generation
+        self.sent_at = now
         self._pause_ms = min(self._growth * self._pause_ms, self.interval_ms)
         self._next = now + self._pause_ms
         self.emit(send)
 
-    def heard(self, now: float) -> None:
-        """The coordinator has answered as to a member: the session timeout starts again."""
-        self._last_heard = now
+    def heard(self, at: float) -> None:
+        """The coordinator has answered as to a member: the session timeout starts again, at this time."""
+        self._last_heard = at
         self._failures = 0
         self._end_risk()
 

@@ -10,11 +10,12 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import ClassVar, Final, NamedTuple, Protocol, TypeAlias
+from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeAlias
 
 from ..offsets_topic import Record
 from ..protocol import ErrorCode, RequestContext, TopicPartition
 from .durable import Durable, OffsetEntry
+from .engine.effects import Request
 from .engine.shard import Shard
 from .engine.timers import Timers
 from .events import quoted
@@ -157,6 +158,8 @@ class Groups:
     retention_queue: list[str] = field(default_factory=list)
     #: Offsets of deleted topics whose tombstones could not be written, as they were then.
     orphans: dict[tuple[str, TopicPartition], OffsetEntry | bytes] = field(default_factory=dict)
+    #: Heartbeats that are held, with the answer that each has if nothing changes, by group and member.
+    held: dict[str, dict[str, tuple[Request, Any]]] = field(default_factory=dict)
 
     def knows(self, group_id: str) -> bool:
         """Return whether there is such a group."""

@@ -215,7 +215,13 @@ class PartitionLog:
     @property
     def is_damaged(self) -> bool:
         """Return whether batches are known to be damaged: everything before and after them is served."""
-        return any(segment.damage for segment in self._segments.all)
+        return self.first_damaged_offset is not None
+
+    @property
+    def first_damaged_offset(self) -> int | None:
+        """The first offset that is known to be damaged; None if there is none."""
+        damaged = (segment.damage[0].first_offset for segment in self._segments.all if segment.damage)
+        return next(damaged, None)
 
     @property
     def flush_is_due(self) -> bool:
@@ -483,28 +489,31 @@ class PartitionLog:
         """
         try:
             self._epochs.assign(headers[0].leader_epoch, self.log_end_offset)
-            if roll_is_due(self._segments.active, self.config, headers, now_ms):
-                self._roll(now_ms)
+            active = self._segments.active
+            if roll_is_due(active, self.config, headers, now_ms):
+                active = self._roll(now_ms)
             aborted = None
             if markers is not _NO_MARKER:
                 for header, marker in zip(headers, markers, strict=True):
                     if marker is not None:
                         aborted = self._producers.ended_by(header, marker)
             interval = self.config.index_interval_bytes
-            self._segments.active.append(data, headers, interval_bytes=interval, aborted=aborted)
+            active.append(data, headers, interval_bytes=interval, aborted=aborted)
         except OSError as error:
             self.offline = isinstance(error, UndoError)
             raise storage_error(self.path, error) from error
         if markers is not _NO_MARKER:
             for header, marker in zip(headers, markers, strict=True):
                 self._producers.note(header, marker, now_ms)
-        self.log_end_offset = headers[-1].next_offset
+        self.log_end_offset = headers[-1].last_offset + 1
 
-    def _roll(self, now_ms: int) -> None:
+    def _roll(self, now_ms: int) -> Segment:
         """Begin a new segment at the log's end. Until its file exists, the old one stays active."""
         self._segments.active.seal()
         write_snapshot(self._fs, self.path, self.log_end_offset, self._producers)
-        self._segments.add(Segment.create(self._fs, self.path, self.log_end_offset, created_ms=now_ms))
+        segment = Segment.create(self._fs, self.path, self.log_end_offset, created_ms=now_ms)
+        self._segments.add(segment)
+        return segment
 
     # -- delete ----------------------------------------------------------------------------------------------
 

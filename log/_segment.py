@@ -278,7 +278,7 @@ class Segment:
             self.file.write(self.size, data)
             for header in headers:
                 self.note_batch(header, self.size, interval_bytes)
-                self.size += header.size
+                self.size += header.length + _PREFIX
             if aborted is not None:
                 self.txn_index.append(aborted)
         except OSError as error:
@@ -288,13 +288,14 @@ class Segment:
 
     def note_batch(self, header: BatchHeader, position: int, interval_bytes: int) -> None:
         """Keep the indexes and the newest timestamp in step with a batch at ``position``."""
-        if header.max_timestamp_ms > self.max_timestamp[0]:
+        newest_ms, _ = self._max_timestamp or self.max_timestamp
+        if header.max_timestamp_ms > newest_ms:
             self._max_timestamp = (header.max_timestamp_ms, header.last_offset)
         if self._bytes_since_entry > interval_bytes:
             self.index.append(header.last_offset, position)
             self.time_index.append(*self.max_timestamp)
             self._bytes_since_entry = 0
-        self._bytes_since_entry += header.size
+        self._bytes_since_entry += header.length + _PREFIX
 
     def seal(self) -> None:
         """Let the time index end with the segment's newest time."""

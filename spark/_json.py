@@ -1,4 +1,6 @@
-"""JSON values as typed columns, as a pydantic model says; invalid values are kept alongside them."""
+"""JSON values, or those that a decoder reads, as the typed columns of a pydantic model; invalid ones are kept
+alongside them.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,12 @@ class ModelError(KohortError, TypeError):
 
 
 def from_json(
-    df: DataFrame, model: type[BaseModel], *, column: str = "value", bad_record: str = "bad_record"
+    df: DataFrame,
+    model: type[BaseModel],
+    *,
+    column: str = "value",
+    bad_record: str = "bad_record",
+    decode: Callable[[bytes], Any] | None = None,
 ) -> DataFrame:
     """``df`` with ``column`` replaced by the model's fields, and ``bad_record`` after them.
 
@@ -51,6 +58,10 @@ def from_json(
     ``struct<value binary, error string>``; it is null for the others. A null value (a tombstone) is no error:
     all is null. Field types: bool, int, float, str, bytes, datetime, date, Decimal, UUID, enums, Literal,
     other models, lists, dicts with str keys, and each of them optional. Raises ModelError.
+
+    With ``decode`` the model takes what this function makes of the bytes: a decoder of a SchemaRegistry, or
+    any that may be sent to workers. What it raises is the value's error, except for an OSError, which fails
+    the task.
     """
     from pyspark.sql.types import StructType
 
@@ -67,7 +78,7 @@ def from_json(
     schema = StructType([*kept.schema.fields, *typed.fields])
     _forget_where_it_was_made(model)
     arrow = [_arrow_field(field) for field in typed.fields]
-    return df.mapInArrow(_parser(model, column, kept.columns, arrow), schema)
+    return df.mapInArrow(_parser(model, column, kept.columns, arrow, decode), schema)
 
 
 def _forget_where_it_was_made(annotation: Any) -> None:
@@ -159,14 +170,18 @@ def _arrow_type(kind: DataType) -> pa.DataType:
 
 
 def _parser(
-    model: type[BaseModel], column: str, kept: Sequence[str], fields: Sequence[pa.Field]
+    model: type[BaseModel],
+    column: str,
+    kept: Sequence[str],
+    fields: Sequence[pa.Field],
+    decode: Callable[[bytes], Any] | None,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def parse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
         for batch in batches:
             values = batch.column(column).to_pylist()
-            made = columns_of(model, values, fields)
+            made = columns_of(model, values, fields, decode)
             kept_fields = [batch.schema.field(name) for name in kept]
             arrays = [*(batch.column(name) for name in kept), *made]
             yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema([*kept_fields, *fields]))
@@ -175,7 +190,10 @@ def _parser(
 
 
 def columns_of(
-    model: type[BaseModel], values: Sequence[bytes | str | None], fields: Sequence[pa.Field]
+    model: type[BaseModel],
+    values: Sequence[bytes | str | None],
+    fields: Sequence[pa.Field],
+    decode: Callable[[bytes], Any] | None = None,
 ) -> list[pa.Array]:
     """Arrow columns of the values: the model's fields in order, and the bad ones last."""
     import pyarrow as pa
@@ -183,7 +201,7 @@ def columns_of(
     rows: list[dict[str, Any] | None] = []
     bad: list[dict[str, Any] | None] = []
     for value in values:
-        row, error = _read(model, value)
+        row, error = _read(model, value, decode)
         rows.append(row)
         bad.append(error)
     whole = pa.struct(fields[:-1])
@@ -201,12 +219,20 @@ def columns_of(
 
 
 def _read(
-    model: type[BaseModel], value: bytes | str | None
+    model: type[BaseModel], value: bytes | str | None, decode: Callable[[bytes], Any] | None
 ) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
     if value is None:
         return None, None
     try:
-        return _plain(model.model_validate_json(value)), None
+        if decode is None:
+            return _plain(model.model_validate_json(value)), None
+        try:
+            found = decode(value.encode() if isinstance(value, str) else bytes(value))
+        except OSError:
+            raise
+        except Exception as error:
+            return None, _bad(value, f"{type(error).__name__}: {error}")
+        return _plain(model.model_validate(found, from_attributes=True)), None
     except ValidationError as error:
         problems = (f"{'.'.join(map(str, one['loc'])) or 'value'}: {one['msg']}" for one in error.errors())
         return None, _bad(value, "; ".join(problems))

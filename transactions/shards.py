@@ -493,12 +493,18 @@ def _identity_error(_request: Request, error: int) -> Identity:
     return Identity(ErrorCode(error))
 
 
+def _code(_request: Request, error: int) -> ErrorCode:
+    return ErrorCode(error)
+
+
+_BUSY: Final = ErrorCode.CONCURRENT_TRANSACTIONS
+
 #: What transactions bring to a shard: the APIs that write.
 _TRANSACTIONS: Final[Kind[Transactions]] = Kind(
     apis={
-        ApiKey.INIT_PRODUCER_ID: Api(handle_initialize, _identity_error, Waits.WRITES),
-        ApiKey.ADD_PARTITIONS_TO_TXN: Api(handle_add, lambda _request, error: ErrorCode(error), Waits.WRITES),
-        ApiKey.END_TXN: Api(handle_end, _identity_error, Waits.WRITES),
+        ApiKey.INIT_PRODUCER_ID: Api(handle_initialize, _identity_error, Waits.WRITES, overdue=_BUSY),
+        ApiKey.ADD_PARTITIONS_TO_TXN: Api(handle_add, _code, Waits.WRITES, overdue=_BUSY),
+        ApiKey.END_TXN: Api(handle_end, _identity_error, Waits.WRITES, overdue=_BUSY),
     },
     applies={
         Transaction: lambda state, run, _at, _producer_id: state.store(run),

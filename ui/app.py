@@ -55,11 +55,10 @@ class Pages:
         self, request: Request, title: str, view: View, events: str, body: object, at: str = ""
     ) -> HTMLResponse:
         """A page that is kept up to date; a view that has seen nothing yet has no body."""
-        seen = view.seen_at is not None
-        waiting = tag("p", "Waiting for the cluster.", class_="quiet")
+        seen = view.seen_at is not None and body is not None
+        # a page that has nothing to put news into loads itself again when there are some
+        place = body if seen else tag("p", "Waiting for the cluster.", id="waiting", class_="quiet")
         trouble = self.observer.trouble_of(view)
-        # a page without a body has nothing to put news into: it loads itself again
-        place = tag("div", body if seen else waiting, id="whole" if not seen else None)
         where = f"/events?{events}&after={view.version if seen else -1}"
         return pages.page(self.frame(request), title, place, at=at, trouble=trouble, events=where)
 
@@ -80,7 +79,10 @@ class Pages:
         name = request.query_params.get("name", "")
         view = self.observer.view(("group", name), lambda: GroupView(name))
         await self.observer.fresh(view)
-        body = None if view.lanes is None else pages.group(self.frame(request), view.lanes, assignors())
+        lanes, parts = view.lanes, view.parts()
+        body = None
+        if lanes is not None and parts is not None:
+            body = pages.group(self.frame(request), lanes, parts, assignors())
         return self._page(request, f"Group {name}", view, urlencode({"of": "group", "name": name}), body)
 
     async def topics(self, request: Request) -> Response:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -59,9 +56,7 @@ async def _serve(options: argparse.Namespace) -> int:
     from ..client import ConfigError
 
     try:
-        import uvicorn
-
-        from .server import ui_of
+        from .server import Server, ui_of
     except ImportError as error:
         raise ConfigError(
             f"{error}; kohort ui needs Starlette and uvicorn: pip install 'kohort[ui]'"
@@ -72,34 +67,7 @@ async def _serve(options: argparse.Namespace) -> int:
     print(f"kohort ui ready on {ui.address}", flush=True)
     for words in ui.remarks:
         print(f"({words})", flush=True)
-    config = uvicorn.Config(
-        ui.app,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        ws="none",
-        http="h11",
-        loop="asyncio",
-        timeout_graceful_shutdown=3,
-        h11_max_incomplete_event_size=32_768,
-    )
-
-    class Server(uvicorn.Server):
-        """Ends its streams of events with the first signal: it would wait for them."""
-
-        @contextmanager
-        def capture_signals(self) -> Iterator[None]:
-            loop = asyncio.get_running_loop()
-            for number in (signal.SIGINT, signal.SIGTERM):
-                loop.add_signal_handler(number, self.end)
-            yield
-
-        def end(self) -> None:
-            ui.observer.end()
-            self.should_exit = True
-
-    await Server(config).serve(sockets=[listening])
+    await Server(ui).serve(sockets=[listening])
     return 0
 
 

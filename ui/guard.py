@@ -6,6 +6,7 @@ elsewhere, or when it may change something, it asks for a token.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import ipaddress
@@ -24,6 +25,8 @@ from . import pages
 #: Largest form, in bytes, and most fields of it.
 MOST_FORM_BYTES: Final = 16_384
 _MOST_FIELDS: Final = 32
+#: A form that takes longer to arrive is none.
+_FORM_S: Final = 10.0
 
 _HEADERS: Final = {
     "content-security-policy": (
@@ -145,15 +148,16 @@ class FormTokens:
 async def form_of(request: Request) -> dict[str, str]:
     """Fields of a form; {} for what is none. The guard has seen to its size."""
     body = b""
-    async for part in request.stream():
-        body += part
-        if len(body) > MOST_FORM_BYTES:
-            return {}
     try:
+        async with asyncio.timeout(_FORM_S):
+            async for part in request.stream():
+                body += part
+                if len(body) > MOST_FORM_BYTES:
+                    return {}
         return dict(
             parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict")
         )
-    except ValueError:
+    except (ValueError, TimeoutError):
         return {}
 
 

@@ -29,6 +29,8 @@ MOST_LISTENERS: Final = 200
 LINGER_S: Final = 10.0
 #: A page waits so long for a first look; then it says that the cluster does not answer.
 FIRST_LOOK_S: Final = 3.0
+#: A page that is opened shows nothing older than this, if the cluster answers.
+_FRESH_S: Final = 1.0
 #: Longest wait between two attempts at a cluster that does not answer.
 _MOST_PAUSE_S: Final = 5.0
 _KEEP_ALIVE_S: Final = 15.0
@@ -153,6 +155,13 @@ class Observer:
 
     async def fresh(self, view: View, *, looks: int = 0) -> None:
         """Wait a little until the view has been seen of late, and looked at so many times."""
+        if (
+            view.seen_at is not None
+            and time.monotonic() - view.seen_at > _FRESH_S
+            and not self.trouble_of(view)
+        ):
+            view.look_now()
+            looks = max(looks, view.looks + 1)
         ends = time.monotonic() + FIRST_LOOK_S
         while not view.trouble and (view.looks < looks or not _seen_of_late(view)):
             left = ends - time.monotonic()

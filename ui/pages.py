@@ -284,8 +284,8 @@ def cluster(frame: Frame, found: Status) -> Html:
 # --- a group ------------------------------------------------------------------------------------------------
 
 
-def group(frame: Frame, lanes: Lanes, assignors: Sequence[str]) -> Html:
-    return join((lanes_page.parts(lanes), _what_if(lanes.now.group, assignors), _changes(frame, lanes)))
+def group(frame: Frame, lanes: Lanes, parts: Html, assignors: Sequence[str]) -> Html:
+    return join((parts, _what_if(lanes.now.group, assignors), _changes(frame, lanes)))
 
 
 def _what_if(name: str, assignors: Sequence[str], chosen: Mapping[str, str] | None = None) -> Html:

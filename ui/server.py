@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import ipaddress
 import secrets
+import signal
 import socket
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple
 
+import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ..admin import GroupAdmin
 from ..admin._connection import connection_of
 from .app import make_app
 from .guard import FormTokens, Guard
 from .observer import Observer
+
+#: Most connections at a time: below the number of files that a process may have open.
+MOST_CONNECTIONS: Final = 500
+#: A connection on which no request comes for so long, or none that is whole, is closed.
+REQUEST_S: Final = 10.0
 
 
 class Ui(NamedTuple):
@@ -66,3 +77,57 @@ def ui_of(options: argparse.Namespace, listening: tuple[Any, ...], token: str | 
         cookie=cookie,
     )
     return Ui(guarded, observer, f"http://{shown}:{port}/{secret}", remarks)
+
+
+class Protocol(H11Protocol):
+    """A connection that has to ask for something: uvicorn would wait for its request without end."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > MOST_CONNECTIONS:
+            transport.abort()
+        else:
+            self.loop.call_later(REQUEST_S, self._hurry, None)
+
+    def _hurry(self, before: object) -> None:
+        answered = None if self.cycle is None else self.cycle if self.cycle.response_complete else self
+        if self.transport.is_closing():
+            return
+        if answered is before:
+            self.transport.abort()  # nothing was asked since the last time
+        else:
+            self.loop.call_later(REQUEST_S, self._hurry, answered if answered is not self else object())
+
+
+class Server(uvicorn.Server):
+    """Serves a page until the first SIGINT or SIGTERM; its streams of events end then."""
+
+    def __init__(self, ui: Ui) -> None:
+        super().__init__(
+            uvicorn.Config(
+                ui.app,
+                log_level="warning",
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                ws="none",
+                http=Protocol,
+                loop="asyncio",
+                timeout_graceful_shutdown=3,
+                h11_max_incomplete_event_size=32_768,
+            )
+        )
+        self._ui = ui
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        if threading.current_thread() is threading.main_thread():
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.add_signal_handler(number, self.end)
+        yield
+
+    def end(self) -> None:
+        """Stop serving. In the loop's thread."""
+        self._ui.observer.end()
+        self.should_exit = True

@@ -8,7 +8,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from ..admin import Generation, GroupAdmin, GroupDescription, GroupHistory, ListedGroup, PartitionMove
+from ..admin import (
+    Generation,
+    GroupAdmin,
+    GroupDescription,
+    GroupHistory,
+    ListedGroup,
+    PartitionMove,
+    lanes_page,
+)
+from ..admin._markup import Html
 from ..admin.cluster_commands import Status, status
 from ..admin.lanes import Lanes, Person, Sample, kept, lanes_of, owners_now, people_of
 from ..admin.results import REBALANCE
@@ -45,6 +54,7 @@ class GroupView(View):
         super().__init__()
         self.group = group
         self.lanes: Lanes | None = None
+        self._parts: Html | None = None
         self._history: GroupHistory | None = None
         self._before: GroupDescription | None = None
         self._sequence = -1
@@ -53,6 +63,12 @@ class GroupView(View):
         self._people: dict[str, Person] = {}
         self._told: object = None
 
+    def parts(self) -> Html | None:
+        """The page's parts, rendered once for each look."""
+        if self._parts is None and self.lanes is not None:
+            self._parts = lanes_page.parts(self.lanes)
+        return self._parts
+
     async def look(self, admin: GroupAdmin) -> None:
         now = (await admin.describe([self.group]))[self.group]
         at_ms = now_ms()
@@ -60,19 +76,22 @@ class GroupView(View):
             self._since_ms = at_ms
         if now.total_lag is not None:
             kept(self._samples, Sample(at_ms, now.total_lag))
-        self._history = await self._learned(admin, now, at_ms)
-        self._before = now
-        # those that were seen last are kept
-        self._people = dict([*(self._people | people_of(now, self._history)).items()][-_MOST_PEOPLE:])
-        self.lanes = lanes_of(
-            now,
-            self._history,
-            at_ms,
-            since_ms=self._since_ms,
-            samples=self._samples,
-            people=self._people,
-        )
+        history = await self._learned(admin, now, at_ms)
+        lanes = self.lanes
+        if lanes is not None and history is self._history and _alike(lanes.now, now):
+            # a large group's lanes are much work
+            self.lanes = lanes.later(now, at_ms, self._samples)
+        else:
+            self.lanes = self._drawn(now, history, at_ms)
+        self._history, self._before, self._parts = history, now, None
         self._tell(self.lanes)
+
+    def _drawn(self, now: GroupDescription, history: GroupHistory, at_ms: int) -> Lanes:
+        # those that were seen last are kept
+        self._people = dict([*(self._people | people_of(now, history)).items()][-_MOST_PEOPLE:])
+        return lanes_of(
+            now, history, at_ms, since_ms=self._since_ms, samples=self._samples, people=self._people
+        )
 
     def _tell(self, lanes: Lanes) -> None:
         found = lanes.now
@@ -121,6 +140,15 @@ class GroupView(View):
             newer = list(_seen(self._before, now, at_ms))
         generations = (*known.generations, *newer)[-_GENERATIONS:]
         return replace(known, generations=generations, unknown=found.unknown)
+
+
+def _alike(before: GroupDescription, now: GroupDescription) -> bool:
+    """Return whether the same partitions have the same owners."""
+    if owners_now(before) != owners_now(now):
+        return False
+    return [(row.topic, row.partition) for row in before.partitions] == [
+        (row.topic, row.partition) for row in now.partitions
+    ]
 
 
 def _differs(before: GroupDescription, now: GroupDescription) -> bool:

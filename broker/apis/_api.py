@@ -123,6 +123,8 @@ class Request:
     endpoint: tuple[str, int]
     #: The APIs that the broker serves, by number.
     apis: Mapping[int, ServedApi] = field(default_factory=dict)
+    #: Whether its sender may read a topic that it does not name itself; None: there are no access rules.
+    may: Callable[[Any], bool] | None = None
     #: Throttle time in seconds for what this request did; delays for time and bytes are added later.
     delay_s: float = 0.0
 

@@ -173,10 +173,11 @@ async def _alter_settings(node: Node, item: Any, changed: Changed, *, validate_o
     if item.resource_name not in ("", str(node.node_id)):
         raise invalid(f"broker {item.resource_name!r} is not this one, which is {node.node_id}")
     for_all = item.resource_name == ""
-    before = node.live.of_all if for_all else node.live.of_broker
-    values = node.live.check(changed(before, partial(broker_rows, node), item.configs), for_all=for_all)
-    if not validate_only:
-        await node.live.set(for_all=for_all, values=values)
+    await node.live.change(
+        lambda before: changed(before, partial(broker_rows, node), item.configs),
+        for_all=for_all,
+        validate_only=validate_only,
+    )
 
 
 async def _alter_group(node: Node, item: Any, changed: Changed, *, validate_only: bool) -> None:

@@ -1,11 +1,13 @@
 """Fetch (1), v4-18: record batches from an offset on; waits until there is enough (KIP-74, KIP-98, KIP-516).
 
-Every answer says session 0: clients then name all their partitions in each request (KIP-227).
+In a session (KIP-227) a request names only partitions that are to be read from elsewhere than before, and its
+answer has only those with news. A request without a session is as one that ends with its answer.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +19,15 @@ from ...protocol.messages.fetch import (
     FetchableTopicResponse,
     PartitionData,
 )
+from .._fetch_sessions import NO_EPOCH as NO_SESSION_EPOCH
+from .._fetch_sessions import NO_SESSION, FetchSession, Place
 from .._node import Node
-from .._partition import Partition, Waiter
+from .._partition import Partition
 from .._stopwatch import clock
 from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType, right
 from ._api import Asked, Guard, Request, ServedApi
 from ._errors import ErrorShape, Level, same
-from ._guards import each, topics
+from ._guards import each, topic_name, topics
 from ._lookup import NO_EPOCH, find_partition
 
 if TYPE_CHECKING:
@@ -33,25 +37,31 @@ if TYPE_CHECKING:
 RANGE_BYTES = 262_144
 
 _TOPIC_IDS_FROM = 13
-_SESSIONS_FROM = 7
+_ERROR_FROM = 7
 _REPLICA_STATE_FROM = 15
 #: Clients of this version read from any replica.
 _RACKS_FROM = 11
 _READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
-_NO_SESSION = 0
+
+#: All partitions of a session are looked at once in so long, at the least: a follower without news is there
+#: all the same.
+_ALL_AGAIN_S = 5.0
 
 
-#: A partition, None with an error, and what is answered for it.
-_Found = tuple[Partition | None, PartitionData]
+@dataclass(slots=True)
+class _Fetch:
+    """One request that is carried out."""
+
+    node: Node
+    request: Request
+    session: FetchSession
 
 
 @dataclass(slots=True)
 class _Round:
-    """The outcome of one look at all partitions of a request."""
+    """The outcome of one look at partitions of a request; a partition is None with an error."""
 
-    topics: list[FetchableTopicResponse] = field(default_factory=list)
-    #: A topic and a partition of the request, and what was found there.
-    places: list[tuple[Any, Any, _Found]] = field(default_factory=list)
+    rows: list[tuple[Place, Partition | None, PartitionData]] = field(default_factory=list)
     size: int = 0
     urgent: bool = False
 
@@ -60,80 +70,135 @@ async def handle(node: Node, request: Request) -> Any:
     body = request.body
     if body.isolation_level not in (_READ_UNCOMMITTED, _READ_COMMITTED):
         return request.error_answer(ErrorCode.UNKNOWN_SERVER_ERROR)
-    if request.version >= _SESSIONS_FROM and body.session_id != _NO_SESSION:
-        return request.answer(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-    most = _most_bytes(node, request)
+    replica, sessions, now_s = _replica(node, request), node.fetch_sessions, asyncio.get_running_loop().time()
+    try:
+        session = sessions.find(
+            body.session_id,
+            body.session_epoch,
+            by_id=request.version >= _TOPIC_IDS_FROM,
+            by_broker=replica is not None,
+            now_s=now_s,
+        )
+    except KafkaError as error:
+        return request.answer(error_code=error.code)
+    epoch = session.epoch
+    session.update(body.topics, body.forgotten_topics_data if session.id else ())
+    if session.id and not session:
+        sessions.drop(session.id)
+        return request.answer()
+    most = _most_bytes(node, request, by_broker=replica is not None)
     # there may be no batches that come to so little: any will do
     min_bytes = body.min_bytes if body.min_bytes <= most else 1
-    found = _look(node, request, most, replica=_replica(node, request))
-    if body.max_wait_ms > 0 and found.places and not found.urgent and found.size < min_bytes:
-        await _grown(node, request, found, min_bytes)
-        found = _look(node, request, most)
-    by_client = not is_replica(node, request)
-    for _, _, (partition, data) in found.places:
-        if partition is not None and by_client:
-            partition.topic.traffic.fetch_requests += 1
-            partition.topic.traffic.bytes_out += _size(data)
+    all_again_s = min(_ALL_AGAIN_S, node.settings.replica_lag_time_max_ms / 4_000)
+    fetch = _Fetch(node, request, session)
+    session.look_again(now_s, all_again_s)
+    found = _look(fetch, session.due(), most, replica=replica)
+    if body.max_wait_ms > 0 and session and not found.urgent and found.size < min_bytes:
+        await _grown(fetch, found, min_bytes)
+        if session.epoch != epoch:
+            # its client has gone on with another request
+            return request.answer(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        found = _look(fetch, session.due(), most)
+    for _, partition, data in found.rows:
+        if partition is not None and replica is None:
+            traffic = partition.topic.traffic
+            traffic.fetch_requests += 1
+            if data.records:
+                traffic.bytes_out += len(data.records)
         elif partition is not None and node.cluster is not None and _is_throttled(node.cluster, partition):
             node.cluster.leader_throttle.record(_size(data), clock())
-    return request.answer(session_id=_NO_SESSION, responses=found.topics)
+    if epoch == NO_SESSION_EPOCH:
+        return request.answer(session_id=NO_SESSION, responses=_by_topic(found))
+    told = _Round()
+    for place, partition, data in found.rows:
+        if place.is_news(data) or not session.id:
+            told.rows.append((place, partition, data))
+        session.looked_at(place, partition, has_more=_has_more(fetch, place, partition, data))
+    if not session.id:
+        sessions.keep(session, asyncio.get_running_loop().time())
+    return request.answer(session_id=session.id, responses=_by_topic(told))
+
+
+def _by_topic(found: _Round) -> list[FetchableTopicResponse]:
+    topics: list[FetchableTopicResponse] = []
+    results: list[PartitionData] = []
+    before = None
+    for place, _, data in found.rows:
+        topic = place.topic
+        if topic is not before and (
+            before is None or topic.topic != before.topic or topic.topic_id != before.topic_id
+        ):
+            results = []
+            topics.append(FetchableTopicResponse(topic.topic, topic.topic_id, results))
+        before = topic
+        results.append(data)
+    return topics
+
+
+def _has_more(fetch: _Fetch, place: Place, partition: Partition | None, data: PartitionData) -> bool:
+    """Return whether a partition has anything to tell already that its session was not told."""
+    if partition is None or data.diverging_epoch is not None or data.preferred_read_replica >= 0:
+        return True
+    if fetch.session.by_broker:
+        end = partition.log_end_offset
+    elif fetch.request.body.isolation_level == _READ_COMMITTED:
+        end = data.last_stable_offset
+    else:
+        end = data.high_watermark
+    # it was told all, but has not got it yet: the next request may be for the same
+    return bool(data.records) or place.wanted.fetch_offset < end
 
 
 def _size(data: PartitionData) -> int:
     return len(data.records or b"")
 
 
-async def _grown(node: Node, request: Request, found: _Round, min_bytes: int) -> None:
-    """Wait until the partitions have ``min_bytes``, one of them has something urgent to tell, or the time is
-    up. Only what has grown is looked at again: there may be thousands.
+async def _grown(fetch: _Fetch, found: _Round, min_bytes: int) -> None:
+    """Wait until the partitions have ``min_bytes``, one of them has something urgent to tell, the time is up,
+    or the session has gone on. Only what has grown is looked at again: there may be thousands.
     """
-    places = {
-        partition: (topic, wanted, _size(data))
-        for topic, wanted, (partition, data) in found.places
-        if partition is not None
-    }
+    session = fetch.session
+    sizes = {}
+    for place, partition, data in found.rows:
+        if partition is not None:
+            sizes[place] = _size(data)
+            session.watch(place, partition)
     size = found.size
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + request.body.max_wait_ms / 1000
-    waiter = Waiter()
-    for partition in places:
-        partition.waiters.add(waiter)
+    deadline = asyncio.get_running_loop().time() + fetch.request.body.max_wait_ms / 1000
     try:
         while size < min_bytes:
             async with asyncio.timeout_at(deadline):
-                changed = await waiter.changed()
+                changed = await session.waiter.changed()
+            if not changed:
+                return
             for partition in changed:
-                topic, wanted, before = places[partition]
+                grown = session.told(partition)
+                if grown is None:
+                    continue
                 now = _Round()
                 try:
                     # a range is not read, however much it is
-                    _, data = _read(
-                        node, request, topic, wanted, wanted.partition_max_bytes, now, range_bytes=1
-                    )
+                    _, data = _read(fetch, grown, grown.wanted.partition_max_bytes, now, range_bytes=1)
                 except KafkaError:
                     return
                 if now.urgent:
                     return
-                places[partition] = topic, wanted, _size(data)
-                size += _size(data) - before
+                session.watch(grown, partition)
+                size += _size(data) - sizes.get(grown, 0)
+                sizes[grown] = _size(data)
     except TimeoutError:
         return
     finally:
-        for partition in places:
-            partition.waiters.discard(waiter)
+        if session.epoch == NO_SESSION_EPOCH:
+            session.end()
 
 
-def _most_bytes(node: Node, request: Request) -> int:
+def _most_bytes(node: Node, request: Request, *, by_broker: bool) -> int:
     """Most bytes of the answer: the least of what the client, the broker and the quota allow."""
     most: int = min(request.body.max_bytes, node.settings.fetch_max_bytes)
     # followers have no quotas
-    limit = None if is_replica(node, request) else node.throttle.fetch_limit(request, clock())
+    limit = None if by_broker else node.throttle.fetch_limit(request, clock())
     return most if limit is None else min(most, limit)
-
-
-def is_replica(node: Node, request: Request) -> bool:
-    """Return whether a broker of this cluster asks, to copy what this one leads."""
-    return node.cluster is not None and _replica(node, request) is not None
 
 
 def _replica(node: Node, request: Request) -> tuple[int, int] | None:
@@ -146,58 +211,62 @@ def _replica(node: Node, request: Request) -> tuple[int, int] | None:
     return (node_id, epoch) if node.cluster is not None and node_id >= 0 else None
 
 
-def _look(node: Node, request: Request, left: int, *, replica: tuple[int, int] | None = None) -> _Round:
-    """Read all partitions. What a ``replica`` asks for says what it has: it is taken in once."""
-    body = request.body
+def _look(
+    fetch: _Fetch,
+    places: Iterable[Place],
+    left: int,
+    *,
+    replica: tuple[int, int] | None = None,
+) -> _Round:
+    """Read partitions. What a ``replica`` asks for says what it has: it is taken in once."""
     found = _Round()
-    seen: set[tuple[Any, int]] = set()
-    for topic in body.topics:
-        results = []
-        for wanted in topic.partitions:
-            # a partition that is named again is no other partition, and looking at it takes time
-            name = (topic.topic or topic.topic_id, wanted.partition)
-            if name in seen:
-                continue
-            seen.add(name)
-            try:
-                result = _read(node, request, topic, wanted, left, found, replica=replica)
-            except KafkaError as error:
-                result = None, PartitionData(wanted.partition, error.code, -1, aborted_transactions=None)
-                found.urgent = True
-            size = _size(result[1])
+    refused: list[tuple[Place, Partition | None, PartitionData]] = []
+    for place in places:
+        try:
+            partition, data = _read(fetch, place, left, found, replica=replica)
+        except KafkaError as error:
+            data = PartitionData(place.wanted.partition, error.code, -1, aborted_transactions=None)
+            found.urgent = True
+            rows = refused if error.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED else found.rows
+            rows.append((place, None, data))
+            continue
+        if data.records:
+            size = len(data.records)
             found.size += size
             left -= size
-            results.append(result[1])
-            found.places.append((topic, wanted, result))
-        found.topics.append(FetchableTopicResponse(topic.topic, topic.topic_id, results))
+        found.rows.append((place, partition, data))
+    found.rows += refused
     return found
 
 
 def _read(
-    node: Node,
-    request: Request,
-    topic: Any,
-    wanted: Any,
+    fetch: _Fetch,
+    place: Place,
     left: int,
     found: _Round,
     *,
     range_bytes: int = RANGE_BYTES,
     replica: tuple[int, int] | None = None,
-) -> _Found:
+) -> tuple[Partition, PartitionData]:
     """Read a partition; of ``range_bytes`` or more only the place in the file is told."""
-    by_id = request.version >= _TOPIC_IDS_FROM
-    by_broker = is_replica(node, request)
+    node, request, topic, wanted = fetch.node, fetch.request, place.topic, place.wanted
+    if request.may is not None and not request.may(topic):
+        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "the topic may not be read")
+    by_broker = fetch.session.by_broker
     partition = find_partition(
         node,
         topic.topic,
         topic.topic_id,
         wanted.partition,
-        by_id=by_id,
+        by_id=fetch.session.by_id,
         known_epoch=wanted.current_leader_epoch,
         any_replica=request.version >= _RACKS_FROM and not by_broker,
     )
-    nearest = NO_LEADER if by_broker else _nearest(node, request, partition, wanted.fetch_offset)
-    if nearest != NO_LEADER:
+    if (
+        node.cluster is not None
+        and not by_broker
+        and (nearest := _nearest(node.cluster, fetch, partition, wanted.fetch_offset)) != NO_LEADER
+    ):
         found.urgent = True
         return partition, PartitionData(
             wanted.partition,
@@ -209,8 +278,7 @@ def _read(
             preferred_read_replica=nearest,
         )
     committed = request.body.isolation_level == _READ_COMMITTED
-    diverging = _diverging(partition, wanted)
-    if diverging is not None:
+    if wanted.last_fetched_epoch != NO_EPOCH and (diverging := _diverging(partition, wanted)) is not None:
         found.urgent = True
         return partition, PartitionData(
             wanted.partition,
@@ -271,10 +339,11 @@ def _is_throttled(cluster: ClusterNode, partition: Partition) -> bool:
     return cluster.leader_throttle.concerns(replicas, partition.index)
 
 
-def _nearest(node: Node, request: Request, partition: Partition, offset: int) -> int:
+def _nearest(cluster: ClusterNode, fetch: _Fetch, partition: Partition, offset: int) -> int:
     """The broker in the client's rack that it should read an offset from (KIP-392); -1: this one."""
-    cluster, leadership, rack = node.cluster, partition.leadership, request.body.rack_id
-    if cluster is None or leadership is None or not rack or not node.settings.selects_by_rack:
+    node, request, leadership = fetch.node, fetch.request, partition.leadership
+    rack = request.body.rack_id
+    if leadership is None or not rack or not node.settings.selects_by_rack:
         return NO_LEADER
     brokers = cluster.image.brokers
     if node.settings.broker_rack != rack:
@@ -287,9 +356,7 @@ def _nearest(node: Node, request: Request, partition: Partition, offset: int) ->
 
 
 def _diverging(partition: Partition, wanted: Any) -> EpochEndOffset | None:
-    """The point where the client's log and ours part, if its last epoch ended before (KIP-595)."""
-    if wanted.last_fetched_epoch == NO_EPOCH:
-        return None
+    """The point where the two logs part, if the last epoch that the client names ended before (KIP-595)."""
     epoch, end_offset = partition.end_of_epoch(wanted.last_fetched_epoch)
     if epoch == NO_EPOCH or end_offset == -1:
         raise KafkaError(
@@ -312,6 +379,17 @@ async def _guard(asked: Asked) -> Any:
     body = asked.request.body
     # v15 moved the number into a struct
     number = body.replica_id if body.replica_state is None else body.replica_state.replica_id
+    if body.session_epoch != NO_SESSION_EPOCH:
+
+        def may(topic: Any) -> bool:
+            if number >= 0:
+                return asked.may(_REPLICA_RIGHT, CLUSTER_NAME)
+            name = topic_name(asked, topic, "topic")
+            return name is None or asked.may(_EACH.access[0], name)
+
+        # a session has more topics than its requests name
+        asked.request.may = may
+        return await asked.proceed()
     if number >= 0:
         return await each(asked, lambda _item: (_REPLICA_RIGHT, CLUSTER_NAME))
     return await _EACH.admit(asked)
@@ -327,7 +405,7 @@ API = ServedApi(
     versions=(4, 18),
     handler=handle,
     guard=Guard((_REPLICA_RIGHT, *_EACH.access), _guard),
-    errors=ErrorShape(top=(_SESSIONS_FROM, 18), levels={0: _LEVELS}),
+    errors=ErrorShape(top=(_ERROR_FROM, 18), levels={0: _LEVELS}),
     parks=True,
     reads_only=True,
     fetches=True,

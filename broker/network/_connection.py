@@ -161,7 +161,7 @@ class Connection(asyncio.Protocol):
         turn = self._server.turn
         is_over = turn.is_over(self._turn)
         self._turn = turn.number
-        at_once = not (self._busy or waiting.frames or is_over)
+        at_once = not (self._busy or waiting.frames)
         self._collecting = True
         writes = self._writes
         writes.begin_read()
@@ -175,8 +175,10 @@ class Connection(asyncio.Protocol):
                 self.frame_since = None
                 if at_once and self._take(frame):
                     taken += 1
+                    # one in any case: to put it off would save nobody any time, and costs half as much again
+                    at_once = not is_over
                     if not taken & LOOK:
-                        at_once = self._server.now() - now <= TURN_S
+                        at_once = at_once and self._server.now() - now <= TURN_S
                         self.unmetered = metered
                 else:
                     at_once = False
@@ -192,7 +194,8 @@ class Connection(asyncio.Protocol):
             self._writing = False
             turn.pause()
         self.peer.traffic.requests += taken
-        self.outbox.flush()
+        if self.outbox.unsent:
+            self.outbox.flush()
         if metered:
             self._end_lap()
         held = waiting.held_bytes + reader.buffered
@@ -237,7 +240,7 @@ class Connection(asyncio.Protocol):
         if not (self._collecting or (calls and self._writing)):
             self.last_active = self._server.now()
             self.outbox.send(more=bool(self._waiting.frames or calls))
-            if not calls:
+            if not calls and self._settled is not None:
                 wake(self._settled)
 
     def lap(self, now: float) -> float:

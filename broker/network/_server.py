@@ -10,6 +10,8 @@ from functools import partial
 from typing import Any
 
 from ...cluster import Endpoint
+from ...coordinator.engine.runner import when_read
+from ...settings import SettingsError
 from .._log_lines import RateLimitedLog
 from .._router import Router
 from .._settings import BrokerSettings
@@ -84,7 +86,7 @@ class Server:
         self.router = router
         for acceptor in self.acceptors:
             await acceptor.start(self._settings.socket_listen_backlog_size)
-        self._sweeper = self.loop.call_later(self._sweep_s(), self._sweep)
+        self._plan_sweep()
 
     async def stop(self) -> None:
         """Accept nothing more, drop the requests that wait, close every connection."""
@@ -113,13 +115,18 @@ class Server:
         }
 
     def registered(self) -> list[Endpoint]:
-        """The listeners as other brokers, and their clients, are told of them."""
-        return [
-            Endpoint(
-                each.listener.name, each.listener.protocol, *(each.advertised or ("127.0.0.1", each.port))
-            )
-            for each in self.acceptors
-        ]
+        """The listeners as other brokers, and their clients, are told of them. Raises SettingsError for one
+        that listens on every address, and has no name.
+        """
+        found = []
+        for each in self.acceptors:
+            if each.advertised is None:
+                raise SettingsError(
+                    f"listener {each.listener.name} listens on every address: name the one by which brokers "
+                    "and clients reach it in advertised.listeners, or listen on one address"
+                )
+            found.append(Endpoint(each.listener.name, each.listener.protocol, *each.advertised))
+        return found
 
     def peers(self) -> list[Peer]:
         return [connection.peer for connection in self._connections]
@@ -176,7 +183,12 @@ class Server:
             waits_ms.append(settings.connections_max_idle_ms)
         return max(0.05, min(SWEEP_S, *(wait_ms / 4_000 for wait_ms in waits_ms)))
 
+    def _plan_sweep(self) -> None:
+        self._sweeper = self.loop.call_later(self._sweep_s(), when_read, self._sweep)
+
     def _sweep(self) -> None:
+        if self.stopping:
+            return
         now = self.now()
         for connection, unread in self._slow.look(self._connections, now):
             connection.end(f"it left {unread} bytes of its answer unread")
@@ -185,7 +197,7 @@ class Server:
             self._look_at(connection, now)
         # those that were still in their handshakes could not be closed for others
         self._make_room()
-        self._sweeper = self.loop.call_later(self._sweep_s(), self._sweep)
+        self._plan_sweep()
 
     def _look_at(self, connection: Connection, now: float) -> None:
         unauthenticated = connection.unauthenticated_since

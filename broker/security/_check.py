@@ -13,6 +13,7 @@ from ...settings import MAX_INT
 from .._settings import BrokerSettings
 from ..metrics._exposer import MAX_CONNECTIONS
 from ..quotas import CLIENT_ID, DEFAULT_NAME, USER, QuotaEntity, QuotaKey, QuotaTable
+from ._between_brokers import BetweenBrokers
 from ._listener_security import ListenerSecurity
 from ._listeners import Listener, is_own, listed, listeners_of, settings_for
 from ._names import valid_until
@@ -53,6 +54,10 @@ def check(
         ListenerSecurity(settings, listener, users)
         parts.append(Part(f"listener {listener}", list(_listener_lines(settings, listener, users))))
         warnings += [f"{listener.name}: {text}" for text in _listener_warnings(settings, listener, users)]
+    if settings.zookeeper_connect:
+        between = BetweenBrokers(settings)
+        parts.append(Part("brokers of the cluster", list(_between_lines(settings, between))))
+        warnings += [f"cluster: {text}" for text in _cluster_warnings(settings, listeners)]
     if metrics_port is not None:
         # where the first listener is, as Broker has it
         local = _is_local(listeners[0].host or host)
@@ -77,6 +82,35 @@ def _listener_lines(settings: BrokerSettings, listener: Listener, users: ScramUs
         yield "control       its connections and requests wait for nobody else's"
     if is_own(settings, listener.name, "max_connections"):
         yield f"connections   {own.max_connections}"
+
+
+def _between_lines(settings: BrokerSettings, between: BetweenBrokers) -> Iterator[str]:
+    yield f"reached by    {between.listener.name}"
+    own = settings_for(settings, between.listener.name)
+    if between.sasl is not None:
+        yield f"known as      {between.sasl.username}, by {between.sasl.mechanism}"
+    elif between.listener.tls and own.ssl_client_auth != "none":
+        yield "known as      the names in their certificates"
+    else:
+        yield "known as      User:ANONYMOUS"
+    if settings.kohort_zookeeper_digest:
+        owner = f"the user {settings.kohort_zookeeper_digest.partition(':')[0]}"
+    else:
+        owner = "who made them" if settings.zookeeper_set_acl else "everyone who reaches ZooKeeper"
+    yield f"metadata      changed by {owner}"
+
+
+def _cluster_warnings(settings: BrokerSettings, listeners: list[Listener]) -> Iterator[str]:
+    if not (settings.kohort_zookeeper_digest or settings.zookeeper_set_acl):
+        yield (
+            "whoever reaches ZooKeeper may change everything: set kohort.zookeeper.digest, or "
+            "zookeeper.set.acl"
+        )
+    if settings.authorizer_class_name and len(listeners) > 1 and not settings.inter_broker_listener_name:
+        yield (
+            "requests in the name of others are taken on every listener, from who has the right "
+            "ClusterAction: set inter.broker.listener.name"
+        )
 
 
 def _door(let_in: str, *, local: bool, encrypted: str = "no") -> Iterator[str]:
@@ -142,7 +176,12 @@ def _key_warnings(path: str) -> Iterator[str]:
 def _sasl_warnings(settings: BrokerSettings, listener: Listener, users: ScramUsers) -> Iterator[str]:
     for mechanism in listed(settings_for(settings, listener.name).sasl_enabled_mechanisms):
         special = settings_for(settings, listener.name, mechanism)
-        if mechanism in HASHES and not any(name == mechanism for _, name, _ in users.all()):
+        # those of a cluster are in ZooKeeper
+        if (
+            mechanism in HASHES
+            and not settings.zookeeper_connect
+            and not any(name == mechanism for _, name, _ in users.all())
+        ):
             yield f"{mechanism} has no users: make one with 'kohort users add NAME --data DIR'"
         if mechanism == "PLAIN":
             if not listener.tls:

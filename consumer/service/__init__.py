@@ -1,5 +1,6 @@
 """ConsumerService: handlers with ordered lanes, retries, dead letters, health checks and a graceful stop."""
 
+from ..decoding import InvalidRecordError
 from ._deadletter import (
     DEAD_LETTER_HEADERS,
     RETRY_DUE_HEADER,
@@ -13,7 +14,6 @@ from ._handlers import (
     HandlerCancelledError,
     HandlerFailedError,
     HandlerTimeoutError,
-    InvalidRecordError,
     Middleware,
 )
 from ._kafka_output import KafkaOutput, OutputError

@@ -12,6 +12,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from ...producer import ProducerRecord
+from ..decoding import Decoder, InvalidRecordError
 from ..errors import ConsumerError, short
 from ..record import Record
 from ._deadletter import RetryLetter, read_retry, wall_ms
@@ -55,10 +56,6 @@ class Middleware(Protocol):
     """Called around a handler with its record, or a batch's records; goes on with ``call_next(given)``."""
 
     def __call__(self, given: Any, call_next: Callable[[Any], Awaitable[Any]], /) -> Awaitable[Any]: ...
-
-
-class InvalidRecordError(ConsumerError):
-    """A record's value does not fit the handler's model. Its cause is the model's own error."""
 
 
 class HandlerCancelledError(ConsumerError):
@@ -121,6 +118,8 @@ class Handler:
     function: HandlerFunction
     topics: tuple[str, ...]
     model: Any = None
+    decode: Any = None
+    key_decode: Any = None
     lanes: Lanes = "partition"
     concurrency: int = 16
     retry: Retry = ONCE
@@ -135,6 +134,8 @@ class Handler:
     counters: Counters = field(default_factory=Counters)
     #: Found out when it is registered, with the parameters after the records, filled by type at a start.
     validate: Callable[[bytes], Any] | None = None
+    value_decoder: Decoder | None = None
+    key_decoder: Decoder | None = None
     is_async: bool = False
     wants: tuple[Wanted, ...] = ()
     values: dict[str, Any] = field(default_factory=dict)
@@ -154,6 +155,25 @@ class Handler:
     def name(self) -> str:
         """The function's name, for messages and metrics."""
         return getattr(self.function, "__qualname__", repr(self.function))
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The arguments that it is called with, in words."""
+        key = () if self.key_decoder is None else ("the key",)
+        value = () if self.value_decoder is None else ("the value",)
+        return (*key, *(value if self.validate is None else ("the model",)), "the record")
+
+    @property
+    def decodes(self) -> bool:
+        """Return whether it is called with more than the record."""
+        return len(self.given) > 1
+
+    @property
+    def may_wait(self) -> bool:
+        """Return whether decoding may have to ask somebody."""
+        return any(
+            each is not None and each.waits is not None for each in (self.key_decoder, self.value_decoder)
+        )
 
     @property
     def all_topics(self) -> tuple[str, ...]:
@@ -240,8 +260,11 @@ class Handler:
         self, records: list[Record], given: list[Record], threads: DaemonThreads | None
     ) -> Awaitable[Any]:
         if self.is_async:
-            if self.takes_batches and self.validate is not None:
-                return self._with_models(given)
+            if any(map(self._must_wait, given)):
+                assert threads is not None, "handlers whose decoders may wait have threads"
+                return self._with_arguments(threads.call(functools.partial(self._arguments, given)))
+            if self.takes_batches and self.decodes:
+                return self._with_arguments(self._arguments_in_turns(given))
             called = self.function(*self._arguments(given), **self.values)
             return _collected(called) if inspect.isasyncgen(called) else called
         assert threads is not None, "plain functions have threads"
@@ -262,8 +285,14 @@ class Handler:
             text = f"handler {self.name} took longer than timeout_ms={timeout_ms}"
             raise HandlerTimeoutError(text) from error
 
-    async def _with_models(self, records: list[Record]) -> Any:
-        called = self.function(await self._validated_in_turns(records), records, **self.values)
+    def _must_wait(self, record: Record) -> bool:
+        key, value = self.key_decoder, self.value_decoder
+        return (key is not None and key.must_wait(record.key)) or (
+            value is not None and value.must_wait(record.value)
+        )
+
+    async def _with_arguments(self, arguments: Awaitable[tuple[Any, ...]]) -> Any:
+        called = self.function(*await arguments, **self.values)
         return await (_collected(called) if inspect.isasyncgen(called) else called)
 
     def _in_thread(self, records: list[Record], **connection: Any) -> Any:
@@ -283,23 +312,30 @@ class Handler:
 
     def _arguments(self, records: list[Record]) -> tuple[Any, ...]:
         if self.takes_batches:
-            if self.validate is not None:
-                return [self._validated(record) for record in records], records
-            return (records,)
-        if self.validate is not None:
-            return self._validated(records[0]), records[0]
-        return (records[0],)
+            return self._columns([self._decoded(record) for record in records], records)
+        return (*self._decoded(records[0]), records[0])
 
-    async def _validated_in_turns(self, records: list[Record]) -> list[Any]:
+    def _columns(self, rows: list[tuple[Any, ...]], records: list[Record]) -> tuple[Any, ...]:
+        """Lists of keys and values, as far as they are decoded, and the records."""
+        return (*map(list, zip(*rows, strict=True)), records)
+
+    async def _arguments_in_turns(self, records: list[Record]) -> tuple[Any, ...]:
         """On the event loop, which heartbeats share."""
         now = asyncio.get_running_loop().time
-        models, until = [], now() + STRETCH_S
+        rows, until = [], now() + STRETCH_S
         for record in records:
             if now() > until:
                 await asyncio.sleep(0)
                 until = now() + STRETCH_S
-            models.append(self._validated(record))
-        return models
+            rows.append(self._decoded(record))
+        return self._columns(rows, records)
+
+    def _decoded(self, record: Record) -> tuple[Any, ...]:
+        """The record's key and value, as far as they are decoded."""
+        key = () if self.key_decoder is None else (self.key_decoder(record.key),)
+        if self.validate is not None:
+            return (*key, self._validated(record))
+        return key if self.value_decoder is None else (*key, self.value_decoder(record.value))
 
     def _validated(self, record: Record) -> Any:
         assert self.validate is not None, "only called for handlers with a model"

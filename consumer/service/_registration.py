@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 from ...client.errors import ConfigError
 from ...settings import MAX_INT
+from ..decoding import json_validator, make_decoder
 from ._dependencies import SignatureError, Wanted, wanted
 from ._handlers import DeadLetterTopics, Handler, HandlerFunction, Lanes, Middleware
 from ._retry import ONCE, Retry
@@ -48,8 +49,12 @@ def make_handler(
     handler.retry = retry = handler.retry or ONCE
     if not isinstance(retry, Retry):
         raise ConfigError(f"handler {name}: retry={retry!r}, but it must be a Retry: Retry(attempts=5)")
-    handler.validate = None if handler.model is None else _validator(handler.model)
-    handler.wants = _check_signature(name, function, 1 if handler.model is None else 2)
+    if handler.model is not None and handler.decode is not None:
+        raise ConfigError(f"handler {name}: model and decode are both for the value: give one of them")
+    handler.validate = None if handler.model is None else json_validator(handler.model)
+    handler.value_decoder = make_decoder(handler.decode, "value")
+    handler.key_decoder = make_decoder(handler.key_decode, "key")
+    handler.wants = _check_signature(name, function, handler.given)
     call = type(function).__call__
     handler.is_async = (
         yields_async or inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
@@ -153,30 +158,12 @@ def bind_connection(handler: Handler, sink: Sink) -> None:
     handler.wants = tuple(want for want in handler.wants if want not in mine)
 
 
-def _check_signature(name: str, function: HandlerFunction, arguments: int) -> tuple[Wanted, ...]:
+def _check_signature(name: str, function: HandlerFunction, given: Sequence[str]) -> tuple[Wanted, ...]:
+    arguments = len(given)
     wants = wanted(f"handler {name}", function, arguments)
     try:
         inspect.signature(function).bind(*[None] * arguments, **{want.parameter: None for want in wants})
     except TypeError as error:
-        given = "the record" if arguments == 1 else "the model and the record"
-        text = f"handler {name} is called with {given}, but its signature does not take that: {error}"
-        raise SignatureError(text) from None
+        called = f"handler {name} is called with {' and '.join(given)}"
+        raise SignatureError(f"{called}, but its signature does not take that: {error}") from None
     return wants
-
-
-def _validator(model: Any) -> Callable[[bytes], Any]:
-    validate = getattr(model, "model_validate_json", None)
-    if validate is None:
-        # any type pydantic understands; imported here so that services without models do not pay for it
-        from pydantic import TypeAdapter
-        from pydantic.errors import PydanticSchemaGenerationError
-
-        try:
-            validate = TypeAdapter(model).validate_json
-        except PydanticSchemaGenerationError as error:
-            first = str(error).splitlines()[0]
-            raise ConfigError(
-                f"model={model!r} is nothing that pydantic can read JSON into: {first}"
-            ) from None
-    checked: Callable[[bytes], Any] = validate
-    return checked

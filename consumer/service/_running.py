@@ -61,7 +61,7 @@ class RunningHandler:
         handler = self.handler
         self._expects_keys = handler.lanes == "key"
         self._most_records = max(MIN_BACKLOG, 4 * max(handler.concurrency, handler.batch))
-        if not handler.is_async:
+        if not handler.is_async or handler.may_wait:
             self._threads = DaemonThreads(handler.concurrency, f"kohort-{handler.name}")
         self.queues = QueueScheduler(
             self._run,

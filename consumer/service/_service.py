@@ -7,7 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...client.errors import ConfigError
 from ...protocol import KohortError
@@ -32,6 +32,11 @@ from ._signals import graceful_signals
 from ._sinks import Sink
 from ._threads import DaemonThreads
 
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from ..typed_settings import ServiceSettings
+
 F = TypeVar("F", bound=HandlerFunction)
 M = TypeVar("M", bound=Middleware)
 
@@ -51,15 +56,16 @@ class ConsumerService:
     ``bootstrap_servers`` and ``group_id``). Raises ConfigError for wrong ones.
     """
 
-    def __init__(self, **settings: Any) -> None:
-        from ._options import ServiceSettings, check_consumer, check_own, drain_ms  # pydantic comes with them
+    def __init__(self, **given: Unpack[ServiceSettings]) -> None:
+        from . import _options  # pydantic comes with it
 
-        names = ServiceSettings.model_fields.keys() & settings
-        self._own = own = check_own({name: settings.pop(name) for name in names})
+        settings: dict[str, Any] = dict(given)
+        names = _options.ServiceSettings.model_fields.keys() & settings
+        self._own = own = _options.check_own({name: settings.pop(name) for name in names})
         self._config = settings
-        checked = check_consumer(settings)
+        checked = _options.check_consumer(settings)
         self.group = checked.group
-        self._drain_timeout_ms = drain_ms(own.drain_timeout_ms, checked.rebalance_ms)
+        self._drain_timeout_ms = _options.drain_ms(own.drain_timeout_ms, checked.rebalance_ms)
         self._health_address = None if own.health_port is None else (own.health_host, own.health_port)
         self._handlers: list[Handler] = []
         self._middlewares: list[Middleware] = []
@@ -83,6 +89,8 @@ class ConsumerService:
         self,
         *topics: str,
         model: Any = None,
+        decode: Any = None,
+        key_decode: Any = None,
         lanes: Lanes = "partition",
         concurrency: int = 16,
         retry: Retry | None = None,
@@ -95,10 +103,12 @@ class ConsumerService:
 
         An ``async def`` runs on the event loop, a plain function in one of ``concurrency`` threads. ``lanes``
         says which records keep their order: those of one "partition", those of one "key", or "none".
-        ``model`` is a pydantic model, or any type pydantic can validate JSON for. A record that does not fit
-        it, or that fails ``retry.attempts`` times, goes to the topic ``dead_letter``; without one the service
-        stops with HandlerFailedError. ``dead_letter`` may have topics by classes of errors. A call of an
-        ``async def`` that takes longer than ``timeout_ms`` is cancelled and has failed.
+        ``model`` is a pydantic model, or any type pydantic can validate JSON for. ``decode`` is such a type
+        too, or a function from bytes, or a decoder of a SchemaRegistry: ``f(value, record)``, with None for a
+        null; with ``key_decode``, ``f(key, value, record)``. A record that does not fit, or that fails
+        ``retry.attempts`` times, goes to the topic ``dead_letter``; without one the service stops with
+        HandlerFailedError. ``dead_letter`` may have topics by classes of errors. A call of an ``async def``
+        that takes longer than ``timeout_ms`` is cancelled and has failed.
 
         With ``retry_after_ms`` a record that is out of tries goes to the topic ``<topic>.retry.1`` first, is
         handled again after the first of these delays, then goes to ``<topic>.retry.2``, and so on.
@@ -107,6 +117,8 @@ class ConsumerService:
         return self._register(
             topics,
             model=model,
+            decode=decode,
+            key_decode=key_decode,
             lanes=lanes,
             concurrency=concurrency,
             retry=retry,
@@ -121,6 +133,8 @@ class ConsumerService:
         *topics: str,
         max_records: int = 500,
         model: Any = None,
+        decode: Any = None,
+        key_decode: Any = None,
         concurrency: int = 16,
         retry: Retry | None = None,
         dead_letter: DeadLetterTopics = None,
@@ -138,6 +152,8 @@ class ConsumerService:
         return self._register(
             topics,
             model=model,
+            decode=decode,
+            key_decode=key_decode,
             concurrency=concurrency,
             retry=retry,
             dead_letter=dead_letter,

@@ -270,17 +270,21 @@ def _note_end(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
 
 
 def activate(shard: GroupShard, now_ms: int) -> None:
-    """Called when the shard is loaded: members' sessions start again, groups that are too large rebalance."""
-    most = shard.state.settings.group_max_size
+    """Called when the shard is loaded."""
     for group_id, record in shard.state.durable.stored.items():
         group = find(shard, group_id) if record.members else None
-        if group is None:
-            continue
-        for member in group.members.values():
-            restart_session(shard, group, member, now_ms)
-        if len(group.members) > most:
-            text = f"{len(group.members)} members loaded, group.max.size is {most}"
-            prepare(shard, group, Cause(text, CauseKind.TOO_LARGE), now_ms)
+        if group is not None:
+            resume(shard, group, now_ms)
+
+
+def resume(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
+    """Start the sessions of a group from the log again; one that is too large rebalances."""
+    for member in group.members.values():
+        restart_session(shard, group, member, now_ms)
+    most = shard.state.settings.group_max_size
+    if len(group.members) > most:
+        text = f"{len(group.members)} members loaded, group.max.size is {most}"
+        prepare(shard, group, Cause(text, CauseKind.TOO_LARGE), now_ms)
 
 
 def unload(shard: GroupShard, now_ms: int) -> None:

@@ -8,16 +8,20 @@ from ..engine.shard import Api, Kind, Waits
 from ..groups import Groups, GroupShard
 from . import classic_members, describe, heartbeat, regex
 from .changes import start_sessions
-from .group import REGEX, REVOCATION, SESSION, live
+from .group import HOLD, REGEX, RESUME, REVOCATION, SESSION, live
+from .holding import refuse_held
 
 
 def _activate(shard: GroupShard, now_ms: int) -> None:
-    """Called when the shard is loaded: restarts members' sessions."""
-    for group_id in list(shard.state.durable.consumer_groups):
-        start_sessions(shard, group_id, now_ms)
+    """Called when the shard is loaded: the sessions of each group's members start again, by a timer of the
+    group, because to restore thousands of groups from their records takes a while.
+    """
+    for group_id in shard.state.durable.consumer_groups:
+        shard.timers.start((RESUME, group_id), now_ms)
 
 
 def _unload(shard: GroupShard, _now_ms: int) -> None:
+    refuse_held(shard)
     for group_id in list(shard.state.groups):
         if live(shard, group_id) is not None:
             del shard.state.groups[group_id]
@@ -43,6 +47,8 @@ CONSUMER: Final[Kind[Groups]] = Kind(
     timers={
         SESSION: heartbeat.on_session_timer,
         REVOCATION: heartbeat.on_revocation_timer,
+        HOLD: heartbeat.on_hold_timer,
+        RESUME: lambda shard, key, now_ms: start_sessions(shard, key[1], now_ms),
         REGEX: regex.on_regex_timer,
     },
     activate=_activate,

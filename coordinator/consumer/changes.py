@@ -25,7 +25,7 @@ from ...protocol.messages.sync_group import SyncGroupResponse
 from ...statemachine import ConsumerGroupState
 from ..classic.group import ClassicGroup
 from ..classic.members import answer_join_error, answer_sync
-from ..classic.members import restart_session as restart_classic_session
+from ..classic.rebalance import resume
 from ..events import (
     Cause,
     CauseKind,
@@ -44,8 +44,10 @@ from .group import (
     find,
     stop_member_timers,
 )
+from .holding import tell
 
 _TYPES = GroupRecordType
+_EPOCHS: Final = (_TYPES.EPOCH, _TYPES.TARGET_EPOCH)
 # a rebalance that keeps starting over keeps its first causes
 _MAX_CAUSES: Final = 5
 
@@ -58,10 +60,13 @@ class Changes:
     group: ConsumerGroup
     now_ms: int
     records: list[Record] = field(default_factory=list)
+    #: Whether the group has another epoch or target.
+    has_moved: bool = False
 
     def put(self, kind: GroupRecordType, name: str, value: GroupRecordValue | None) -> None:
         """Add a record, which takes effect at once."""
         self.group.apply(kind, name, value)
+        self.has_moved = self.has_moved or kind in _EPOCHS
         self.records.append(ConsumerGroupRecord(kind, self.group.group_id, name, value))
 
     def set_member(self, member_id: str, metadata: MemberMetadata) -> None:
@@ -147,6 +152,7 @@ class Changes:
         self._settle()
         if self.records:
             write(shard, group.group_id, self.records)
+            tell(shard, group, self.now_ms, everyone=self.has_moved)
 
     def _settle(self) -> None:
         """Report a completed rebalance."""
@@ -197,9 +203,10 @@ def _start_over(shard: GroupShard, group_id: str, now_ms: int) -> None:
     forget(shard, group_id)
     found = shard.state.find(group_id)
     if isinstance(found, ClassicGroup):
-        for each in found.members.values():
-            restart_classic_session(shard, found, each, now_ms)
+        resume(shard, found, now_ms)
     start_sessions(shard, group_id, now_ms)
+    if isinstance(found, ConsumerGroup):
+        tell(shard, found, now_ms, everyone=True)
 
 
 def answer_parked(shard: GroupShard, group: ClassicGroup, error: ErrorCode) -> None:

@@ -38,10 +38,12 @@ from ..groups import CommittedTopic, GroupShard, GroupType, TopicDirectory
 from .reconciliation import NEW_MEMBER, is_settled
 from .target import ComputeTarget, Topic
 
-# timer keys begin with these, then come the group and, except for the last, the member id
+# timer keys begin with these, then come the group and, except for the last two, the member id
 SESSION: Final = "consumer session"
 REVOCATION: Final = "consumer revocation"
+HOLD: Final = "consumer hold"
 REGEX: Final = "consumer regex"
+RESUME: Final = "consumer resume"
 
 #: Epochs in heartbeats by which a member leaves for good, and a static member for a while.
 LEAVING, AWAY = -1, -2

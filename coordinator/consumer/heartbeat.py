@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -44,6 +45,7 @@ from ..groups import Group, GroupShard
 from .assigning import refresh_target
 from .changes import Changes, restart_session, session_timeout_ms
 from .group import AWAY, LEAVING, SESSION, ConsumerGroup, Member, find, live
+from .holding import hold, let_go
 from .migration import downgrade, leave_classic, turns_back, upgraded
 from .reconciliation import NEW_MEMBER, Owned, is_settled, reconcile
 from .regex import check_regex, maybe_resolve
@@ -73,6 +75,9 @@ def handle_heartbeat(shard: GroupShard, request: Request, now_ms: int) -> None:
     """Make the checks in Kafka's order, then answer with the member's epoch, and its assignment if that
     changed.
     """
+    group_id, member_id = request.body.group_id, request.body.member_id
+    if group_id in shard.state.held and (held := let_go(shard, group_id, member_id)) is not None:
+        shard.reply(*held)
     if request.body.member_epoch > 0 and _goes_on(shard, request, now_ms):
         return
     try:
@@ -85,14 +90,24 @@ def handle_heartbeat(shard: GroupShard, request: Request, now_ms: int) -> None:
         _tell_refused(shard, request, error)
         shard.reply(request, refused(error.code, error.message))
     else:
-        shard.reply_when_written(request.body.group_id, request, answer)
+        group = live(shard, group_id)
+        if not (
+            request.body.hold_ms > 0
+            and group is not None
+            and answer.member_epoch == request.body.member_epoch > 0
+            and answer.assignment is None
+            and answer.error_message is None
+            and _says_nothing(request.body)
+            and hold(shard, group, request, answer, now_ms)
+        ):
+            shard.reply_when_written(group_id, request, answer)
 
 
 def _goes_on(shard: GroupShard, request: Request, now_ms: int) -> bool:
     """Answer a heartbeat that has no news of its member, in a group that has its target, as nearly all are:
     of one that is settled, or takes its next step. False for any other.
     """
-    group_id, member_id, epoch, instance_id, *said, owned = request.body
+    group_id, member_id, epoch, instance_id, *said, owned, hold_ms = request.body
     group = shard.state.groups.get(group_id)
     if said != _NOTHING_SAID or type(group) is not ConsumerGroup:
         return False
@@ -121,8 +136,17 @@ def _goes_on(shard: GroupShard, request: Request, now_ms: int) -> bool:
         if not _has_alike(before, member.current):
             assignment = _told(member.current)
         changes.commit()
-    answer = (0, 0, None, member_id, member.current.epoch, config.heartbeat_interval_ms, assignment)
-    shard.reply_when_written(group_id, request, _new(ConsumerGroupHeartbeatResponse, answer))
+    answer = _new(
+        ConsumerGroupHeartbeatResponse,
+        (0, 0, None, member_id, member.current.epoch, config.heartbeat_interval_ms, assignment),
+    )
+    if not (
+        hold_ms > 0
+        and owned is assignment is None
+        and epoch == member.current.epoch
+        and hold(shard, group, request, answer, now_ms)
+    ):
+        shard.reply_when_written(group_id, request, answer)
     return True
 
 
@@ -150,6 +174,18 @@ def on_revocation_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
     seconds = member.metadata.rebalance_timeout_ms / 1000
     text = f"{member.name} did not give up its partitions within {seconds:.1f} s"
     remove(shard, group, [member], member.cause(CauseKind.LATE_JOIN, text), now_ms)
+
+
+def on_hold_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
+    """Answer a heartbeat that was held as if it had come now, but for the session."""
+    _, group_id, member_id = key
+    held = let_go(shard, group_id, member_id)
+    assert held is not None, "the timer of a heartbeat stops when it is answered"
+    request, session = held[0], (SESSION, group_id, member_id)
+    until_ms = shard.timers.deadline(session)
+    shard.handle(replace(request, body=request.body._replace(hold_ms=0)), now_ms)
+    if until_ms is not None and session in shard.timers:
+        shard.timers.start(session, until_ms)
 
 
 def remove(shard: GroupShard, group: ConsumerGroup, members: list[Member], cause: Cause, now_ms: int) -> None:
@@ -483,6 +519,12 @@ def _size(body: Any) -> int:
     """Return the size of a subscription in bytes."""
     names, regex = body.subscribed_topic_names, body.subscribed_topic_regex
     return sum(len(each.encode(errors="replace")) for each in (*(names or ()), *((regex,) * bool(regex))))
+
+
+def _says_nothing(body: Any) -> bool:
+    """Return whether a heartbeat has no news of its member."""
+    _, _, _, _, *said, owned, _ = body
+    return owned is None and said == _NOTHING_SAID
 
 
 def _is_full(body: Any) -> bool:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -22,7 +23,6 @@ from ...protocol import ErrorCode, KafkaError
 from .effects import NO_PRODUCER, Append, Command, Reply, Request
 from .events import CoordinatorEvent, ShardLoaded, ShardLoading
 from .loader import LoadedBatch, Loader
-from .readiness import append_error
 from .shard import S, Shard
 from .timers import NEVER
 
@@ -45,7 +45,23 @@ _clock: Final = time.perf_counter
 
 _UNANSWERED: Final = object()
 
+#: Turns of the loop in which everything is handled that has arrived before them: timers may fire ahead of the
+#: sockets, a request may be read in one turn and taken in the next.
+READ_TURNS: Final = 3
+
 T = TypeVar("T")
+
+
+def when_read(action: Callable[[], None], turns: int = READ_TURNS) -> None:
+    """Call ``action`` when all requests are handled that had arrived by now.
+
+    For timers: where the process was held up (SIGSTOP, a machine that is moved), what would have been in time
+    still waits in the sockets.
+    """
+    if turns:
+        asyncio.get_running_loop().call_soon(when_read, action, turns - 1)
+    else:
+        action()
 
 
 class CoordinatorLog(Protocol):
@@ -263,9 +279,7 @@ class ShardRunner(Generic[S]):
 
     def wake(self) -> None:
         """Do what is due now."""
-        if self._alarm is not None:
-            self._alarm.cancel()
-        self._wake()
+        self._fire(self.clock_ms())
 
     def when_loaded(self, step: Callable[[Shard[S], int], None]) -> None:
         """Run a step of the shard that is no request, now or when it is loaded. Its writes are on the disk
@@ -334,11 +348,16 @@ class ShardRunner(Generic[S]):
         self._alarm = asyncio.get_running_loop().call_later(delay_ms / 1000, self._wake)
 
     def _wake(self) -> None:
+        when_read(partial(self._fire, self.clock_ms()))
+
+    def _fire(self, due_ms: int) -> None:
+        """Fire what was due at that time, for some ms; the rest, which may be thousands, a moment later."""
+        if self._alarm is not None:
+            self._alarm.cancel()
         self._alarm, self._alarm_ms = None, NEVER
         try:
             start_ms = self.clock_ms()
-            # the rest a moment later: thousands of sessions may expire at once
-            self.shard.advance(start_ms, lambda: self.clock_ms() - start_ms < _TIMERS_MS)
+            self.shard.advance(start_ms, lambda: self.clock_ms() - start_ms < _TIMERS_MS, due_ms=due_ms)
         finally:
             self._carry_out()
 
@@ -419,14 +438,8 @@ class ShardRunner(Generic[S]):
             overdue = loop.call_later(replicas.timeout_s, self._overdue, appends)
 
     def _overdue(self, appends: list[Append]) -> None:
-        """Refuse who waits for a write that may still be committed."""
-        error = append_error(ErrorCode.REQUEST_TIMED_OUT)
         for append in appends:
-            # the shard may be unloaded meanwhile, and all of them answered
-            if self.shard.awaits(append.ticket):
-                answers, append.answers = append.answers, ()
-                for request, _ in answers:
-                    self.shard.refuse(request, error)
+            self.shard.append_overdue(append.ticket, self.clock_ms())
         self._carry_out()
 
     def _refused(self, appends: list[Append], error: ErrorCode, now_ms: int, *, some: bool) -> None:

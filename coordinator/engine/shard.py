@@ -46,6 +46,9 @@ _NONE: Final = ErrorCode.NONE
 # makes a named tuple in half the time of calling its class
 _new: Final = tuple.__new__
 
+#: Where it is not known for too long whether a write counts.
+_OVERDUE: Final = append_error(ErrorCode.REQUEST_TIMED_OUT)
+
 Handler: TypeAlias = "Callable[[Shard[S], Request, int], None]"
 Refusal: TypeAlias = Callable[[Request, int], Any]
 
@@ -53,13 +56,15 @@ Refusal: TypeAlias = Callable[[Request, int], Any]
 @dataclass(frozen=True, slots=True)
 class Api(Generic[S]):
     """One API of a kind. ``refusal`` makes the body that answers a request with nothing but an error;
-    ``while_loading`` is that error until the shard is loaded.
+    ``while_loading`` is that error until the shard is loaded, ``overdue`` where writes that it waits for take
+    too long; None: then it is handled, and sees what is committed.
     """
 
     handler: Handler[S]
     refusal: Refusal
     waits: Waits = Waits.REMOVAL
     while_loading: ErrorCode = LOADING
+    overdue: ErrorCode | None = _OVERDUE
 
 
 def _nothing(_shard: Shard[Any], _now_ms: int) -> None:
@@ -151,6 +156,8 @@ class Shard(Generic[S]):
         self._in_flight: dict[str, int] = {}
         self._blocked: set[str] = set()
         self._deferred: dict[str, list[Request]] = {}
+        # keys with a write that takes too long: nobody waits for their writes
+        self._stalled: set[str] = set()
 
     def __repr__(self) -> str:
         return f"<Shard of {self.topic.name}: {len(self._writes)} writes, {len(self.timers)} timers>"
@@ -161,7 +168,11 @@ class Shard(Generic[S]):
         """Handle a request; its Reply comes now, after a write, or when a round ends: exactly once."""
         api = self._apis[request.api_key]
         if self._in_flight and (self._blocked or api.waits is _WRITES) and self._must_wait(api, request):
-            self._deferred.setdefault(self.topic.key_of(request.body), []).append(request)
+            key = self.topic.key_of(request.body)
+            if key in self._stalled:
+                self._answer_overdue(request, now_ms)
+            else:
+                self._deferred.setdefault(key, []).append(request)
         else:
             api.handler(self, request, now_ms)
 
@@ -224,9 +235,26 @@ class Shard(Generic[S]):
             if each.key is not None:
                 self._settle(each.key, now_ms)
 
-    def advance(self, now_ms: int, goes_on: Callable[[], bool] = lambda: True) -> None:
-        """Fire due timers, as long as ``goes_on`` returns true."""
-        while (key := self.timers.pop_due(now_ms)) is not None:
+    def append_overdue(self, ticket: int, now_ms: int) -> None:
+        """Nobody knows yet whether this write counts: who waits for it, or for others of its key, is answered
+        now. Its outcome may still come.
+        """
+        append = self._writes.get(ticket)
+        if append is None:
+            return
+        answers, append.answers = append.answers, ()
+        for request, _ in answers:
+            self.refuse(request, _OVERDUE)
+        if append.key is not None:
+            self._stalled.add(append.key)
+            for request in self._deferred.pop(append.key, ()):
+                self._answer_overdue(request, now_ms)
+
+    def advance(
+        self, now_ms: int, goes_on: Callable[[], bool] = lambda: True, *, due_ms: int | None = None
+    ) -> None:
+        """Fire the timers that were due at ``due_ms`` (None: now), as long as ``goes_on`` returns true."""
+        while (key := self.timers.pop_due(now_ms if due_ms is None else due_ms)) is not None:
             self.topic.timers[key[0]](self, key, now_ms)
             if not goes_on():
                 return
@@ -334,7 +362,9 @@ class Shard(Generic[S]):
 
     def reply_when_written(self, key: str, request: Request, body: Any) -> None:
         """Answer when the writes of a key that are under way are durable: at once if there are none."""
-        if key in self._in_flight:
+        if key in self._stalled:
+            self.refuse(request, _OVERDUE)
+        elif key in self._in_flight:
             for last in reversed(self._writes.values()):
                 if last.key == key:
                     last.answers = (*last.answers, (request, body))
@@ -380,12 +410,20 @@ class Shard(Generic[S]):
         key = self.topic.key_of(request.body)
         return key in self._in_flight and (key in self._blocked or api.waits is _WRITES)
 
+    def _answer_overdue(self, request: Request, now_ms: int) -> None:
+        api = self._apis[request.api_key]
+        if api.overdue is None:
+            api.handler(self, request, now_ms)
+        else:
+            self.refuse(request, api.overdue)
+
     def _settle(self, key: str, now_ms: int) -> None:
         left = self._in_flight[key] - 1
         if left:
             self._in_flight[key] = left
             return
         del self._in_flight[key]
+        self._stalled.discard(key)
         if self._deferred:
             for request in self._deferred.pop(key, ()):
                 self.handle(request, now_ms)

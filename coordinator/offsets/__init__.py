@@ -26,7 +26,7 @@ OFFSETS: Final[Kind[Groups]] = Kind(
         ApiKey.OFFSET_COMMIT: Api(commit.handle_commit, commit.refusal),
         # what waited could come after the marker that ends its transaction
         ApiKey.TXN_OFFSET_COMMIT: Api(commit.handle_commit, commit.refusal, Waits.NEVER),
-        ApiKey.OFFSET_FETCH: Api(fetch.handle_fetch, fetch.fetch_refusal, Waits.WRITES),
+        ApiKey.OFFSET_FETCH: Api(fetch.handle_fetch, fetch.fetch_refusal, Waits.WRITES, overdue=None),
         ApiKey.OFFSET_DELETE: Api(
             delete.handle_delete, lambda _request, error: OffsetDeleteResponse(error), Waits.WRITES
         ),

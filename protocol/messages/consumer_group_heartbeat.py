@@ -11,15 +11,18 @@ from ._wire import (
     NO_UUID,
     NamedTuple,
     _new,
+    malformed,
     null_in,
     pack,
     read_compact_count,
     read_compact_string,
+    read_tags,
     read_uuid,
     skip_tags,
     unpack_from,
     write_compact_count,
     write_compact_string,
+    write_tags,
 )
 
 _I = Struct(">i")
@@ -47,6 +50,7 @@ class ConsumerGroupHeartbeatRequest(NamedTuple):
     subscribed_topic_regex: str | None = None
     server_assignor: str | None = None
     topic_partitions: Sequence[TopicPartitions] | None = None
+    hold_ms: int = 0
 
 
 ConsumerGroupHeartbeatRequest.API_KEY = 68  # type: ignore[attr-defined]
@@ -117,10 +121,16 @@ def _read_request_flexible(
             at += 1
         item12 = _new(TopicPartitions, (topic_id_13, partitions_14))
         topic_partitions_11.append(item12)
-    if data[at]:
-        at = skip_tags(data, at)
-    else:
-        at += 1
+    hold_ms_15: Any = 0
+    tags, at = read_tags(data, at)
+    for tag16, start, stop in tags:
+        if tag16 == 10000:
+            at = start
+            (hold_ms_15,) = _I.unpack_from(data, at)
+            at += 4
+            if at != stop:
+                raise malformed("a tagged field of another length than it says")
+        at = stop
     return _new(
         ConsumerGroupHeartbeatRequest,
         (
@@ -134,6 +144,7 @@ def _read_request_flexible(
             subscribed_topic_regex_9,
             server_assignor_10,
             topic_partitions_11,
+            hold_ms_15,
         ),
     ), at
 
@@ -161,7 +172,14 @@ def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
         write_compact_count(out, partitions_5)
         out += pack(f">{len(partitions_5 or ())}i", *(partitions_5 or ()))
         out.append(0)
-    out.append(0)
+    tags7 = []
+    hold_ms_8 = getattr(body, "hold_ms", 0)
+    if hold_ms_8 != 0:
+        whole9, out = out, bytearray()
+        out += _I.pack(hold_ms_8)
+        tags7.append((10000, out))
+        out = whole9
+    write_tags(out, tags7)
 
 
 def read_request(version: int) -> Any:

@@ -13,7 +13,7 @@ from ...coordinator.consumer.assigning import Step, steps
 from ...coordinator.consumer.target import ComputeTarget, compute
 from ...coordinator.durable import Durable
 from ...coordinator.engine.loader import Loader
-from ...coordinator.engine.runner import ShardRunner
+from ...coordinator.engine.runner import READ_TURNS, ShardRunner
 from ...coordinator.group_coordinator import FAN_OUT
 from ...coordinator.groups import Groups
 from ...log import Cleaning, CorruptLogError, LogConfig, PartitionLog
@@ -131,6 +131,21 @@ class Broker(FailingDisk):
     # --- what others ask ----------------------------------------------------------------------------------
 
     def receive(self, call: Call) -> None:
+        if self._loop.frozen:
+            self._checks.unread.add(call)
+            self._read(call, self._schedule.rng.randrange(READ_TURNS))
+        else:
+            self._take(call)
+
+    def _read(self, call: Call, turns: int) -> None:
+        """Take a request out of its socket in one of the process' next turns."""
+        if turns:
+            self._loop.call_soon(self._read, call, turns - 1)
+        else:
+            self._loop.call_soon(self._take, call)
+
+    def _take(self, call: Call) -> None:
+        self._checks.unread.discard(call)
         coordinator = self._coordinator
         assert coordinator is not None
         self._schedule.stats.requests += 1
@@ -285,6 +300,9 @@ class Broker(FailingDisk):
     def _meet_clock_jump(self, incident: Incident) -> None:
         # the wall clock has jumped at the next start
         self._next_clock_off_ms = self._schedule.clock_off_ms + int((2 * incident.draw - 1) * _HOUR_MS)
+
+    def _meet_hold_up(self, incident: Incident) -> None:
+        self._loop.freeze(self._schedule.heap.now + incident.length_ms)
 
     def _meet_checkpoint(self, _incident: Incident) -> None:
         if self._schedule.log is not None and not self._schedule.log.offline:

@@ -15,7 +15,7 @@ from ...coordinator import (
     RebalanceCompleted,
 )
 from ...coordinator.classic.group import SESSION, ClassicGroup, Member, live
-from ...coordinator.consumer.group import REVOCATION, ConsumerGroup, wake
+from ...coordinator.consumer.group import HOLD, RESUME, REVOCATION, ConsumerGroup, wake
 from ...coordinator.consumer.group import SESSION as CONSUMER_SESSION
 from ...coordinator.durable import Durable
 from ...coordinator.groups import GroupShard
@@ -61,6 +61,8 @@ class Checks:
         self._known: Durable | None = None
         # requests that the coordinator has not answered
         self._open: set[Call] = set()
+        #: Requests that have arrived at a coordinator that stands still.
+        self.unread: set[Call] = set()
         # duplicates of requests that arrived later, with what was known of their senders
         self._late: dict[Call, object] = {}
         #: Removed members, with the last event that removed them.
@@ -76,6 +78,7 @@ class Checks:
         if call.is_late:
             self._late[call] = self._known_of(call.body)
         if key in _HEARTBEATS:
+            call.note = self._schedule.heap.now
             return
         body, now_ms = call.body, self._schedule.clock_ms()
         if key == ApiKey.OFFSET_COMMIT:
@@ -106,7 +109,10 @@ class Checks:
         if key in _HEARTBEATS:
             # a static member's leaving does not restart its session
             if reply.error_code in _ALIVE and getattr(call.body, "member_epoch", 0) >= 0:
-                self._heard[call.body.group_id, call.body.member_id] = self._schedule.heap.now
+                # one that is held counts from when it came
+                is_held = getattr(call.body, "hold_ms", 0) > 0
+                heard = call.note if is_held else self._schedule.heap.now
+                self._heard[call.body.group_id, call.body.member_id] = heard
             if getattr(reply, "member_epoch", 0) > 0:
                 group = call.body.group_id
                 self._handed_out[group] = max(self._handed_out.get(group, 0), reply.member_epoch)
@@ -238,11 +244,16 @@ class Checks:
         if isinstance(consumers, ConsumerGroup):
             # also of an empty one the age counts from the commit, as in Apache Kafka
             return not consumers.subscribes_to(partition.topic)
+        # it may have been decided earlier in this event: timers that are late fire together
+        (before, *_) = self._seen.get(group_id, (None,))
+        if isinstance(before, ConsumerGroup) and not before.subscribes_to(partition.topic):
+            return True
         group = live(shard, group_id)
         if group is None or not group.members:
             return now_ms - self._peopled.get(group_id, -1) >= retention_ms
         read = any(partition.topic in _topics_of(member, group) for member in group.members.values())
-        return group.state is GroupState.STABLE and not read
+        stable = GroupState.STABLE in (group.state, self._states.get(group_id, (group, None))[1])
+        return not read and stable
 
     def crashed(self, *, torn: bool) -> None:
         """The coordinator's run has ended; ``torn``: in the middle of something."""
@@ -258,6 +269,7 @@ class Checks:
     def gone(self) -> None:
         self._open.clear()
         self._late.clear()
+        self.unread.clear()
 
     def loaded(self, skipped: int) -> None:
         shard = self._schedule.shard
@@ -317,6 +329,10 @@ class Checks:
             self._schedule.fail(
                 "S8", f"{note.member} of {note.group} expires {silent_ms} ms after it was heard"
             )
+        for call in self.unread:
+            body = call.body
+            if call.api_key in _HEARTBEATS and (body.group_id, body.member_id) == (note.group, note.member):
+                self._schedule.fail("S8", f"{note.member} of {note.group} expires, and {call} has arrived")
 
     # --- the live state -----------------------------------------------------------------------------------
 
@@ -384,6 +400,8 @@ class Checks:
         ):
             self._schedule.fail("S3", f"{group_id} is ahead of its epoch or target: {sign[1:]}")
         self._consumer_timers(shard, group)
+        self._held(shard, group, now_ms)
+        self._settled_members(group)
         if not shard.is_busy(group_id):
             self._consumer_records(shard.state.durable, group)
         owner: dict[tuple[Any, int], str] = {}
@@ -394,6 +412,39 @@ class Checks:
                         both = f"{owner[partition]} and {member_id}"
                         self._schedule.fail("S4", f"{partition} belongs to {both} at epoch {group.epoch}")
 
+    def _settled_members(self, group: ConsumerGroup) -> None:
+        if group.computing is not None or group.target_epoch < group.epoch:
+            # some have a target of the next epoch
+            return
+        for member_id in group.members.keys() - group.unsettled:
+            member = group.members[member_id]
+            for topic_id, numbers in group.targets.get(member_id, {}).items():
+                missing = set(numbers) - set(member.current.assigned.get(topic_id, ()))
+                if missing and topic_id in group.topic_ids(member):
+                    self._schedule.fail("S19", f"{member_id} of {group.group_id} lacks {missing}")
+
+    def _held(self, shard: GroupShard, group: ConsumerGroup, now_ms: int) -> None:
+        for member_id in shard.state.held.get(group.group_id, ()):
+            until_ms = shard.timers.deadline((HOLD, group.group_id, member_id))
+            member, target = group.members.get(member_id), group.targets.get(member_id, {})
+            # who has to give something up first gets nothing before
+            has_news = (
+                member is not None
+                and not member.current.revoking
+                and (
+                    member.current.epoch != group.target_epoch
+                    or any(
+                        number not in member.current.assigned.get(topic_id, ())
+                        and number not in group.owners.get(topic_id, ())
+                        for topic_id, numbers in target.items()
+                        if topic_id in group.topic_ids(member)
+                        for number in numbers
+                    )
+                )
+            )
+            if until_ms is None or (has_news and until_ms > now_ms):
+                self._schedule.fail("S19", f"{member_id} of {group.group_id} waits until {until_ms}")
+
     def _consumer_timers(self, shard: GroupShard, group: ConsumerGroup) -> None:
         group_id, timers = group.group_id, shard.timers
         instances = [
@@ -401,7 +452,8 @@ class Checks:
         ]
         if len(set(instances)) < len(instances) or group.static_members.keys() != set(instances):
             self._schedule.fail("S9", f"{group_id} has members {list(group.members)} for {instances}")
-        for member_id, member in group.members.items():
+        # those of a group that was just loaded are about to start
+        for member_id, member in group.members.items() if (RESUME, group_id) not in timers else ():
             if (CONSUMER_SESSION, group_id, member_id) not in timers:
                 self._schedule.fail("S8", f"{member_id} of {group_id} has no session")
             if member.current.revoking and (REVOCATION, group_id, member_id) not in timers:
@@ -445,8 +497,8 @@ class Checks:
                 self._schedule.fail("S6", f"{call} is neither answered nor held for an answer")
 
     def unanswered(self) -> list[Call]:
-        """Requests that wait in the coordinator."""
-        return list(self._open)
+        """Requests that wait in the coordinator, but for heartbeats that it holds."""
+        return [call for call in self._open if getattr(call.body, "hold_ms", 0) <= 0]
 
     def _timers(self, shard: GroupShard, group: ClassicGroup) -> None:
         group_id, timers = group.group_id, shard.timers

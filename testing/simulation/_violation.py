@@ -29,6 +29,8 @@ INVARIANTS: Final[dict[str, str]] = {
     "S16": "what a consumer holds is bounded by its settings",
     "S17": "nobody repeats requests without a pause, or goes round in a circle",
     "S18": "under exactly once every record takes effect once",
+    "S19": "a heartbeat that is held is answered as soon as there is news of its member, and a member "
+    "that is settled has all of its target",
     "T1": "no record of an aborted transaction is read under read_committed",
     "T2": "no record is read before its transaction is committed, and of a transaction all or none",
     "T3": "every record of a transaction whose commit was acknowledged is read once, in its order",
@@ -36,6 +38,16 @@ INVARIANTS: Final[dict[str, str]] = {
     "T5": "a last stable offset never goes back, and none stays behind once all is well",
     "T6": "a transactional id's records follow the table, and its epoch never goes back",
     "T7": "no commit of a producer is acknowledged once a newer one of its id is known",
+    "B1": "what was acknowledged with acks=all is in the log of every later leader, as long as at most one "
+    "broker's disk loses what it has",
+    "B2": "no record of an idempotent producer is in a log twice",
+    "B3": "what somebody has read at an offset is what everybody reads there, and nothing behind the high "
+    "watermark is read",
+    "B4": "in one epoch a partition has at most one leader",
+    "B5": "in one epoch the high watermark never goes back",
+    "B6": "an acknowledged commit is what every later coordinator of the group has",
+    "B7": "when the faults are over, all replicas have the same bytes",
+    "B8": "when the faults are over, all brokers serve, all replicas get in sync, and clients get on",
     "L1": "when the faults are over, all members are in one Stable generation within a rebalance timeout, a "
     "session timeout and two heartbeats",
     "L2": "then no request is left unanswered",

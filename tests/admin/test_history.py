@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from kohort.admin import Generation, GroupAdmin, GroupHistory, HistoryEntry, PartitionMove
 from kohort.admin._history import (
@@ -11,12 +14,14 @@ from kohort.admin._history import (
     from_events,
     from_records,
     moved,
+    shortened,
     whole,
+    with_every_move,
     with_records,
 )
 from kohort.consumer import AsyncGroupConsumer, Cluster
 from kohort.offsets_topic import GroupDeleted, GroupStored, StoredMember
-from kohort.protocol import TopicPartition, encode_assignment
+from kohort.protocol import ErrorCode, KafkaError, TopicPartition, encode_assignment
 from kohort.testing import running_broker
 from tests.admin.conftest import stable
 
@@ -192,6 +197,42 @@ def test_a_history_from_the_first_generation_on_needs_no_records() -> None:
     told = from_events("billing", [event(2, "RebalanceNote", 1, **REBALANCED)], 20)
     assert whole(told, 20)
     assert whole(from_events("billing", [event(2, "RebalanceNote", 9, **REBALANCED)], 1), 1)
+
+
+def test_moves_that_an_event_leaves_out_are_taken_from_the_generations_record() -> None:
+    details = {**REBALANCED, "partitions_moved": 3}
+    told = from_events("billing", [event(9, "RebalanceNote", 2, **details)], 20)
+    assert shortened(told)
+    assert not shortened(from_events("billing", [event(9, "RebalanceNote", 2, **REBALANCED)], 20))
+    members = (member("a", holding()), member("b", holding(0, 1, 2)))
+    recorded = from_records(
+        "billing", past(stored(1, member("a", holding(0, 1, 2))), stored(2, *members)), 20
+    )
+    [told_at] = [row.timestamp_ms for row in told.generations]
+    written = {row.generation: row.timestamp_ms for row in recorded.generations}[2]
+    filled = with_every_move(told, recorded)
+    assert 0 <= told_at - written < 60_000
+    assert [move.partition for move in filled.generations[0].moves or ()] == [0, 1, 2]
+    assert filled.generations[0].cause == "member b joined"
+    assert not shortened(filled)
+    # another group of this name had a generation of this number
+    late = replace(told, generations=(replace(told.generations[0], timestamp_ms=written + 60_001),))
+    assert with_every_move(late, recorded) == late
+
+
+async def test_events_are_told_where_records_may_not_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refused(*_: object) -> StoredPast:
+        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "topic '__consumer_offsets'")
+
+    async def events(*_: object) -> list[HistoryEntry]:
+        return [event(9, "RebalanceNote", 5, **REBALANCED)]
+
+    monkeypatch.setattr("kohort.admin._history.read_past", refused)
+    admin = GroupAdmin("localhost:1")
+    monkeypatch.setattr(admin, "events", events)
+    history = await admin.history("billing")
+    assert [row.generation for row in history.generations] == [5]
+    assert "older generations cannot be read" in history.unknown[0]
 
 
 async def test_generations_before_a_restart_are_still_told(tmp_path: Path) -> None:

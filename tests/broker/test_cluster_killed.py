@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
+import shutil
 import signal
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -16,12 +18,13 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from kohort.client.cluster import Cluster
-from kohort.protocol import ApiKey
+from kohort.protocol import ApiKey, KohortError
 from kohort.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
+from kohort.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.broker_process import QUICK_SETTINGS, BrokerProcess
 from tests.cluster import servers
 
@@ -217,3 +220,70 @@ def test_records_are_taken_while_zookeeper_is_away(tmp_path: Path) -> None:
 
     with servers.zookeeper() as zookeeper, brokers(tmp_path, zookeeper.connect()) as running:
         asyncio.run(run(running, zookeeper))
+
+
+def stored(folder: Path) -> dict[str, set[bytes]]:
+    """What the replicas of each partition have in their files."""
+    found: dict[str, set[bytes]] = {}
+    for partition in range(PARTITIONS):
+        name = f"orders-{partition}"
+        replicas = [folder / str(node_id) / "data" / name for node_id in (1, 2, 3)]
+        found[name] = {
+            b"".join(each.read_bytes() for each in sorted(path.glob("*.log"))) for path in replicas
+        }
+    return found
+
+
+@pytest.mark.slow(300)
+def test_nothing_is_lost_or_doubled_whatever_befalls_the_cluster(tmp_path: Path, soaks: bool) -> None:
+    """Kills, pauses, wiped disks, all brokers at once, and ZooKeeper away for a minute, in turn."""
+    if not soaks:
+        pytest.skip("runs for minutes: --soak")
+    rng = random.Random(23)
+
+    async def run(running: dict[int, BrokerProcess], zookeeper: servers.ZooKeeper) -> None:
+        async with traffic(running) as (known, made):
+
+            async def whole() -> None:
+                async with asyncio.timeout(60):
+                    while True:
+                        wanted = MetadataRequest([MetadataRequestTopic(name="orders")], False)
+                        with contextlib.suppress(KohortError):
+                            answer = await known.request(None, ApiKey.METADATA, wanted)
+                            if all(len(each.isr_nodes) == 3 for each in answer.topics[0].partitions):
+                                return
+                        await asyncio.sleep(0.1)
+
+            for what in rng.sample(["kill", "pause", "wipe", "all", "zookeeper"] * 2, 10):
+                await whole()
+                node_id = await leader(known)
+                if what == "zookeeper":
+                    zookeeper.kill()
+                    await asyncio.sleep(60)
+                    await made.goes_on()
+                    await asyncio.to_thread(zookeeper.again)
+                elif what == "pause":
+                    running[node_id].send(signal.SIGSTOP)
+                    await made.goes_on()
+                    running[node_id].send(signal.SIGCONT)
+                elif what == "all":
+                    for each in running.values():
+                        each.kill()
+                    await asyncio.gather(*(asyncio.to_thread(each.start) for each in running.values()))
+                else:
+                    running[node_id].kill()
+                    if what == "wipe":
+                        await made.goes_on()
+                        shutil.rmtree(tmp_path / str(node_id) / "data")
+                    await asyncio.to_thread(running[node_id].start)
+                print(f"{what}: goes on after {await made.goes_on():.1f} s")
+            await whole()
+            await made.check()
+
+    with servers.zookeeper() as zookeeper, brokers(tmp_path, zookeeper.connect()) as running:
+        asyncio.run(run(running, zookeeper))
+        for each in running.values():
+            each.stop()
+    assert {name: len(files) for name, files in stored(tmp_path).items()} == dict.fromkeys(
+        stored(tmp_path), 1
+    )

@@ -164,10 +164,8 @@ async def test_when_the_protocol_is_switched_off_a_member_that_may_goes_on_with_
     with running_broker() as broker:
         broker.create_topic("orders", 1)
         broker.produce("orders", ["1"])
-        settings: dict[str, Any] = {"bootstrap": broker.bootstrap, "group": "g"}
-        async with AsyncGroupConsumer(
-            "orders", protocol=protocol, auto_offset_reset="earliest", **settings
-        ) as consumer:
+        settings: dict[str, Any] = {"bootstrap": broker.bootstrap, "group": "g", "protocol": protocol}
+        async with AsyncGroupConsumer("orders", auto_offset_reset="earliest", **settings) as consumer:
             (record,) = await consumer.getmany(1, 20_000)
             assert type(consumer.parts.membership) is ConsumerMembership
             consumer.done(record)

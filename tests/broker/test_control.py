@@ -6,6 +6,7 @@ Covers: broker/apis/envelope.py, broker/apis/alter_partition.py, broker/apis/alt
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -312,6 +313,29 @@ def test_quotas_of_clients_do_not_come_between_brokers(cluster: RunningCluster, 
     remove = [OpData(key, 0.0, True) for key in ("request_percentage", "consumer_byte_rate")]
     entry = RequestEntryData([EntityData("client-id", None)], remove)
     wire.call(ApiKey.ALTER_CLIENT_QUOTAS, 1, entries=[entry], validate_only=False)
+
+
+def test_who_is_delayed_by_the_controller_is_held_up_where_it_is_connected(wire: Wire) -> None:
+    def limit(rate: float, *, remove: bool) -> None:
+        entry = RequestEntryData(
+            [EntityData("client-id", "wire")], [OpData("controller_mutation_rate", rate, remove)]
+        )
+        wire.call(ApiKey.ALTER_CLIENT_QUOTAS, 1, entries=[entry], validate_only=False)
+
+    def make(name: str) -> Any:
+        # of a version whose clients are delayed, and not refused
+        topics = [CreatableTopic(name, 50, 1)]
+        return wire.call(ApiKey.CREATE_TOPICS, 5, topics=topics, timeout_ms=5_000, validate_only=False)
+
+    limit(50.0, remove=False)
+    told_ms, number = 0, 0
+    while not told_ms:
+        number += 1
+        told_ms = make(f"delayed-{number}").throttle_time_ms
+    begun = time.monotonic()
+    wire.call(ApiKey.API_VERSIONS, 0)
+    assert time.monotonic() - begun > told_ms / 2_000
+    limit(0.0, remove=True)
 
 
 @pytest.fixture(scope="module")

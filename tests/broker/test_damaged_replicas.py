@@ -61,6 +61,55 @@ async def test_another_replica_leads_where_the_files_of_the_leader_turn_out_to_b
         assert replica(nodes, leader).log_end_offset == 6
 
 
+async def test_a_batch_that_is_damaged_in_the_leaders_file_is_read_from_another_replica(
+    tmp_path: Path,
+) -> None:
+    async with cluster(data=tmp_path) as nodes:
+        await nodes.create("orders")
+        await written(nodes, 5)
+        leader = nodes.state("orders").leader
+        [path] = (tmp_path / str(leader) / "orders-0").glob("*.log")
+        content = bytearray(path.read_bytes())
+        size = len(content) // 5
+        content[2 * size + 8 : 2 * size + 12] = b"\xff" * 4
+        with path.open("r+b") as file:
+            file.write(content)
+        with pytest.raises(KafkaError) as refused:
+            replica(nodes, leader).read(2, 1_000)
+        assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+        await nodes.until(lambda: nodes.state("orders").leader != leader)
+        assert replica(nodes, nodes.state("orders").leader).read(2, 1_000).records
+
+
+async def test_a_batch_that_is_damaged_in_the_only_replica_is_told(tmp_path: Path) -> None:
+    async with cluster(1, data=tmp_path, offsets_topic_replication_factor=1) as nodes:
+        await nodes.create("orders")
+        await written(nodes, 5)
+        [path] = (tmp_path / "1" / "orders-0").glob("*.log")
+        with path.open("r+b") as file:
+            file.seek(2 * path.stat().st_size // 5 + 8)
+            file.write(b"\xff" * 4)
+        with pytest.raises(KafkaError) as refused:
+            replica(nodes, 1).read(2, 1_000)
+        assert refused.value.code is ErrorCode.CORRUPT_MESSAGE
+        assert replica(nodes, 1).read(4, 1_000).records
+
+
+async def test_a_follower_whose_files_are_damaged_copies_nothing_and_holds_nothing_up() -> None:
+    async with cluster() as nodes:
+        await nodes.create("orders")
+        await written(nodes, 5)
+        leader, follower, _ = nodes.state("orders").replicas
+        replica(nodes, follower).damage = "somebody has changed the files"
+        replicas = nodes.brokers[follower]._running()._replicas
+        assert replicas is not None
+        assert not replicas._fetchers[leader]._partitions
+        append(replica(nodes, leader))
+        # long before it would be missed: it is not waited for
+        await nodes.until(lambda: replica(nodes, leader).high_watermark == 6)
+        assert set(nodes.state("orders").isr) == set(nodes.brokers) - {follower}
+
+
 async def test_a_leader_whose_disk_fails_leaves_a_partition_to_another_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

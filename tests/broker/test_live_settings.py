@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
+from kohort.broker._live_settings import LiveSettings, Values
+from kohort.broker._settings import BrokerSettings
+from kohort.cluster import Document
 from kohort.protocol import ApiKey, ErrorCode
 from kohort.testing import RunningBroker, running_broker
 from tests.broker.apis.test_alter_configs import APPEND, BROKER, DELETE, SET, TOPIC, change, replace
@@ -137,3 +142,65 @@ def test_what_was_set_is_in_force_after_a_restart(tmp_path: Path) -> None:
         create_topic(wire, "t")
         assert row(wire, "cleanup.policy", "t", TOPIC) == ("compact", ALL, False)
         assert row(wire, "segment.bytes", "t", TOPIC) == ("1048576", OWN, False)
+
+
+class SlowFile:
+    """A document whose saves take until ``end`` is called, and fail if that says so."""
+
+    def __init__(self) -> None:
+        self.saved: list[Any] = []
+        self.pending: asyncio.Queue[asyncio.Future[None]] = asyncio.Queue()
+
+    async def save(self, content: Any) -> None:
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.pending.put_nowait(done)
+        await done
+        self.saved.append({part: dict(values) for part, values in content.items()})
+
+    async def end(self, error: OSError | None = None) -> None:
+        done = await self.pending.get()
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)
+
+
+def live_settings(file: SlowFile) -> LiveSettings:
+    return LiveSettings(BrokerSettings(), cast("Document", file))
+
+
+async def test_changes_at_once_build_on_each_other() -> None:
+    file = SlowFile()
+    live = live_settings(file)
+
+    def sets(name: str) -> asyncio.Task[None]:
+        def changed(before: Values) -> dict[str, str]:
+            return {key.replace("_", "."): str(value) for key, value in before.items()} | {name: "7"}
+
+        return asyncio.create_task(live.change(changed, for_all=True, validate_only=False))
+
+    tasks = [sets("log.cleaner.backoff.ms"), sets("log.retention.ms")]
+    for _ in tasks:
+        await file.end()
+    await asyncio.gather(*tasks)
+    assert live.of_all.keys() == {"log_cleaner_backoff_ms", "log_retention_ms"}
+    assert file.saved[-1]["all"] == live.of_all
+
+
+async def test_a_change_that_is_not_saved_takes_back_itself_and_nothing_else() -> None:
+    file = SlowFile()
+    live = live_settings(file)
+    first = asyncio.create_task(live.set(for_all=True, values={"log_retention_ms": 7}))
+    await asyncio.sleep(0)
+    live.of_broker = {"log_cleaner_backoff_ms": 8}
+    await file.end(OSError("full"))
+    with pytest.raises(OSError, match="full"):
+        await first
+    assert (live.of_all, live.of_broker) == ({}, {"log_cleaner_backoff_ms": 8})
+    second = asyncio.create_task(live.set(for_all=True, values={"log_retention_ms": 7}))
+    await asyncio.sleep(0)
+    live.of_all = {"log_retention_ms": 9}
+    await file.end(OSError("full"))
+    with pytest.raises(OSError, match="full"):
+        await second
+    assert live.of_all == {"log_retention_ms": 9}

@@ -172,3 +172,16 @@ async def test_an_answer_that_cannot_be_decoded_is_told_to_its_asker() -> None:
         with pytest.raises(MalformedMessageError, match="Heartbeat"):
             await connection.request(_beat(), timeout_ms=30_000)
         connection.close()
+
+
+async def test_one_whose_authentication_ends_soon_is_closed_once_nothing_is_under_way() -> None:
+    async with FakeBroker({ApiKey.API_VERSIONS: (0, 4), **_HEARTBEAT}) as broker:
+        connection = await _open(broker)
+        assert connection.is_usable()
+        connection._retire_at = 0.0
+        answer = connection.ask(_beat(), timeout_ms=5_000)
+        assert connection.is_usable()
+        connection._waiting.clear()
+        assert not connection.is_usable()
+        assert connection.closed
+        answer.cancel()

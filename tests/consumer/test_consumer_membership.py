@@ -71,6 +71,11 @@ class Talk(AnyTalk[ConsumerMembership]):
             assignment=None if nothing else Assignment(rows),
         )
 
+    def idle(self, epoch: int) -> None:
+        """The heartbeat after one with news has none, and is answered at once."""
+        assert self.beat().topic_partitions is None
+        self.told(epoch, nothing=True)
+
     def refused(self, code: ErrorCode, message: str | None = None) -> None:
         self.answer(self.request, error_code=code, error_message=message)
 
@@ -93,9 +98,10 @@ def joined(*numbers: int, epoch: int = 5, **settings: Any) -> Talk:
     talk.beat()
     talk.told(epoch, *numbers)
     talk.next(Assign)
-    talk.advance_to_deadline()
     talk.beat()
     talk.told(epoch, nothing=True)
+    if numbers:
+        talk.idle(epoch)
     assert talk.membership.state is MemberState.STABLE
     assert talk.quiet()
     return talk
@@ -120,11 +126,13 @@ def test_partitions_are_taken_when_the_name_of_their_topic_is_known() -> None:
     talk.beat()
     talk.told(2, 0, 2)
     assert talk.next(NeedTopics) == NeedTopics(frozenset(), frozenset({ID}))
+    talk.beat()
     assert (talk.membership.state, talk.membership.owned) == (MemberState.RECONCILING, frozenset())
     talk.topics({}, {OTHER_ID: "payments"})
     assert talk.quiet()
     talk.topics(ORDERS, IDS)
     assert talk.next(Assign) == Assign(2, (P0, P2), ())
+    assert talk.quiet(), "it is told with the next heartbeat"
     assert talk.membership.state is MemberState.STABLE
     assert talk.membership.owned == {P0, P2}
     (completed,) = talk.completed()
@@ -136,9 +144,9 @@ def test_a_member_without_partitions_is_told_so_once() -> None:
     talk.beat()
     talk.told(2)
     assert talk.next(Assign) == Assign(2, (), ())
-    talk.advance_to_deadline()
     talk.beat()
     talk.told(3, nothing=True)
+    talk.idle(3)
     assert talk.quiet()
     assert talk.membership.generation == 3
 
@@ -158,17 +166,19 @@ def test_a_heartbeat_tells_only_what_has_changed() -> None:
     talk = joined(0, 1)
     talk.advance_to_deadline()
     body = talk.beat()
-    assert body[2:] == (5, None, None, -1, None, None, None, None)
+    assert body[2:-1] == (5, None, None, -1, None, None, None, None)
 
 
 def test_what_was_taken_is_told_with_the_next_heartbeat() -> None:
     talk = Talk()
     talk.beat()
     talk.told(2, 0)
-    talk.topics(ORDERS, IDS)
-    talk.advance_to_deadline()
     talk.next(NeedTopics)
+    talk.beat()
+    talk.topics(ORDERS, IDS)
     talk.next(Assign)
+    talk.told(2, nothing=True)
+    talk.advance_to_deadline()
     assert talk.owned(talk.beat()) == {ID: [0]}
 
 
@@ -212,15 +222,18 @@ def test_heartbeats_come_as_often_as_the_size_of_the_group_allows(
 
 def test_after_a_new_epoch_heartbeats_come_soon_and_ever_less_often() -> None:
     talk = joined()
+    talk.advance_to_deadline()
+    talk.beat()
+    talk.told(6, nothing=True)
+    talk.idle(6)
     pauses = []
-    epoch = 6
-    for _ in range(5):
+    for _ in range(4):
         at = talk.now
         talk.advance_to_deadline()
         pauses.append(talk.now - at)
         talk.beat()
-        talk.told(epoch, nothing=True)
-    assert pauses[1:] == pytest.approx([10, 11, 12.1, 13.31])
+        talk.told(6, nothing=True)
+    assert pauses == pytest.approx([11, 12.1, 13.31, 14.641])
 
 
 def test_a_session_of_silence_stops_delivery_until_a_heartbeat_is_answered() -> None:
@@ -231,6 +244,93 @@ def test_a_session_of_silence_stops_delivery_until_a_heartbeat_is_answered() -> 
     assert talk.next(SessionAtRisk).at_risk
     talk.told(5, nothing=True)
     assert not talk.next(SessionAtRisk).at_risk
+
+
+# heartbeats that the coordinator holds
+
+
+def test_a_heartbeat_without_news_may_be_held_until_the_next_one_is_due() -> None:
+    talk = joined(0)
+    talk.advance_to_deadline()
+    assert talk.beat().hold_ms == 200
+    assert talk.request.timeout_ms == 10_200
+    talk.advance(200)
+    assert talk.quiet()
+    talk.told(5, nothing=True)
+    assert talk.beat().hold_ms == 200
+
+
+def test_one_that_tells_something_is_not_to_be_held_nor_one_that_asks_for_names() -> None:
+    talk = Talk()
+    assert talk.beat().hold_ms == 0
+    talk.told(2, 0)
+    talk.next(NeedTopics)
+    assert talk.beat().hold_ms == 0
+    talk.topics(ORDERS, IDS)
+    talk.next(Assign)
+    talk.told(2, nothing=True)
+    talk.advance_to_deadline()
+    assert (talk.owned(talk.beat()), talk.request.body.hold_ms) == ({ID: [0]}, 0)
+    talk.told(2, nothing=True)
+    assert talk.beat().hold_ms, "at once: what comes next is to be known at once"
+
+
+def test_news_of_the_member_do_not_wait_for_a_heartbeat_that_is_held() -> None:
+    talk = joined(0, 1)
+    talk.advance_to_deadline()
+    talk.beat()
+    talk.told(5, 0)
+    talk.next(Revoke)
+    talk.advance_to_deadline()
+    assert talk.beat().hold_ms
+    held = talk.request
+    talk.released()
+    assert talk.owned(talk.beat()) == {ID: [0]}
+    told, talk.request = talk.request, held
+    talk.told(6, 0, 2)
+    assert talk.membership.owned == {P0}, "not before the other is answered: it says who owns what"
+    talk.request = told
+    talk.told(6, nothing=True)
+    assert talk.next(Assign) == Assign(6, (P2,), (P0,))
+
+
+def test_what_overtakes_a_held_heartbeat_says_what_is_owned_since_the_epoch_may_be_another_by_then() -> None:
+    talk = joined(0)
+    talk.advance_to_deadline()
+    assert talk.beat().hold_ms
+    talk.membership.subscribe(["orders", "payments"], talk.now)
+    talk.take()
+    body = talk.beat()
+    assert (body.subscribed_topic_names, talk.owned(body)) == (("orders", "payments"), {ID: [0]})
+
+
+def test_news_that_were_lost_with_a_held_heartbeat_are_asked_for_again() -> None:
+    talk = joined(0, 1)
+    talk.advance_to_deadline()
+    talk.beat()
+    talk.told(5, 0)
+    talk.next(Revoke)
+    talk.advance_to_deadline()
+    talk.beat()
+    held = talk.request
+    talk.released()
+    talk.beat()
+    talk.fail(held)
+    talk.told(6, nothing=True)
+    assert talk.beat().rebalance_timeout_ms == 60_000, "a full request is answered with all that is assigned"
+
+
+def test_the_session_counts_from_when_a_held_heartbeat_was_sent() -> None:
+    talk = joined(0)
+    talk.advance_to_deadline()
+    talk.beat()
+    talk.advance(5_000)
+    talk.told(5, nothing=True)
+    talk.beat()
+    talk.advance(4_999)
+    assert talk.quiet()
+    talk.advance(1)
+    assert talk.next(SessionAtRisk).at_risk
 
 
 # another assignment
@@ -261,7 +361,6 @@ def test_what_was_not_taken_is_given_up_at_once_when_it_is_assigned_no_longer() 
     talk.beat()
     talk.told(6, 0, 1)
     assert talk.next(Assign).added == (P1,)
-    talk.advance_to_deadline()
     talk.beat()
     talk.answer(
         talk.request,
@@ -270,7 +369,6 @@ def test_what_was_not_taken_is_given_up_at_once_when_it_is_assigned_no_longer() 
         assignment=Assignment([TopicPartitions(ID, [0, 1]), TopicPartitions(OTHER_ID, [0])]),
     )
     talk.next(NeedTopics)
-    talk.advance_to_deadline()
     talk.beat()
     talk.told(7, 0, 1)
     assert talk.owned(talk.beat()) == {ID: [0, 1]}
@@ -296,6 +394,7 @@ def test_a_topic_made_anew_is_given_up_and_taken_again() -> None:
     talk.beat()
     talk.told(6, 0, topic=OTHER_ID)
     assert talk.next(Revoke).partitions == (P0,)
+    talk.idle(6)
     talk.released()
     assert talk.next(NeedTopics).ids == {OTHER_ID}
     assert talk.owned(talk.beat()) == {}
@@ -326,6 +425,8 @@ def test_a_regular_expression_is_the_coordinators_to_resolve() -> None:
     body = talk.beat()
     assert (body.subscribed_topic_names, body.subscribed_topic_regex) == ((), "ord.*")
     talk.told(1, 0)
+    talk.next(NeedTopics)
+    talk.idle(1)
     talk.topics(ORDERS, IDS)
     assert talk.membership.subscription == {"orders"}
     talk.membership.subscribe(["payments"], talk.now)
@@ -376,6 +477,7 @@ def test_names_that_come_after_it_has_left_give_it_nothing() -> None:
     talk.beat()
     talk.told(2, 0)
     talk.next(NeedTopics)
+    talk.beat()
     talk.membership.pause("no poll")
     talk.take()
     assert talk.beat().member_epoch == -1
@@ -611,6 +713,7 @@ def test_who_is_about_to_leave_withdraws_its_subscription_and_reads_on_until_the
     body = talk.beat()
     assert (body.member_epoch, body.subscribed_topic_names) == (5, ())
     talk.told(5)
+    talk.idle(5)
     assert talk.quiet()
     assert talk.membership.owned == {P0}
     for epochs, assignment in (((5, 6), 6), ((6, 6), 5)):
@@ -658,8 +761,10 @@ def test_a_heartbeat_from_before_does_not_tell_that_a_pattern_is_withdrawn() -> 
     talk.take()
     talk.beat()
     talk.told(5, 0)
-    talk.topics(ORDERS, IDS)
     talk.next(NeedTopics)
+    talk.idle(5)
+    talk.next(NeedTopics)
+    talk.topics(ORDERS, IDS)
     talk.next(Assign)
     talk.advance_to_deadline()
     talk.beat()

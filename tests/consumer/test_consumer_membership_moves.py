@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
-from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +17,7 @@ from kohort.consumer.effects import Fail, NeedTopics, Revoke, Send
 from kohort.protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
 from kohort.statemachine import MemberState
 from tests.consumer.configs import config
-from tests.coordinator.consumer.group_world import World
+from tests.coordinator.consumer.group_world import Answers, World
 
 #: Longer than all that a run takes: who is silent for less must never lose anything to another.
 LONG_MS = 3_000_000
@@ -30,7 +29,11 @@ class _Reader:
     """A member, what it has sent, and what it must still give up."""
 
     membership: ConsumerMembership
+    #: Requests on its connection, in order, and where the answers arrive of those that the coordinator has.
     sent: list[Send] = field(default_factory=list)
+    arrived: list[Answers] = field(default_factory=list)
+    #: Held on a connection that is gone, which the member has not noticed yet.
+    broken: list[Send] = field(default_factory=list)
     revoking: list[Revoke] = field(default_factory=list)
     asks: bool = False
     #: What it reads; what it reads as long as a revocation is not over.
@@ -58,6 +61,9 @@ class _Readers:
             for reader in self.readers:
                 reader.membership.advance(self.world.now_ms)
         elif what == "restart":
+            for reader in self.readers:
+                if reader.arrived:
+                    self._break(reader)
             self.world.restart()
         elif what == "grow":
             self.world.change_topics(t=self.world.topics["t"] + 1)
@@ -80,24 +86,45 @@ class _Readers:
         reader.membership.leave("closed")
         for effect in reader.membership.take_effects():
             if isinstance(effect, Send):
-                self._handled(effect)
+                self._begin(effect)
+
+    def _arrive(self, reader: _Reader) -> None:
+        """The coordinator gets the next request, even if it holds the one before."""
+        if len(reader.arrived) < len(reader.sent):
+            reader.arrived.append(self._begin(reader.sent[len(reader.arrived)]))
 
     def _answer(self, reader: _Reader) -> None:
-        if reader.sent:
-            send = reader.sent.pop(0)
-            reader.membership.answered(send, self._handled(send), self.world.now_ms)
+        if not (reader.arrived and reader.arrived[0]):
+            self._arrive(reader)
+        if reader.arrived and reader.arrived[0]:
+            (body,) = reader.arrived.pop(0)
+            reader.membership.answered(reader.sent.pop(0), body, self.world.now_ms)
+
+    def _break(self, reader: _Reader) -> None:
+        reader.broken += reader.sent
+        reader.sent, reader.arrived = [], []
+        self._notice(reader)
+
+    def _notice(self, reader: _Reader) -> None:
+        broken, reader.broken = reader.broken, []
+        for send in broken:
+            reader.membership.failed(send, ConnectionError("lost"), self.world.now_ms)
 
     def _lose_request(self, reader: _Reader) -> None:
-        if reader.sent:
-            reader.membership.failed(reader.sent.pop(0), ConnectionError("lost"), self.world.now_ms)
+        self._break(reader)
 
     def _lose_answer(self, reader: _Reader) -> None:
-        if reader.sent:
-            self._handled(reader.sent[0])
-            self._lose_request(reader)
+        self._arrive(reader)
+        self._break(reader)
+
+    def _lose_held(self, reader: _Reader) -> None:
+        """The connection is gone, and the next request goes over another one."""
+        if len(reader.arrived) == len(reader.sent) == 1:
+            reader.arrived.clear()
+            reader.broken.append(reader.sent.pop())
 
     def _refuse(self, reader: _Reader) -> None:
-        if reader.sent:
+        if reader.sent and not reader.arrived:
             error = KafkaError(ErrorCode.NOT_COORDINATOR)
             reader.membership.failed(reader.sent.pop(0), error, self.world.now_ms)
 
@@ -117,8 +144,8 @@ class _Readers:
         topics = {"t"} if reader.membership.subscription == {"t", "u"} else {"t", "u"}
         reader.membership.subscribe(topics, self.world.now_ms)
 
-    def _handled(self, send: Send) -> Any:
-        return self.world.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, send.body)
+    def _begin(self, send: Send) -> Answers:
+        return self.world.begin(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, send.body)
 
     def _look(self) -> None:
         for reader in self.readers:
@@ -133,7 +160,7 @@ class _Readers:
                 elif isinstance(effect, NeedTopics):
                     reader.asks = True
             generation = reader.membership.generation
-            assert len(reader.sent) <= 1
+            assert len(reader.sent) <= 2
             if generation >= 0:
                 assert not reader.epochs or reader.epochs[-1] <= generation
                 reader.epochs.append(generation)
@@ -144,7 +171,8 @@ class _Readers:
         """Nothing is lost any more: everybody gets what is meant for it, and everything is read."""
         for _ in range(100):
             for reader in list(self.readers):
-                for what in ("answer", "revoked", "topics"):
+                self._notice(reader)
+                for what in ("answer", "answer", "revoked", "topics"):
                     getattr(self, f"_{what}")(reader)
                     self._look()
             self.world.advance(1_000)
@@ -159,7 +187,8 @@ class _Readers:
 
 _STEPS = (
     *("join", "answer", "answer", "answer", "revoked", "topics", "wait", "wait"),
-    *("lose_request", "lose_answer", "refuse", "leave", "other", "restart", "grow"),
+    *("lose_request", "lose_answer", "lose_held", "notice", "arrive"),
+    *("refuse", "leave", "other", "restart", "grow"),
 )
 
 

@@ -53,7 +53,16 @@ def test_a_snippet_of_the_guide_runs(
 
 
 def test_the_guide_has_its_snippets() -> None:
-    assert set(SNIPPETS) == {"arrow", "async", "auto_done", "blocking", "closing", "events", "offsets"}
+    assert set(SNIPPETS) == {
+        "arrow",
+        "async",
+        "auto_done",
+        "blocking",
+        "closing",
+        "decode",
+        "events",
+        "offsets",
+    }
 
 
 def test_the_example_reads_everything_and_leaves_on_an_interrupt(

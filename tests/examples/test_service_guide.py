@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from kafka import KafkaProducer
+
+from tests.consumer.registry import FakeRegistry, framed
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SNIPPETS: dict[str, str] = dict(
@@ -20,15 +23,24 @@ SNIPPETS: dict[str, str] = dict(
 )
 #: Values of the topic's records, and lines that a snippet is to print.
 BILLED = [f"billed b'{number}'" for number in range(6)]
-EXPECTED = {
+EXPECTED: dict[str, tuple[list[str], list[str]]] = {
+    "decode": (['{"id": 7}', "{", '{"id": 8}'], ["billed None 7", "billed None 8"]),
     "failed": (["1", "x", "3"], ["booked 1", "booked 3"]),
     "middleware": (["0", "1"], ["orders 0: 0.", "orders 1: 0."]),
     "pause": ([str(number) for number in range(6)], BILLED),
+    "registry": ([], ["billed id=5"]),
     "retry_topics": (list("abcde"), [f"billed orders 0 {n} b'{c}'" for n, c in enumerate("abcde")]),
     "services": (["0"], ["billed b'0'", "shipped b'0'"]),
 }
 
 pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeRegistry]:
+    fake = FakeRegistry()
+    yield fake
+    fake.close()
 
 
 def test_the_guide_has_its_snippets() -> None:
@@ -37,14 +49,25 @@ def test_the_guide_has_its_snippets() -> None:
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_snippet_of_the_guide_runs(
-    name: str, bootstrap: str, new_topic: Callable[..., str], group: Callable[[str], str], tmp_path: Path
+    name: str,
+    bootstrap: str,
+    new_topic: Callable[..., str],
+    group: Callable[[str], str],
+    fake: FakeRegistry,
+    tmp_path: Path,
 ) -> None:
     values, lines = EXPECTED[name]
+    if name == "registry":
+        pytest.importorskip("fastavro", reason="the extra 'avro' is not installed")
+        order = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "int"}]}
+        # zigzag: 10 is 5
+        values = [framed(fake.add(json.dumps(order)), b"\x0a").decode()]
     topic = new_topic("orders", partitions=1)
     with KafkaProducer(bootstrap_servers=bootstrap) as producer:
         for value in values:
             producer.send(topic, value.encode())
     code = SNIPPETS[name].replace("localhost:9092", bootstrap).replace('"orders', f'"{topic}')
+    code = code.replace("http://localhost:8081", fake.url)
     path = tmp_path / f"{name}.py"
     path.write_text(re.sub(r'group="(\w+)"', lambda found: f'group="{group(found[1])}"', code))
     process = subprocess.Popen(

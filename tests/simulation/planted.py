@@ -178,7 +178,7 @@ BUGS = (
     ),
     Bug(
         "sessions do not run again after a load",
-        "coordinator.classic.rebalance:activate",
+        "coordinator.classic.rebalance:resume",
         "restart_session(shard, group, member, now_ms)",
         "pass",
     ),
@@ -199,6 +199,13 @@ BUGS = (
         "coordinator.classic.sync:handle_sync",
         "restart_session(shard, group, member, now_ms)",
         "pass",
+    ),
+    Bug(
+        "timers are ahead of the requests in the sockets",
+        "coordinator.engine.runner:ShardRunner._wake",
+        "when_read(partial(self._fire, self.clock_ms()))",
+        "self._fire(self.clock_ms())",
+        partial(simulate, protocol="mixed"),
     ),
     Bug(
         "a member whose session is over stays",

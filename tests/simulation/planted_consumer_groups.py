@@ -59,8 +59,20 @@ CONSUMER_GROUP_BUGS = (
     _Bug(
         "a heartbeat is answered before what it changed is written",
         "coordinator.consumer.heartbeat:handle_heartbeat",
-        "shard.reply_when_written(request.body.group_id, request, answer)",
+        "shard.reply_when_written(group_id, request, answer)",
         "shard.reply(request, answer)",
+    ),
+    _Bug(
+        "who waits for a partition is not told that it is free",
+        "coordinator.consumer.holding:_gains",
+        "if len(group.taken(member.member_id, topic_id, missing)) < len(missing):",
+        "if False:",
+    ),
+    _Bug(
+        "only those who wait for partitions are told of a new target",
+        "coordinator.consumer.changes:Changes.commit",
+        "everyone=self.has_moved",
+        "everyone=False",
     ),
     _Bug(
         "who has as many topics as its target has all of it",
@@ -127,12 +139,6 @@ CONSUMER_GROUP_BUGS = (
         "coordinator.consumer.changes:Changes.drop",
         "for kind in (_TYPES.CURRENT, _TYPES.TARGET, _TYPES.MEMBER):",
         "for kind in (_TYPES.CURRENT, _TYPES.MEMBER):",
-    ),
-    _Bug(
-        "a member takes what is new before it has given up the rest",
-        "consumer.consumer_membership:ConsumerMembership._reconcile",
-        "if self._revocations or self._leaving is not None:",
-        "if self._leaving is not None:",
     ),
     _Bug(
         "a member says that it has given up what it still reads",

@@ -46,7 +46,7 @@ SERVICE_BUGS = (
     ),
     _Bug(
         "a partition that is behind pauses the others as well",
-        "consumer.service._running:RunningHandler.hand_over",
+        "consumer.service._running:RunningHandler._add",
         "self.pause(partition)",
         "[self.pause(each) for each in self.queues._partitions]",
     ),
@@ -110,8 +110,8 @@ SERVICE_BUGS = (
     ),
     _Bug(
         "records wait for their handler however long they are",
-        "consumer.service._running:RunningHandler.hand_over",
-        "held.records > self._most_records or held.bytes > most_bytes",
+        "consumer.service._running:RunningHandler._add",
+        "held.records > self._most_records or held.bytes > self._most_bytes",
         "held.records > self._most_records",
     ),
     _Bug(

@@ -94,6 +94,25 @@ def test_a_number_too_large_for_its_column_is_one_bad_record() -> None:
     assert [row is not None for row in bad.to_pylist()] == [False, True, False]
 
 
+def test_values_that_are_not_json_are_decoded_first() -> None:
+    def decode(value: bytes) -> Any:
+        return {"id": int(value.decode())}
+
+    values = [b"1", None, b"\xff", b"x", b"2"]
+    ids, _, bad = columns_of(Order, values, FIELDS, decode)
+    assert ids.to_pylist() == [1, None, None, None, 2]
+    errors = [one and one["error"].split(":")[0] for one in bad.to_pylist()]
+    assert errors == [None, None, "UnicodeDecodeError", "ValueError", None]
+
+
+def test_a_decoder_that_reaches_nobody_fails_the_task() -> None:
+    def decode(_: bytes) -> Any:
+        raise ConnectionRefusedError("no registry")
+
+    with pytest.raises(ConnectionRefusedError):
+        columns_of(Order, [b"1"], FIELDS, decode)
+
+
 @pytest.mark.spark
 def test_a_dataframe_gets_typed_columns_and_a_bad_record_column(spark: SparkSession) -> None:
     class Reading(BaseModel):

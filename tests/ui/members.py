@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import queue
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 
 from kohort.admin import GroupAdmin
@@ -17,15 +18,24 @@ from tests.admin.conftest import stable
 @contextmanager
 def grouped(
     broker: RunningBroker, group: str, topic: str, clients: Sequence[str], *, partitions: int = 3
-) -> Iterator[None]:
-    """Members with these client ids, who joined one after the other; their loop runs in a thread."""
-    ready, leave, failed = threading.Event(), threading.Event(), []
+) -> Iterator[Callable[[str], None]]:
+    """Members with these client ids, who joined one after the other; their loop runs in a thread. Calling
+    what is given with "app" makes one more, with "-app" one less.
+    """
+    ready, failed = threading.Event(), []
+    coming: queue.Queue[str | None] = queue.Queue()
+    for client in clients:
+        coming.put(client)
 
     async def run() -> None:
         async with Cluster(broker.bootstrap) as cluster:
             await cluster.create_topics({topic: partitions})
         async with AsyncExitStack() as stack, GroupAdmin(broker.bootstrap) as admin:
-            for number, client in enumerate(clients):
+            there: dict[str, AsyncGroupConsumer] = {}
+            while (client := await asyncio.to_thread(coming.get)) is not None:
+                if client.startswith("-"):
+                    await there.pop(client[1:]).close()
+                    continue
                 consumer = AsyncGroupConsumer(
                     topic,
                     bootstrap=broker.bootstrap,
@@ -36,9 +46,10 @@ def grouped(
                     auto_offset_reset="earliest",
                 )
                 await stack.enter_async_context(consumer)
-                await stable(admin, group, number + 1)
-            ready.set()
-            await asyncio.to_thread(leave.wait)
+                there[client] = consumer
+                await stable(admin, group, len(there))
+                if len(there) == len(clients):
+                    ready.set()
 
     def member() -> None:
         try:
@@ -53,8 +64,8 @@ def grouped(
     try:
         assert ready.wait(60)
         assert not failed, failed
-        yield
+        yield coming.put
     finally:
-        leave.set()
+        coming.put(None)
         thread.join(60)
     assert not failed, failed

@@ -81,6 +81,7 @@ def test_without_the_extra_it_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "uvicorn", None)
+    monkeypatch.delitem(sys.modules, "kohort.ui.server", raising=False)
     done = ran(capsys, ["ui", "--port", "0"])
     assert done.code == 2
     assert "pip install 'kohort[ui]'" in done.err

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import socket
+import threading
+from contextlib import suppress
+
 import pytest
 
+from kohort.ui import server as module
 from tests.ui.conftest import TOKEN, Browser, made
 
 NOWHERE = ("--bootstrap", "127.0.0.1:1", "--timeout", "1")
@@ -41,3 +46,28 @@ def test_a_token_of_ones_own_is_not_printed() -> None:
     ui = made(*NOWHERE, token=TOKEN, listening=("0.0.0.0", 8090))
     assert TOKEN not in ui.address + "".join(ui.remarks)
     assert Browser(ui).get("/").status_code == 401
+
+
+def test_a_connection_that_asks_for_nothing_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "REQUEST_S", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = listening.getsockname()
+        server = module.Server(made(*NOWHERE, token=TOKEN, listening=address))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            ask = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
+            for sent, answered in ((b"", False), (ask, False), (ask + b"\r\n" + ask, True)):
+                with socket.create_connection(address, 20) as idle:
+                    idle.sendall(sent)
+                    found = b""
+                    with suppress(ConnectionResetError):
+                        while part := idle.recv(65_536):
+                            found += part
+                    assert (b"401 Unauthorized" in found) == answered
+            monkeypatch.setattr(module, "MOST_CONNECTIONS", 0)
+            with socket.create_connection(address, 20) as refused, suppress(ConnectionResetError):
+                assert refused.recv(1) == b""
+        finally:
+            server.should_exit = True
+            thread.join(30)

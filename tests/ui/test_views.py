@@ -9,7 +9,15 @@ from typing import Any, cast
 
 import pytest
 
-from kohort.admin import Generation, GroupAdmin, GroupDescription, GroupHistory, HistoryEntry, ListedGroup
+from kohort.admin import (
+    Generation,
+    GroupAdmin,
+    GroupDescription,
+    GroupHistory,
+    HistoryEntry,
+    ListedGroup,
+    PartitionOffsets,
+)
 from kohort.admin.results import REBALANCE
 from kohort.protocol import ErrorCode, KafkaError
 from kohort.testing import running_broker
@@ -152,6 +160,26 @@ async def test_pages_are_sent_the_model_when_it_changes_and_ticks_in_between() -
     cluster.now = replace(cluster.now, state="PreparingRebalance")
     await view.look(cluster.admin)
     assert b"event: model" in b"".join(view.events_since(second))
+
+
+async def test_lanes_are_drawn_anew_when_something_has_moved_and_only_then() -> None:
+    def lagging(lag: int) -> GroupDescription:
+        return group(member("a", 0), partitions=(PartitionOffsets("orders", 0, 5, 5 + lag, lag, "a"),))
+
+    cluster = Scripted(lagging(1), [generation(1, 1_000, (0, None, "a"))])
+    view = GroupView("billing")
+    await view.look(cluster.admin)
+    first = view.lanes
+    parts = view.parts()
+    assert view.parts() is parts
+    cluster.now = lagging(7)
+    await view.look(cluster.admin)
+    assert first is not None
+    assert view.lanes is not None
+    assert view.lanes.lanes[0].spans is first.lanes[0].spans
+    assert view.lanes.lanes[0].lag == 7
+    assert [sample.lag for sample in view.lanes.samples] == [1, 7]
+    assert view.parts() is not parts
 
 
 async def test_only_groups_that_are_shown_are_described() -> None:

@@ -26,7 +26,7 @@ from tests.broker.authorizer.other_requests import acl_filter
 from tests.broker.authorizer.place import Place
 from tests.broker.authorizer.topic_requests import offset_fetch_twice
 from tests.broker.authorizer.world import Right, World, commit_fields
-from tests.broker.wire import Wire, batch, part, produce, produce_fields
+from tests.broker.wire import Wire, batch, fetch_fields, part, produce, produce_fields
 
 READ_GROUP = Right(Operation.READ, ResourceType.GROUP, "g/seen")
 READ_TOPIC = Right(Operation.READ, ResourceType.TOPIC, "t/seen")
@@ -198,3 +198,15 @@ def test_the_history_of_a_group_is_told_to_who_may_describe_it(world: World) -> 
     assert told() == ErrorCode.GROUP_AUTHORIZATION_FAILED
     world.allow([Right(Operation.DESCRIBE, ResourceType.GROUP, "g/seen")])
     assert told() == 0
+
+
+def test_what_a_fetch_session_has_already_is_not_read_without_the_right(world: World) -> None:
+    world.allow([READ_TOPIC])
+    fields = {**fetch_fields(world["t/seen"], 0), "session_epoch": 0}
+    first = world.alice.call(ApiKey.FETCH, 12, **fields)
+    assert [each.error_code for each in first.responses[0].partitions] == [ErrorCode.NONE]
+    world.allow([])
+    produce(world.admin, world["t/seen"], batch())
+    fields |= {"topics": [], "session_id": first.session_id, "session_epoch": 1}
+    (row,) = world.alice.call(ApiKey.FETCH, 12, **fields).responses[0].partitions
+    assert (row.error_code, row.records or b"") == (ErrorCode.TOPIC_AUTHORIZATION_FAILED, b"")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from contextlib import ExitStack
 
 import pytest
 
@@ -12,6 +13,7 @@ from kohort.broker.network._flow import Turn
 from kohort.protocol import ApiKey, decode_response, encode_request
 from kohort.protocol.messages.heartbeat import HeartbeatRequest
 from kohort.testing import running_broker
+from tests.broker.wire import Wire
 
 
 async def test_a_turn_ends_when_connections_have_worked_long_enough_without_a_rest(
@@ -60,3 +62,28 @@ def test_requests_that_wait_for_their_turn_are_answered_in_order(
                 size = int.from_bytes(answers.read(4), "big")
                 header, _ = decode_response(ApiKey.HEARTBEAT, 4, answers.read(size))
                 assert header == number
+
+
+def test_behind_a_crowd_only_what_follows_a_connections_first_request_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A task for each of a thousand members that ask once would cost more than their answers."""
+    monkeypatch.setattr(_flow, "CROWD_S", -1.0)
+    monkeypatch.setattr(_flow, "_REST_S", 60.0)
+    waited: list[bytes] = []
+    add = _flow.RequestQueue.add
+
+    def adding(queue: _flow.RequestQueue, frame: bytes) -> None:
+        waited.append(frame)
+        add(queue, frame)
+
+    monkeypatch.setattr(_flow.RequestQueue, "add", adding)
+    frame = encode_request(4, 1, "client", HeartbeatRequest("g", 1, "nobody", None))
+    with running_broker() as broker, ExitStack() as stack:
+        wires = [stack.enter_context(Wire(broker.bootstrap)) for _ in range(20)]
+        for count in (1, 3):
+            for wire in wires:
+                wire.socket.sendall(frame * count)
+            for wire in wires:
+                assert len([wire.frame() for _ in range(count)]) == count
+            assert len(waited) == len(wires) * (count - 1)

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from kohort.broker.network._flow import MAX_AHEAD
+from kohort.broker.network import _connection
+from kohort.broker.network._flow import MAX_AHEAD, RequestQueue
 from kohort.offsets_topic import OffsetsStore
 from kohort.protocol import ApiKey, ErrorCode, encode_request
 from kohort.testing import RunningBroker
@@ -121,6 +122,25 @@ def test_more_commits_than_may_run_ahead_are_all_answered_in_order(wire: Wire, n
         assert refused(wire.receive(COMMIT, 8, number)) == 0
 
 
+def test_no_more_bytes_than_may_wait_run_ahead(
+    broker: RunningBroker, wire: Wire, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_topic(wire, name)
+    waited: list[bytes] = []
+    add = RequestQueue.add
+
+    def adding(queue: RequestQueue, frame: bytes) -> None:
+        waited.append(frame)
+        add(queue, frame)
+
+    monkeypatch.setattr(RequestQueue, "add", adding)
+    monkeypatch.setattr(_connection, "MAX_WAITING_BYTES", 1_000)
+    with Wire(broker.bootstrap) as other:
+        last = other.send_together(COMMIT, 8, [commit(name, name, offset, "m" * 400) for offset in range(8)])
+        assert [refused(other.receive(COMMIT, 8, number + 1)) for number in range(last)] == [0] * 8
+    assert waited
+
+
 def test_commits_of_a_client_that_leaves_at_once_are_kept(
     broker: RunningBroker, wire: Wire, name: str
 ) -> None:
@@ -149,16 +169,25 @@ def test_nothing_overtakes_a_join_that_waits_for_others(broker: RunningBroker, w
     assert wire.call(ApiKey.JOIN_GROUP, 5, **join(name, first)).generation_id == 1
     with Wire(broker.bootstrap) as other:
         second = other.call(ApiKey.JOIN_GROUP, 5, **join(name, "")).member_id
-        waits = other.send(ApiKey.JOIN_GROUP, 5, **join(name, second))
+        create_topic(wire, name)
+        # in one read: what is answered at once does not wait with the join
+        ahead = encode_request(4, 0, "wire", request_of(HEARTBEAT)(version=4, **heartbeat(name)))
+        waits = 1_000
+        joining = request_of(ApiKey.JOIN_GROUP)(version=5, **join(name, second))
+        other.socket.sendall(bytes(ahead) + bytes(encode_request(5, waits, "wire", joining)))
+        assert other.receive(HEARTBEAT, 4, 0).error_code == ErrorCode.UNKNOWN_MEMBER_ID
         behind = other.send(HEARTBEAT, 4, **heartbeat(name))
+        committing = other.send(COMMIT, 8, **commit(f"{name}-alone", name, 5))
         last = other.send(ApiKey.METADATA, 1, topics=[])
         other.socket.settimeout(0.2)
         with pytest.raises(TimeoutError):
             other.frame()
         other.socket.settimeout(10)
+        assert committed(wire.call(FETCH_OFFSETS, 5, **fetch(f"{name}-alone", name))) == -1
         rejoined = wire.send(ApiKey.JOIN_GROUP, 5, **join(name, first))
         assert other.receive(ApiKey.JOIN_GROUP, 5, waits).generation_id == 2
         assert other.receive(HEARTBEAT, 4, behind).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+        assert refused(other.receive(COMMIT, 8, committing)) == 0
         other.receive(ApiKey.METADATA, 1, last)
         assert wire.receive(ApiKey.JOIN_GROUP, 5, rejoined).generation_id == 2
 

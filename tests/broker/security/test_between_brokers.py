@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
+from kohort.broker import Broker
 from kohort.broker._settings import broker_settings
 from kohort.broker.authorizer import (
     CLUSTER_NAME,
@@ -25,6 +26,7 @@ from kohort.broker.authorizer import (
 )
 from kohort.broker.security._between_brokers import BetweenBrokers
 from kohort.client import Cluster
+from kohort.cluster import MemoryHome, MetadataStore
 from kohort.protocol import ApiKey, ErrorCode, build_batch
 from kohort.protocol.messages.fetch import ReplicaState
 from kohort.settings import SettingsError
@@ -254,6 +256,36 @@ async def test_the_name_in_a_certificate_is_looked_at_unless_that_is_switched_of
                     await one_is_copied(nodes)
 
 
+@pytest.mark.parametrize("kind", ["certificate", "PLAIN"])
+async def test_brokers_are_known_by_their_certificates_or_log_in_by_plain(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: str
+) -> None:
+    own = "listener.name.brokers."
+    changes: dict[str, Any] = {
+        "certificate": {
+            "listener.security.protocol.map": "OUT:PLAINTEXT,BROKERS:SSL",
+            "ssl.principal.mapping.rules": "RULE:^.*CN=broker.*$/broker/",
+            own + "ssl.keystore.location": "broker.pem",
+            own + "ssl.endpoint.identification.algorithm": "",
+        },
+        "PLAIN": {
+            "sasl.mechanism.inter.broker.protocol": "PLAIN",
+            own + "sasl.enabled.mechanisms": "PLAIN",
+            own + "plain.sasl.jaas.config": 'PlainLoginModule required username="broker" password="x" '
+            'user_broker="x";',
+        },
+    }[kind]
+    settings = secured(tmp_path, **changes)
+    if kind == "certificate":
+        certificates = Certificates(tmp_path)
+        settings[own + "ssl.keystore.location"] = certificates.client("broker")
+    with caplog.at_level(logging.INFO, "kohort.broker"):
+        async with cluster(2, **settings, **ALONE) as nodes:
+            await nodes.create("orders")
+            await one_is_copied(nodes)
+    assert "cannot be followed" not in caplog.text.partition("is not controller any more")[0]
+
+
 @pytest.mark.parametrize(
     ("given", "advice"),
     [
@@ -285,6 +317,16 @@ def test_settings_that_do_not_suffice_are_refused_at_the_start(
     settings = broker_settings(secured(tmp_path, **given))
     with pytest.raises(SettingsError, match=advice):
         BetweenBrokers(settings)
+
+
+async def test_a_listener_on_every_address_needs_a_name_that_others_know() -> None:
+    home = MemoryHome()
+
+    async def open_store() -> MetadataStore:
+        return home.open()
+
+    with pytest.raises(SettingsError, match=r"PLAINTEXT listens on every address: name the one by which"):
+        await Broker(host="0.0.0.0", open_store=open_store).start()
 
 
 def test_without_a_name_the_protocol_says_which_listener_is_that_of_brokers(tmp_path: Path) -> None:

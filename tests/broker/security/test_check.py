@@ -428,3 +428,43 @@ def test_a_key_that_stands_in_the_settings_has_no_file_to_look_at(certificates: 
 def test_settings_that_no_broker_can_be_started_with_are_refused(given: dict[str, str], advice: str) -> None:
     with pytest.raises(SettingsError, match=advice):
         reported(given)
+
+
+def test_brokers_of_a_cluster_say_how_they_know_each_other_and_who_changes_their_metadata(
+    certificates: Certificates,
+) -> None:
+    login = 'ScramLoginModule required username="broker" password="x";'
+    settings = {
+        **secured(certificates),
+        "zookeeper.connect": "zk:2181",
+        "node.id": "1",
+        "listeners": "OUT://10.0.0.1:9093,BROKERS://10.0.0.1:9094",
+        "listener.security.protocol.map": "OUT:SASL_SSL,BROKERS:SASL_SSL",
+        "inter.broker.listener.name": "BROKERS",
+        "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-512",
+        "listener.name.brokers.scram-sha-512.sasl.jaas.config": login,
+        "kohort.zookeeper.digest": "kohort:secret",
+    }
+    parts, warnings = reported(settings)
+    lines = ["reached by    BROKERS", "known as      broker, by SCRAM-SHA-512"]
+    assert parts["brokers of the cluster"] == [*lines, "metadata      changed by the user kohort"]
+    assert warnings == []
+    careless = {
+        **secured(certificates),
+        "zookeeper.connect": "zk:2181",
+        "node.id": "1",
+        "listeners": "PLAINTEXT://localhost:9093,SSL://localhost:9094",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    }
+    parts, warnings = reported(careless)
+    assert parts["brokers of the cluster"] == [
+        "reached by    PLAINTEXT",
+        "known as      User:ANONYMOUS",
+        "metadata      changed by everyone who reaches ZooKeeper",
+    ]
+    assert [line.partition(": set ")[2] for line in warnings] == [
+        "kohort.zookeeper.digest, or zookeeper.set.acl",
+        "inter.broker.listener.name",
+    ]
+    with pytest.raises(SettingsError, match=r"sasl\.mechanism\.inter\.broker\.protocol= is not allowed"):
+        reported({**settings, "sasl.mechanism.inter.broker.protocol": ""})

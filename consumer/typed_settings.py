@@ -1,0 +1,143 @@
+"""Settings of consumers and services as keyword arguments, for type checkers and editors.
+
+Written by scripts/typed_settings.py from the tables of settings, which say more of what a value may be.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypedDict
+
+
+class ConsumerSettings(TypedDict, total=False):
+    """Settings of a consumer."""
+
+    config: str | None
+    """File of settings, for those that are set neither here nor by a KOHORT_* variable."""
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
+    """Encryption and authentication of connections."""
+    ssl_cafile: str | None
+    """Authorities to trust, a file or PEM text; by default the system's."""
+    ssl_certfile: str | None
+    """The client's certificate, and its key unless ssl_keyfile has it: a file or PEM text."""
+    ssl_keyfile: str | None
+    """Key of ssl_certfile, a file or PEM text."""
+    ssl_password: str | None
+    """Password of the key."""
+    ssl_check_hostname: bool
+    """The broker's certificate must be for its host name."""
+    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] | None
+    """SASL mechanism, for SASL_PLAINTEXT and SASL_SSL."""
+    sasl_plain_username: str | None
+    """User of PLAIN and SCRAM."""
+    sasl_plain_password: str | None
+    """Password of PLAIN and SCRAM."""
+    sasl_oauth_token_url: str | None
+    """Where OAUTHBEARER gets tokens for client credentials (RFC 6749, 4.4)."""
+    sasl_oauth_client_id: str | None
+    """Who asks there."""
+    sasl_oauth_client_secret: str | None
+    """The secret of sasl_oauth_client_id."""
+    sasl_oauth_scope: str | None
+    """What the token is to be good for."""
+    ssl_context: Any
+    """TLS by a context of one's own, in place of the other ssl settings."""
+    sasl_oauth_token_provider: Any
+    """Function that gives a token, or an object with a method token."""
+    bootstrap: str | list[str]
+    """Brokers to ask for the cluster."""
+    bootstrap_servers: str | list[str]
+    """As ``bootstrap``."""
+    client_id: str
+    """Name of this client in the broker's logs, metrics and quotas."""
+    request_timeout_ms: int
+    """Longest wait for the answer to one request."""
+    retry_backoff_ms: int
+    """First pause before a request is sent again."""
+    retry_backoff_max_ms: int
+    """Longest pause before a request is sent again."""
+    reconnect_backoff_ms: int
+    """First pause before a new connection."""
+    reconnect_backoff_max_ms: int
+    """Longest pause before a new connection."""
+    metadata_max_age_ms: int
+    """Age at which topics and partitions are looked up again."""
+    group: str
+    """Consumer group; without one, partitions are assigned manually and nothing is committed."""
+    group_id: str
+    """As ``group``."""
+    client_rack: str
+    """Rack of this client, for rack-aware assignors and the nearest replicas."""
+    group_instance_id: str | None
+    """Makes the member static: no rebalance when it restarts."""
+    protocol: Literal["classic", "consumer", "auto"]
+    """Who assigns: a member of the group, or the coordinator (KIP-848); auto: the coordinator, if it can
+    and no other setting needs the classic protocol."""
+    group_protocol: Literal["classic", "consumer", "auto"]
+    """As ``protocol``."""
+    assignor: Any
+    """Assignor, or several in the order of preference; with protocol 'consumer' the name of one of the
+    broker's, by default its first."""
+    session_timeout_ms: int
+    """Silence after which the group goes on without this member; with protocol 'consumer' the broker has
+    its own, and this one only ends delivery."""
+    heartbeat_interval_ms: int
+    """Time between heartbeats, less than session_timeout_ms; unless it is set, the size of the group
+    decides: 3 ms for each member, from 200 ms to the default (with protocol 'consumer': to the broker's
+    interval)."""
+    max_poll_interval_ms: int
+    """Longest time between two polls."""
+    rebalance_timeout_ms: int | None
+    """How long a rebalance waits for this member; by default max_poll_interval_ms."""
+    leave_notice_ms: int | None
+    """How long a closed consumer reads on at most, until others are ready to take over; 0: it leaves at
+    once; by default twice heartbeat_interval_ms."""
+    drain_timeout_ms: int | None
+    """How long a revocation waits for records that are delivered and not done; at most, and by default,
+    nine tenths of the rebalance timeout."""
+    auto_offset_reset: Literal["earliest", "latest", "fail"] | int
+    """Where to begin without a committed offset; a number: at the first record of that time or later."""
+    isolation_level: Literal["read_uncommitted", "read_committed"]
+    """Whether records of open and aborted transactions are read."""
+    enable_auto_commit: bool
+    """Records that are done are committed at intervals, before a revocation and at close."""
+    auto_commit_interval_ms: int
+    """Time between automatic commits."""
+    auto_done: bool
+    """Records count as done when the next ones are asked for; 'done' need not be called."""
+    max_poll_records: int
+    """Most records of one poll."""
+    max_undone_records: int
+    """Records delivered and not done at which a partition's delivery pauses."""
+    fetch_min_bytes: int
+    """Bytes that a broker waits for before it answers a fetch."""
+    fetch_max_bytes: int
+    """Most bytes of one fetch."""
+    max_partition_fetch_bytes: int
+    """Most bytes of one partition in a fetch."""
+    fetch_max_wait_ms: int
+    """Longest wait for fetch_min_bytes, less than request_timeout_ms."""
+    prefetch_max_bytes: int
+    """Memory of fetched and undelivered records at which fetching pauses."""
+    max_decompressed_batch_bytes: int
+    """Largest record batch after decompression; a larger one is a CorruptBatchError."""
+    check_crcs: bool
+    """Checksums of record batches are verified."""
+    default_api_timeout_ms: int
+    """Longest duration of a call with its retries."""
+    allow_auto_create_topics: bool
+    """A broker may create topics that do not exist."""
+
+
+class ServiceSettings(ConsumerSettings, total=False):
+    """Settings of a service, its consumer's included."""
+
+    backlog_max_bytes: int
+    """Records with handlers or waiting for them, of all partitions together."""
+    health_host: str
+    """Name or address that the health listener listens on."""
+    health_port: int | None
+    """Port of the health listener, 0 for any free one; none: it is off."""
+    stalled_after_ms: int
+    """Time that work may wait without progress before the probes turn red."""
+    tracing: bool
+    """An OpenTelemetry span for each call of a handler."""

@@ -1,0 +1,91 @@
+"""Writes consumer/typed_settings.py: the settings of consumers and services as editors complete them.
+
+``--check`` writes nothing and exits 1 where the file is not current.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import textwrap
+from pathlib import Path
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / ".src"))
+
+from kohort.consumer.config import ConsumerConfig  # noqa: E402
+from kohort.consumer.service._options import ServiceSettings  # noqa: E402
+from kohort.settings import Setting, settings_of  # noqa: E402
+
+FILE = ROOT / "consumer" / "typed_settings.py"
+HEAD = '''"""Settings of consumers and services as keyword arguments, for type checkers and editors.
+
+Written by scripts/typed_settings.py from the tables of settings, which say more of what a value may be.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypedDict
+
+'''
+
+
+def typed(hint: Any) -> str:
+    """An annotation as it is written."""
+    if hint is NoneType:
+        return "None"
+    if hint is Any:
+        return "Any"
+    if get_origin(hint) is Literal:
+        return f"Literal[{', '.join(map(repr, get_args(hint)))}]".replace("'", '"')
+    if isinstance(hint, type) and not get_args(hint):
+        return hint.__name__
+    if get_origin(hint) is list:
+        return f"list[{typed(get_args(hint)[0])}]"
+    return " | ".join(map(typed, get_args(hint)))
+
+
+def _keys(setting: Setting, hint: Any) -> list[str]:
+    lines = []
+    for name in setting.names(setting.scope):
+        if name.isidentifier():
+            text = setting.row.doc[:1].upper() + setting.row.doc[1:] + "."
+            if name != setting.name:
+                text = f"As ``{setting.name}``."
+            lines.append(f"    {name}: {typed(hint)}")
+            lines += textwrap.wrap(f'"""{text}"""', 105, initial_indent="    ", subsequent_indent="    ")
+    return lines
+
+
+def text() -> str:
+    """The whole file."""
+    consumer = settings_of(ConsumerConfig)
+    lines = ["class ConsumerSettings(TypedDict, total=False):", '    """Settings of a consumer."""', ""]
+    hints = get_type_hints(ConsumerConfig)
+    for setting in consumer.values():
+        lines += _keys(setting, hints[setting.name])
+    lines += ["", ""]
+    lines += ["class ServiceSettings(ConsumerSettings, total=False):"]
+    lines += ['    """Settings of a service, its consumer\'s included."""', ""]
+    hints = get_type_hints(ServiceSettings)
+    for setting in settings_of(ServiceSettings).values():
+        if setting.name not in consumer:
+            lines += _keys(setting, hints[setting.name])
+    return HEAD + "\n" + "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description="Write consumer/typed_settings.py from the tables of settings."
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if it is not current")
+    if parser.parse_args().check:
+        return int(FILE.read_text() != text())
+    FILE.write_text(text())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
