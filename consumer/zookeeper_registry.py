@@ -30,6 +30,9 @@ from ..client.zookeeper import ZooKeeperSession, ZooKeeperSettings, unanswered
 from ..protocol import ErrorCode, TopicPartition
 from .registry import Claim, Register, RegistryEffect, RegistryMembership, Release, Topics, Withdraw
 
+#: Session of somebody who only looks.
+_READING_SESSION_MS = 10_000
+
 log = logging.getLogger("kohort.consumer")
 
 
@@ -42,6 +45,25 @@ class _Stored(NamedTuple):
     version: int | None
     data: bytes
     tried: bytes | None = None
+
+
+class Registered(NamedTuple):
+    """What is registered of a group: its members with their topics, and the offsets that they have stored."""
+
+    members: dict[str, Topics]
+    offsets: dict[TopicPartition, int]
+
+
+async def read_registry(address: str, group: str, timeout_ms: int) -> Registered:
+    """Read a group's registry once; empty where there is none. Raises BrokerConnectionError and ConfigError
+    as ``ZooKeeperRegistry.open``.
+    """
+    registry = ZooKeeperRegistry(address, group, _READING_SESSION_MS, timeout_ms)
+    try:
+        await registry.connect(lambda _: None)
+        return await registry.read()
+    finally:
+        registry.close()
 
 
 def new_member_id(group: str) -> str:
@@ -58,7 +80,6 @@ class ZooKeeperRegistry:
         self._session: ZooKeeperSession | None = None
         self._member: RegistryMembership
         self._told: Callable[[], None]
-        self._opened: asyncio.Future[None]
         self._members: dict[str, Topics] = {}
         self._me = ""
         self._owned: set[TopicPartition] = set()
@@ -76,28 +97,63 @@ class ZooKeeperRegistry:
 
         Raises BrokerConnectionError where there is no answer in time, and ConfigError without kazoo.
         """
+        self._member, self._told = member, told
+        await self.connect(self._state_changed)
+        for name in ("ids", "owners", "offsets"):
+            await self._call("ensure_path", f"{self._root}/{name}")
+        self._connected()
+
+    async def connect(self, state_changed: Callable[[str], None]) -> None:
+        """Begin a session; ``state_changed`` is told what comes after its begin. Raises as ``open``."""
         try:
-            session = ZooKeeperSession(self._settings, log)
+            self._session = session = ZooKeeperSession(self._settings, log)
         except ModuleNotFoundError as error:
             raise ConfigError(
                 "coordination by ZooKeeper needs kazoo: pip install 'kohort[cluster]'"
             ) from error
-        self._member, self._told, self._session = member, told, session
-        address = self._settings.connect
-        self._opened = asyncio.get_running_loop().create_future()
+        begun = asyncio.get_running_loop().create_future()
+
+        def told(state: str) -> None:
+            if begun.done():
+                state_changed(state)
+            elif state == "CONNECTED":
+                begun.set_result(None)
+
         try:
             async with asyncio.timeout(self._settings.connection_timeout_ms / 1_000):
-                await session.begin(self._state_changed)
-                await self._opened
+                await session.begin(told)
+                await begun
                 if session.client.chroot:
                     await asyncio.to_thread(session.client.ensure_path, "/")
-                for name in ("ids", "owners", "offsets"):
-                    await session.call(session.client.ensure_path_async, f"{self._root}/{name}")
         except TimeoutError as error:
-            raise BrokerConnectionError(address, str(self._settings.no_answer())) from error
+            raise BrokerConnectionError(self._settings.connect, str(self._settings.no_answer())) from error
         except Exception as error:
             raise self._no_answer(error) from error
-        self._connected()
+
+    async def read(self) -> Registered:
+        """Who is registered, and every stored offset. Raises BrokerConnectionError."""
+        from kazoo.exceptions import KazooException
+
+        offsets = {}
+        try:
+            names = await self._below("ids")
+            entries = [(name, await self._call("get", f"{self._root}/ids/{name}")) for name in names]
+            for topic in await self._below("offsets"):
+                for number in await self._below(f"offsets/{topic}"):
+                    data, _ = await self._call("get", f"{self._root}/offsets/{topic}/{number}")
+                    if data.isdigit() and number.isdigit():
+                        offsets[TopicPartition(topic, int(number))] = int(data)
+        except (KazooException, OSError) as error:
+            raise self._no_answer(error) from error
+        return Registered({name: _topics_in(name, data) for name, (data, _) in entries}, offsets)
+
+    async def _below(self, path: str) -> list[str]:
+        from kazoo.exceptions import NoNodeError
+
+        try:
+            return list(await self._call("get_children", f"{self._root}/{path}"))
+        except NoNodeError:
+            return []
 
     def close(self) -> None:
         """End the session, and with it what this member has registered and owns."""
@@ -110,12 +166,7 @@ class ZooKeeperRegistry:
 
     def _state_changed(self, state: str) -> None:
         if state == "CONNECTED":
-            if self._opened.done():
-                self._connected()
-            else:
-                self._opened.set_result(None)
-        elif not self._opened.done() or self._opened.cancelled():
-            return
+            self._connected()
         elif state == "SUSPENDED":
             self._tell(self._member.suspended)
         else:

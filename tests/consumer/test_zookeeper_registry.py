@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from kazoo.client import KazooClient
 
+from kohort.admin import GroupAdmin
+from kohort.cli import main
 from kohort.client.errors import BrokerConnectionError, ConfigError
 from kohort.consumer import AsyncGroupConsumer
 from kohort.consumer.errors import CommitFailedError, StaleRecordError
@@ -213,3 +215,44 @@ async def test_a_zookeeper_that_does_not_answer_is_named(bootstrap: str) -> None
 def test_settings_that_do_not_fit_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         AsyncGroupConsumer("orders", bootstrap="localhost:9092", group="billing", **settings)
+
+
+async def test_offsets_are_imported_into_the_group_once_nobody_is_registered(
+    bootstrap: str,
+    address: str,
+    client: KazooClient,
+    new_topic: Callable[..., str],
+    group: Callable[[str], str],
+    produce: Callable[..., None],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    topic, name = new_topic("orders", partitions=2), group("billing")
+    await asyncio.to_thread(produce, topic, range(20), partitions=2)
+    for number, offset in enumerate((b"4", b"70")):
+        client.create(f"/consumers/{name}/offsets/{topic}/{number}", offset, makepath=True)
+    client.create(f"/consumers/{name}/ids/old", b"{}", makepath=True)
+
+    async def imported(*more: str) -> int:
+        command = [
+            "groups",
+            "--bootstrap",
+            bootstrap,
+            "import",
+            name,
+            "--zookeeper",
+            f"zookeeper://{address}",
+        ]
+        return await asyncio.to_thread(main, [*command, *more])
+
+    assert await imported("--execute") == 1
+    assert f"group '{name}' has members in ZooKeeper (old): stop them first" in capsys.readouterr().err
+    client.delete(f"/consumers/{name}/ids/old")
+    assert await imported() == 0
+    assert "70 is after the end: 10 taken" in capsys.readouterr().out
+    async with GroupAdmin(bootstrap) as admin:
+        assert await admin.offsets(name) == {}
+        assert await imported("--execute") == 0
+        found = await admin.offsets(name)
+    assert {partition.partition: value.offset for partition, value in found.items()} == {0: 4, 1: 10}
+    assert await imported("--zookeeper", f"{address}/elsewhere") == 1
+    assert "is --zookeeper right?" in capsys.readouterr().err
