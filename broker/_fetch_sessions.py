@@ -138,7 +138,7 @@ class FetchSession:
             self._leave(place)
             place.partition = partition
             self._by_partition[partition] = place
-        partition.waiters.add(self.waiter)
+        partition.waiters[self.waiter] = None
 
     def looked_at(self, place: Place, partition: Partition | None, *, has_more: bool) -> None:
         """A partition was looked at; with ``has_more`` it is due again, behind all others."""
@@ -156,7 +156,7 @@ class FetchSession:
     def _leave(self, place: Place) -> None:
         partition, place.partition = place.partition, None
         if partition is not None:
-            partition.waiters.discard(self.waiter)
+            partition.waiters.pop(self.waiter, None)
             self._by_partition.pop(partition, None)
 
 

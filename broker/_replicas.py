@@ -177,6 +177,7 @@ class Replicas:
                 partition.follow(state.leader_epoch)
             there = state.leader != NO_LEADER and state.leader in self._cluster.image.brokers
             if there and partition.damage is None:
+                partition.cut_damage(now_ms=self._now_ms())
                 self._follow_leader(partition, state.leader)
             else:
                 self._unfollow(partition)

@@ -70,7 +70,7 @@ async def handle(node: Node, request: Request) -> Any:
     body = request.body
     if body.isolation_level not in (_READ_UNCOMMITTED, _READ_COMMITTED):
         return request.error_answer(ErrorCode.UNKNOWN_SERVER_ERROR)
-    replica, sessions, now_s = _replica(node, request), node.fetch_sessions, clock()
+    replica, sessions, now_s = _replica(node, request), node.fetch_sessions, asyncio.get_running_loop().time()
     try:
         session = sessions.find(
             body.session_id,
@@ -123,7 +123,7 @@ async def _answered(fetch: _Fetch, replica: tuple[int, int] | None, now_s: float
             told.rows.append((place, partition, data))
         session.looked_at(place, partition, has_more=_has_more(fetch, place, partition, data))
     if epoch == FIRST_EPOCH:
-        sessions.keep(session, clock())
+        sessions.keep(session, asyncio.get_running_loop().time())
     return request.answer(session_id=session.id, responses=_by_topic(told))
 
 

@@ -45,7 +45,7 @@ def values(partition: Partition) -> list[bytes | None]:
 
 def append_alone(partition: Partition, value: bytes) -> None:
     """Append a record that its followers do not get."""
-    waiters, partition.waiters = partition.waiters, set()
+    waiters, partition.waiters = partition.waiters, {}
     partition.append(bytes(build_batch([(None, value, ())], timestamp_ms=0)), now_ms=0)
     partition.waiters = waiters
 
@@ -427,3 +427,17 @@ def ends(nodes: Nodes, version: int, timestamp: int) -> tuple[int, int]:
     with Wire(nodes.bootstrap()) as wire:
         found = offset_at(wire, "orders", timestamp, version=version)
         return found.error_code, found.offset
+
+
+async def test_after_all_brokers_were_gone_nobody_leads_on_in_the_former_epoch(tmp_path: Path) -> None:
+    async with cluster(data=tmp_path) as nodes:
+        await nodes.create("orders")
+        before = nodes.state("orders").leader_epoch
+        for node_id in (1, 2, 3):
+            await nodes.brokers.pop(node_id).kill()
+        # nobody is left who could see that the leader is gone
+        for store in nodes.stores.values():
+            store.expire()
+        await asyncio.gather(*(nodes.start(node_id) for node_id in (1, 2, 3)))
+        await nodes.until(lambda: nodes.state("orders").leader > 0)
+        assert nodes.state("orders").leader_epoch > before
