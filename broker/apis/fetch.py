@@ -19,8 +19,8 @@ from ...protocol.messages.fetch import (
     FetchableTopicResponse,
     PartitionData,
 )
-from .._fetch_sessions import NO_EPOCH as NO_SESSION_EPOCH
 from .._fetch_sessions import FIRST_EPOCH, NO_SESSION, FetchSession, Place
+from .._fetch_sessions import NO_EPOCH as NO_SESSION_EPOCH
 from .._node import Node
 from .._partition import Partition
 from .._stopwatch import clock
