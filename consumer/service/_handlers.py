@@ -78,6 +78,12 @@ class FailedRecordsError(ConsumerError):
     def __init__(self, failed: Mapping[Record, Exception]) -> None:
         if not failed:
             raise ValueError("FailedRecordsError without a record: return, if none has failed")
+        for record, error in failed.items():
+            if not (isinstance(record, Record) and isinstance(error, BaseException)):
+                raise TypeError(
+                    f"FailedRecordsError takes exceptions by Record, not a {type(error).__name__} by a "
+                    f"{type(record).__name__}"
+                )
         self.failed = dict(failed)
         first = next(iter(self.failed))
         super().__init__(f"{len(failed)} records, {_place([first])} first: {short(self.failed[first])}")
