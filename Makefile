@@ -93,7 +93,7 @@ mutants: $(VENV)/.installed
 
 # a part of a room's mutants, drawn by the commit: the goal is below that of a room, because a draw varies
 mutants-sample: $(VENV)/.installed
-	$(BIN)/python scripts/mutants.py --functions 30 --goal 65 --minutes 3
+	$(BIN)/python scripts/mutants.py --functions 30 --goal 65 --minutes 4
 
 test-kafka: $(VENV)/.installed
 	scripts/apache-kafka start 19192
@@ -127,7 +127,8 @@ fuzz: $(VENV)/.installed
 
 soak-simulation: $(VENV)/.installed
 	$(BIN)/python -m pytest tests/simulation/test_schedules.py tests/simulation/test_services.py \
-		tests/simulation/test_transactions.py tests/log/test_every_byte.py tests/log/test_crashes.py \
+		tests/simulation/test_transactions.py tests/simulation/test_cluster.py \
+		tests/simulation/test_planted_bugs.py tests/log/test_every_byte.py tests/log/test_crashes.py \
 		-s --soak 1 $(PYTEST_ARGS)
 
 docs: $(VENV)/.installed

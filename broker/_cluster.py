@@ -84,12 +84,13 @@ class ClusterNode:
 
     async def start(self, endpoints: Sequence[Endpoint]) -> None:
         """Be part of the cluster: registered, following images, standing for election as controller."""
+        # before it is registered: where all brokers were gone, it is to see that it was
+        self.control.start()
         await self._missed()
         await self.registration.register(endpoints)
         self.follow(self.view.image)
         self._wake.set()
         self._follower = asyncio.get_running_loop().create_task(self._follow())
-        self.control.start()
 
     async def stop(self) -> None:
         await self.control.stop()
@@ -159,11 +160,13 @@ class ClusterNode:
     async def _missed(self) -> None:
         """Wait until the controller has seen that the process before this one is gone, and others lead what
         it led. Its log may have lost what was not on the disk: back too early it would be in sync as if it
-        had all, and a controller that is elected meanwhile could not tell.
+        had all, or lead under an epoch in which followers have other records, and a controller that is
+        elected meanwhile could not tell.
         """
         told = False
         while True:
             self._wake.clear()
+            self.control.image_changed()
             if not self._is_counted_on():
                 return
             if not told:
@@ -176,10 +179,11 @@ class ClusterNode:
             await self._wake.wait()
 
     def _is_counted_on(self) -> bool:
-        """Return whether this broker is registered, or in sync beside others that are there."""
+        """Return whether this broker is registered, leads, or is in sync beside others that are there."""
         brokers = self.view.image.brokers
         return self.node_id in brokers or any(
-            self.node_id in state.isr and not brokers.keys().isdisjoint(state.isr)
+            state.leader == self.node_id
+            or (self.node_id in state.isr and not brokers.keys().isdisjoint(state.isr))
             for topic in self.view.image.topics()
             for state in topic.partitions
         )

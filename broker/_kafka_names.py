@@ -47,7 +47,7 @@ log.cleaner.io.buffer.load.factor log.cleaner.io.buffer.size
 log.cleaner.io.max.bytes.per.second log.dir log.dir.failure.timeout.ms log.dirs
 log.flush.scheduler.interval.ms log.flush.start.offset.checkpoint.interval.ms log.initial.task.delay.ms
 log.local.retention.bytes log.local.retention.ms log.preallocate log.roll.jitter.hours log.roll.jitter.ms
-max.incremental.fetch.session.cache.slots max.request.partition.size.limit metadata.log.dir
+max.request.partition.size.limit metadata.log.dir
 metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms
 metadata.log.segment.bytes metadata.log.segment.ms metadata.max.idle.interval.ms metadata.max.retention.bytes
 metadata.max.retention.ms metric.reporters metrics.num.samples metrics.recording.level

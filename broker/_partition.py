@@ -202,7 +202,8 @@ class Partition:
     _files: Files
     _: KW_ONLY
     on_disk: InitVar[bool]
-    waiters: set[Waiter] = field(default_factory=set, init=False)
+    #: In the order in which they came.
+    waiters: dict[Waiter, None] = field(default_factory=dict, init=False)
     unverified: UnverifiedWrites = field(default_factory=UnverifiedWrites, init=False)
     #: The files; None if nothing was ever written, or they were not needed yet.
     log: PartitionLog | None = field(default=None, init=False)
@@ -335,6 +336,22 @@ class Partition:
         except (CorruptLogError, DataFolderError) as error:
             self._damaged(error)
             self.check_usable()
+
+    def cut_damage(self, *, now_ms: int) -> None:
+        """Cut the log off at the first damage that is known, for a follower: its leader has what was there.
+        Raises KafkaError.
+        """
+        log = self.open()
+        damaged = None if log is None else log.first_damaged_offset
+        if log is not None and damaged is not None:
+            logger.warning(
+                "%s-%d is cut from %d to %d, where it is damaged, and copied from its leader",
+                self.topic.name,
+                self.index,
+                log.log_end_offset,
+                damaged,
+            )
+            self.truncate(damaged, now_ms=now_ms)
 
     def _end_leadership(self) -> None:
         leadership, self.leadership = self.leadership, None

@@ -127,6 +127,7 @@ class Parts:
             from ._replicas import MovingShards, Replicas, replicated_log
 
             assert isinstance(topics, ClusterTopics)
+            loop = asyncio.get_running_loop()
             self._moving = {
                 OFFSETS_TOPIC: MovingShards(
                     OFFSETS_TOPIC,
@@ -148,7 +149,7 @@ class Parts:
                 topics,
                 settings,
                 now_ms,
-                steady_clock_ms(),
+                lambda: int(loop.time() * 1_000),
                 self._moving,
                 lambda names: self.coordinator.topics_deleted(names),
             )

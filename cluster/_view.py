@@ -76,10 +76,6 @@ class ClusterView:
             self._refresh()
         return self._image
 
-    def entry_of(self, key: PartitionKey) -> int | None:
-        """The number of the entry that has a partition's state; None if there is none yet."""
-        return self._entry_of.get(key)
-
     def entries(self) -> Mapping[int, Mapping[PartitionKey, PartitionState]]:
         """The states in each entry, without replicas."""
         return self._entries

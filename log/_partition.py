@@ -215,7 +215,13 @@ class PartitionLog:
     @property
     def is_damaged(self) -> bool:
         """Return whether batches are known to be damaged: everything before and after them is served."""
-        return any(segment.damage for segment in self._segments.all)
+        return self.first_damaged_offset is not None
+
+    @property
+    def first_damaged_offset(self) -> int | None:
+        """The first offset that is known to be damaged; None if there is none."""
+        damaged = (segment.damage[0].first_offset for segment in self._segments.all if segment.damage)
+        return next(damaged, None)
 
     @property
     def flush_is_due(self) -> bool:

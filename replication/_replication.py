@@ -221,17 +221,6 @@ class Replication:
         ]
         return [node_id for _, _, node_id in sorted(found)]
 
-    def next_deadline_ms(self) -> int | None:
-        """The time at which ``advance`` may have something to ask for; None: not before something else
-        happens.
-        """
-        times = [
-            follower.caught_up_ms + self._lag_time_max_ms + 1
-            for node_id, follower in self._followers.items()
-            if node_id in self.isr and follower.log_end_offset != self.log_end_offset
-        ]
-        return min(times, default=None) if self._wanted is None else None
-
     def take_wish(self) -> IsrWish | None:
         """Return the in-sync replicas to ask the controller for, once for each wish; ``changed`` or
         ``refused`` reports the outcome.

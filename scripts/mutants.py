@@ -1,6 +1,6 @@
 """Mutation testing: changes the code a little, thousands of times, and tells which changes no test notices.
 
-``make mutants`` does whole rooms (hours); ``make mutants MUTANTS_ARGS='--functions 30 --minutes 3'`` draws
+``make mutants`` does whole rooms (hours); ``make mutants MUTANTS_ARGS='--functions 30 --minutes 4'`` draws
 functions of one room, and three in ten of their mutants, and stops after that time, as CI does: three of each
 ten of many functions say more about a room than all of a few. A room is laid out anew under
 ``build/mutants``, as package ``kohort`` beside its tests, and mutmut does the rest there. What survives and
@@ -203,7 +203,10 @@ def _ask_anew(room: str, folder: Path, wanted: list[str]) -> dict[str, int]:
     Such a function counts for the test that comes first, and for no other; here all tests are asked, each
     time in a process of its own.
     """
-    stats = json.loads((folder / "mutants" / "mutmut-stats.json").read_text())
+    path = folder / "mutants" / "mutmut-stats.json"
+    if not path.exists():
+        return {}  # the time was over before mutmut had run the tests once
+    stats = json.loads(path.read_text())
     first = {next(iter(stats["duration_by_test"]), "")}
     at_import = {name for name, tests in stats["tests_by_mangled_function_name"].items() if {*tests} == first}
     command = [sys.executable, "-m", "pytest", "-x", "-q", *_pytest_arguments(), *ROOMS[room]]

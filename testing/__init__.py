@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ._services import ServiceRun, run_service
     from ._steering import Fault, RequestFaults
     from .simulation import SimulationFailed, simulate
+    from .simulation.cluster import simulate_cluster
     from .simulation.services import simulate_service
     from .simulation.transactions import simulate_transactions
 
@@ -31,6 +32,7 @@ _LAZY = {
     "running_cluster": "_running_cluster",
     "simulate": "simulation",
     "simulate_service": "simulation.services",
+    "simulate_cluster": "simulation.cluster",
     "simulate_transactions": "simulation.transactions",
 }
 
@@ -52,6 +54,7 @@ __all__ = [
     "running_broker",
     "running_cluster",
     "simulate",
+    "simulate_cluster",
     "simulate_service",
     "simulate_transactions",
 ]

@@ -196,6 +196,7 @@ def test_what_works_at_import_alone_is_asked_of_all_tests_in_processes_of_their_
         return argparse.Namespace(returncode=2)
 
     monkeypatch.setattr(mutants.subprocess, "run", run)
+    assert mutants._ask_anew("log", tmp_path / "out of time", []) == {}
     assert mutants._ask_anew("log", tmp_path, []) == {"kohort.a.b.x_f__mutmut_2": 1}
     assert asked == ["kohort.a.b.x_f__mutmut_2"]
     assert mutants._ask_anew("log", tmp_path, ["kohort.a.b.x_g__mutmut_*"]) == {}

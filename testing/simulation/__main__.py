@@ -7,6 +7,7 @@ import sys
 import time
 
 from . import SimulationFailed, simulate, trace
+from .cluster import simulate_cluster, trace_cluster
 from .services import simulate_service, trace_service
 from .transactions import simulate_transactions, trace_transactions
 
@@ -32,9 +33,10 @@ def main() -> int:
         help="of the members: consumer is for services, mixed for light ones",
     )
     parser.add_argument("--transactions", action="store_true", help="schedules of transactions")
+    parser.add_argument("--cluster", action="store_true", help="schedules of several brokers")
     given = parser.parse_args()
-    if given.crashes and (given.services or given.transactions):
-        parser.error("--crashes are of the coordinator's schedules: leave --services and --transactions out")
+    if given.crashes and (given.services or given.transactions or given.cluster):
+        parser.error("--crashes are of the coordinator's schedules: give no other kind")
     if given.protocol == ("mixed" if given.services else "consumer"):
         parser.error("--protocol consumer goes with --services, mixed goes without")
     left_out = [name for name in given.without.split(",") if name]
@@ -43,6 +45,8 @@ def main() -> int:
             lines, violation = trace_service(given.seed, left_out=left_out, protocol=given.protocol)
         elif given.transactions:
             lines, violation = trace_transactions(given.seed, left_out=left_out)
+        elif given.cluster:
+            lines, violation = trace_cluster(given.seed, left_out=left_out)
         else:
             lines, violation = trace(
                 given.seed, left_out=left_out, crashes=given.crashes, protocol=given.protocol
@@ -57,6 +61,8 @@ def main() -> int:
             report = simulate_service(seeds, left_out=left_out, go_on=given.go_on, protocol=given.protocol)
         elif given.transactions:
             report = simulate_transactions(seeds, left_out=left_out, go_on=given.go_on)
+        elif given.cluster:
+            report = simulate_cluster(seeds, left_out=left_out, go_on=given.go_on)
         else:
             report = simulate(
                 seeds,

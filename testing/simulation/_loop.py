@@ -15,23 +15,24 @@ from typing import Any, Final
 
 from ._heap import Heap
 
-#: Steps without time going on after which a process counts as caught in a circle.
+#: Steps without progress of time after which a process counts as caught in an endless loop.
 MOST_STEPS: Final = 20_000
 #: After this many steps at one moment the clock goes on, by so little for each.
 _STEPS_OF_A_MOMENT: Final = 2_000
 _STEP_S: Final = 1e-9
-#: How often a coroutine that is thrown away may go on waiting for something.
+#: How often a discarded coroutine may await something else.
 _MOST_CLOSES: Final = 50
 
 
 class Caught(Exception):  # noqa: N818
-    """A process does one thing after the other and never waits."""
+    """A process runs step after step and never waits."""
 
 
 class ProcessLoop(asyncio.AbstractEventLoop):
-    """One process: it may stand still for a while, and be killed. ``failed`` gets what nobody waited for.
+    """The loop of one process, which can be suspended and killed. ``failed`` gets errors that nobody waited
+    for.
 
-    ``delay_ms`` says how long a function takes in a thread: it is run, in one go, at the end of that time.
+    ``delay_ms`` tells how long a function takes in a thread: it runs in one step at the end of that time.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         self._moment = self._steps = 0
         self._frozen_until = 0
         self._threads: dict[Any, _Threads] = {}
-        #: Functions that run in threads, and what ends them.
+        #: Functions running in threads, and what ends them.
         self.in_threads: dict[asyncio.Future[Any], tuple[Callable[..., Any], Callable[[], None]]] = {}
 
     def __repr__(self) -> str:
@@ -71,7 +72,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         self._ready.clear()
 
     def clear(self) -> None:
-        """Throw away what a killed process was doing, without a word."""
+        """Discard everything a killed process was doing."""
         self.kill()
         tasks, self.tasks = self.tasks, {}
         before = asyncio._get_running_loop()
@@ -116,12 +117,12 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         handle = asyncio.TimerHandle(when, callback, args, self, context)
         if self.alive:
             due = max(ceil(when * 1_000), self._heap.now)
-            # never early, not even by what a float has lost: who waited would wait again, and no time pass
+            # never early, not even by a rounding error: the waiter would wait again, and no time would pass
             self._heap.at(due if due / 1_000 >= when else due + 1, self._fire, handle)
         return handle
 
     def _timer_handle_cancelled(self, _handle: asyncio.TimerHandle) -> None:
-        """Called by asyncio; the heap drops what is cancelled when it is due."""
+        """Called by asyncio; the heap drops cancelled actions when they are due."""
 
     def _fire(self, handle: asyncio.TimerHandle) -> None:
         if not self.alive or handle.cancelled():
@@ -134,7 +135,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
             self._run()
 
     def _run(self) -> None:
-        """All that is ready, and what gets ready by it."""
+        """Run everything that is ready, and what becomes ready meanwhile."""
         if not self.alive:
             return
         if self.frozen:
@@ -166,7 +167,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         self, coro: Coroutine[Any, Any, Any], *, name: str | None = None, context: Context | None = None
     ) -> asyncio.Task[Any]:
         if not self.alive:
-            # made in the finally of a coroutine that is thrown away
+            # created in the ``finally`` of a discarded coroutine
             coro.close()
             return _Nothing(loop=self)  # type: ignore[return-value]
         task = asyncio.Task(
@@ -206,7 +207,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         return future
 
     def release_threads(self) -> None:
-        """Functions that were to take long end now."""
+        """End the functions that were to take long."""
         for _, end in list(self.in_threads.values()):
             self._heap.at(self._heap.now, end)
 
@@ -228,7 +229,7 @@ def _throw_away(coroutine: Any) -> None:
             coroutine.close()
             return
         except RuntimeError:
-            continue  # it waits for something in a finally: never mind
+            continue  # it awaits something in a ``finally``: ignored
         except BaseException:
             return
 
@@ -261,7 +262,7 @@ class _Threads:
         loop._heap.at(loop._heap.now + loop._delay_ms(call), end)
 
     def _end(self, future: asyncio.Future[Any], call: Callable[..., Any], args: tuple[Any, ...]) -> None:
-        """The function is run though nobody may wait for it any more, as a thread does."""
+        """Run the function even if nobody waits for it any more, as a thread does."""
         # a thread has no running loop
         before = asyncio._get_running_loop()
         asyncio._set_running_loop(None)
@@ -272,7 +273,7 @@ class _Threads:
             error = failure
         finally:
             asyncio._set_running_loop(before)
-        # told a little later: the process may be killed in between
+        # reported a little later: the process may be killed in between
         self._loop._heap.at(self._loop._heap.now + 1, self._tell, future, result, error)
         self._free += 1
         while self._free and self._waiting:

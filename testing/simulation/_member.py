@@ -1,8 +1,8 @@
 """A light member: the shipped membership on virtual time, with an application that handles records at once.
 
-Which records are delivered, done and committed by the shipped consumer is proven by schedules of services.
-Here the coordinator is what is looked at: a member reads a partition in order from its committed offset, and
-what it has handled is done.
+Schedules of services test which records the shipped consumer delivers, marks done and commits. Schedules of
+light members test the coordinator: a member reads a partition in order from its committed offset, and a
+handled record is done.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ from ._schedule import Schedule
 _TOPICS = UUID(int=0)
 _REQUEST_TIMEOUT_MS = 1_000
 _BATCH = 4
-#: Nothing is to be learned from slow reading once nothing fails any more.
+#: Once nothing fails any more, slow reading shows nothing new.
 _HEALED_BATCH = 1_000
 _RETRY_MS = 100
-#: How often a member that leaves looks whether it may.
+#: How often a leaving member checks whether it may leave.
 _LOOK_MS = 5
 
 
 class Application(Protocol):
-    """Does the members' work on records: one object for all of them, made for each schedule.
+    """Handles the members' records: one object for all of them, created for each schedule.
 
-    What ``handle`` raises means that the record is not done: it comes again. ``settled`` is called at the
-    end, when every record was done at least once; ``produced`` is how many there are of each partition. What
-    it raises is what the schedule fails by.
+    If ``handle`` raises, the record is not done and is delivered again. ``settled`` is called at the end,
+    when every record was done at least once; ``produced`` is how many there are of each partition. If it
+    raises, the schedule fails.
     """
 
     def handle(self, record: Record, /) -> None: ...
@@ -72,7 +72,7 @@ MakeApplication = Callable[[], Application]
 
 @dataclass(slots=True, eq=False)
 class Giving:
-    """A step of a handover: these partitions are given up, at the ``last`` one the process ends."""
+    """A step of a handover: these partitions are given up; after the ``last`` step the process ends."""
 
     partitions: tuple[TopicPartition, ...]
     last: bool = False
@@ -95,9 +95,9 @@ class Member:
         self.paused = False
         self.error: Exception | None = None
         self.frozen_until = 0
-        #: The next offset of each partition that it reads.
+        #: The next offset of each partition being read.
         self.reading: dict[TopicPartition, int] = {}
-        #: What it read when it learned that it had missed a generation.
+        #: The partitions it read when it learned that it had missed a generation.
         self.stale: set[TopicPartition] = set()
         settings = consumer_config(
             bootstrap="localhost:9092",
@@ -115,9 +115,9 @@ class Member:
             if plan.consumer
             else Membership(settings, group.make_assignors(), schedule.rng)
         )
-        #: The event in which the coordinator took it into the group, as far as it knows of it.
+        #: The event in which the coordinator added it to the group, as far as the member knows.
         self.joined_at = -1
-        #: Of a classic member: whether it was removed and may not know, and what it read when it came back.
+        #: Of a classic member: whether it was removed and may not know, and what it read when it rejoined.
         self.was_removed = False
         self.inherited: set[TopicPartition] = set()
         self._schedule = schedule
@@ -127,7 +127,7 @@ class Member:
         self._wake_ms = -1
         self._seeking: dict[TopicPartition, int] = {}
         self._assignments = 0
-        #: What is known to be committed, and whether a commit is under way.
+        #: The known committed offsets, and whether a commit is under way.
         self._committed: dict[TopicPartition, int] = {}
         self._committing = False
         self.handing_over: deque[Giving] = deque()
@@ -152,11 +152,11 @@ class Member:
 
     @property
     def idle(self) -> bool:
-        """Return whether it waits for no answer, gives nothing up and knows of no round to come."""
+        """Return whether it has no pending request, no handover and no announced rebalance."""
         waits = self.handing_over or self._seeking or self._committing
         return not (waits or getattr(self.membership, "another_round_follows", False))
 
-    # --- what happens to it -------------------------------------------------------------------------------
+    # --- incidents -------------------------------------------------------------------------------
 
     def kill(self) -> None:
         self.alive = False
@@ -169,12 +169,12 @@ class Member:
             vars(part).clear()
 
     def leave(self) -> None:
-        """Tell the group, give all up when the others are ready for it or it was told for long, and end."""
+        """Announce leaving, give everything up when the others are ready or the notice is over, and end."""
         if self.leaving:
             return
         self.leaving = True
         heartbeat_ms = self._schedule.plan.heartbeat_ms
-        # within the shorter time not everybody hears of it
+        # the shorter notice ends before everybody has heard of it
         notice_ms = heartbeat_ms // 2 if self.plan.hasty else 2 * heartbeat_ms
         told = self.membership.announce_leave("it stops", self.now)
         self.carry_out()
@@ -213,12 +213,12 @@ class Member:
     # --- time ---------------------------------------------------------------------------------------------
 
     def later(self, delay_ms: int, action: Callable[..., None], *args: Any) -> None:
-        """Do something in a while, if the process lives then."""
+        """Do something later, if the process still lives."""
         heap = self._heap
         heap.at(heap.now + delay_ms, self.do, action, *args)
 
     def do(self, action: Callable[..., None], *args: Any) -> None:
-        """Do something now, or when the process goes on."""
+        """Do something now, or when the process is resumed."""
         if not self.alive:
             return
         if self._heap.now < self.frozen_until:
@@ -268,7 +268,7 @@ class Member:
             self.carry_out()
 
     def learn_topics(self) -> None:
-        """Get fresh metadata."""
+        """Refresh the metadata."""
         topics = self._consumers.topics
         infos = {name: TopicInfo(topic.partition_count) for name, topic in topics.items()}
         gone = frozenset(self._schedule.plan.topics.keys() - topics.keys())
@@ -389,7 +389,7 @@ class Member:
             self._commit(self.reading)
 
     def _commit(self, partitions: Iterable[TopicPartition], giving: Giving | None = None) -> bool:
-        """Commit what is done; return whether there was something to commit and a chance to."""
+        """Commit what is done; return whether a commit was sent."""
         if not self.membership.can_commit():
             return False
         offsets = {
@@ -409,7 +409,7 @@ class Member:
         self.send(Channel.CONTROL, ApiKey.OFFSET_COMMIT, body, (offsets, giving))
 
     def _commit_early(self) -> None:
-        """Commit with the new generation before the assignment is known, as none of our clients does."""
+        """Commit with the new generation before the assignment is known; none of our clients does so."""
         if self.membership.state is MemberState.COMPLETING:
             self._send_commit({TopicPartition(ASIDE, 0): CommittedOffset(self.membership.generation)}, None)
 
@@ -432,7 +432,7 @@ class Member:
             self._given(giving)
 
     def _give(self, giving: Giving) -> None:
-        """Stop delivery of partitions; commit what is done of them a little later, step by step."""
+        """Stop the delivery of partitions and commit what is done a little later, step by step."""
         self.handing_over.append(giving)
         if len(self.handing_over) == 1 or giving.lost:
             self._begin_step()
@@ -483,15 +483,15 @@ class Consumers:
         self.topics = {
             name: Topic(uuid5(_TOPICS, name), count) for name, count in schedule.plan.topics.items()
         }
-        #: Topics that were recreated: who still reads the one before reads what is gone.
+        #: Recreated topics: a member that still reads the former one reads deleted records.
         self.remade: set[str] = set()
-        #: Members that the coordinator removed, with the event in which it did so last.
+        #: Members that the coordinator removed, with the last event that did so.
         self.removed: dict[tuple[str, str], int] = {}
         #: Everything before this offset was done by some member of the group.
         self.done_before: defaultdict[tuple[str, TopicPartition], int] = defaultdict(int)
 
     def handled(self, member: Member, record: Record) -> bool:
-        """Give the application a record; return whether it is done."""
+        """Pass a record to the application; return whether it is done."""
         if self._application is not None:
             try:
                 self._application.handle(record)
@@ -504,7 +504,7 @@ class Consumers:
         return True
 
     def settled(self) -> None:
-        """All is done: the application may look at what it has."""
+        """Everything is done: let the application check its results."""
         if self._application is not None:
             try:
                 self._application.settled(dict(self.ends))
@@ -528,25 +528,25 @@ class Consumers:
             self._schedule.fail("S11", f"{member.name} {text}")
 
     def joined(self, member: Member) -> None:
-        """A member was told of a generation: nobody else in it reads what this one reads."""
+        """A member has joined a generation: nobody else in it reads the same partitions."""
         shard = self._schedule.shard
         if shard is not None and live_consumers(shard, member.plan.group) is not None:
             # it hears with its SyncGroup what it has
             member.stale.clear()
         elif self._is_behind(member):
-            # others may have what it still reads: it was told nothing yet, and can commit nothing
+            # others may own what it still reads: it has not been told yet, and cannot commit
             member.stale = set(member.reading)
         else:
             self.assigned(member)
 
     def _is_behind(self, member: Member) -> bool:
-        """Return whether it was left out of the generation before, as a static member may be."""
+        """Return whether the previous generation left it out, as may happen to a static member."""
         membership = member.membership
         assert isinstance(membership, Membership)
         return membership._owned_generation < membership.generation - 1
 
     def assigned(self, member: Member) -> None:
-        """A member was given its assignment: nobody else in its generation has what it has."""
+        """A member has received its assignment: nobody else in its generation owns the same partitions."""
         generation = member.membership.generation
         if generation < 0:
             return
@@ -569,7 +569,7 @@ class Consumers:
                     self._schedule.fail("S4", text)
 
     def moved(self, member: Member, before: int, call: Call, body: Any) -> None:
-        """A member has heard the answer to a request of its membership."""
+        """A member has received the answer to a request of its membership."""
         membership, now = member.membership, member.membership.generation
         if isinstance(membership, Membership):
             key = member.plan.group, membership.member_id
@@ -599,7 +599,7 @@ class Consumers:
                 self._schedule.fail("S4", f"{text} at epoch {group.epoch}")
 
     def _may_read(self, member: Member, group: ConsumerGroup) -> set[TopicPartition]:
-        """Partitions that are this member's alone in a consumer group."""
+        """Return the partitions that only this member of a consumer group may read."""
         membership = member.membership
         if not self._is_in(member, group):
             return set()
@@ -607,14 +607,16 @@ class Consumers:
         return has - member.inherited
 
     def _is_in(self, member: Member, group: ConsumerGroup) -> bool:
-        """Return whether a member is one still in the group's eyes: it may not know that it is none."""
+        """Return whether the group still has this member: the member may not know that it was removed."""
         key = group.group_id, member.membership.member_id
         knows = self.removed.get(key, -1) <= member.joined_at and not member.was_removed
         return key[1] in group.members and knows
 
 
 def _has(member: Member) -> frozenset[TopicPartition]:
-    """Partitions that a member owns or still reads, without those that others got while it was left out."""
+    """Return the partitions that a member owns or still reads, without those that others got while it was
+    left out.
+    """
     membership = member.membership
     assert isinstance(membership, Membership)
     owned = membership.owned - (member.stale & membership._moving)

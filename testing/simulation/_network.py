@@ -1,8 +1,8 @@
-"""Connections between members and the coordinator, and what may go wrong on them.
+"""Connections between members and the coordinator, and their faults.
 
 A connection keeps the order of its requests and of its answers, and the coordinator takes one request of it
-at a time, and one more behind a heartbeat that it holds. Whatever is lost on a connection breaks it, as TCP
-does; only then is its sender told.
+at a time, and one more behind a heartbeat that it holds. A lost message breaks its connection, as with TCP;
+only then does its sender learn of it.
 """
 
 from __future__ import annotations
@@ -31,11 +31,18 @@ class Client(Protocol):
 
 
 class Receiver(Protocol):
-    """A receiver of requests, while it can be reached."""
+    """A reachable receiver of requests."""
 
     @property
     def reachable(self) -> bool: ...
     def receive(self, call: Call, /) -> None: ...
+
+
+class Link(Protocol):
+    """The way between two machines: when what would arrive at ``at_ms`` does."""
+
+    def there(self, at_ms: int, /) -> int: ...
+    def back(self, at_ms: int, /) -> int: ...
 
 
 class Call:
@@ -81,7 +88,7 @@ class Call:
         return f"{ApiKey(self.api_key).name} v{self.version} of {self.client.name}"
 
     def again(self) -> Call:
-        """The same request once more, on a connection that nobody listens to."""
+        """Return a duplicate of the request, on a connection that nobody listens to."""
         connection = Connection(self.connection.schedule, self.connection.node)
         late = Call(self.client, connection, self.api_key, self.body)
         late.is_late = True
@@ -99,16 +106,28 @@ class Call:
 
 
 class Connection:
-    """One connection; each time it breaks a new epoch of it begins."""
+    """One connection, over a ``link`` if it is not always as quick; each break begins a new epoch of it."""
 
-    __slots__ = ("_busy", "_held", "_in_ms", "_out_ms", "_queue", "epoch", "node", "schedule", "under_way")
+    __slots__ = (
+        "_busy",
+        "_held",
+        "_in_ms",
+        "_link",
+        "_out_ms",
+        "_queue",
+        "epoch",
+        "node",
+        "schedule",
+        "under_way",
+    )
 
-    def __init__(self, schedule: Schedule[Plan], node: Receiver) -> None:
+    def __init__(self, schedule: Schedule[Plan], node: Receiver, link: Link | None = None) -> None:
         self.epoch = 0
         #: Requests whose sender waits for an answer.
         self.under_way: list[Call] = []
         self.schedule = schedule
         self.node = node
+        self._link = link
         self._busy: Call | None = None
         #: A heartbeat that is held, while the coordinator takes the one behind it.
         self._held: Call | None = None
@@ -116,7 +135,7 @@ class Connection:
         self._in_ms = self._out_ms = 0
 
     def send(self, call: Call, timeout_ms: int) -> None:
-        """Send a request; its sender hears of an answer or of a failure."""
+        """Send a request; its sender gets an answer or a failure."""
         schedule = self.schedule
         heap, rng = schedule.heap, schedule.rng
         self.under_way.append(call)
@@ -132,12 +151,14 @@ class Connection:
             if delay_ms < 0:
                 return
         self._in_ms = max(heap.now + delay_ms, self._in_ms + 1)
+        if self._link is not None:
+            self._in_ms = self._link.there(self._in_ms)
         heap.at(self._in_ms, self._arrive, call)
         if call.api_key in _PARKED:
             heap.at(heap.now + timeout_ms, self._time_out, call)
 
     def close(self) -> None:
-        """The client's process is gone, or the network cut it off; nobody is told."""
+        """The client's process has ended or is cut off; nobody is notified."""
         self.under_way.clear()
         self._next_epoch()
 
@@ -160,6 +181,8 @@ class Connection:
             self._break(self.epoch, "the connection broke")
             return
         self._out_ms = max(heap.now + 1 + int(schedule.rng.random() * 4), self._out_ms + 1)
+        if self._link is not None:
+            self._out_ms = self._link.back(self._out_ms)
         heap.at(self._out_ms, self._deliver, call, body)
 
     def _meet(self, fault: str, call: Call, delay_ms: int, timeout_ms: int) -> int:
@@ -222,5 +245,5 @@ class Connection:
         self.epoch += 1
         self._busy = self._held = None
         self._queue.clear()
-        # what is on the next one does not wait behind what this one has lost
+        # messages of the next connection do not wait for those that this one has lost
         self._in_ms = self._out_ms = 0

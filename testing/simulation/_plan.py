@@ -77,7 +77,7 @@ _CRASH_EVERY_MS: Final = 60
 #: On in every schedule.
 _ALWAYS: Final = frozenset({"kill", "simple-commit", "read", "checkpoint"})
 
-#: Bits of what was written and never synced may be wrong after a loss of power.
+#: After a power loss, bits of unsynced data may be wrong.
 BIT_FLIPS: Final = "bit-flips"
 
 #: A group that nobody joins, and a topic that only it has offsets of.
@@ -103,7 +103,7 @@ _VERSIONS: Final[tuple[dict[int, int], ...]] = tuple(
         (3, 1, 1, 1, 3, 3, 1),
     )
 )
-#: The first that know instance ids.
+#: The first versions with instance ids.
 _STATIC_VERSIONS: Final = 4
 
 _CONSUMER_VERSIONS: Final = _VERSIONS[0] | {
@@ -122,7 +122,7 @@ _STRATEGIES: Final[tuple[tuple[type[Assignor], ...], ...]] = (
 
 @dataclass(slots=True)
 class Incident:
-    """Something that happens at a moment; ``who`` and ``draw`` choose among what there is then."""
+    """Something that happens at one moment; ``who`` and ``draw`` select among what exists then."""
 
     name: str
     at_ms: int
@@ -199,17 +199,17 @@ class Plan:
     turns_back: bool = True
 
     def names(self) -> list[str]:
-        """Names of all that can be left out, the coarsest first."""
+        """Return the names of everything that can be left out, the coarsest first."""
         kinds = dict.fromkeys(incident.kind for incident in self.incidents)
         flips = [BIT_FLIPS] if self.flips else []
         return [*self.network, *kinds, *flips, *(i.name for i in self.incidents), *self._who()]
 
     def _who(self) -> list[str]:
-        """Members that can be left out."""
+        """Return the members that can be left out."""
         return [member.name for member in self.members]
 
     def leave_out(self, names: Collection[str]) -> Self:
-        """The same without these faults, incidents and members."""
+        """Return the plan without these faults, incidents and members."""
         self.network = {name: chance for name, chance in self.network.items() if name not in names}
         self.incidents = [i for i in self.incidents if i.name not in names and i.kind not in names]
         self.members = [member for member in self.members if member.name not in names]
@@ -245,7 +245,7 @@ def draw_plan(
         faults_ms=faults_ms,
         session_ms=session_ms,
         heartbeat_ms=session_ms // 3,
-        # members hear of a rebalance by a heartbeat: it must leave them the time
+        # members learn of a rebalance by a heartbeat, so the rebalance timeout must be longer
         rebalance_ms=max(rng.choice((600, 900, 1_500)), session_ms // 3 * 2),
         initial_delay_ms=rng.choice((0, 0, 300)),
         retention_ms=rng.choice((session_ms // 2, session_ms, 3 * session_ms, 100_000)),

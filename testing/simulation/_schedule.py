@@ -1,4 +1,4 @@
-"""One schedule: virtual time, chance, the trace and what is found wrong. All who take part are given it."""
+"""One schedule: virtual time, randomness, the trace and the violations. All participants share it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Schedule(ABC, Generic[P]):
         self.healed = False
         #: An event reached the coordinator, or something was found: ``look`` is called after it.
         self.touched = False
-        #: The coordinator's present state and log; None while it does not serve.
+        #: The coordinator's current state and log; None while it does not serve.
         self.shard: GroupShard | None = None
         self.log: PartitionLog | None = None
         #: What the coordinator's clock shows beyond virtual time.
@@ -77,7 +77,7 @@ class Schedule(ABC, Generic[P]):
             self.trace.append(f"{self.heap.now / 1000:9.3f}  {text}")
 
     def fail(self, name: str, text: str) -> None:
-        """An invariant does not hold. Raises Violation, unless nothing is checked."""
+        """Report a broken invariant. Raises Violation, unless nothing is checked."""
         if self.checked:
             raise Violation(name, text)
 

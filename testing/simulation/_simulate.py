@@ -1,4 +1,4 @@
-"""Schedules by seed: run them, and shrink the first that fails to what it takes."""
+"""Schedules by seed: run them, and shrink the first failure to a minimum."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ._schedule import Stats
 from ._violation import Violation
 from ._world import MemberWorld, Phases
 
-#: What members of groups speak.
+#: Protocols that members of groups speak.
 Protocol: TypeAlias = Literal["classic", "mixed"]
 
 #: Lines of a failed schedule that are shown.
@@ -157,7 +157,7 @@ class Run:
         return world, None
 
     def shrunk(self, violation: Violation, left_out: Collection[str]) -> SimulationFailed:
-        """The same failure with as little as possible: faults, incidents and members are dropped in turn."""
+        """Find the least that fails alike: faults, incidents and members are left out in turn."""
         out = list(left_out)
         for name in self.plan(left_out).names():
             if name in out:
@@ -208,11 +208,11 @@ def _own_loop() -> Iterator[None]:
     collecting = gc.isenabled()
     log = logging.getLogger("kohort")
     level = log.level
-    # what services log of drawn faults is in the trace, where somebody wants it
+    # services' log lines about injected faults are in the trace
     log.setLevel(logging.CRITICAL + 1)
     gc.disable()
     unraisable = sys.unraisablehook
-    # a coroutine of a process that was killed is thrown away in the middle of whatever it was at
+    # a coroutine of a killed process is discarded in the middle of its work
     sys.unraisablehook = lambda _: None
     try:
         yield

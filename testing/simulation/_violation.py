@@ -38,6 +38,16 @@ INVARIANTS: Final[dict[str, str]] = {
     "T5": "a last stable offset never goes back, and none stays behind once all is well",
     "T6": "a transactional id's records follow the table, and its epoch never goes back",
     "T7": "no commit of a producer is acknowledged once a newer one of its id is known",
+    "B1": "what was acknowledged with acks=all is in the log of every later leader, as long as at most one "
+    "broker's disk loses what it has",
+    "B2": "no record of an idempotent producer is in a log twice",
+    "B3": "what somebody has read at an offset is what everybody reads there, and nothing behind the high "
+    "watermark is read",
+    "B4": "in one epoch a partition has at most one leader",
+    "B5": "in one epoch the high watermark never goes back",
+    "B6": "an acknowledged commit is what every later coordinator of the group has",
+    "B7": "when the faults are over, all replicas have the same bytes",
+    "B8": "when the faults are over, all brokers serve, all replicas get in sync, and clients get on",
     "L1": "when the faults are over, all members are in one Stable generation within a rebalance timeout, a "
     "session timeout and two heartbeats",
     "L2": "then no request is left unanswered",

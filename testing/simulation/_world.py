@@ -29,13 +29,13 @@ from ._violation import Violation
 PRODUCE_MS: Final = 250
 LOOK_MS: Final = 100
 _TOOL_TIMEOUT_MS: Final = 1_000
-#: What a coordinator that has just crashed, and its members' pauses, may take on top.
+#: Extra time for a coordinator that has just crashed, and for its members' back-off.
 _SLACK_MS: Final = 1_500
 _TRACE_LINES: Final = 100_000
 
 
 class Tool:
-    """Somebody who is no member; it sends and does not care for the answers, the checks do."""
+    """A client that is no member; it ignores the answers, which the checks inspect."""
 
     name = "tool"
     context = RequestContext("tool")
@@ -53,7 +53,7 @@ class Tool:
         self.connection.send(Call(self, self.connection, body.API_KEY, body), _TOOL_TIMEOUT_MS)
 
     def on_answer(self, _call: Call, _body: Any) -> None:
-        """All that is to be known of it was seen where it was answered."""
+        """Do nothing: the checks saw the answer where it was sent."""
 
     def on_failure(self, _call: Call, _error: BrokerConnectionError) -> None:
         """It may have been carried out, or not."""
@@ -81,7 +81,7 @@ class Phases(Schedule[P]):
 
     @abstractmethod
     def _run(self) -> None:
-        """Start all that takes part, let the faults happen, then wait until all is settled."""
+        """Start all participants, inject the faults, then wait until everything is settled."""
 
     def _plan_incidents(self) -> None:
         for incident in self.plan.incidents:
@@ -107,11 +107,11 @@ class Phases(Schedule[P]):
 
     @abstractmethod
     def close(self) -> None:
-        """Forget who took part."""
+        """Drop the participants."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """The plan in few words, for a trace."""
+        """Return the plan in a few words, for a trace."""
 
 
 class World(Phases[P]):
@@ -133,8 +133,8 @@ class World(Phases[P]):
         self.broker.look()
 
     def close(self) -> None:
-        """Forget who took part, so that all of it is freed now: the garbage collector would need longer to
-        find circles than they did to be made.
+        """Drop the participants, so that they are freed now: finding the reference cycles would take the
+        garbage collector longer than creating them took.
         """
         self.broker.close()
         self.heap.clear()
@@ -174,7 +174,7 @@ class MemberWorld(World[Plan]):
         self.topics_changed = False
 
     def _connections(self) -> list[Connection]:
-        """Every connection, also of a process that has ended: its last request may be on the way."""
+        """Return every connection, also of ended processes: their last requests may be on the way."""
         of_members = (c for member in self.members.values() for c in member.connections.values())
         return [*of_members, self.tool.connection]
 

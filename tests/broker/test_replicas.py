@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,13 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from kohort.broker._partition import Partition, UnverifiedWrites
+from kohort.broker._transactions import end_in
+from kohort.cluster import ClusterImage
 from kohort.cluster.controller import Controller
 from kohort.log import decode_records
 from kohort.offsets_topic import partition_for
 from kohort.protocol import ErrorCode, KafkaError, build_batch, iter_batches
+from kohort.transactions import TransactionMarker
 from tests.broker.clusters import Nodes, cluster, in_sync
 from tests.broker.wire import Wire, offset_at
 
@@ -45,7 +49,7 @@ def values(partition: Partition) -> list[bytes | None]:
 
 def append_alone(partition: Partition, value: bytes) -> None:
     """Append a record that its followers do not get."""
-    waiters, partition.waiters = partition.waiters, set()
+    waiters, partition.waiters = partition.waiters, {}
     partition.append(bytes(build_batch([(None, value, ())], timestamp_ms=0)), now_ms=0)
     partition.waiters = waiters
 
@@ -138,6 +142,27 @@ def test_what_a_killed_leader_had_alone_is_cut_off_when_it_is_back(tmp_path: Pat
             await in_sync(nodes)
             assert values(replica(nodes, leader)) == [b"0", b"1", b"2", b"3", b"4", b"of the next"]
             assert replica(nodes, leader).epoch_at(5) == nodes.state("orders").leader_epoch
+
+    asyncio.run(run())
+
+
+def test_followers_stay_in_sync_with_a_leader_that_was_held_up() -> None:
+    async def run() -> None:
+        async with cluster(replica_lag_time_max_ms=700) as nodes:
+            await nodes.create("orders")
+            await in_sync(nodes)
+            state = nodes.state("orders")
+            partition = replica(nodes, state.leader)
+            # they lack a record, and nobody gives it to them for longer than they may lack one
+            append_alone(partition, b"a")
+            time.sleep(1.2)  # noqa: ASYNC251 - this is what holds the process up
+            ends: set[int] = set()
+            while ends != {1}:
+                await asyncio.sleep(0.005)
+                ends = {replica(nodes, n).log_end_offset for n in nodes.brokers}
+            assert nodes.state("orders").partition_epoch == state.partition_epoch
+            assert partition.leadership is not None
+            assert partition.leadership.replication.maximal_isr == {1, 2, 3}
 
     asyncio.run(run())
 
@@ -304,6 +329,21 @@ def test_transactions_span_brokers_and_outlive_their_coordinator(tmp_path: Path)
     asyncio.run(run())
 
 
+def test_a_leader_that_knows_of_no_topic_yet_gets_its_marker_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        async with cluster() as nodes:
+            await nodes.create("orders")
+            leader = nodes.state("orders").leader
+            coordinator = nodes.brokers[leader % 3 + 1]._running().node
+            place, marker = TopicPartition("orders", 0), TransactionMarker(1, 0, True, 0)
+            with monkeypatch.context() as patched:
+                patched.setattr(nodes.brokers[leader].topics, "image", ClusterImage("", -1, {}))
+                assert not await end_in(coordinator, place, marker)
+            assert await end_in(coordinator, place, marker)
+
+    asyncio.run(run())
+
+
 def test_after_an_unclean_election_replicas_agree_again(tmp_path: Path) -> None:
     """Records that only the former leader had are gone: that is what the topic's config allows."""
 
@@ -427,3 +467,17 @@ def ends(nodes: Nodes, version: int, timestamp: int) -> tuple[int, int]:
     with Wire(nodes.bootstrap()) as wire:
         found = offset_at(wire, "orders", timestamp, version=version)
         return found.error_code, found.offset
+
+
+async def test_after_all_brokers_were_gone_nobody_leads_on_in_the_former_epoch(tmp_path: Path) -> None:
+    async with cluster(data=tmp_path) as nodes:
+        await nodes.create("orders")
+        before = nodes.state("orders").leader_epoch
+        for node_id in (1, 2, 3):
+            await nodes.brokers.pop(node_id).kill()
+        # nobody is left who could see that the leader is gone
+        for store in nodes.stores.values():
+            store.expire()
+        await asyncio.gather(*(nodes.start(node_id) for node_id in (1, 2, 3)))
+        await nodes.until(lambda: nodes.state("orders").leader > 0)
+        assert nodes.state("orders").leader_epoch > before

@@ -63,7 +63,7 @@ def test_a_replica_alone_commits_what_it_appends() -> None:
     assert partition.appended(11, 0)
     partition.check_acks_all()
     assert partition.acknowledged(11)
-    assert (partition.take_wish(), partition.next_deadline_ms()) == (None, None)
+    assert partition.take_wish() is None
 
 
 def test_the_high_watermark_does_not_go_back_when_a_follower_does() -> None:
@@ -78,13 +78,11 @@ def test_a_follower_that_lags_too_long_is_to_leave_and_counts_until_it_has() -> 
     partition = led()
     fetch(partition, 2, 10)
     fetch(partition, 3, 6)
-    assert partition.next_deadline_ms() == LAG_MS + 1
     partition.advance(LAG_MS)
     assert partition.take_wish() is None
     partition.advance(LAG_MS + 1)
     assert partition.take_wish() == IsrWish(5, 8, ((1, -1), (2, 200)))
     assert partition.take_wish() is None, "it is asked for once"
-    assert partition.next_deadline_ms() is None
     assert partition.high_watermark == 6
     assert isr_is(partition, 1, 2, now_ms=LAG_MS + 1)
     assert partition.high_watermark == 10

@@ -12,13 +12,13 @@ from ._process import Process
 from ._topics import Log
 from ._world import ServiceWorld
 
-#: After so long a deleted topic is there again.
+#: Time after which a deleted topic is recreated.
 _REMADE_MS: Final = 300
-#: OffsetCommits are refused for this long at most, in most cases.
+#: Longest time for which OffsetCommits are refused, in most cases.
 _REFUSED_MS: Final = 800
-#: So many that no consumer takes all of them apart at once.
+#: More records than a consumer decodes at once.
 _BIG_BATCHES: Final = 10
-#: What an OffsetCommit is refused with for a while.
+#: Errors with which OffsetCommits are refused for a while.
 _PASSING: Final = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.NOT_COORDINATOR,
@@ -187,7 +187,7 @@ class ServiceIncidents:
     def _refuse_commits(self, incident: Incident) -> None:
         cluster = self._world.cluster
         cluster.commit_error = _PASSING[incident.who % len(_PASSING)]
-        # mostly so long that what is tried again meets what was done meanwhile
+        # mostly long enough for retries to meet changes made meanwhile
         length_ms = int(incident.draw * _REFUSED_MS) if incident.draw < 0.8 else incident.length_ms
         self._world.until_healed(length_ms, lambda: setattr(cluster, "commit_error", None))
 

@@ -1,7 +1,7 @@
 """Ledger of every record of a schedule (produced, handled, finished, set aside, gone), which checks the
 consumers' promises.
 
-Nothing here looks into a consumer: handlers report what they get, the network reports what is committed.
+It never inspects a consumer: handlers report the records they get, the network reports commits.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _FLOOD_BATCH: Final = 50
 
 
 class Process(Protocol):
-    """A process as the ledger knows it."""
+    """What the ledger knows of a process."""
 
     @property
     def name(self) -> str: ...
@@ -91,11 +91,11 @@ class Entry:
     finished: int = 0
     aside: int = 0
     gone: bool = False
-    #: Its topic is gone, and not only it.
+    #: Its whole topic was deleted.
     deleted: bool = False
-    #: Who is at it, and since when.
+    #: The process that handles it, and since when.
     running: dict[Process, int] = field(default_factory=dict)
-    #: Since when, tries that have failed included.
+    #: The start of its first attempt, failed ones included.
     begun: dict[Process, int] = field(default_factory=dict)
 
     @property
@@ -130,9 +130,9 @@ class Ledger:
         self._late_until: dict[str, int] = {}
         self._passed_over: dict[TopicPartition, int] = {}
         self._first: dict[TopicPartition, int] = {}
-        #: Records that some handler is at.
+        #: Records that are being handled.
         self.at_work: dict[Entry, None] = {}
-        #: When a record of a partition was done last.
+        #: When a record of each partition was last done.
         self.moved_ms: dict[TopicPartition, int] = {}
 
     # --- records come and go ------------------------------------------------------------------------------
@@ -169,19 +169,19 @@ class Ledger:
         return key, b"#%d#%s" % (entry.number, bytes(padding))
 
     def flood(self, partition: TopicPartition, log: Log) -> None:
-        """More records than any buffer has."""
+        """Produce more records than any buffer holds."""
         for _ in range(_FLOOD // _FLOOD_BATCH):
             self.produce(partition, log, _FLOOD_BATCH)
 
     def cut(self, partition: TopicPartition, offset: int) -> None:
-        """The log lost what was at this offset and after it."""
+        """The log lost its records from this offset on."""
         live = self._live.get(partition, {})
         for gone in [n for n in live if n >= offset]:
             live.pop(gone).gone = True
         self._first[partition] = min(self._first.get(partition, 0), offset)
 
     def deleted(self, topic: str) -> None:
-        """The topic is gone, with all that it had."""
+        """The topic was deleted with its records."""
         for partition in [p for p in self._live if p.topic == topic]:
             for entry in self._live[partition].values():
                 entry.deleted = True
@@ -196,13 +196,13 @@ class Ledger:
         self._late_until[topic] = self._schedule.heap.now + late_ms
 
     def healed(self) -> None:
-        """Nothing takes long or fails any more."""
+        """No record takes long or fails any more."""
         for entry in self.entries:
             entry.work_ms = entry.fails = 0
             entry.hangs = entry.cancels = False
 
     def of(self, value: bytes | None) -> Entry:
-        """The record that has this value."""
+        """Return the record with this value."""
         found = _ID.search(value or b"")
         assert found is not None, value
         return self.entries[int(found[1])]
@@ -219,7 +219,7 @@ class Ledger:
     # --- what handlers tell -------------------------------------------------------------------------------
 
     def begins(self, process: Process, entries: Iterable[Entry]) -> None:
-        """A handler is given these."""
+        """A handler gets these records."""
         now = self._schedule.heap.now
         for entry in entries:
             if self._schedule.trace is not None:
@@ -265,7 +265,7 @@ class Ledger:
                 )
 
     def set_aside(self, topic: str, data: bytes) -> None:
-        """A dead letter is in its topic."""
+        """A dead letter was written to its topic."""
         for letter in ChunkReader(TopicPartition(topic, 0), data, 0).read():
             entry = self._origin(letter)
             entry.aside += 1
@@ -274,7 +274,7 @@ class Ledger:
                 self._schedule.found("S14", f"{entry} is set aside, which would have been handled")
 
     def _origin(self, letter: Record) -> Entry:
-        """The record that a dead letter was."""
+        """Return the record that a dead letter was made of."""
         if self._make_record is None:
             return self.of(letter.value)
         said = {name: (value or b"").decode() for name, value in letter.headers}
@@ -282,11 +282,11 @@ class Ledger:
         return self._of_users[TopicPartition(topic, int(number)), int(offset), (letter.key, letter.value)]
 
     def gone(self, process: Process) -> None:
-        """The process is gone, and who ran in it."""
+        """A process has ended, with its handlers."""
         self.gives_up(process, self.running(process))
 
     def running(self, process: Process) -> list[Entry]:
-        """Records that a process is handling."""
+        """Return the records that a process is handling."""
         return [entry for entry in self.at_work if process in entry.running]
 
     def gives_up(self, process: Process, entries: Iterable[Entry]) -> None:
@@ -363,7 +363,7 @@ class Ledger:
                 self._pass_over(partition, offset)
             return
         before = self._committed.get(partition, -1)
-        # who has not heard of a cut yet may commit what was there before
+        # a process that has not heard of the truncation yet may commit former offsets
         if offset < before and (log.cut_at is None or before <= log.cut_at):
             name = f"{partition.topic}-{partition.partition}"
             self._schedule.found("S12", f"{name} is committed at {offset}, and was at {before}")
@@ -381,11 +381,11 @@ class Ledger:
     # --- what is left -------------------------------------------------------------------------------------
 
     def left(self) -> list[Entry]:
-        """Of each partition the first record that nobody has dealt with."""
+        """Return the first record of each partition that is neither done nor set aside."""
         return [entry for partition in self._live if (entry := self.oldest(partition)) is not None]
 
     def oldest(self, partition: TopicPartition) -> Entry | None:
-        """The first record of a partition that nobody has dealt with."""
+        """Return the first record of a partition that is neither done nor set aside."""
         live, offset = self._live.get(partition, {}), self._first.get(partition, 0)
         while (entry := live.get(offset)) is not None and entry.dealt_with:
             offset += 1

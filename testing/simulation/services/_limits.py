@@ -15,7 +15,7 @@ from ._ledger import BIG_BYTES
 from ._plan import NODES, VERSIONS
 from ._process import Home, Process
 
-#: So many requests of a kind may a process send in this many milliseconds.
+#: Most requests of each kind that a process may send, and in how many milliseconds.
 _MOST_REQUESTS: Final = 40
 _WITHIN_MS: Final = 1_000
 _COUNTED: Final = VERSIONS.keys() - {
@@ -24,16 +24,16 @@ _COUNTED: Final = VERSIONS.keys() - {
     ApiKey.LEAVE_GROUP,
     ApiKey.CONSUMER_GROUP_HEARTBEAT,
 }
-#: A record is begun after this long where nothing holds its partition up.
+#: Longest time until a record is handled when nothing delays its partition.
 _PATIENCE_MS: Final = 4_000
 #: Numbers that the bookkeeping of a partition may hold besides what is delivered and not done.
 _BOOKKEEPING: Final = 400
-#: No record batch is longer.
+#: Largest size of a record batch.
 _BATCH_BYTES: Final = 1_000
 #: Records that are produced together, and what each has besides what pads its value.
 _MOST_TOGETHER: Final = 3
 _ROW_BYTES: Final = 100
-#: What is held is looked at this seldom.
+#: Interval between two looks at the memory held.
 _HELD_EVERY: Final = 4
 
 
@@ -59,7 +59,7 @@ class Limits:
         times.append(now)
 
     def disturbed(self) -> None:
-        """Something happens that may hold partitions up for a while."""
+        """Something may delay partitions for a while."""
         self.disturbed_ms = self._world.heap.now
 
     def look(self) -> None:
@@ -155,7 +155,7 @@ class Limits:
         most += sum(
             _MOST_TOGETHER * (plan.padding.get(each.topic, 0) + _ROW_BYTES) for each in consumer.assignment()
         )
-        # a poll's records come to those that wait
+        # a poll's records are added to those that wait
         waiting = 2 * (plan.backlog_max_bytes or 0) + self._taken_apart()
         for held, allowed, where in (
             (bytes_in(consumer.parts.delivery), most, "that are not delivered"),

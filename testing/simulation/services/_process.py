@@ -1,4 +1,4 @@
-"""One process: its loop, its chance, its connections; started, stopped, frozen, killed.
+"""One process: its loop, its randomness, its connections; started, stopped, suspended, killed.
 
 Its programs find it, and what of its schedule they need, by :class:`Process` and :class:`Home`.
 """
@@ -13,19 +13,20 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection
 from contextvars import copy_context
 from random import Random
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, Final, Protocol
 
-from ....client.errors import BrokerConnectionError, BrokerTimeoutError
+from ....client.errors import BrokerConnectionError
 from ....client.metadata import Address
 from ....client.pool import SURROUNDINGS, Surroundings
 from ....consumer import AsyncGroupConsumer, ConsumerError, Record
-from ....protocol import KohortError, RequestContext, UnsupportedVersionError, api_for
+from ....protocol import KohortError
+from .._connection import SimulatedConnection
 from .._loop import Caught, ProcessLoop
-from .._network import Call, Connection
+from .._network import Call
 from .._schedule import Schedule
 from .._violation import Violation
 from ._ledger import Entry, Ledger
-from ._nodes import Cluster, Node
+from ._nodes import Cluster
 from ._plan import ProcessPlan, ServicePlan
 
 #: A function in a thread hangs until everything is healed.
@@ -46,7 +47,7 @@ class Program(Protocol):
 
 
 class Home(Schedule[ServicePlan]):
-    """A schedule as its processes know it. ``database`` is the URI of the one that all of them share."""
+    """The schedule as its processes see it. ``database`` is the URI of their shared database."""
 
     cluster: Cluster
     ledger: Ledger
@@ -59,95 +60,11 @@ class Home(Schedule[ServicePlan]):
 
     @abstractmethod
     def process_ended(self, process: Process, error: BaseException | None) -> None:
-        """Called when a process is over."""
-
-
-class SimulatedConnection:
-    """Takes the place of ``kohort.client.connection.Connection``: whole messages, no frames."""
-
-    retired = False
-    features: ClassVar[dict[str, int]] = {"group.version": 1}
-
-    def __init__(self, process: Process, address: Address, node: Node) -> None:
-        self.address = address
-        self.name = process.name
-        self.context = RequestContext(process.name, "/10.0.0.1")
-        self.versions = process.versions
-        self.node = node
-        self.line = Connection(process.world, node)
-        self._process = process
-        self._waiting: dict[Call, asyncio.Future[Any]] = {}
-        self._closed_because: str | None = None
-
-    def __repr__(self) -> str:
-        state = f"closed: {self._closed_because}" if self.closed else f"{len(self._waiting)} under way"
-        return f"SimulatedConnection({self.address}, {state})"
-
-    @property
-    def closed(self) -> bool:
-        return self._closed_because is not None
-
-    @property
-    def idle(self) -> bool:
-        return not self._waiting
-
-    def version_for(self, api_key: int, max_version: int | None = None) -> int:
-        version = self.versions.get(api_key)
-        if version is None:
-            raise UnsupportedVersionError(f"{self.address} does not offer {api_for(api_key).name}")
-        return version if max_version is None else min(version, max_version)
-
-    async def request(self, body: Any, *, timeout_ms: float, max_version: int | None = None) -> Any:
-        """The answer's body. Raises as the real one does."""
-        return await self.ask(body, timeout_ms=timeout_ms, max_version=max_version)
-
-    def ask(self, body: Any, *, timeout_ms: float, max_version: int | None = None) -> asyncio.Future[Any]:
-        """A future of the answer's body."""
-        if self._closed_because is not None:
-            raise BrokerConnectionError(str(self.address), f"connection closed: {self._closed_because}")
-        version = self.version_for(body.API_KEY, max_version)
-        call = Call(self, self.line, body.API_KEY, body)
-        call.version = version
-        self._process.world.sending(self._process, call)
-        loop = asyncio.get_running_loop()
-        answer = self._waiting[call] = loop.create_future()
-        self.line.send(call, int(timeout_ms))
-
-        def late() -> None:
-            if not answer.done():
-                why = f"{api_for(body.API_KEY).name} was not answered within {timeout_ms:.0f} ms"
-                answer.set_exception(BrokerTimeoutError(str(self.address), why))
-                self.close(why)
-
-        timer = loop.call_later(timeout_ms / 1000, late)
-        answer.add_done_callback(lambda _: timer.cancel())
-        return answer
-
-    def close(self, because: str = "closed by this client") -> None:
-        if self._closed_because is None:
-            self._closed_because = because
-            self.line.close()
-            self._process.connections.pop(self, None)
-        waiting, self._waiting = self._waiting, {}
-        for answer in waiting.values():
-            if not answer.done():
-                answer.set_exception(BrokerConnectionError(str(self.address), self._closed_because))
-                # whoever asked may have gone
-                answer.exception()
-
-    # --- from the network ---------------------------------------------------------------------------------
-
-    def on_answer(self, call: Call, body: Any) -> None:
-        answer = self._waiting.pop(call, None)
-        if answer is not None and not answer.done():
-            answer.set_result(body)
-
-    def on_failure(self, _call: Call, error: BrokerConnectionError) -> None:
-        self.close(str(error))
+        """Called when a process has ended."""
 
 
 class Process:
-    """From its start to its end; a restart is another one."""
+    """One process, from its start to its end; a restart creates another one."""
 
     def __init__(self, world: Home, plan: ProcessPlan, make: Callable[[Process], Program]) -> None:
         self.world = world
@@ -157,9 +74,9 @@ class Process:
         self.rng = Random(world.rng.getrandbits(64))
         self.connections: dict[SimulatedConnection, None] = {}
         self.started_ms = world.heap.now
-        #: When it was asked to stop.
+        #: The time at which it was asked to stop.
         self.stopping_ms: int | None = None
-        #: After its end it is started again after this long; None: it is not.
+        #: Time between its end and its restart; None: it is not restarted.
         self.restart_ms: int | None = None
         self.ended = False
         self.loop = ProcessLoop(  # type: ignore[abstract]
@@ -193,7 +110,7 @@ class Process:
 
     @property
     def consumer(self) -> AsyncGroupConsumer | None:
-        """The consumer that it has just now."""
+        """Its current consumer."""
         return self.program.consumer() if self.alive else None
 
     # --- what happens to it -------------------------------------------------------------------------------
@@ -222,7 +139,7 @@ class Process:
         vars(self).clear()
 
     def heal(self) -> None:
-        """Let go on what hangs."""
+        """Let hanging functions continue."""
         self.loop.freeze(0)
         for waiting in self._hanging:
             if not waiting.done():
@@ -230,7 +147,7 @@ class Process:
         self.loop.release_threads()
 
     def connection_lost(self, node: Any) -> None:
-        """A node is gone: its connections are found broken."""
+        """A node has ended: its connections break."""
         for connection in list(self.connections):
             if connection.node is node:
                 connection.close("closed by the broker")
@@ -238,7 +155,7 @@ class Process:
     # --- what its programs use ----------------------------------------------------------------------------
 
     async def hang(self) -> None:
-        """Until everything is healed."""
+        """Wait until everything is healed."""
         if not self.world.healed:
             waiting = self.loop.create_future()
             self._hanging.append(waiting)
@@ -251,7 +168,7 @@ class Process:
         return database
 
     def closed(self, known: Collection[asyncio.Task[Any]]) -> None:
-        """A program has closed its consumer: nothing of it may run any more."""
+        """A program has closed its consumer: none of its tasks may run any more."""
         left = [task for task in self._left() if task not in known]
         if left:
             names = sorted({task.get_name() for task in left})
@@ -262,6 +179,9 @@ class Process:
         return [task for task in self.loop.tasks if task is not self._main and not task.cancelling()]
 
     # --- inside -------------------------------------------------------------------------------------------
+
+    def sending(self, call: Call) -> None:
+        self.world.sending(self, call)
 
     async def _open(self, address: Address, **_: Any) -> SimulatedConnection:
         """Connect, in a few milliseconds. Raises BrokerConnectionError."""

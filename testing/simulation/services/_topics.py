@@ -1,4 +1,4 @@
-"""Topics and what becomes of them: logs of real record batches, leaders, epochs; made, grown, cut."""
+"""Topics: logs of real record batches, leaders, epochs; created, grown, truncated."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Log:
     end: int = 0
     batches: list[Batch] = field(default_factory=list)
     epochs: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)])
-    #: When it last had a leader again.
+    #: When it last got a leader again.
     led_since_ms: int = 0
-    #: The lowest offset at which it was cut.
+    #: The lowest offset at which it was truncated.
     cut_at: int | None = None
 
     def append(self, records: list[tuple[bytes | None, bytes | None]], codec: int = 0) -> int:
-        """Append a batch of records; the offset of the first."""
+        """Append a batch of records; return the offset of the first."""
         rows = [(key, value, ()) for key, value in records]
         data = build_batch(
             rows, timestamp_ms=_TIMESTAMP_MS + self.end, base_offset=self.end, leader_epoch=self.epoch
@@ -101,7 +101,7 @@ class Topic:
 
 
 class Topics:
-    """Every topic there is. ``grew`` is called with a log that has more than before, or another leader."""
+    """All topics. ``grew`` is called with a log that has more records than before, or another leader."""
 
     def __init__(self, nodes: int) -> None:
         self.topics: dict[str, Topic] = {}

@@ -25,7 +25,7 @@ from ._topics import Topics
 from ._users import UsersService
 from ._work import make_program
 
-#: Whoever ended by an error is started again.
+#: Delay before a process that ended with an error is restarted.
 _RESTART_MS: Final = 200
 #: What a stop may take in addition to notice and drain, when all else is well.
 _STOP_SLACK_MS: Final = 1_000
@@ -34,7 +34,7 @@ _SETTLE_MS: Final = 8_000
 
 
 class ServiceChecks(Checks):
-    """Tells the ledger of OffsetCommits as well."""
+    """Reports OffsetCommits to the ledger as well."""
 
     ledger: Ledger
 
@@ -104,7 +104,7 @@ class ServiceWorld(World[ServicePlan], Home):
             process.connection_lost(self.cluster.nodes[number])
 
     def until_healed(self, length_ms: int, undo: Callable[[], None]) -> None:
-        """Call ``undo`` in a while, or when the faults are over."""
+        """Call ``undo`` later, or when the faults are over."""
 
         def once() -> None:
             if undo in self.to_undo:
@@ -126,7 +126,7 @@ class ServiceWorld(World[ServicePlan], Home):
     # --- processes ----------------------------------------------------------------------------------------
 
     def start_process(self, plan: ProcessPlan) -> None:
-        """A process starts, unless it is there."""
+        """Start a process, unless it runs."""
         there = self.processes.get(plan.name)
         if there is None or not there.alive:
             self.say(f"{plan.name} starts")
@@ -136,7 +136,7 @@ class ServiceWorld(World[ServicePlan], Home):
             self._all.append(process)
 
     def start_later(self, plan: ProcessPlan, delay_ms: int) -> None:
-        """Start it in a while, or when the faults are over."""
+        """Start it later, or when the faults are over."""
         self.restarting += 1
 
         def start() -> None:
@@ -146,7 +146,7 @@ class ServiceWorld(World[ServicePlan], Home):
         self.until_healed(delay_ms, start)
 
     def arrive(self, *, static: bool) -> None:
-        """One more process, for the rest of the schedule."""
+        """Add a process for the rest of the schedule."""
         name = f"p{len(self.processes) + 10}"
         self.start_process(ProcessPlan(name, f"i{name}" if static else None, self.heap.now))
 
@@ -286,7 +286,7 @@ class ServiceWorld(World[ServicePlan], Home):
         return None
 
     def _end(self) -> None:
-        """All processes are stopped, one after the other."""
+        """Stop all processes, one after the other."""
         for process in self._living():
             self.say(f"{process.name} is to end")
             self.plan.sound = True  # whatever was before

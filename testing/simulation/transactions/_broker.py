@@ -30,7 +30,7 @@ from ._plan import TransactionPlan
 
 _DATA: Final = Path("/data")
 _ENDPOINT: Final = ("simulated", 9092)
-#: Whoever runs the broker starts it again after that time.
+#: Time after which the operator restarts the broker.
 _RESTART_MS: Final = (1, 10, 300)
 _NOTICED_MS: Final = 50
 
@@ -48,7 +48,7 @@ class _Metadata(FolderStore):
 
 
 class _DrawnTurns(LongWork):
-    """Others may have their turn whenever work could yield."""
+    """Long work that randomly yields to others wherever it may."""
 
     def __init__(self, rng: Random) -> None:
         self._rng = rng
@@ -67,7 +67,7 @@ class _DrawnTurns(LongWork):
 
 
 class Broker(FailingDisk):
-    """One broker through all its runs; ``parts`` are those of the present one, None while there is none."""
+    """One broker through all its runs; ``parts`` are those of the current run, None between runs."""
 
     def __init__(self, schedule: Schedule[TransactionPlan]) -> None:
         super().__init__(schedule)
@@ -114,7 +114,7 @@ class Broker(FailingDisk):
     # --- looking ------------------------------------------------------------------------------------------
 
     def look(self) -> None:
-        """Look for what the machine's owner would notice; called after each event."""
+        """Check what the machine's operator would notice; called after each event."""
         if self._fs.crashed and self._loop is not None:
             self.crashed()
         elif self.reachable and not self._noticed and any(self._damaged()):
@@ -169,7 +169,7 @@ class Broker(FailingDisk):
             schedule.stats.reloads += 1
             await parts.start()
         except (KohortError, CorruptLogError, DataFolderError, OSError) as error:
-            # the disk fails still: whoever runs the broker starts it again
+            # the disk still fails: the operator restarts the broker later
             if not self._fs.failed:
                 raise
             schedule.say(f"the broker cannot start: {error}")
@@ -200,7 +200,7 @@ class Broker(FailingDisk):
         self.reachable = self._noticed = False
         self.parts, self.partitions = None, []
         self._serving.clear()
-        # whatever a coroutine does when it is thrown away reaches no disk
+        # a discarded coroutine can no longer write to the disk
         self._fs.crashed = True
         if loop is not None:
             loop.clear()

@@ -43,7 +43,7 @@ class Ledger:
         self.transactions: list[Transaction] = []
         #: What each output partition's reader was given, in order.
         self.read: list[list[bytes]] = [[] for _ in range(schedule.plan.topics["output"])]
-        #: The newest identity that was answered, by transactional id.
+        #: The newest identity that a producer received, by transactional id.
         self.newest: dict[str, tuple[int, int]] = {}
         self._schedule = schedule
 
@@ -53,13 +53,13 @@ class Ledger:
         return made
 
     def write(self, transaction: Transaction, partition: int, offset: int) -> bytes:
-        """A value to write for a record of the input."""
+        """Return a value to write for a record of the input."""
         value = b"%d %d %d" % (transaction.number, transaction.source, offset)
         transaction.output.setdefault(partition, []).append(value)
         return value
 
     def identified(self, transactional_id: str, identity: tuple[int, int]) -> None:
-        """A producer was answered who it is."""
+        """A producer received its identity."""
         self.newest[transactional_id] = max(identity, self.newest.get(transactional_id, identity))
 
     def committed(self, transaction: Transaction, who: tuple[int, int], newest: tuple[int, int]) -> None:
@@ -70,7 +70,7 @@ class Ledger:
             self._schedule.found("T7", f"{transaction} as {who}, though {newest} was known")
 
     def seen(self, partition: int, value: bytes) -> None:
-        """A reader of committed records was given one."""
+        """A read_committed reader received a record."""
         transaction = self.transactions[int(value.split()[0])]
         if transaction.outcome is Outcome.ABORTED:
             self._schedule.found("T1", f"{value!r} is read, of {transaction}")
@@ -80,7 +80,7 @@ class Ledger:
         self._schedule.stats.records += 1
 
     def compare(self, committed: list[int]) -> None:
-        """Everything that was read, with what was promised; ``committed`` are the group's offsets."""
+        """Compare everything that was read with what was promised; ``committed`` are the group's offsets."""
         by_number: dict[int, dict[int, list[bytes]]] = {}
         for partition, values in enumerate(self.read):
             for value in values:

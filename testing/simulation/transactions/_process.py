@@ -85,7 +85,7 @@ class Fenced(Exception):  # noqa: N818
 
 
 class Broken(Exception):  # noqa: N818
-    """The transaction is to be aborted."""
+    """The transaction must be aborted."""
 
 
 class _Nowhere:
@@ -145,7 +145,7 @@ class Process:
         self.loop.clear()
 
     def reset(self, why: str) -> None:
-        """All of its connections break."""
+        """Break its connections."""
         for connection in self.connections:
             connection.reset(why)
 
@@ -162,7 +162,7 @@ class Process:
         self.schedule.found("S0", f"{self}: {context['message']}: {context.get('exception')!r}")
 
     async def ask(self, body: Any, *, once: bool = False, connection: Connection | None = None) -> Any:
-        """The answer. Raises BrokerConnectionError."""
+        """Send a request and return the answer. Raises BrokerConnectionError."""
         make = _OnceCall if once else Call
         future = self.loop.create_future()
         call = make(self, connection or self.connection, body.API_KEY, body, future)
@@ -212,7 +212,7 @@ class Producer(Process):
 
     @property
     def waits(self) -> bool:
-        """Return whether it has done all that there is."""
+        """Return whether it has done everything."""
         ends = self.ledger.ends
         return bool(self.positions) and all(ends[source] == at for source, at in self.positions.items())
 
@@ -252,7 +252,7 @@ class Producer(Process):
             await self._transact(source)
 
     async def _transact(self, source: int) -> None:
-        """One transaction with what is next in an input partition."""
+        """Run one transaction with the next records of an input partition."""
         position = self.positions[source]
         end = min(self.ledger.ends[source], position + self.rng.randint(1, self.plan.most_records))
         if end <= position:
@@ -361,7 +361,7 @@ class Producer(Process):
         return (self.plan.transactional_id, *self._identity)
 
     async def _told(self, body: Any, error_of: Any, *, once: bool = False) -> Any:
-        """The answer without an error, however often it has to be asked. Raises Fenced and Broken."""
+        """Repeat a request until its answer has no error, and return that. Raises Fenced and Broken."""
         while True:
             try:
                 answer = await self.ask(body, once=once and not self.plan.adds_itself)

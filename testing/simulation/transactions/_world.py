@@ -24,7 +24,7 @@ from ._process import Process, Producer, Reader
 #: How long until all is settled, in addition to twice the timeout of a transaction.
 _SETTLE_MS: Final = 6_000
 
-#: More than any schedule writes at once.
+#: More records than any schedule writes at once.
 _MOST_BYTES: Final = 1 << 20
 _AT_REST: Final = (TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
 #: What may follow on each other in the log: the table's rows, and the fence, which is never in the log.

@@ -1,0 +1,113 @@
+"""A client's connection as programs see it, on the simulated network."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, ClassVar, Protocol
+
+from ...client.errors import BrokerConnectionError, BrokerTimeoutError
+from ...client.metadata import Address
+from ...protocol import RequestContext, UnsupportedVersionError, api_for
+from ._network import Call, Connection, Link, Receiver
+from ._schedule import Schedule
+
+
+class Caller(Protocol):
+    """A process that connects. ``versions`` are those of the requests that it sends, ``connections`` what it
+    has open; ``sending`` is called with each request.
+    """
+
+    name: str
+    versions: dict[int, int]
+    connections: dict[SimulatedConnection, None]
+
+    @property
+    def world(self) -> Schedule[Any]: ...
+    def sending(self, call: Call, /) -> None: ...
+
+
+class SimulatedConnection:
+    """Takes the place of ``kohort.client.connection.Connection``: whole messages, no frames."""
+
+    retired = False
+    features: ClassVar[dict[str, int]] = {"group.version": 1}
+
+    def __init__(self, process: Caller, address: Address, node: Receiver, link: Link | None = None) -> None:
+        self.address = address
+        self.name = process.name
+        self.context = RequestContext(process.name, "/10.0.0.1")
+        self.versions = process.versions
+        self.node = node
+        self.line = Connection(process.world, node, link)
+        self._process = process
+        self._waiting: dict[Call, asyncio.Future[Any]] = {}
+        self._closed_because: str | None = None
+
+    def __repr__(self) -> str:
+        state = f"closed: {self._closed_because}" if self.closed else f"{len(self._waiting)} under way"
+        return f"SimulatedConnection({self.address}, {state})"
+
+    @property
+    def closed(self) -> bool:
+        return self._closed_because is not None
+
+    @property
+    def idle(self) -> bool:
+        return not self._waiting
+
+    def is_usable(self) -> bool:
+        return not self.closed
+
+    def version_for(self, api_key: int, max_version: int | None = None) -> int:
+        version = self.versions.get(api_key)
+        if version is None:
+            raise UnsupportedVersionError(f"{self.address} does not offer {api_for(api_key).name}")
+        return version if max_version is None else min(version, max_version)
+
+    async def request(self, body: Any, *, timeout_ms: float, max_version: int | None = None) -> Any:
+        """The answer's body. Raises as the real one does."""
+        return await self.ask(body, timeout_ms=timeout_ms, max_version=max_version)
+
+    def ask(self, body: Any, *, timeout_ms: float, max_version: int | None = None) -> asyncio.Future[Any]:
+        """A future of the answer's body."""
+        if self._closed_because is not None:
+            raise BrokerConnectionError(str(self.address), f"connection closed: {self._closed_because}")
+        version = self.version_for(body.API_KEY, max_version)
+        call = Call(self, self.line, body.API_KEY, body)
+        call.version = version
+        self._process.sending(call)
+        loop = asyncio.get_running_loop()
+        answer = self._waiting[call] = loop.create_future()
+        self.line.send(call, int(timeout_ms))
+
+        def late() -> None:
+            if not answer.done():
+                why = f"{api_for(body.API_KEY).name} was not answered within {timeout_ms:.0f} ms"
+                answer.set_exception(BrokerTimeoutError(str(self.address), why))
+                self.close(why)
+
+        timer = loop.call_later(timeout_ms / 1000, late)
+        answer.add_done_callback(lambda _: timer.cancel())
+        return answer
+
+    def close(self, because: str = "closed by this client") -> None:
+        if self._closed_because is None:
+            self._closed_because = because
+            self.line.close()
+            self._process.connections.pop(self, None)
+        waiting, self._waiting = self._waiting, {}
+        for answer in waiting.values():
+            if not answer.done():
+                answer.set_exception(BrokerConnectionError(str(self.address), self._closed_because))
+                # the caller may have ended
+                answer.exception()
+
+    # --- from the network ---------------------------------------------------------------------------------
+
+    def on_answer(self, call: Call, body: Any) -> None:
+        answer = self._waiting.pop(call, None)
+        if answer is not None and not answer.done():
+            answer.set_result(body)
+
+    def on_failure(self, _call: Call, error: BrokerConnectionError) -> None:
+        self.close(str(error))

@@ -1,0 +1,336 @@
+"""One broker of a cluster as it ships, without its sockets, on a disk and a clock of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable
+from contextvars import copy_context
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+from ....broker._leadership import Leadership
+from ....broker._partition import Partition
+from ....broker._parts import Parts
+from ....broker._router import Router
+from ....broker._settings import BrokerSettings
+from ....broker.network._peer import Peer
+from ....client.errors import BrokerConnectionError
+from ....client.metadata import Address
+from ....client.pool import SURROUNDINGS, Surroundings
+from ....cluster import Endpoint, shared_cluster_id
+from ....log import CorruptLogError, DataFolderError
+from ....protocol import KohortError, ProtocolError, decode_response, encode_request
+from ...faults import FaultyFileSystem
+from .._connection import SimulatedConnection
+from .._disk import FailingDisk
+from .._loop import ProcessLoop
+from .._network import Call
+from .._plan import Incident
+from ._home import HOST, PORT, Home
+from ._links import Way
+from ._metadata import Session
+
+_DATA: Final = Path("/data")
+#: Whoever runs a broker starts it again after that time.
+_RESTART_MS: Final = (1, 50, 700)
+_NOTICED_MS: Final = 50
+_LENGTH_BYTES: Final = 4
+
+
+class Broker(FailingDisk):
+    """One broker through all its runs; ``parts`` are those of the present one, None while there is none."""
+
+    def __init__(self, world: Home, number: int) -> None:
+        super().__init__(world)
+        self.world = world
+        self.number = number
+        self.name = f"b{number}"
+        self.versions = world.versions
+        self.connections: dict[SimulatedConnection, None] = {}
+        self.parts: Parts | None = None
+        self.reachable = False
+        self.session: Session | None = None
+        #: What its wall clock shows beyond virtual time.
+        self.clock_off_ms = world.clock_off_ms
+        self.settings = BrokerSettings(**{**world.plan.settings, "node_id": number})
+        self._endpoint = (HOST, PORT + number)
+        self._loop: ProcessLoop | None = None
+        self._context = copy_context()
+        self._context.run(
+            SURROUNDINGS.set,
+            Surroundings(
+                open_connection=self._open,  # type: ignore[arg-type]
+                make_random=lambda: Random(world.rng.getrandbits(64)),
+            ),
+        )
+        self._serving: dict[asyncio.Task[None], None] = {}
+        self._noticed = False
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def leaderships(self) -> Iterable[tuple[Partition, Leadership]]:
+        """Partitions that it leads, as far as it knows."""
+        replicas = None if self.parts is None else self.parts._replicas
+        return () if replicas is None else replicas._led.items()
+
+    @property
+    def has_stopped(self) -> bool:
+        """Return whether its disk has stopped it in the middle of an operation."""
+        return self._fs.crashed and self._loop is not None
+
+    def do(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Let its process do something; nobody waits for it."""
+        assert self._loop is not None, "it runs"
+        self._loop.create_task(work, context=self._context)
+
+    # --- requests -----------------------------------------------------------------------------------------
+
+    def receive(self, call: Call) -> None:
+        assert self._loop is not None
+        self.world.stats.requests += 1
+        call.on_set = lambda _call, _body: None
+        task = self._loop.create_task(self._serve(call), context=self._context)
+        self._serving[task] = None
+        task.add_done_callback(lambda done: self._serving.pop(done, None))
+
+    async def _serve(self, call: Call) -> None:
+        parts = self.parts
+        assert parts is not None
+        self.world.arrived(self, call)
+        frame = encode_request(call.version, 0, call.client.name, call.body)
+        try:
+            answer = await parts._router.answer(
+                bytes(frame[_LENGTH_BYTES:]), Peer("10.0.0.1", self._endpoint)
+            )
+        except ProtocolError as error:
+            call.connection.reset(str(error))
+            return
+        if self.parts is not parts or answer is None:
+            return
+        whole = answer if isinstance(answer, bytes | bytearray) else b"".join(bytes(part) for part in answer)  # type: ignore[arg-type]
+        _, body = decode_response(call.api_key, call.version, memoryview(bytes(whole))[_LENGTH_BYTES:])
+        self.world.answered(self, call, body)
+        call.set(body)
+
+    def sending(self, call: Call) -> None:
+        """Called with each of its requests."""
+
+    async def _open(self, address: Address, *, timeout_ms: float = 2_000, **_: Any) -> SimulatedConnection:
+        """Connect to another broker. Raises BrokerConnectionError."""
+        heap, other = self.world.heap, self.world.broker_at(address)
+        way = Way(self.world.links, self.number, other.number)
+        there = way.there(heap.now + 1 + int(self.world.rng.random() * 4))
+        late_ms = way.back(there) - heap.now
+        await asyncio.sleep(min(late_ms, timeout_ms) / 1_000)
+        if late_ms >= timeout_ms or not other.reachable:
+            raise BrokerConnectionError(str(address), "cannot connect")
+        connection = SimulatedConnection(self, address, other, way)
+        self.connections[connection] = None
+        return connection
+
+    # --- looking ------------------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """Look for what the machine's owner would notice; called after each event."""
+        if self.has_stopped:
+            self.crashed()
+        elif self._fs.failed and self.reachable and not self._noticed and self._is_damaged():
+            self.world.say(f"a partition of {self} is offline: it is started again soon")
+            self._noticed = True
+            self.world.heap.at(self.world.heap.now + _NOTICED_MS, self._restart, self.parts)
+
+    def _is_damaged(self) -> bool:
+        return any(
+            each.damage is not None or (each.log is not None and each.log.offline)
+            for each in (() if self.parts is None else self.parts.node.logs.partitions())
+        )
+
+    def _restart(self, parts: Parts) -> None:
+        if self.parts is parts:
+            self.crash()
+
+    # --- life ---------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        if self._loop is None:
+            self._loop = loop = ProcessLoop(  # type: ignore[abstract]
+                self.world.heap, failed=self._failed, delay_ms=self._delay_ms
+            )
+            self.session = self.world.metadata.open(loop, self.name)
+            loop.create_task(self._start(self.session), context=self._context)
+
+    async def _start(self, session: Session) -> None:
+        world = self.world
+        off_ms = self.clock_off_ms
+        try:
+            cluster_id = await shared_cluster_id(session)
+            parts = Parts(
+                _DATA,
+                self._endpoint,
+                self.settings,
+                None,
+                # a clock that does not follow the wall clock once the process runs
+                lambda: world.heap.now + off_ms,
+                Router,
+                store=session,
+                cluster_id=cluster_id,
+                fs=self._fs,
+                now_ms=lambda: world.heap.now + self.clock_off_ms,
+            )
+            self.parts = parts
+            parts.server.registered = lambda: [  # type: ignore[method-assign]
+                Endpoint("PLAINTEXT", "PLAINTEXT", *self._endpoint)
+            ]
+            parts.open()
+            self.reachable = True
+            await parts.start()
+            world.say(f"{self} has started")
+            world.stats.reloads += 1
+        except (KohortError, CorruptLogError, DataFolderError, OSError) as error:
+            # the disk or the metadata fail still: whoever runs the broker starts it again
+            world.say(f"{self} cannot start: {error}")
+            world.heap.at(world.heap.now, self.crash)
+
+    def crashed(self) -> None:
+        self.world.say(f"{self} stops in the middle of a write")
+        self.crash()
+
+    def crash(self, *, power: bool = False, wiped: bool = False) -> None:
+        """The process, or with ``power`` its machine, stops here; it starts again a little later."""
+        if self._loop is None:
+            return
+        self.world.stats.crashes += 1
+        if power or wiped:
+            self.world.lost_disk(self)
+        left = FaultyFileSystem(page_bytes=512) if wiped else self._what_is_left(power=power)
+        session, self.session = self.session, None
+        if session is not None:
+            heap = self.world.heap
+            heap.at(heap.now + self.world.rng.randint(0, self.world.plan.session_ms), self._missed, session)
+        self._go_down(left)
+
+    def _missed(self, session: Session) -> None:
+        if not session.is_over:
+            session.end()
+
+    def _go_down(self, left: FaultyFileSystem) -> None:
+        loop, self._loop = self._loop, None
+        self.reachable = self._noticed = False
+        self.parts = None
+        self._serving.clear()
+        # whatever a coroutine does when it is thrown away reaches no disk
+        self._fs.crashed = True
+        if loop is not None:
+            loop.clear()
+        for connection in list(self.connections):
+            connection.line.close()
+        self.connections.clear()
+        self.world.connections_to(self)
+        self._fs = left
+        world = self.world
+        world.heap.at(world.heap.now + world.rng.choice(_RESTART_MS), self.start)
+
+    def heal(self) -> None:
+        super().heal()
+        if self._loop is not None:
+            self._loop.freeze(0)
+        if self.session is not None:
+            self.session.hold(0)
+            self.session.heal()
+
+    def close(self) -> None:
+        """Drop all references, so that this is freed at once."""
+        if self._loop is not None:
+            self._fs.crashed = True
+            self._loop.clear()
+        vars(self).clear()
+
+    # --- what goes wrong ----------------------------------------------------------------------------------
+
+    def _meet_kill(self, _incident: Incident) -> None:
+        self.crash()
+
+    def _meet_power_loss(self, _incident: Incident) -> None:
+        self.crash(power=True)
+
+    def _meet_wipe(self, _incident: Incident) -> None:
+        self.crash(wiped=True)
+
+    def _meet_pause(self, incident: Incident) -> None:
+        self._freeze(incident)
+        session = self.session
+        if session is not None and incident.length_ms > self.world.plan.session_ms:
+            heap = self.world.heap
+            heap.at(heap.now + self.world.plan.session_ms, session.expire)
+
+    def _meet_stall(self, incident: Incident) -> None:
+        self._freeze(incident)
+
+    def _freeze(self, incident: Incident) -> None:
+        if self._loop is not None:
+            self._loop.freeze(self.world.heap.now + incident.length_ms)
+
+    def _meet_lose_session(self, _incident: Incident) -> None:
+        if self.session is not None:
+            self.session.expire()
+
+    def _meet_blink(self, _incident: Incident) -> None:
+        if self.session is not None:
+            self.session.blink()
+
+    def _meet_late_metadata(self, incident: Incident) -> None:
+        if self.session is not None:
+            self.session.hold(self.world.heap.now + incident.length_ms)
+
+    def _meet_cut_metadata(self, incident: Incident) -> None:
+        session, heap = self.session, self.world.heap
+        if session is not None:
+            session.cut()
+            heap.at(heap.now + incident.length_ms, session.heal)
+            if incident.length_ms > self.world.plan.session_ms:
+                heap.at(heap.now + self.world.plan.session_ms, session.expire)
+
+    def _meet_clock_jump(self, incident: Incident) -> None:
+        self.clock_off_ms += int((incident.draw - 0.5) * 7_200_000)
+
+    def _meet_stop(self, _incident: Incident) -> None:
+        if self.reachable and self._loop is not None and self.parts is not None:
+            self._loop.create_task(self._stop(self.parts), context=self._context)
+
+    async def _stop(self, parts: Parts) -> None:
+        if parts.node.cluster is None or parts.node.cluster.epoch < 0:
+            return
+        self.world.say(f"{self} stops in good order")
+        # as the server does, which is not there
+        stop = parts.server.stop
+
+        async def stopped() -> None:
+            self.reachable = False
+            for task in self._serving:
+                task.cancel()
+            if self._serving:
+                await asyncio.wait(self._serving)
+            await stop()
+
+        parts.server.stop = stopped  # type: ignore[method-assign]
+        try:
+            await parts.stop()
+        except KohortError as error:
+            self.world.say(f"the stop of {self} is not clean: {error}")
+        self.world.heap.at(self.world.heap.now, self._stopped, parts)
+
+    def _stopped(self, parts: Parts) -> None:
+        if self.parts is parts:
+            self.world.say(f"{self} has stopped")
+            self.session = None
+            self._go_down(self._what_is_left(power=False))
+
+    def _failed(self, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if not self._fs.crashed:
+            self.world.found("S0", f"{self}: {context['message']}: {error!r}")
+
+    def _delay_ms(self, _call: object) -> int:
+        return self.world.rng.choice((0, 1, 5, 30))

@@ -1,0 +1,61 @@
+"""A schedule as its brokers and clients know it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, Final, Protocol
+
+from ....broker.apis import served_apis
+from ....client.metadata import Address
+from .._network import Call, Receiver
+from .._world import Phases
+from ._ledger import Ledger
+from ._links import Links
+from ._metadata import Metadata
+from ._plan import BROKERS, ClusterPlan
+
+HOST: Final = "simulated"
+#: The port of broker 0, which there is not; the others follow.
+PORT: Final = 9092
+BOOTSTRAP: Final = ",".join(f"{HOST}:{PORT + number}" for number in range(1, BROKERS + 1))
+
+
+class Machine(Receiver, Protocol):
+    """A broker as others reach it."""
+
+    number: int
+
+
+class Home(Phases[ClusterPlan]):
+    """``versions`` are those of requests: the newest that brokers serve."""
+
+    def __init__(self, plan: ClusterPlan, *, checked: bool, traced: bool) -> None:
+        super().__init__(plan, checked=checked, traced=traced)
+        self.versions: dict[int, int] = {int(key): api.versions[1] for key, api in served_apis().items()}
+        self.metadata = Metadata(self, self.metadata_changed)
+        self.links = Links(self.heap)
+        self.ledger = Ledger(self)
+
+    @abstractmethod
+    def broker_at(self, address: Address) -> Machine:
+        """The broker of an address."""
+
+    @abstractmethod
+    def connections_to(self, broker: Any) -> None:
+        """Called when a broker is gone: each connection to it is found broken a little later."""
+
+    @abstractmethod
+    def arrived(self, broker: Any, call: Call) -> None:
+        """Called with each request that a broker begins with."""
+
+    @abstractmethod
+    def answered(self, broker: Any, call: Call, body: Any) -> None:
+        """Called with each answer before it is sent."""
+
+    @abstractmethod
+    def lost_disk(self, broker: Any) -> None:
+        """Called when a broker loses what its disk has, or a part of it."""
+
+    @abstractmethod
+    def metadata_changed(self) -> None:
+        """Called after each step of the metadata."""

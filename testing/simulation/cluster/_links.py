@@ -1,0 +1,56 @@
+"""The ways between brokers: cut in both directions or in one, and slow."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from .._heap import Heap
+
+#: What arrives when a way is whole again does so within that time.
+_AFTER_MS: Final = 5
+
+
+class Links:
+    """By pairs of brokers, sender first: until when nothing arrives, and how much later all does."""
+
+    def __init__(self, heap: Heap) -> None:
+        self._heap = heap
+        self._cut: dict[tuple[int, int], int] = {}
+        self._slow: dict[tuple[int, int], tuple[int, int]] = {}
+
+    def __repr__(self) -> str:
+        return f"Links({len(self._cut)} cut, {len(self._slow)} slow)"
+
+    def cut(self, source: int, target: int, until_ms: int) -> None:
+        """Let nothing arrive until then; what was sent meanwhile arrives after, as TCP sends it again."""
+        self._cut[source, target] = max(until_ms, self._cut.get((source, target), 0))
+
+    def slow(self, source: int, target: int, by_ms: int, until_ms: int) -> None:
+        """Let what is sent until then arrive so much later."""
+        self._slow[source, target] = by_ms, until_ms
+
+    def arrival(self, source: int, target: int, at_ms: int) -> int:
+        """When what would arrive at ``at_ms`` does."""
+        by_ms, until_ms = self._slow.get((source, target), (0, 0))
+        if self._heap.now < until_ms:
+            at_ms += by_ms
+        until_ms = self._cut.get((source, target), 0)
+        return at_ms if until_ms <= self._heap.now else max(at_ms, until_ms + _AFTER_MS)
+
+    def heal(self) -> None:
+        self._cut.clear()
+        self._slow.clear()
+
+
+class Way(NamedTuple):
+    """From one broker to another, and back."""
+
+    links: Links
+    source: int
+    target: int
+
+    def there(self, at_ms: int) -> int:
+        return self.links.arrival(self.source, self.target, at_ms)
+
+    def back(self, at_ms: int) -> int:
+        return self.links.arrival(self.target, self.source, at_ms)

@@ -1,0 +1,250 @@
+"""The metadata that brokers share, on virtual time: each session has its own way there, which may be cut or
+late, and ends when its broker is silent for too long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from ....cluster import Change, ConflictError, Create, Entry, SessionState
+from ....cluster._tree import Step, Tree, TreeStore
+from .._loop import ProcessLoop
+from .._schedule import Schedule
+from ._plan import ClusterPlan
+
+#: Until a client that has lost its way to the metadata has noticed, and until it is connected again, in ms.
+_NOTICED_MS: Final = 60
+_AGAIN_MS: Final = 30
+
+
+class Metadata:
+    """The entries. ``tree`` is what is durable; ``changed`` is called after each step."""
+
+    def __init__(self, schedule: Schedule[ClusterPlan], changed: Callable[[], None]) -> None:
+        self.schedule = schedule
+        self._changed = changed
+        self.tree = Tree()
+        self.sessions: list[Session] = []
+
+    def __repr__(self) -> str:
+        return f"Metadata({self.tree}, {len(self.sessions)} sessions)"
+
+    def open(self, loop: ProcessLoop, name: str) -> Session:
+        """A new session of the process on ``loop``."""
+        session = Session(self, loop, name)
+        self.sessions.append(session)
+        return session
+
+    def close(self) -> None:
+        """Drop all references, so that this is freed at once."""
+        for session in self.sessions:
+            vars(session).clear()
+        vars(self).clear()
+
+    def apply(self, step: Step) -> None:
+        """Let a step be so, and tell all sessions."""
+        if step:
+            self.tree.apply(step)
+            for session in self.sessions:
+                session.changed(step)
+            self._changed()
+
+
+class Session(TreeStore):
+    """One broker's sessions, one after the other; see ``MetadataStore``. Times are in milliseconds."""
+
+    def __init__(self, home: Metadata, loop: ProcessLoop, name: str) -> None:
+        super().__init__(Tree(), SessionState.CONNECTED)
+        self._tree.apply(home.tree.entries())
+        self._home = home
+        self._heap = home.schedule.heap
+        self._rng = home.schedule.rng
+        self._loop = loop
+        self._name = name
+        # the session that there is, and the one that the client knows of
+        self._present = self._known = 0
+        self._owned: dict[str, int] = {}
+        # its client is told nothing: it has another session to begin first
+        self._is_new = self._is_cut = self._has_noticed = False
+        #: Its process is gone.
+        self.is_over = False
+        self._held_until = 0
+        # what is on its way there and back, and who waits for an answer
+        self._asked: deque[tuple[int, Sequence[Change], asyncio.Future[None]]] = deque()
+        self._told: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
+        self._waiting: dict[asyncio.Future[None], None] = {}
+
+    # --- the client ---------------------------------------------------------------------------------------
+
+    async def commit(self, *changes: Change) -> None:
+        if self._session is not SessionState.CONNECTED:
+            raise ConnectionError(f"the session with the metadata store is {self._session.value}")
+        answer: asyncio.Future[None] = self._loop.create_future()
+        self._waiting[answer] = None
+        self._asked.append((self._known, changes, answer))
+        self._heap.at(self._heap.now + self._travel_ms(), self._arrive)
+        try:
+            await answer
+        finally:
+            self._waiting.pop(answer, None)
+
+    async def sync(self) -> None:
+        await self.commit()
+
+    def close(self) -> None:
+        if not self.is_over:
+            self.end()
+            self._become(SessionState.LOST)
+
+    # --- what happens to it -------------------------------------------------------------------------------
+
+    def end(self) -> None:
+        """Its process is gone, and so is the session."""
+        self.is_over = True
+        self._home.sessions.remove(self)
+        self._drop_owned()
+
+    def expire(self) -> None:
+        """The session is over; its client learns of it when it is reached, and begins another one."""
+        if self.is_over:
+            return
+        self._home.schedule.say(f"the session of {self._name} is over")
+        self._present += 1
+        self._is_new = True
+        self._told.clear()
+        self._drop_owned()
+        if not self._is_cut:
+            self._heap.at(self._heap.now + _AGAIN_MS, self._connect)
+
+    def cut(self) -> None:
+        """Nothing reaches the metadata, or comes from there, until ``heal``."""
+        self._is_cut = True
+        self._heap.at(self._heap.now + _NOTICED_MS, self._notice)
+
+    def heal(self) -> None:
+        """Let it be reached again."""
+        if self._is_cut and not self.is_over:
+            self._is_cut = False
+            if self._has_noticed or self._is_new:
+                self._connect()
+            else:
+                for _ in self._told:
+                    self._heap.at(self._heap.now, self._deliver)
+
+    def blink(self) -> None:
+        """The connection breaks, and another one in the same session follows."""
+        self._is_cut = True
+        self._notice()
+        self._heap.at(self._heap.now + _AGAIN_MS, self.heal)
+
+    def hold(self, until_ms: int) -> None:
+        """What it is told comes late."""
+        self._held_until = until_ms
+
+    # --- inside -------------------------------------------------------------------------------------------
+
+    def _travel_ms(self) -> int:
+        return 1 + int(self._rng.random() * 3)
+
+    def _drop_owned(self) -> None:
+        owned, self._owned = self._owned, {}
+        there = {path: self._home.tree.get(path) for path in owned}
+        self._home.apply({p: None for p, entry in there.items() if entry and entry.created == owned[p]})
+
+    def _arrive(self) -> None:
+        """The oldest request that is on its way is there."""
+        if self.is_over or not self._asked:
+            return
+        known, changes, answer = self._asked.popleft()
+        if self._is_cut or known != self._present:
+            # who is cut off notices by itself
+            if not self._is_cut:
+                self._tell(_fail, answer, ConnectionError("the session with the metadata store is over"))
+            return
+        try:
+            step = self._home.tree.plan(changes)
+        except ConflictError as error:
+            self._tell(_fail, answer, error)
+            return
+        for change in changes:
+            entry = step.get(change.path)
+            if isinstance(change, Create) and change.ephemeral and entry is not None:
+                self._owned[change.path] = entry.created
+        self._home.apply(step)
+        schedule = self._home.schedule
+        if not schedule.healed and self._rng.random() < schedule.plan.lost_writes:
+            schedule.say(f"the answer to a write of {self._name} is lost")
+            self.blink()
+            return
+        self._tell(_done, answer)
+
+    def changed(self, step: Step) -> None:
+        """Tell the client of a step."""
+        if not (self._is_new or (self._is_cut and self._has_noticed)):
+            self._tell(self._show, step)
+
+    def _tell(self, call: Callable[..., None], *arguments: Any) -> None:
+        self._told.append((call, arguments))
+        self._heap.at(self._heap.now + self._travel_ms(), self._deliver)
+
+    def _deliver(self) -> None:
+        """The oldest that is on its way to the client is there."""
+        if self.is_over or self._is_cut or not self._told:
+            return
+        if self._heap.now < self._held_until:
+            self._heap.at(self._held_until, self._deliver)
+            return
+        call, arguments = self._told.popleft()
+        self._loop.call_soon(call, *arguments)
+
+    def _notice(self) -> None:
+        if self._is_cut and not self.is_over and not self._has_noticed:
+            self._has_noticed = True
+            # what was on its way is lost: it is read anew
+            self._told.clear()
+            self._loop.call_soon(self._suspended)
+
+    def _suspended(self) -> None:
+        self._become(SessionState.SUSPENDED)
+        self._fail_all()
+
+    def _connect(self) -> None:
+        if self._is_cut or self.is_over or not (self._is_new or self._has_noticed):
+            return
+        if self._known != self._present:
+            self._tell(self._lost)
+        there = dict(self._home.tree.entries())
+        self._tell(self._read_anew, there)
+        self._tell(self._connected, self._present)
+        self._is_new = self._has_noticed = False
+
+    def _lost(self) -> None:
+        self._fail_all()
+        self._become(SessionState.LOST)
+
+    def _connected(self, present: int) -> None:
+        self._known = present
+        self._become(SessionState.CONNECTED)
+
+    def _fail_all(self) -> None:
+        for answer in list(self._waiting):
+            _fail(answer, ConnectionError("the connection to the metadata store broke"))
+
+    def _read_anew(self, there: dict[str, Entry]) -> None:
+        self._show({**{path: None for path in self._tree.entries() if path not in there}, **there})
+
+    def _show(self, step: Step) -> None:
+        self._tree.apply({path: entry for path, entry in step.items() if entry != self._tree.get(path)})
+
+
+def _done(answer: asyncio.Future[None]) -> None:
+    if not answer.done():
+        answer.set_result(None)
+
+
+def _fail(answer: asyncio.Future[None], error: Exception) -> None:
+    if not answer.done():
+        answer.set_exception(error)

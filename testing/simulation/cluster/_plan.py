@@ -1,0 +1,156 @@
+"""The plan of a schedule of brokers, drawn from its seed: settings, clients, incidents."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, Final, Self
+
+from .._plan import NETWORK, Incident, Plan
+from .._plan import faults_table as coordinator_faults_table
+
+BROKERS: Final = 3
+TOPIC: Final = "orders"
+GROUP: Final = "billing"
+
+#: What happens at moments that are drawn: (what it is, how often at most in one schedule).
+INCIDENTS: Final[dict[str, tuple[str, int]]] = {
+    "kill": ("a broker's process is killed, and started again; its session ends later", 3),
+    "stop": ("a broker stops in good order: others lead first; and starts again", 1),
+    "power-loss": ("a broker's machine loses power, and what was not synced; always the same machine", 2),
+    "wipe": ("a broker comes back with an empty disk; always the same machine", 1),
+    "pause": ("a broker's process stands still, shorter or longer than its session", 2),
+    "stall": ("a broker's event loop stands still, and its session goes on", 1),
+    "lose-session": ("a broker's session with the metadata ends though it runs", 2),
+    "cut-metadata": ("a broker cannot reach the metadata for a while", 2),
+    "late-metadata": ("a broker learns of changes late", 2),
+    "blink": ("a broker's connection to the metadata breaks and comes back", 2),
+    "cut": ("two brokers cannot reach each other for a while", 2),
+    "cut-one-way": ("nothing arrives at a broker that another one sends, for a while", 2),
+    "cut-off": ("a broker reaches neither other brokers nor the metadata for a while", 2),
+    "slow": ("between two brokers everything takes long for a while", 2),
+    "clock-jump": ("a broker's wall clock jumps by up to an hour", 2),
+    "torn-write": ("a broker's process ends in the middle of a write, at any byte of it", 2),
+    "disk-full": ("a broker's disk has no room for the next bytes, for a while", 1),
+    "fsync-error": ("a sync fails at a broker: what was to be synced is lost to the disk", 1),
+    "short-write": ("a write leaves half of its bytes at a broker, and fails", 1),
+    "move-leader": ("another replica in sync is to lead a partition", 3),
+    "client-kill": ("a member of the group is killed, and another one starts", 2),
+}
+
+#: Faults of connections, of clients and between brokers.
+_NETWORK: Final = ("drop", "delay", "reset", "lost-answer")
+_ALWAYS: Final = frozenset({"kill"})
+#: Of the chances of other simulators: connections between brokers carry many more requests.
+_SHARE: Final = 0.15
+
+
+@dataclass(slots=True)
+class ClusterPlan(Plan):
+    """``settings`` are the brokers', ``configs`` the topic's. ``victim`` is the broker whose disk may lose
+    what it has: with min.insync.replicas=2 nothing acknowledged is lost by that. ``lost_writes`` is how
+    likely the answer to a write of metadata is lost.
+    """
+
+    settings: dict[str, Any] = field(default_factory=dict)
+    configs: dict[str, Any] = field(default_factory=dict)
+    producers: int = 1
+    group_members: int = 1
+    producer: dict[str, Any] = field(default_factory=dict)
+    consumer: dict[str, Any] = field(default_factory=dict)
+    victim: int = 1
+    lost_writes: float = 0.0
+
+    def _who(self) -> list[str]:
+        return []
+
+    def leave_out(self, names: Collection[str]) -> Self:
+        Plan.leave_out(self, names)
+        if "lost-writes" in names:
+            self.lost_writes = 0.0
+        return self
+
+    def names(self) -> list[str]:
+        return [*Plan.names(self), *(["lost-writes"] if self.lost_writes else [])]
+
+
+def draw_cluster_plan(seed: int) -> ClusterPlan:
+    rng = Random(f"cluster {seed}")
+    session_ms = rng.choice((300, 600, 1_000))
+    faults_ms = rng.randint(1_500, 4_000)
+    member_session_ms = rng.choice((1_500, 3_000))
+    on = {name for name in (*_NETWORK, *INCIDENTS) if rng.random() < 0.3} | _ALWAYS
+    return ClusterPlan(
+        seed=seed,
+        run_seed=rng.getrandbits(64),
+        faults_ms=faults_ms,
+        session_ms=session_ms,
+        heartbeat_ms=100,
+        rebalance_ms=1_000,
+        initial_delay_ms=0,
+        fsync=True,
+        flips=rng.choice((0, 0, 3)),
+        topics={TOPIC: rng.choice((1, 1, 2, 3))},
+        groups={},
+        network={name: NETWORK[name][1] * _SHARE for name in _NETWORK if name in on},
+        incidents=_incidents(rng, on, faults_ms),
+        settings={
+            "default_replication_factor": BROKERS,
+            "min_insync_replicas": 2,
+            "offsets_topic_num_partitions": rng.choice((1, 1, 2)),
+            "offsets_topic_replication_factor": BROKERS,
+            "transaction_state_log_replication_factor": BROKERS,
+            "replica_lag_time_max_ms": rng.choice((300, 800, 2_000)),
+            "replica_fetch_wait_max_ms": rng.choice((100, 200, 300)),
+            "offsets_commit_timeout_ms": rng.choice((500, 2_000)),
+            "log_flush_offset_checkpoint_interval_ms": rng.choice((200, 1_000, 60_000)),
+            "auto_leader_rebalance_enable": rng.random() < 0.5,
+            "leader_imbalance_check_interval_seconds": 1,
+            "group_initial_rebalance_delay_ms": 0,
+            "group_min_session_timeout_ms": 500,
+        },
+        configs={"segment_bytes": rng.choice((2_048, 1 << 20)), "kohort_ack_flush": rng.random() < 0.3},
+        producers=rng.choice((1, 1, 2)),
+        group_members=rng.choice((0, 1, 1, 2)),
+        producer={
+            "linger_ms": rng.choice((0, 5)),
+            "max_in_flight_requests": rng.choice((1, 5)),
+            "request_timeout_ms": rng.choice((300, 1_000)),
+            "delivery_timeout_ms": rng.choice((1_500, 100_000)),
+            "retry_backoff_ms": 20,
+            "retry_backoff_max_ms": 100,
+        },
+        consumer={
+            "session_timeout_ms": member_session_ms,
+            "heartbeat_interval_ms": member_session_ms // 5,
+            "rebalance_timeout_ms": 3_000,
+            "auto_commit_interval_ms": rng.choice((50, 200)),
+            "request_timeout_ms": 1_000,
+            "retry_backoff_ms": 20,
+            "retry_backoff_max_ms": 200,
+        },
+        victim=rng.randint(1, BROKERS),
+        lost_writes=0.05 if rng.random() < 0.3 else 0.0,
+    )
+
+
+def _incidents(rng: Random, on: set[str], faults_ms: int) -> list[Incident]:
+    incidents: list[Incident] = []
+    for kind, (_, most) in INCIDENTS.items():
+        if kind not in on:
+            continue
+        for _ in range(rng.randint(1, most)):
+            at_ms = rng.randint(100, faults_ms - 100)
+            length_ms = rng.randint(1, min(faults_ms - at_ms, 1_500))
+            incidents.append(
+                Incident(f"i{len(incidents)}", at_ms, kind, rng.getrandbits(16), rng.random(), length_ms)
+            )
+    return incidents
+
+
+def faults_table() -> str:
+    """Faults of connections and incidents, as a Markdown table."""
+    network = {name: NETWORK[name] for name in _NETWORK}
+    lost = {"lost-writes": ("metadata are written, and the writer is not told", 0.0)}
+    return coordinator_faults_table(network | lost | INCIDENTS)

@@ -1,0 +1,469 @@
+"""One schedule of brokers: what happens to them, and what is looked at meanwhile."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+from collections.abc import Iterator
+from typing import Any, Final
+
+from ....broker._names import OFFSETS_TOPIC
+from ....broker._partition import Partition
+from ....broker._topics import TopicPlan
+from ....client.metadata import Address
+from ....cluster import PartitionState
+from ....cluster._layout import BROKERS as BROKER_ENTRIES
+from ....cluster._layout import PARTITION_STATES, PartitionKey, parse_states
+from ....log import CorruptLogError, decode_records
+from ....protocol import ApiKey, KafkaError, KohortError, TopicPartition, iter_batches
+from ....replication import Replication
+from .._network import Call
+from .._plan import Incident
+from .._world import LOOK_MS
+from ._broker import Broker
+from ._clients import Client, Member, Reader, Writer
+from ._home import PORT, Home
+from ._plan import BROKERS, GROUP, TOPIC, ClusterPlan
+
+#: How long until all is settled: those who wait for metadata, controllers and back-off have limits of 10 s.
+_SETTLE_MS: Final = 30_000
+_FORM_MS: Final = 10_000
+_MOST_BYTES: Final = 1 << 20
+
+_LOG: Final = logging.getLogger("kohort")
+_LOGGED: Final = ("broker", "cluster", "coordinator", "log")
+
+
+class ClusterWorld(Home):
+    """A schedule that is about to run."""
+
+    def __init__(self, plan: ClusterPlan, *, checked: bool = True, traced: bool = False) -> None:
+        super().__init__(plan, checked=checked, traced=traced)
+        self.brokers = {number: Broker(self, number) for number in range(1, BROKERS + 1)}
+        self._clients: list[Client] = []
+        self._members: list[Member] = []
+        self._readers: list[Reader] = []
+        # who leads a partition under an epoch, and the high watermark there; the newest epoch of each
+        self._leaders: dict[tuple[str, int, int], int] = {}
+        self._watermarks: dict[tuple[str, int, int], int] = {}
+        self._newest: dict[tuple[str, int], int] = {}
+        # partitions that a broker is in sync for and has lost
+        self._suspect: set[PartitionKey] = set()
+        self._met = self.brokers[1]
+        self.happen = self._happen
+
+    @property
+    def machine(self) -> Broker:
+        """The broker that stopped in the middle of a write, or that the incident is about."""
+        return next((each for each in self.brokers.values() if each.has_stopped), self._met)
+
+    def broker_at(self, address: Address) -> Broker:
+        return self.brokers[address.port - PORT]
+
+    def connections_to(self, broker: Broker) -> None:
+        callers: list[Broker | Client] = [*self.brokers.values(), *self._clients]
+        for caller in callers:
+            for connection in list(caller.connections):
+                if connection.node is broker:
+                    late_ms = int(self.rng.random() * 20)
+                    self.heap.at(self.heap.now + late_ms, connection.close, "closed by the broker")
+
+    def connections_broke(self) -> None:
+        """All brokers tell of their own."""
+
+    # --- what is looked at --------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        super().look()
+        self.touched = True  # every event counts
+        for broker in self.brokers.values():
+            broker.look()
+            if broker.parts is not None:
+                for partition, leadership in broker.leaderships():
+                    self._look_at(broker, partition, leadership.replication)
+
+    def _look_at(self, broker: Broker, partition: Partition, replication: Replication) -> None:
+        name = partition.topic.name
+        key = name, partition.index, replication.leader_epoch
+        before = self._leaders.get(key)
+        if before is None:
+            self._leads(broker, partition, key)
+        elif before != broker.number:
+            self.fail("B4", f"broker {before} and {broker} lead {name}-{partition.index} in epoch {key[2]}")
+        watermark = replication.high_watermark
+        if watermark < self._watermarks.get(key, 0):
+            self.fail("B5", f"the high watermark of {key} goes back to {watermark} at {broker}")
+        self._watermarks[key] = watermark
+
+    def _leads(self, broker: Broker, partition: Partition, key: tuple[str, int, int]) -> None:
+        """A broker begins to lead a partition."""
+        self._leaders[key] = broker.number
+        name, index, epoch = key
+        self.say(f"{broker} leads {name}-{index} from {partition.log_end_offset} on in epoch {epoch}")
+        if epoch <= self._newest.get((name, index), -1):
+            return  # it learns late of what is over
+        self._newest[name, index] = epoch
+        if name == TOPIC and partition.log_end_offset < self.ledger.ends.get(index, 0):
+            self.fail(
+                "B1",
+                f"{broker} leads {name}-{index}, ends at {partition.log_end_offset} and lacks what was "
+                f"acknowledged up to {self.ledger.ends[index]}",
+            )
+
+    def _is_newest(self, broker: Broker, partition: Partition) -> bool:
+        return (
+            partition.leadership is not None
+            and partition.leader_epoch == self._newest.get((partition.topic.name, partition.index))
+            and self._leaders[partition.topic.name, partition.index, partition.leader_epoch] == broker.number
+        )
+
+    def arrived(self, broker: Broker, call: Call) -> None:  # noqa: ARG002
+        if call.api_key == ApiKey.OFFSET_FETCH:
+            call.note = dict(self.ledger.committed)
+
+    def answered(self, broker: Broker, call: Call, body: Any) -> None:
+        if call.api_key == ApiKey.OFFSET_COMMIT:
+            for asked, told in zip(call.body.topics, body.topics, strict=True):
+                for row, answer in zip(asked.partitions, told.partitions, strict=True):
+                    if not answer.error_code:
+                        place = TopicPartition(TOPIC, row.partition_index)
+                        self.ledger.was_committed(call.body.group_id, place, row.committed_offset)
+        elif call.api_key == ApiKey.OFFSET_FETCH and call.note and self._coordinates(broker):
+            for group in body.groups:
+                rows = (row for topic in group.topics for row in topic.partitions)
+                for row in () if group.error_code else rows:
+                    place = TopicPartition(TOPIC, row.partition_index)
+                    known = call.note.get((group.group_id, place), -1)
+                    if not row.error_code and row.committed_offset < known:
+                        text = f"{broker} says {row.committed_offset} is committed of {place}"
+                        self.found("B6", f"{text}, {known} was acknowledged")
+
+    def _coordinates(self, broker: Broker) -> bool:
+        """Return whether nobody has led the offsets of the group after this broker."""
+        if broker.parts is None:
+            return False
+        logs = broker.parts.node.logs
+        index = broker.parts.coordinator.partition_of(GROUP)
+        partition = logs.led(OFFSETS_TOPIC, index)
+        return partition is not None and self._is_newest(broker, partition)
+
+    # --- disks that lose what they have -------------------------------------------------------------------
+
+    def lost_disk(self, broker: Broker) -> None:
+        """Whoever is in sync has all that was acknowledged: until the controller has taken a broker that has
+        lost it out of there, somebody else has to be there who is in sync.
+        """
+        self._suspect = {key for key, state in self._states() if broker.number in state.isr}
+        self.metadata_changed()
+
+    def metadata_changed(self) -> None:
+        if not self._suspect:
+            return
+        there = {int(name) for name in self.metadata.tree.children(BROKER_ENTRIES)} - {self.plan.victim}
+        for key, state in self._states():
+            if key not in self._suspect:
+                continue
+            if self.plan.victim not in state.isr:
+                self._suspect.remove(key)
+            elif there.isdisjoint(state.isr):
+                # as with Apache Kafka (without KIP-966) what only it had is lost
+                self.say("the last replica in sync has lost its disk: what follows is not looked at")
+                self.stats.removals += 1
+                self.checked = False
+                self._suspect.clear()
+                return
+
+    def _states(self) -> Iterator[tuple[PartitionKey, PartitionState]]:
+        tree = self.metadata.tree
+        for name in tree.children(PARTITION_STATES):
+            entry = tree.get(f"{PARTITION_STATES}/{name}")
+            if entry is not None:
+                yield from parse_states(entry.value).items()
+
+    # --- what happens -------------------------------------------------------------------------------------
+
+    def _meet(self, incident: Incident) -> None:
+        number = incident.who % BROKERS + 1
+        if incident.kind in ("power-loss", "wipe"):
+            number = self.plan.victim
+        self._met = self.brokers[number]
+        self.say(f"... broker {number}, {incident.length_ms} ms")
+        super()._meet(incident)
+
+    def _happen(self, incident: Incident) -> None:
+        number, other, until_ms = self._met.number, self._other(incident), self.heap.now + incident.length_ms
+        if incident.kind == "cut":
+            self.links.cut(number, other, until_ms)
+            self.links.cut(other, number, until_ms)
+        elif incident.kind == "cut-one-way":
+            self.links.cut(number, other, until_ms)
+        elif incident.kind == "slow":
+            by_ms = int(20 + incident.draw * 400)
+            self.links.slow(number, other, by_ms, until_ms)
+            if incident.who % 2:
+                self.links.slow(other, number, by_ms, until_ms)
+        elif incident.kind == "cut-off":
+            for each in self.brokers:
+                self.links.cut(number, each, until_ms)
+                self.links.cut(each, number, until_ms)
+            self._met._meet_cut_metadata(incident)
+        elif incident.kind == "move-leader":
+            self._move_leader(incident)
+        elif incident.kind == "client-kill" and self._members:
+            member = self._members.pop(incident.who % len(self._members))
+            member.kill()
+            self.heap.at(until_ms, self._join)
+
+    def _other(self, incident: Incident) -> int:
+        others = [number for number in self.brokers if number != self._met.number]
+        return others[int(incident.draw * 1_000) % len(others)]
+
+    def _move_leader(self, incident: Incident) -> None:
+        """Somebody asks the controller to give a partition other replicas in front."""
+        for broker in self.brokers.values():
+            parts = broker.parts
+            control = None if parts is None else parts.node.control
+            if parts is not None and control is not None and control.is_active:
+                name = (TOPIC, OFFSETS_TOPIC)[incident.who % 2]
+                topic = parts.node.topics.image.topic(name)
+                if topic is None:
+                    return
+                index = incident.who // 2 % len(topic.partitions)
+                replicas = list(topic.partitions[index].replicas)
+                self.rng.shuffle(replicas)
+                broker.do(self._moved(control, TopicPartition(name, index), replicas))
+                return
+
+    async def _moved(self, control: Any, key: TopicPartition, replicas: list[int]) -> None:
+        try:
+            await control.reassign({key: replicas})
+            await control.elect([key], unclean=False)
+        except KafkaError as error:
+            self.say(f"the leader was not moved: {error}")
+
+    # --- the run ------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        state, urandom = random.getstate(), os.urandom
+        random.seed(self.plan.run_seed)
+        # ids of topics and members, which give the order of what is in sets
+        os.urandom = self.rng.randbytes
+        self.touched = True
+        handler = _Lines(self)
+        try:
+            handler.begin()
+            self._form()
+            start = self.heap.now
+            for incident in self.plan.incidents:
+                self.heap.at(start + incident.at_ms, self._meet, incident)
+            for number in range(self.plan.producers):
+                self._clients.append(Writer(self, f"p{number}"))
+            for _ in range(self.plan.group_members):
+                self._join()
+            self._readers = [Reader(self, index) for index in range(self.plan.topics[TOPIC])]
+            self._clients += self._readers
+            self._let_pass(start + self.plan.faults_ms)
+            self._heal()
+            self._settle()
+            self._compare()
+        finally:
+            handler.end()
+            os.urandom = urandom
+            random.setstate(state)
+
+    def _form(self) -> None:
+        """Let the brokers find each other, and make the topic."""
+        self.healed = True
+        for broker in self.brokers.values():
+            broker.start()
+        self._wait(_FORM_MS, self._not_formed)
+        first = self.brokers[1]
+        assert first.parts is not None
+        plan = TopicPlan(TOPIC, self.plan.topics[TOPIC], self.plan.configs, BROKERS)
+        first.do(first.parts.node.topics.carry_out([plan]))
+        self._wait(_FORM_MS, self._not_led)
+        self.healed = False
+
+    def _not_formed(self) -> tuple[str, str] | None:
+        for broker in self.brokers.values():
+            parts = broker.parts
+            if parts is None or len(parts.node.image.brokers) < BROKERS or parts.node.image.controller_id < 0:
+                return "B8", f"{broker} does not see the others"
+        return None
+
+    def _not_led(self) -> tuple[str, str] | None:
+        led = {
+            partition.index
+            for broker in self.brokers.values()
+            for partition, _ in broker.leaderships()
+            if partition.topic.name == TOPIC
+        }
+        return None if len(led) == self.plan.topics[TOPIC] else ("B8", "the topic has no leaders")
+
+    def _join(self) -> None:
+        member = Member(self, f"m{len(self._clients)}")
+        self._members.append(member)
+        self._clients.append(member)
+
+    def _heal(self) -> None:
+        self.say("the faults are over")
+        self.healed = True
+        self.links.heal()
+        for broker in self.brokers.values():
+            broker.heal()
+
+    def _settle(self) -> None:
+        self._wait(_SETTLE_MS, self._unsettled)
+
+    def _wait(self, most_ms: int, unsettled: Any) -> None:
+        start = self.heap.now
+        while (left := unsettled()) is not None:
+            if self.heap.now - start > most_ms:
+                self.fail(*left)
+                return
+            self._let_pass(self.heap.now + LOOK_MS)
+
+    def _unsettled(self) -> tuple[str, str] | None:
+        """The invariant that does not hold yet, and why; None when all is settled."""
+        for client in self._clients:
+            if isinstance(client, Writer) and not client.done:
+                return "B8", f"{client} waits for its records"
+        for broker in self.brokers.values():
+            if broker.parts is None or broker.parts.node.cluster is None or not broker.reachable:
+                return "B8", f"{broker} does not serve"
+        image = self.brokers[1].parts.node.image  # type: ignore[union-attr]
+        if image.topic(TOPIC) is None:
+            return "B8", "a broker does not know the topic"
+        for topic in image.topics():
+            for index, state in enumerate(topic.partitions):
+                if len(state.isr) < BROKERS:
+                    return "B8", f"in sync of {topic.name}-{index} are {state.isr}"
+                found = [self._partition(b, topic.name, index) for b in self.brokers.values()]
+                ends = {None if p is None else (p.log_end_offset, p.high_watermark) for p in found}
+                if len(ends) > 1 or None in ends or len(set(next(iter(ends)))) > 1:  # type: ignore[arg-type]
+                    return "B8", f"{topic.name}-{index} ends at {sorted(map(str, ends))}"
+        for reader in self._readers:
+            end = self._end(self.brokers[1], reader.partition)
+            if reader.position < end:
+                return "B8", f"{reader} is at {reader.position} of {end}"
+        return self._uncommitted() if self._members else None
+
+    def _uncommitted(self) -> tuple[str, str] | None:
+        for broker in self.brokers.values():
+            if self._coordinates(broker):
+                break
+        else:
+            return "B8", "nobody coordinates the group"
+        assert broker.parts is not None
+        for index in range(self.plan.topics[TOPIC]):
+            end = self._end(broker, index)
+            committed = self._committed(broker, index)
+            if committed < end:
+                return "B8", f"of {TOPIC}-{index} {committed} of {end} is committed"
+        return None
+
+    def _committed(self, broker: Broker, index: int) -> int:
+        assert broker.parts is not None
+        for runner in broker.parts.coordinator._shards:
+            entry = runner.shard.state.durable.offset(GROUP, TopicPartition(TOPIC, index))
+            if entry is not None:
+                return entry.offset
+        return 0
+
+    def _end(self, broker: Broker, index: int) -> int:
+        found = self._partition(broker, TOPIC, index)
+        assert found is not None, "it has a replica"
+        return found.log_end_offset
+
+    def _partition(self, broker: Broker, topic: str, index: int) -> Partition | None:
+        found = None if broker.parts is None else broker.parts.node.logs.topic(topic)
+        return None if found is None else found.partitions.get(index)
+
+    def _compare(self) -> None:
+        """The logs of all replicas, with each other and with what clients were told."""
+        topics = self.brokers[1].parts.node.image.topics()  # type: ignore[union-attr]
+        for topic in topics:
+            for index in range(len(topic.partitions)):
+                try:
+                    logs = [_content(self._partition(b, topic.name, index)) for b in self.brokers.values()]
+                except CorruptLogError as error:
+                    self.fail("B7", f"a replica of {topic.name}-{index} cannot be read: {error}")
+                    continue
+                if any(log != logs[0] for log in logs):
+                    self.fail("B7", f"the replicas of {topic.name}-{index} differ")
+                if topic.name == TOPIC:
+                    self.ledger.compare(index, _records(logs[0]))
+
+    def close(self) -> None:
+        self.healed = True
+        for client in self._clients:
+            client.kill()
+            vars(client).clear()
+        for broker in self.brokers.values():
+            broker.close()
+        self.metadata.close()
+        self.heap.clear()
+        self._clients.clear()
+        self._members.clear()
+        self._readers.clear()
+        del self.happen, self._met
+
+    def describe(self) -> dict[str, Any]:
+        plan = self.plan
+        return {
+            "topics": plan.topics,
+            "session (ms)": plan.session_ms,
+            "settings": plan.settings,
+            "producers, members": (plan.producers, plan.group_members),
+            "producer": plan.producer,
+            "network": sorted(plan.network),
+            "incidents": [f"{i.name}: {i.kind} at {i.at_ms / 1000:.3f}" for i in plan.incidents],
+        }
+
+
+class _Lines(logging.Handler):
+    """What brokers log is in the trace. An exception that nobody expects is a violation."""
+
+    def __init__(self, world: ClusterWorld) -> None:
+        super().__init__()
+        self._world = world
+
+    def begin(self) -> None:
+        _LOG.addHandler(self)
+        _LOG.propagate = False
+        for name in _LOGGED:
+            _LOG.getChild(name).setLevel(logging.ERROR if self._world.trace is None else logging.INFO)
+
+    def end(self) -> None:
+        for name in _LOGGED:
+            _LOG.getChild(name).setLevel(logging.NOTSET)
+        _LOG.propagate = True
+        _LOG.removeHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None and not isinstance(error, (KohortError, OSError, CorruptLogError)):
+            self._world.found("S0", f"{record.getMessage()}: {error!r}")
+        self._world.say(f"    {record.getMessage()}{'' if error is None else f': {error!r}'}")
+
+
+def _content(partition: Partition | None) -> bytes:
+    """All batches of a log, from its start to its end."""
+    assert partition is not None
+    log = partition.log
+    if log is None:
+        return b""
+    at, parts = log.log_start_offset, []
+    while at < log.log_end_offset:
+        data = bytes(log.read(at, _MOST_BYTES, to_log_end=True).records)
+        parts.append(data)
+        for _, header in iter_batches(data):
+            at = header.next_offset
+    return b"".join(parts)
+
+
+def _records(data: bytes) -> Iterator[tuple[int, bytes]]:
+    for position, header in iter_batches(data):
+        for offset, _, _, value in decode_records(data, header, position):
+            yield offset, bytes(value or b"")

@@ -1,0 +1,110 @@
+"""Bugs planted in replication, in the controller and in what follows leaders: see ``planted``.
+
+``python -m tests.simulation.planted_cluster`` writes their table of docs/simulation.md.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+
+from kohort.testing import simulate_cluster
+from tests.simulation.planted import Bug, look_for
+
+_Bug = partial(Bug, simulate=simulate_cluster)
+
+CLUSTER_BUGS = (
+    _Bug(
+        "records are acknowledged when the leader has them",
+        "broker._leadership:Leadership.when_committed",
+        "if self.replication.high_watermark >= end_offset:",
+        "if self.replication.log_end_offset >= end_offset:",
+    ),
+    _Bug(
+        "whoever waits for replicas is told that they have it when another leads",
+        "broker._leadership:Leadership.end",
+        "each.then(error)",
+        "each.then(None)",
+    ),
+    _Bug(
+        "a follower that fetches is taken to have all",
+        "replication._replication:Replication.fetched",
+        "follower.fetched(offset, now_ms, self.log_end_offset, broker_epoch)",
+        "follower.fetched(self.log_end_offset, now_ms, self.log_end_offset, broker_epoch)",
+    ),
+    _Bug(
+        "in-sync replicas that a leader asks for are not written",
+        "cluster.controller.decisions:alter_isr",
+        "return Decision(answer, list(changed.values()))",
+        "return Decision(answer, [])",
+    ),
+    _Bug(
+        "who is gone stays in sync",
+        "cluster.controller.partitions:_in_sync",
+        "return staying or stopping or state.isr",
+        "return state.isr",
+    ),
+    _Bug(
+        "a follower does not learn where its log parts from the leader's",
+        "broker.apis.fetch:_diverging",
+        "parted = epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset",
+        "parted = False",
+    ),
+    _Bug(
+        "a follower gets in sync before it has what is committed",
+        "replication._replication:Replication._may_join",
+        "return self._is_eligible(node_id) and offset >= self.high_watermark and offset >= self.start_offset",
+        "return self._is_eligible(node_id)",
+    ),
+    _Bug(
+        "what in-sync replicas have does not count",
+        "replication._replication:Replication._advance",
+        "if node_id in self.maximal_isr or joins:",
+        "if joins:",
+    ),
+    _Bug(
+        "consumers read what is not committed",
+        "broker.apis.fetch:_read",
+        "to_log_end=by_broker,",
+        "to_log_end=True,",
+    ),
+    _Bug(
+        "a broker is back before it was missed",
+        "broker._cluster:ClusterNode._is_counted_on",
+        "return self.node_id in brokers or any(",
+        "return False and any(",
+    ),
+    _Bug(
+        "a new leader has the epoch of the one before",
+        "cluster.controller.partitions:settled",
+        "epoch = before.leader_epoch + (leader != before.leader or bool(taken))",
+        "epoch = before.leader_epoch + (before.leader_epoch < 0)",
+    ),
+    _Bug(
+        "any replica may lead, in sync or not",
+        "cluster.controller.partitions:_leader",
+        "candidates = [each for each in state.replicas if each in state.isr and each in may_lead]",
+        "candidates = [each for each in state.replicas if each in may_lead]",
+    ),
+    _Bug(
+        "a follower keeps what a loss of power has damaged",
+        "broker._partition:Partition.cut_damage",
+        "damaged = None if log is None else log.first_damaged_offset",
+        "damaged = None",
+    ),
+    _Bug(
+        "a coordinator answers before other replicas have it",
+        "broker._replicas:MovingShards.when_committed",
+        "return found.leadership.when_committed(end, then)",
+        "return True",
+    ),
+    _Bug(
+        "who has lost the session is not registered again",
+        "cluster._registration:Registration._session_changed",
+        "self.epoch = -1",
+        "pass",
+    ),
+)
+
+if __name__ == "__main__":
+    sys.exit(look_for(CLUSTER_BUGS, " in clusters"))

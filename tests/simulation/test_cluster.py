@@ -1,0 +1,31 @@
+"""Several brokers through drawn faults: no schedule breaks an invariant.
+
+``--soak`` (``make soak-simulation``) runs the many that take long.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from kohort.testing import simulate_cluster
+from kohort.testing.simulation import Stats
+
+SCHEDULES, SOAKED_SCHEDULES = 24, 20_000
+
+
+@pytest.mark.slow(10)
+@pytest.mark.timeout(72_000)
+def test_no_schedule_of_brokers_breaks_an_invariant(soaks: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    count = SOAKED_SCHEDULES if soaks else SCHEDULES
+    stats = Stats()
+    for first in range(0, count, 200):
+        stats.add(simulate_cluster(range(first, min(first + 200, count))).stats)
+        if soaks:
+            with capsys.disabled():
+                print(f"\n{stats}", flush=True)
+    # a mean schedule has some of everything
+    assert stats.schedules == count
+    assert stats.records > 50 * count
+    assert stats.commits > 5 * count
+    assert stats.crashes > count
+    assert stats.incidents > 5 * count
