@@ -107,6 +107,7 @@ class Observer:
         self._admin: GroupAdmin | None = None
         self._users = 0
         self._connecting = asyncio.Lock()
+        self._refused: Exception | None = None
         # the one that was wanted the longest ago comes first
         self._views: dict[object, View] = {}
         self._closing = asyncio.Event()
@@ -125,10 +126,18 @@ class Observer:
         """The client, connected. It is closed when nobody uses it. Raises BrokerConnectionError."""
         self._users += 1
         try:
+            refused = self._refused
             async with self._connecting:
                 if self._admin is None:
+                    # whoever has waited for an attempt does not wait for one of his own
+                    if self._refused is not None and self._refused is not refused:
+                        raise self._refused.with_traceback(None)
                     admin = self._make_admin()
-                    await admin.connect()
+                    try:
+                        await admin.connect()
+                    except Exception as error:
+                        self._refused = error
+                        raise
                     self._admin = admin
             yield self._admin
         finally:

@@ -29,6 +29,7 @@ class FakeAdmin:
 
     async def connect(self) -> None:
         self.connects += 1
+        await asyncio.sleep(0)
         if self.away:
             raise BrokerConnectionError("broker:9092", "refused")
 
@@ -141,6 +142,23 @@ async def test_a_cluster_that_is_away_is_asked_again_and_its_return_noticed(admi
             while b'event: trouble\ndata: ""' not in parts:
                 parts += await anext(stream)
         assert observer.trouble_of(view) == ""
+
+
+async def test_those_who_wait_for_the_same_attempt_fail_with_it(admin: FakeAdmin) -> None:
+    admin.away = True
+    async with observing(admin) as observer:
+
+        async def use() -> None:
+            async with observer.admin():
+                raise AssertionError("nobody answers")
+
+        for attempts in (1, 2):
+            found = await asyncio.gather(*(use() for _ in range(9)), return_exceptions=True)
+            assert {type(each) for each in found} == {BrokerConnectionError}
+            assert admin.connects == attempts
+        admin.away = False
+        async with observer.admin() as connected:
+            assert connected is cast(GroupAdmin, admin)
 
 
 async def test_what_is_seen_stays_when_a_look_fails(admin: FakeAdmin) -> None:

@@ -1,0 +1,102 @@
+"""One member joins a group and another leaves: by ZooKeeper as in Kafka 0.8, and by a coordinator.
+
+``python -m benchmarks.registry [--members 10 30 100] [--partitions 400]``
+
+All members are consumers of this one process, on one event loop, beside a broker and a ZooKeeper of its own.
+A group has settled when every member has its share and every partition an owner. *watches* are those of
+ZooKeeper that fired in all members together.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import subprocess
+import sys
+import time
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from kohort.consumer import AsyncGroupConsumer
+from kohort.statemachine import MemberState
+from kohort.testing import running_broker
+
+ZOOKEEPER = Path(__file__).resolve().parents[1] / "scripts" / "zookeeper.py"
+PORT = 24_810
+
+
+async def settled(members: list[AsyncGroupConsumer], partitions: int) -> None:
+    """Until each has its share: the shares differ by one partition at most, and are all there are."""
+    while True:
+        sizes = [len(member.assignment()) for member in members]
+        stable = all(member.state.state is MemberState.STABLE for member in members)
+        if stable and sum(sizes) == partitions and max(sizes) - min(sizes) <= 1:
+            return
+        await asyncio.sleep(0.002)
+
+
+async def measure(bootstrap: str, topic: str, partitions: int, count: int, coordination: str) -> None:
+    registry = coordination != "kafka"
+    more = {"coordination": coordination} if registry else {}
+    async with AsyncExitStack() as stack:
+
+        async def join() -> AsyncGroupConsumer:
+            member = AsyncGroupConsumer(
+                topic, bootstrap=bootstrap, group=f"{topic}-{count}-{registry}", **more
+            )
+            member.logged = False
+            return await stack.enter_async_context(member)
+
+        members = [await join() for _ in range(count - 1)]
+        await settled(members, partitions)
+
+        def fired() -> int:
+            return sum(m.parts.registry.watches_fired for m in members if m.parts.registry is not None)
+
+        watches, began, cpu = fired(), time.perf_counter(), time.process_time()
+        members.append(await join())
+        await settled(members, partitions)
+        joined_s = time.perf_counter() - began
+        told = fired() - watches
+        leaver, began = members.pop(0), time.perf_counter()
+        before = fired()
+        await leaver.close()
+        await settled(members, partitions)
+        left_s, cpu_s = time.perf_counter() - began, time.process_time() - cpu
+        told += fired() - before
+    way = "registry" if registry else "coordinator"
+    watched = f"{told:8}" if registry else "       -"
+    print(f"{way:<12} {count:>7} {joined_s:>9.2f} {left_s:>9.2f} {cpu_s:>9.2f} {watched}", flush=True)
+
+
+async def compare(bootstrap: str, topic: str, options: argparse.Namespace) -> None:
+    print(
+        f"{'':<12} {'members':>7} {'joins, s':>9} {'leaves, s':>9} {'CPU, s':>9} {'watches':>8}", flush=True
+    )
+    for count in options.members:
+        for coordination in (f"zookeeper://127.0.0.1:{PORT}", "kafka"):
+            async with asyncio.timeout(options.timeout):
+                await measure(bootstrap, topic, options.partitions, count, coordination)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--members", type=int, nargs="+", default=[10, 30, 100])
+    parser.add_argument("--partitions", type=int, default=400)
+    parser.add_argument("--timeout", type=float, default=300.0, help="seconds for one row")
+    options = parser.parse_args()
+    logging.getLogger("kohort").setLevel(logging.CRITICAL)
+    script = [sys.executable, str(ZOOKEEPER)]
+    subprocess.run([*script, "start", str(PORT)], check=True, stdout=subprocess.DEVNULL)
+    try:
+        with running_broker() as broker:
+            broker.create_topic("orders", options.partitions)
+            asyncio.run(compare(broker.bootstrap, "orders", options))
+    finally:
+        subprocess.run([*script, "stop", str(PORT)], check=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
