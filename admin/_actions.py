@@ -16,7 +16,7 @@ from ._screen import OK, REFUSED, Screen, plain
 from ._watch import watch
 from .group_admin import GroupAdmin
 from .reset import ResetTo
-from .results import GroupDescription, HeldBack, Outcome
+from .results import GroupDescription, HeldBack, Outcome, ResetPlan
 
 Action = Callable[[GroupAdmin, argparse.Namespace, Screen], Awaitable[int]]
 
@@ -99,7 +99,14 @@ async def _reset(admin: GroupAdmin, options: argparse.Namespace, screen: Screen)
     plan = await admin.plan_reset(options.group, _target(options), topics)
     if not plan.changes:
         raise advised(ErrorCode.GROUP_ID_NOT_FOUND, f"group {options.group!r} has no offsets to reset")
-    if options.execute:
+    return await _carried_out(admin, options, screen, plan)
+
+
+async def _carried_out(
+    admin: GroupAdmin, options: argparse.Namespace, screen: Screen, plan: ResetPlan
+) -> int:
+    """Show a plan, and with ``--execute`` commit it."""
+    if options.execute and plan.refusal is None:
         plan = await admin.execute(plan)
     if screen.as_json:
         screen.document(plan)
@@ -113,6 +120,14 @@ async def _reset(admin: GroupAdmin, options: argparse.Namespace, screen: Screen)
     if plan.refusal is not None:
         raise advised(ErrorCode.NON_EMPTY_GROUP, plan.refusal)
     return OK if all(change.new_offset is not None for change in plan.changes) else REFUSED
+
+
+async def _import(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
+    plan = await admin.plan_import(options.group, options.zookeeper)
+    if not plan.changes:
+        where = f"below /consumers/{options.group}/offsets in ZooKeeper"
+        raise advised(ErrorCode.GROUP_ID_NOT_FOUND, f"there are no offsets {where}: is --zookeeper right?")
+    return await _carried_out(admin, options, screen, plan)
 
 
 def _target(options: argparse.Namespace) -> ResetTo:
@@ -162,6 +177,7 @@ ACTIONS: Final[dict[str, Action]] = {
     "timeline": _timeline,
     "watch": watch,
     "reset-offsets": _reset,
+    "import": _import,
     "delete": _delete,
     "delete-offsets": _delete_offsets,
 }

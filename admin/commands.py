@@ -37,6 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     watch.add_argument("--count", metavar="N", type=_count, help="end after so many looks")
     words = "what a reset of committed offsets would do; --execute does it"
     _add_reset(command("reset-offsets", words, "group"))
+    words = "what moving a group's offsets from ZooKeeper to the brokers would do; --execute does it"
+    _add_import(command("import", words, "group"))
     delete = command("delete", "delete groups that have no members, with their offsets")
     delete.add_argument("groups", metavar="GROUP", nargs="+")
     words = "delete committed offsets of topics that no member reads"
@@ -132,6 +134,21 @@ def _add_reset(parser: argparse.ArgumentParser) -> None:
     add("--shift-by", metavar="N", type=int, help="so many records forward; below 0: back")
     add("--to-current", action="store_true", help="the committed offset, within what the log has")
     _add_topics(parser, required=False)
+    _add_doing(parser)
+
+
+def _add_import(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--zookeeper",
+        metavar="HOST:PORT[,...][/CHROOT]",
+        required=True,
+        type=lambda text: text.removeprefix("zookeeper://"),
+        help="where members kept their offsets: as in their coordination=",
+    )
+    _add_doing(parser)
+
+
+def _add_doing(parser: argparse.ArgumentParser) -> None:
     doing = parser.add_mutually_exclusive_group()
     doing.add_argument("--execute", action="store_true", help="commit the new offsets")
     doing.add_argument("--dry-run", action="store_true", help="only show them (the default)")

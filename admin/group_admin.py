@@ -42,6 +42,7 @@ class GroupAdmin:
         **connection: Any,
     ) -> None:
         self._cluster = cluster_of(read_connection(bootstrap, connection), client_id, timeout_ms)
+        self._timeout_ms = timeout_ms
 
     def __repr__(self) -> str:
         return f"GroupAdmin({self._cluster!r})"
@@ -144,6 +145,21 @@ class GroupAdmin:
         members hold the group. KafkaError 3 for a topic or a partition that does not exist.
         """
         return await reset.plan(self._cluster, group, to, topics)
+
+    @with_advice
+    async def plan_import(self, group: str, zookeeper: str) -> ResetPlan:
+        """Plan to commit the offsets that a group without a coordinator has in ZooKeeper
+        (``HOST:PORT[,HOST:PORT...][/CHROOT]``); nothing is changed. The plan says in ``refusal`` when members
+        are registered there, or hold the group here.
+        """
+        from ..consumer.zookeeper_registry import read_registry
+
+        registered = await read_registry(zookeeper, group, self._timeout_ms)
+        refused = None
+        if registered.members:
+            named = ", ".join(sorted(registered.members)[:3])
+            refused = f"group {group!r} has members in ZooKeeper ({named}): stop them first"
+        return await reset.plan_offsets(self._cluster, group, registered.offsets, refused)
 
     @with_advice
     async def reset_offsets(

@@ -8,7 +8,7 @@ the range that the log has. One thing differs: the tool lets "current" stay outs
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Self
 
@@ -111,17 +111,37 @@ async def plan(
     cluster: Cluster, group: str, to: ResetTo, topics: Mapping[str, Collection[int]] | None
 ) -> ResetPlan:
     """See GroupAdmin.plan_reset."""
-    description = await describe_group(cluster, group)
     committed = await cluster.committed(group, require_stable=False)
     partitions = sorted(committed) if topics is None else await _partitions(cluster, topics)
+    return await _plan(cluster, group, dict.fromkeys(partitions, to), committed)
+
+
+async def plan_offsets(
+    cluster: Cluster, group: str, offsets: Mapping[TopicPartition, int], refused: str | None
+) -> ResetPlan:
+    """A plan that gives each partition an offset of its own; ``refused``: why it may not be executed."""
+    committed = await cluster.committed(group, require_stable=False)
+    wishes = {partition: ResetTo.offset(offset) for partition, offset in sorted(offsets.items())}
+    planned = await _plan(cluster, group, wishes, committed)
+    return planned if refused is None else replace(planned, refusal=refused)
+
+
+async def _plan(
+    cluster: Cluster,
+    group: str,
+    wishes: Mapping[TopicPartition, ResetTo],
+    committed: Mapping[TopicPartition, CommittedOffset],
+) -> ResetPlan:
+    description = await describe_group(cluster, group)
+    partitions = list(wishes)
     earliest = await log_offsets(cluster, partitions, EARLIEST)
     ends = await log_offsets(cluster, partitions, LATEST)
     at_time: dict[TopicPartition, int] = {}
-    if to.kind is ResetKind.TIMESTAMP:
-        at_time = await log_offsets(cluster, partitions, to.value)
+    for moment in {to.value for to in wishes.values() if to.kind is ResetKind.TIMESTAMP}:
+        at_time |= await log_offsets(cluster, partitions, moment)
     changes = tuple(
         change_for(p, to, _offset(committed, p), earliest.get(p), ends.get(p), at_time.get(p))
-        for p in partitions
+        for p, to in wishes.items()
     )
     return ResetPlan(group, description.state, False, refusal(description), changes)
 

@@ -150,7 +150,7 @@ class FetchSession:
 
     def end(self) -> None:
         """Be told of nothing more."""
-        for place in self._places.values():
+        for place in list(self._by_partition.values()):
             self._leave(place)
 
     def _leave(self, place: Place) -> None:
@@ -191,7 +191,8 @@ class FetchSessions:
                 self.drop(session_id)
             return FetchSession(epoch, by_id=by_id, by_broker=by_broker, now_s=now_s)
         session = self._sessions.get(session_id)
-        if session is None:
+        # what a broker reads is not for clients: it may not be committed yet
+        if session is None or session.by_broker != by_broker:
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"there is no session {session_id}")
         if session.epoch != epoch:
             text = f"the epoch of session {session_id} is {session.epoch}, the request says {epoch}"
@@ -218,6 +219,8 @@ class FetchSessions:
     def drop(self, session_id: int) -> None:
         session = self._sessions.pop(session_id, None)
         if session is not None:
+            # a request of it that waits is answered, and tells its client that there is no session
+            session.id = NO_SESSION
             session.end()
             session.waiter.interrupt()
 

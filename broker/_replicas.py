@@ -309,10 +309,15 @@ class Replicas:
 
     async def _watch_lag(self) -> None:
         """Ask for in-sync replicas without those that do not keep up."""
+        loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(self._settings.replica_lag_time_max_ms / 2_000)
-            for leadership in list(self._led.values()):
-                leadership.advance()
+            pause_s = self._settings.replica_lag_time_max_ms / 2_000
+            due = loop.time() + pause_s
+            await asyncio.sleep(pause_s)
+            # who was held up has given its followers nothing: they have until the next look
+            if loop.time() < due + pause_s:
+                for leadership in list(self._led.values()):
+                    leadership.advance()
             self._place_again()
 
 

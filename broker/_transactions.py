@@ -306,4 +306,9 @@ async def _written_by(
         answer = await cluster.ask(leader, body, timeout_ms=_ASK_MS)
     except (KohortError, OSError) as error:
         return error.code if isinstance(error, KafkaError) else ErrorCode.NETWORK_EXCEPTION
-    return ErrorCode(answer.markers[0].topics[0].partitions[0].error_code)
+    told = ErrorCode(answer.markers[0].topics[0].partitions[0].error_code)
+    if told is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        # not final: that broker may have started just now, and know of no topic yet. This one sees it itself
+        # when the topic is gone
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return told

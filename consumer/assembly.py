@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ..assignors import Assignor, load_assignor
 from ..client.cluster import Cluster
 from ..client.errors import ConfigError
+from ..client.offsets import CommittedOffset, commit_once
 from ..client.pool import SURROUNDINGS
 from ..client.waiting import Backoff, Signal
-from ..protocol import ErrorCode, KohortError
+from ..protocol import ErrorCode, KohortError, TopicPartition
 from .committer import Committer
 from .config import ConsumerConfig
 from .consumer_membership import ConsumerMembership
@@ -24,10 +26,12 @@ from .handover import Callbacks, Handover
 from .member import GroupMember
 from .membership import Membership
 from .positions import Positions
+from .registry import RegistryMembership
 from .selection import ManualAssignment
 from .start_offsets import Reading
 from .tracker import Tracker
 from .watchdogs import LoopWatch, PollWatch
+from .zookeeper_registry import ZooKeeperRegistry, new_member_id
 
 #: The version of ConsumerGroupHeartbeat with regular expressions.
 _PATTERNS_VERSION = 1
@@ -52,7 +56,13 @@ class Parts:
         self.cluster = make_cluster(config)
         self._config, self._rng = config, rng
         self.membership: GroupMember
-        if manual:
+        self.registry: ZooKeeperRegistry | None = None
+        if config.zookeeper and not manual:
+            self.registry = ZooKeeperRegistry(
+                config.zookeeper, config.group, config.session_timeout_ms, config.default_api_timeout_ms
+            )
+            self.membership = RegistryMembership(config, rng, new_member_id(config.group))
+        elif manual:
             self.membership = ManualAssignment(config, _assignors(config.assignor), rng)
         else:
             self.membership = ConsumerMembership(config, rng) if config.needs_consumer else self._classic()
@@ -83,6 +93,7 @@ class Parts:
             failed=failed,
             polled=wake,
             turn_classic=lambda: self._take(self._classic()),
+            registry=None if self.registry is None else self.registry.carry_out,
         )
         reading = Reading(
             self.cluster,
@@ -93,6 +104,9 @@ class Parts:
             polled=wake,
             member=lambda: self.membership.identity,
         )
+        if self.registry is not None:
+            reading = replace(reading, stored=self.registry.committed)
+            self.tracker.with_metadata = False  # entries hold an offset and nothing else
         self.fetcher = Fetcher(reading, config)
         self.committer = Committer(
             config,
@@ -103,7 +117,8 @@ class Parts:
             settled=settled,
             carry_out=self.driver.carry_out,
             report=report,
-            manual=manual,
+            manual=manual or config.dual_commit,
+            store=None if self.registry is None else self._store,
             read_in=self.positions.topic_id,
         )
         self.handover = self.driver.handover = Handover(
@@ -124,6 +139,9 @@ class Parts:
         Raises FatalGroupError if they do not offer the only one that is asked for.
         """
         config = self._config
+        if self.registry is not None and isinstance(self.membership, RegistryMembership):
+            await self.registry.open(self.membership, self.driver.carry_out)
+            return
         if not config.may_be_consumer or isinstance(self.membership, ManualAssignment):
             return
         version = await self.cluster.consumer_group_version()
@@ -132,6 +150,21 @@ class Parts:
             self._take(ConsumerMembership(config, self._rng, takes_patterns=patterns))
         elif config.needs_consumer:
             raise FatalGroupError(fatal_text(ErrorCode.UNSUPPORTED_VERSION, config.group, None))
+
+    async def close(self) -> None:
+        """Close connections and sessions."""
+        if self.registry is not None:
+            self.registry.close()
+        await self.cluster.close()
+
+    async def _store(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> Mapping[TopicPartition, int]:
+        """Store offsets in ZooKeeper, and with dual_commit in the group as well, which has no members."""
+        assert self.registry is not None, "only a registry stores them"
+        codes: dict[TopicPartition, int] = {**await self.registry.commit(offsets)}
+        stored = {partition: offsets[partition] for partition, code in codes.items() if not code}
+        if self._config.dual_commit and stored:
+            codes |= await commit_once(self.cluster, self._config.group, stored, -1, "", None)
+        return codes
 
     def _classic(self) -> GroupMember:
         return Membership(self._config, _assignors(self._config.assignor), self._rng)

@@ -101,7 +101,7 @@ class Closing:
             for task in (tasks := self.tasks() or []):
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            await parts.cluster.close()
+            await parts.close()
             self.over()
 
     async def _give_up(self, caller: Caller, timeout_ms: float, left_ms: Callable[[], float]) -> None:

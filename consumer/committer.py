@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import NamedTuple
@@ -122,6 +122,10 @@ class Committer:
     carry_out: Callable[[], None]
     report: Callable[[Event], None]
     manual: bool = False
+    #: Stores offsets elsewhere, for owned partitions: returns their error codes.
+    store: (
+        Callable[[Mapping[TopicPartition, CommittedOffset]], Awaitable[Mapping[TopicPartition, int]]] | None
+    ) = None
     read_in: Callable[[TopicPartition], uuid.UUID | None] = lambda _: None
     #: Topics that the coordinator did not know. Later they may be recreated topics of the same name.
     _unknown: set[str] = field(default_factory=set)
@@ -234,15 +238,7 @@ class Committer:
         self._numbers += 1
         number = self._numbers if job.given is None else job.number
         try:
-            answers = await commit_once(
-                self.cluster,
-                self.config.group,
-                offsets,
-                generation,
-                self.membership.member_id,
-                self.config.group_instance_id,
-                self._topic_id,
-            )
+            answers = await self._send(offsets, generation)
         except ConsumerClosedError:
             raise
         except BrokerConnectionError:
@@ -263,6 +259,21 @@ class Committer:
         elif committed:
             self._failures, self._retry_at = 0, 0.0
             self._succeeded.fire()
+
+    async def _send(
+        self, offsets: Mapping[TopicPartition, CommittedOffset], generation: int
+    ) -> Mapping[TopicPartition, int]:
+        if self.store is not None:
+            return await self.store(offsets)
+        return await commit_once(
+            self.cluster,
+            self.config.group,
+            offsets,
+            generation,
+            self.membership.member_id,
+            self.config.group_instance_id,
+            self._topic_id,
+        )
 
     async def _leave_out_others(self, job: _Job) -> None:
         """Fail the partitions of deleted topics, so that nothing is committed for recreated ones."""

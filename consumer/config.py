@@ -5,6 +5,7 @@ This module imports pydantic, so it is loaded when a consumer is made and not wi
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from annotated_types import Ge
@@ -13,6 +14,7 @@ from pydantic import BeforeValidator, model_validator
 from ..client.config import ClientSettings, positive, read_connected
 from ..settings import CONSUMER, MAX_INT, Row, Scope
 
+_ZOOKEEPER = re.compile(r"zookeeper://[^/,\s]+:\d+(,[^/,\s]+:\d+)*(/[^/\s]+)*")
 #: Java's spelling of "there is no reset: tell me".
 _RESET_ALIASES = {"none": "fail"}
 #: Least notice of a leave where the coordinator assigns.
@@ -57,6 +59,21 @@ class ConsumerConfig(ClientSettings):
             also=("group_protocol",),
         ),
     ] = "classic"
+    coordination: Annotated[
+        str,
+        Row(
+            "who coordinates: the brokers; or nobody, members share partitions out by what they see of each "
+            "other in a ZooKeeper, as Kafka 0.8's did (docs/registry.md)",
+            allowed="'kafka' or 'zookeeper://HOST:PORT[,HOST:PORT...][/CHROOT]'",
+        ),
+    ] = "kafka"
+    dual_commit: Annotated[
+        bool,
+        Row(
+            "offsets that are stored in ZooKeeper are committed to the group too, to move it to the brokers",
+            kafka="dual.commit.enabled",
+        ),
+    ] = False
     assignor: Annotated[
         Any,
         Row(
@@ -156,11 +173,35 @@ class ConsumerConfig(ClientSettings):
                 f"fetch_max_wait_ms ({self.fetch_max_wait_ms}) must be less than request_timeout_ms "
                 f"({self.request_timeout_ms}), or a fetch with nothing to give would be taken for lost"
             )
+        self._check_coordination()
         if self.needs_consumer and not (self.assignor_is_default or isinstance(self.assignor, str)):
             raise ValueError(
                 "protocol='consumer' lets the broker assign: give the name of one of its assignors, or none"
             )
         return self
+
+    def _check_coordination(self) -> None:
+        if self.coordination == "kafka":
+            if self.dual_commit:
+                raise ValueError(
+                    "dual_commit is for coordination by ZooKeeper: brokers have the offsets anyway"
+                )
+            return
+        if not _ZOOKEEPER.fullmatch(self.coordination):
+            raise ValueError(
+                f"coordination={self.coordination!r}: it is 'kafka', or "
+                "'zookeeper://HOST:PORT[,HOST:PORT...][/CHROOT]'"
+            )
+        for name in ("protocol", "assignor", "group_instance_id"):
+            if name in self.model_fields_set:
+                raise ValueError(
+                    f"{name} is for groups that brokers coordinate: leave it out, or leave coordination out"
+                )
+
+    @property
+    def zookeeper(self) -> str | None:
+        """Address of the ZooKeeper by which the group shares out its partitions; None for Kafka's way."""
+        return None if self.coordination == "kafka" else self.coordination.removeprefix("zookeeper://")
 
     @property
     def assignor_is_default(self) -> bool:

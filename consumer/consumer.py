@@ -187,7 +187,7 @@ class AsyncGroupConsumer:
         except BaseException:
             self._closed = True
             await asyncio.gather(loading, return_exceptions=True)
-            await parts.cluster.close()
+            await parts.close()
             raise
         self._parts = parts
         parts.cluster.refused = self._fail

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from types import UnionType
 from typing import Any, get_origin
@@ -56,11 +57,11 @@ def make_decoder(decode: Any, what: str) -> Decoder | None:
 def _decode(decode: Any, what: str) -> Decode:
     if isinstance(decode, type | UnionType) or get_origin(decode) is not None:
         return json_validator(decode)
-    if not callable(decode):
+    if not callable(decode) or inspect.iscoroutinefunction(decode):
         name = "decode" if what == "value" else "key_decode"
         raise ConfigError(
-            f"{name}={decode!r}, but it must be a type that pydantic reads from JSON, or a function that "
-            "takes bytes"
+            f"{name}={decode!r}, but it must be a type that pydantic reads from JSON, or a plain function "
+            "that takes bytes"
         )
     checked: Decode = decode
     return checked

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 from uuid import UUID
@@ -14,7 +14,7 @@ from ..client.cluster import Cluster
 from ..client.errors import ConsumerClosedError
 from ..client.metadata import ClusterMetadata
 from ..client.waiting import Backoff, Signal, now_ms
-from ..protocol import ErrorCode, KafkaError, KohortError
+from ..protocol import ErrorCode, KafkaError, KohortError, TopicPartition
 from .config import ConsumerConfig
 from .consumer_membership import ConsumerMembership
 from .delivery import Delivery
@@ -41,6 +41,7 @@ from .events import (
 )
 from .handover import Handover
 from .member import GroupMember
+from .registry import RegistryEffect, RegistryMembership
 from .selection import ManualAssignment, Selection
 from .watchdogs import PollWatch
 from .weights import tell_weights
@@ -71,6 +72,8 @@ class Driver:
     polled: Callable[[], None] = lambda: None
     #: Called to replace the membership by one of the classic protocol.
     turn_classic: Callable[[], None] = lambda: None
+    #: Carries out the effects of a member of a group without a coordinator.
+    registry: Callable[[RegistryEffect], Awaitable[frozenset[TopicPartition]]] | None = None
     handover: Handover = field(init=False)
     #: The error of a topic that this client may not read; polls raise it while it lasts.
     topic_error: KafkaError | None = None
@@ -156,6 +159,8 @@ class Driver:
                         await self._request(effect)
                 except (TimeoutError, KohortError) as error:
                     self.report(BrokerUnavailable("leaving the group", error))
+            elif isinstance(effect, RegistryEffect):
+                await self._ask_registry(effect)
             elif isinstance(effect, Report):
                 self.report(effect.event)
 
@@ -200,6 +205,8 @@ class Driver:
         match effect:
             case Send():
                 self._start(self._send(effect), f"kohort {effect.api_key.name}")
+            case RegistryEffect():
+                self._start(self._ask_registry(effect), "kohort registry")
             case ForgetCoordinator():
                 self.cluster.forget_coordinator(self.config.group)
             case NeedTopics(names, ids):
@@ -243,6 +250,19 @@ class Driver:
             self.membership.failed(send, error, now_ms())
         else:
             self.membership.answered(send, response, now_ms())
+        self.carry_out()
+
+    async def _ask_registry(self, effect: RegistryEffect) -> None:
+        member = self.membership
+        assert isinstance(member, RegistryMembership), "others emit no such effects"
+        assert self.registry is not None, "it comes with such a member"
+        try:
+            outcome = await self.registry(effect)
+        except KohortError as error:
+            self.report(BrokerUnavailable("asking ZooKeeper", error))
+            member.undone(effect, error, now_ms())
+        else:
+            member.done(effect, outcome, now_ms())
         self.carry_out()
 
     async def _request(self, send: Send) -> object:

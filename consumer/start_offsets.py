@@ -35,6 +35,8 @@ class Reading:
     report: Callable[[Event], None]
     polled: Callable[[], None]
     member: Callable[[], tuple[str | None, int]] = lambda: (None, -1)
+    #: The offsets that are stored elsewhere than in the group.
+    stored: Callable[[list[TopicPartition]], dict[TopicPartition, CommittedOffset]] = lambda _: {}
 
 
 #: The member's epoch is another by now, or its partitions are lost: its heartbeats tell.
@@ -83,14 +85,16 @@ class StartOffsets:
         if not self.group:
             return {}
         partitions = [p.partition for p in seeking]
+        stored = self.reading.stored(partitions)
+        partitions = [partition for partition in partitions if partition not in stored]
         ask, member = self.reading.cluster.committed, self.reading.member()
         try:
-            return await ask(self.group, partitions, errors=errors, member=member)
+            return stored | await ask(self.group, partitions, errors=errors, member=member)
         except KafkaError as error:
             if error.code is not ErrorCode.STALE_MEMBER_EPOCH or self.reading.member() == member:
                 raise
             # a heartbeat has overtaken it
-            return await ask(self.group, partitions, errors=errors, member=self.reading.member())
+            return stored | await ask(self.group, partitions, errors=errors, member=self.reading.member())
 
     # resets
 

@@ -74,6 +74,11 @@ class ConsumerSettings(TypedDict, total=False):
     and no other setting needs the classic protocol."""
     group_protocol: Literal["classic", "consumer", "auto"]
     """As ``protocol``."""
+    coordination: str
+    """Who coordinates: the brokers; or nobody, members share partitions out by what they see of each
+    other in a ZooKeeper, as Kafka 0.8's did (docs/registry.md)."""
+    dual_commit: bool
+    """Offsets that are stored in ZooKeeper are committed to the group too, to move it to the brokers."""
     assignor: Any
     """Assignor, or several in the order of preference; with protocol 'consumer' the name of one of the
     broker's, by default its first."""

@@ -107,9 +107,10 @@ class Guard:
 
     async def _admitted(self, request: Request) -> Response | None:
         """The answer to somebody who has not shown the token; None for those who have."""
-        if self._token is None or request.url.path.startswith(_OPEN):
+        path = request.scope["path"]
+        if self._token is None or path.startswith(_OPEN):
             return None
-        if request.url.path == _LOGIN and request.method == "POST":
+        if path == _LOGIN and request.method == "POST":
             given, where = (await form_of(request)).get("token", ""), "/"
         else:
             given = request.query_params.get("token", "")
@@ -168,7 +169,10 @@ def _host(headers: Headers) -> str:
         return ""
     try:
         parts = urlsplit(f"//{given[0]}")
-        return "" if "@" in parts.netloc or parts.port == 0 else (parts.hostname or "").lower()
+        # one with a path would change the address that some versions of Starlette make of the request
+        if parts.netloc != given[0] or "@" in parts.netloc or parts.port == 0:
+            return ""
+        return (parts.hostname or "").lower()
     except ValueError:
         return ""
 

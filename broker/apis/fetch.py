@@ -19,8 +19,8 @@ from ...protocol.messages.fetch import (
     FetchableTopicResponse,
     PartitionData,
 )
+from .._fetch_sessions import FIRST_EPOCH, NO_SESSION, FetchSession, Place
 from .._fetch_sessions import NO_EPOCH as NO_SESSION_EPOCH
-from .._fetch_sessions import NO_SESSION, FetchSession, Place
 from .._node import Node
 from .._partition import Partition
 from .._stopwatch import clock
@@ -81,7 +81,16 @@ async def handle(node: Node, request: Request) -> Any:
         )
     except KafkaError as error:
         return request.answer(error_code=error.code)
-    epoch = session.epoch
+    try:
+        return await _answered(_Fetch(node, request, session), replica, now_s)
+    finally:
+        if not session.id:
+            session.end()
+
+
+async def _answered(fetch: _Fetch, replica: tuple[int, int] | None, now_s: float) -> Any:
+    node, request, session = fetch.node, fetch.request, fetch.session
+    body, sessions, epoch = request.body, node.fetch_sessions, session.epoch
     session.update(body.topics, body.forgotten_topics_data if session.id else ())
     if session.id and not session:
         sessions.drop(session.id)
@@ -90,7 +99,6 @@ async def handle(node: Node, request: Request) -> Any:
     # there may be no batches that come to so little: any will do
     min_bytes = body.min_bytes if body.min_bytes <= most else 1
     all_again_s = min(_ALL_AGAIN_S, node.settings.replica_lag_time_max_ms / 4_000)
-    fetch = _Fetch(node, request, session)
     session.look_again(now_s, all_again_s)
     found = _look(fetch, session.due(), most, replica=replica)
     if body.max_wait_ms > 0 and session and not found.urgent and found.size < min_bytes:
@@ -114,7 +122,7 @@ async def handle(node: Node, request: Request) -> Any:
         if place.is_news(data) or not session.id:
             told.rows.append((place, partition, data))
         session.looked_at(place, partition, has_more=_has_more(fetch, place, partition, data))
-    if not session.id:
+    if epoch == FIRST_EPOCH:
         sessions.keep(session, asyncio.get_running_loop().time())
     return request.answer(session_id=session.id, responses=_by_topic(told))
 
@@ -188,9 +196,6 @@ async def _grown(fetch: _Fetch, found: _Round, min_bytes: int) -> None:
                 sizes[grown] = _size(data)
     except TimeoutError:
         return
-    finally:
-        if session.epoch == NO_SESSION_EPOCH:
-            session.end()
 
 
 def _most_bytes(node: Node, request: Request, *, by_broker: bool) -> int:

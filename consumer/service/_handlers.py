@@ -78,6 +78,12 @@ class FailedRecordsError(ConsumerError):
     def __init__(self, failed: Mapping[Record, Exception]) -> None:
         if not failed:
             raise ValueError("FailedRecordsError without a record: return, if none has failed")
+        for record, error in failed.items():
+            if not (isinstance(record, Record) and isinstance(error, BaseException)):
+                raise TypeError(
+                    f"FailedRecordsError takes exceptions by Record, not a {type(error).__name__} by a "
+                    f"{type(record).__name__}"
+                )
         self.failed = dict(failed)
         first = next(iter(self.failed))
         super().__init__(f"{len(failed)} records, {_place([first])} first: {short(self.failed[first])}")
@@ -200,7 +206,7 @@ class Handler:
             records, given = [record for record, _ in letters], [letter.record for _, letter in letters]
         try:
             if not given:
-                result = None  # letters of other groups
+                result = None  # letters of other groups, which a failure below takes apart from ours
             elif self.tracing is None:
                 result = await self._called(records, given, threads)
             else:
@@ -213,12 +219,12 @@ class Handler:
             # a transaction has all of its records, or none
             whole = self.once is not None or self.output is not None or len(failed) < len(error.failed)
             if whole or not self.takes_batches:
-                return await self._after_failure(records, attempt, error, threads, send)
+                return await self._after_failure(taken, attempt, error, threads, send)
             return await self._after_some_failed(taken, failed, attempt, send)
         except Exception as error:
-            return await self._after_failure(records, attempt, error, threads, send)
+            return await self._after_failure(taken, attempt, error, threads, send)
         except BaseException as error:
-            return await self._after_failure(records, attempt, _handlers_own(error), threads, send)
+            return await self._after_failure(taken, attempt, _handlers_own(error), threads, send)
         self.counters.handled += len(records)
         return None
 

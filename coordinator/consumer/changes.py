@@ -44,7 +44,7 @@ from .group import (
     find,
     stop_member_timers,
 )
-from .holding import tell
+from .holding import answer_soon, tell
 
 _TYPES = GroupRecordType
 _EPOCHS: Final = (_TYPES.EPOCH, _TYPES.TARGET_EPOCH)
@@ -62,9 +62,13 @@ class Changes:
     records: list[Record] = field(default_factory=list)
     #: Whether the group has another epoch or target.
     has_moved: bool = False
+    #: Assignments that members had before.
+    given_up: list[CurrentAssignment] = field(default_factory=list)
 
     def put(self, kind: GroupRecordType, name: str, value: GroupRecordValue | None) -> None:
         """Add a record, which takes effect at once."""
+        if kind is _TYPES.CURRENT and name in self.group.members:
+            self.given_up.append(self.group.members[name].current)
         self.group.apply(kind, name, value)
         self.has_moved = self.has_moved or kind in _EPOCHS
         self.records.append(ConsumerGroupRecord(kind, self.group.group_id, name, value))
@@ -105,6 +109,7 @@ class Changes:
         for kind in (_TYPES.CURRENT, _TYPES.TARGET, _TYPES.MEMBER):
             self.put(kind, member.member_id, None)
         stop_member_timers(self.shard.timers, self.group.group_id, member.member_id)
+        answer_soon(self.shard, self.group.group_id, member.member_id, self.now_ms)
 
     def drop_unused_regex(self, regex: str) -> None:
         """Remove the resolution of a regular expression that no member uses any more."""
@@ -152,7 +157,7 @@ class Changes:
         self._settle()
         if self.records:
             write(shard, group.group_id, self.records)
-            tell(shard, group, self.now_ms, everyone=self.has_moved)
+            tell(shard, group, self.now_ms, everyone=self.has_moved, given_up=self.given_up)
 
     def _settle(self) -> None:
         """Report a completed rebalance."""

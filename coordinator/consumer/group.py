@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import ClassVar, Final, NamedTuple
 from uuid import UUID
@@ -30,7 +30,7 @@ from ...protocol import (
     decode_subscription,
     encode_assignment,
 )
-from ...statemachine import ConsumerGroupState, consumer_group_state
+from ...statemachine import AssignmentState, ConsumerGroupState, consumer_group_state
 from ..durable import ConsumerGroupRecords
 from ..engine.timers import Timers
 from ..events import Cause, CauseKind, Owned, quoted
@@ -49,6 +49,7 @@ RESUME: Final = "consumer resume"
 LEAVING, AWAY = -1, -2
 
 _TYPES = GroupRecordType
+_UNRELEASED: Final = AssignmentState.UNRELEASED_PARTITIONS.value
 _OFFSET_COMMIT_WITH_EPOCHS: Final = 9
 _NOTHING: Final[Partitions] = {}
 # most partitions of a target whose moves are reported
@@ -134,6 +135,7 @@ class ConsumerGroup:
     ``resolved_ms`` with the rights of ``resolver``; ``resolving`` is the one under way. ``too_broad`` are
     expressions that match more topics than a record has room for, with the error text. ``ids`` has the topics
     of subscriptions as of the version ``ids_seen``. ``computing`` is the target that is being computed.
+    ``readers`` has the member of each partition in the targets, None until it is looked up.
     """
 
     type: ClassVar[GroupType] = GroupType.CONSUMER
@@ -161,6 +163,7 @@ class ConsumerGroup:
     looked_up: tuple[object, Mapping[str, Topic], int] | None = None
     ids_seen: object = None
     ids: dict[tuple[tuple[str, ...], str], Set[UUID]] = field(default_factory=dict)
+    readers: dict[UUID, dict[int, str]] | None = None
     settled_members: int = 0
     settled_owners: dict[str, Owned] | None = None
     rebalance: Rebalance | None = None
@@ -225,6 +228,19 @@ class ConsumerGroup:
         if owners is None:
             return set()
         return {number for number in numbers if owners.get(number, member_id) != member_id}
+
+    def waiting(self, topic_id: UUID, numbers: Iterable[int]) -> Iterator[str]:
+        """The members that wait for partitions of a topic that are free."""
+        if self.readers is None:
+            self.readers = {}
+            for member_id, topics in self.targets.items():
+                for each, wanted in topics.items():
+                    self.readers.setdefault(each, {}).update(dict.fromkeys(wanted, member_id))
+        owners, readers = self.owners.get(topic_id, {}), self.readers.get(topic_id, {})
+        for number in numbers:
+            member = None if number in owners else self.members.get(readers.get(number, ""))
+            if member is not None and member.current.state == _UNRELEASED:
+                yield member.member_id
 
     def assignments(self) -> dict[str, Owned] | None:
         """Targets by owner; None if there are more than an event reports."""
@@ -354,6 +370,7 @@ class ConsumerGroup:
             }
         elif isinstance(value, TargetAssignment):
             self.targets[name] = value.partitions
+            self.readers = None
         elif isinstance(value, ResolvedRegex):
             self.regexes[name] = value
             self.looked_up = self.ids_seen = None
@@ -361,6 +378,7 @@ class ConsumerGroup:
             self._remove_member(name)
         elif kind is _TYPES.TARGET:
             self.targets.pop(name, None)
+            self.readers = None
         elif kind is _TYPES.REGEX:
             self.regexes.pop(name, None)
             self.ids_seen = None

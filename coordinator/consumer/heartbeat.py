@@ -45,7 +45,7 @@ from ..groups import Group, GroupShard
 from .assigning import refresh_target
 from .changes import Changes, restart_session, session_timeout_ms
 from .group import AWAY, LEAVING, SESSION, ConsumerGroup, Member, find, live
-from .holding import hold, let_go
+from .holding import EVERYONE, answer_soon, hold, least_rest_ms, let_go
 from .migration import downgrade, leave_classic, turns_back, upgraded
 from .reconciliation import NEW_MEMBER, Owned, is_settled, reconcile
 from .regex import check_regex, maybe_resolve
@@ -179,13 +179,18 @@ def on_revocation_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
 def on_hold_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
     """Answer a heartbeat that was held as if it had come now, but for the session."""
     _, group_id, member_id = key
+    if member_id == EVERYONE:
+        answer_soon(shard, group_id, EVERYONE, now_ms)
+        return
     held = let_go(shard, group_id, member_id)
     assert held is not None, "the timer of a heartbeat stops when it is answered"
     request, session = held[0], (SESSION, group_id, member_id)
     until_ms = shard.timers.deadline(session)
     shard.handle(replace(request, body=request.body._replace(hold_ms=0)), now_ms)
     if until_ms is not None and session in shard.timers:
-        shard.timers.start(session, until_ms)
+        # who was held too long, by a process that was held up, could send nothing meanwhile
+        rest_ms = least_rest_ms(shard.state.config_of(group_id).session_timeout_ms)
+        shard.timers.start(session, max(until_ms, now_ms + rest_ms))
 
 
 def remove(shard: GroupShard, group: ConsumerGroup, members: list[Member], cause: Cause, now_ms: int) -> None:

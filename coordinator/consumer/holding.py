@@ -9,24 +9,27 @@ session.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
+from ...offsets_topic import CurrentAssignment
 from ...protocol import ErrorCode
-from ...statemachine import AssignmentState
 from ..engine.effects import Request
 from ..groups import GroupShard
-from .group import HOLD, ConsumerGroup, Member
+from .group import HOLD, ConsumerGroup
 
 #: A heartbeat is held for this part of a session at most.
 _SESSIONS: Final = 3
-_UNRELEASED: Final = AssignmentState.UNRELEASED_PARTITIONS.value
+#: In the place of a member id, which is never empty.
+EVERYONE: Final = ""
 
 
 def hold(shard: GroupShard, group: ConsumerGroup, request: Request, answer: Any, now_ms: int) -> bool:
     """Hold a heartbeat whose answer has no news; False if it may not be held."""
     config = shard.state.config_of(group.group_id)
+    session_ms = config.session_timeout_ms
     until_ms = now_ms + min(
-        request.body.hold_ms, config.heartbeat_interval_ms, config.session_timeout_ms // _SESSIONS
+        request.body.hold_ms, config.heartbeat_interval_ms, session_ms - least_rest_ms(session_ms)
     )
     if group.epoch > group.target_epoch and group.computing is None:
         # the first heartbeat after the interval computes it
@@ -37,6 +40,11 @@ def hold(shard: GroupShard, group: ConsumerGroup, request: Request, answer: Any,
     shard.state.held.setdefault(group.group_id, {})[member_id] = request, answer
     shard.timers.start((HOLD, group.group_id, member_id), until_ms)
     return True
+
+
+def least_rest_ms(session_ms: int) -> int:
+    """The part of a session that is left at least when the heartbeat that began it is answered."""
+    return session_ms - session_ms // _SESSIONS
 
 
 def let_go(shard: GroupShard, group_id: str, member_id: str) -> tuple[Request, Any] | None:
@@ -50,11 +58,43 @@ def let_go(shard: GroupShard, group_id: str, member_id: str) -> tuple[Request, A
     return held
 
 
-def tell(shard: GroupShard, group: ConsumerGroup, now_ms: int, *, everyone: bool) -> None:
-    """Let the heartbeats be answered of those whom a change of their group concerns, or of everyone."""
-    for member_id in shard.state.held.get(group.group_id, ()):
-        if everyone or (member_id in group.unsettled and _gains(group, group.members[member_id])):
-            shard.timers.start((HOLD, group.group_id, member_id), now_ms)
+def tell(
+    shard: GroupShard,
+    group: ConsumerGroup,
+    now_ms: int,
+    *,
+    everyone: bool,
+    given_up: Iterable[CurrentAssignment] = (),
+) -> None:
+    """Let the heartbeats be answered of everyone, or of those who wait for partitions of assignments that
+    members had.
+    """
+    held = shard.state.held.get(group.group_id)
+    if not held:
+        return
+    if everyone:
+        # one look at all of them for any number of members that join at the same time
+        _due(shard, group.group_id, EVERYONE, now_ms)
+        return
+    for before in given_up:
+        for topics in (before.assigned, before.revoking):
+            for topic_id, numbers in topics.items():
+                for member_id in group.waiting(topic_id, numbers):
+                    if member_id in held:
+                        _due(shard, group.group_id, member_id, now_ms)
+
+
+def answer_soon(shard: GroupShard, group_id: str, member_id: str, now_ms: int) -> None:
+    """Let the heartbeat of this member be answered, or that of EVERYONE; nothing if none is held."""
+    held = shard.state.held.get(group_id, {})
+    for each in held if member_id == EVERYONE else held.keys() & {member_id}:
+        _due(shard, group_id, each, now_ms)
+
+
+def _due(shard: GroupShard, group_id: str, member_id: str, now_ms: int) -> None:
+    key = (HOLD, group_id, member_id)
+    # what is due already keeps its place before the end of the member's session
+    shard.timers.start(key, min(now_ms, shard.timers.deadline(key) or now_ms))
 
 
 def refuse_held(shard: GroupShard) -> None:
@@ -63,15 +103,3 @@ def refuse_held(shard: GroupShard) -> None:
         for request, _ in members.values():
             shard.refuse(request, ErrorCode.NOT_COORDINATOR)
     shard.state.held.clear()
-
-
-def _gains(group: ConsumerGroup, member: Member) -> bool:
-    """Return whether a partition is free that a member waits for."""
-    if member.current.state != _UNRELEASED:
-        return False
-    for topic_id, numbers in group.targets.get(member.member_id, {}).items():
-        has = member.current.assigned.get(topic_id, {})
-        missing = [number for number in numbers if number not in has]
-        if len(group.taken(member.member_id, topic_id, missing)) < len(missing):
-            return True
-    return False

@@ -40,6 +40,7 @@ from ..events import Cause
 from ..groups import CONSUMER, GroupShard, forget
 from .changes import Changes, answer_parked, restart_session, write
 from .group import ConsumerGroup, Member, assignment_bytes, common_protocol
+from .holding import tell
 
 _TYPES = GroupRecordType
 _UPGRADES, _DOWNGRADES = ("bidirectional", "upgrade"), ("bidirectional", "downgrade")
@@ -177,6 +178,7 @@ def downgrade(
         nobody = stored.members[0]._replace(member_id=shard.state.new_id(), instance_id=None, assignment=b"")
         stored = stored._replace(members=(*stored.members, nobody))
     write(shard, group_id, (*_tombstones(group), stored))
+    tell(shard, group, now_ms, everyone=True)
     for each in classic.members.values():
         restart_classic_session(shard, classic, each, now_ms)
     if cause is not None:

@@ -17,6 +17,7 @@ from ...coordinator import (
 from ...coordinator.classic.group import SESSION, ClassicGroup, Member, live
 from ...coordinator.consumer.group import HOLD, RESUME, REVOCATION, ConsumerGroup, wake
 from ...coordinator.consumer.group import SESSION as CONSUMER_SESSION
+from ...coordinator.consumer.holding import EVERYONE
 from ...coordinator.durable import Durable
 from ...coordinator.groups import GroupShard
 from ...protocol import ApiKey, ErrorCode, TopicPartition, decode_assignment, subscribed_topics
@@ -425,7 +426,8 @@ class Checks:
 
     def _held(self, shard: GroupShard, group: ConsumerGroup, now_ms: int) -> None:
         for member_id in shard.state.held.get(group.group_id, ()):
-            until_ms = shard.timers.deadline((HOLD, group.group_id, member_id))
+            times = (shard.timers.deadline((HOLD, group.group_id, each)) for each in (member_id, EVERYONE))
+            until_ms = min((each for each in times if each is not None), default=None)
             member, target = group.members.get(member_id), group.targets.get(member_id, {})
             # who has to give something up first gets nothing before
             has_news = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -179,6 +180,45 @@ def test_a_session_ends_when_its_client_says_so_and_when_it_begins_another(wire:
         assert wire.call(ApiKey.FETCH, 12, **fields).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
+def test_whoever_has_no_session_any_more_is_told_of_nothing(
+    broker: RunningBroker, wire: Wire, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_topic(wire, name)
+    node = broker._broker._running().node
+    waiters: Any = node.topics.logs.partition(name, 0).waiters
+    kept = Session(wire, name, 0)
+    assert len(waiters) == 1
+    number = kept.send(**{**fetch_fields(name, max_wait_ms=9_000), "topics": []})
+    with Wire(broker.bootstrap) as other:
+        while node.fetch_sessions._sessions[kept.id].epoch < kept.epoch:
+            time.sleep(0.001)
+        # it ends while a request of it waits, which says so
+        ends = {**fetch_fields(name), "topics": [], "session_id": kept.id, "session_epoch": -1}
+        assert other.call(ApiKey.FETCH, 12, **ends).error_code == ErrorCode.NONE
+    answer = wire.receive(ApiKey.FETCH, 12, number)
+    assert (answer.error_code, answer.session_id, len(waiters)) == (ErrorCode.NONE, 0, 0)
+
+    # there is no room for one
+    monkeypatch.setattr(FetchSessions, "keep", lambda *_: None)
+    assert Session(wire, name, 0, max_wait_ms=1).id == 0
+    assert not waiters
+    # its client goes away while its first request waits
+    with Wire(broker.bootstrap) as other:
+        other.send(ApiKey.FETCH, 12, **{**fetch_fields(name, 0, max_wait_ms=60_000), "session_epoch": 0})
+        while not waiters:
+            time.sleep(0.001)
+    while waiters:
+        time.sleep(0.001)
+
+
+def test_a_client_does_not_go_on_with_a_brokers_session() -> None:
+    kept = FetchSessions(1)
+    session = session_of(kept, 1, 0.0, by_broker=True)
+    with pytest.raises(KafkaError, match="there is no session"):
+        kept.find(session.id, 1, by_id=False, by_broker=False, now_s=0.0)
+    assert kept.find(session.id, 1, by_id=False, by_broker=True, now_s=0.0) is session
+
+
 # -- which of them are kept
 
 
@@ -191,7 +231,7 @@ def session_of(kept: FetchSessions, size: int, now_s: float, *, by_broker: bool 
 
 def is_kept(kept: FetchSessions, session: FetchSession) -> bool:
     try:
-        kept.find(session.id, 99, by_id=False, by_broker=False, now_s=0.0)
+        kept.find(session.id, 99, by_id=False, by_broker=session.by_broker, now_s=0.0)
     except KafkaError as error:
         return error.code is ErrorCode.INVALID_FETCH_SESSION_EPOCH
     return True

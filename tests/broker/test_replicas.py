@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,13 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from kohort.broker._partition import Partition, UnverifiedWrites
+from kohort.broker._transactions import end_in
+from kohort.cluster import ClusterImage
 from kohort.cluster.controller import Controller
 from kohort.log import decode_records
 from kohort.offsets_topic import partition_for
 from kohort.protocol import ErrorCode, KafkaError, build_batch, iter_batches
+from kohort.transactions import TransactionMarker
 from tests.broker.clusters import Nodes, cluster, in_sync
 from tests.broker.wire import Wire, offset_at
 
@@ -138,6 +142,27 @@ def test_what_a_killed_leader_had_alone_is_cut_off_when_it_is_back(tmp_path: Pat
             await in_sync(nodes)
             assert values(replica(nodes, leader)) == [b"0", b"1", b"2", b"3", b"4", b"of the next"]
             assert replica(nodes, leader).epoch_at(5) == nodes.state("orders").leader_epoch
+
+    asyncio.run(run())
+
+
+def test_followers_stay_in_sync_with_a_leader_that_was_held_up() -> None:
+    async def run() -> None:
+        async with cluster(replica_lag_time_max_ms=700) as nodes:
+            await nodes.create("orders")
+            await in_sync(nodes)
+            state = nodes.state("orders")
+            partition = replica(nodes, state.leader)
+            # they lack a record, and nobody gives it to them for longer than they may lack one
+            append_alone(partition, b"a")
+            time.sleep(1.2)  # noqa: ASYNC251 - this is what holds the process up
+            ends: set[int] = set()
+            while ends != {1}:
+                await asyncio.sleep(0.005)
+                ends = {replica(nodes, n).log_end_offset for n in nodes.brokers}
+            assert nodes.state("orders").partition_epoch == state.partition_epoch
+            assert partition.leadership is not None
+            assert partition.leadership.replication.maximal_isr == {1, 2, 3}
 
     asyncio.run(run())
 
@@ -300,6 +325,21 @@ def test_transactions_span_brokers_and_outlive_their_coordinator(tmp_path: Path)
             assert sorted(got) == sorted(committed)
             async with AIOKafkaConsumer(group_id="g", **options) as consumer:
                 assert await consumer.committed(source) == 4
+
+    asyncio.run(run())
+
+
+def test_a_leader_that_knows_of_no_topic_yet_gets_its_marker_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        async with cluster() as nodes:
+            await nodes.create("orders")
+            leader = nodes.state("orders").leader
+            coordinator = nodes.brokers[leader % 3 + 1]._running().node
+            place, marker = TopicPartition("orders", 0), TransactionMarker(1, 0, True, 0)
+            with monkeypatch.context() as patched:
+                patched.setattr(nodes.brokers[leader].topics, "image", ClusterImage("", -1, {}))
+                assert not await end_in(coordinator, place, marker)
+            assert await end_in(coordinator, place, marker)
 
     asyncio.run(run())
 

@@ -64,6 +64,12 @@ def test_other_things_are_refused() -> None:
     assert make_decoder(None, "value") is None
     with pytest.raises(ConfigError, match="key_decode='json', but it must be a type"):
         make_decoder("json", "key")
+
+    async def ask(data: bytes) -> bytes:
+        return data
+
+    with pytest.raises(ConfigError, match="a plain function that takes bytes"):
+        make_decoder(ask, "value")
     with pytest.raises(ConfigError, match="nothing that pydantic can read"):
         make_decoder(Decoder, "value")
 

@@ -64,15 +64,15 @@ CONSUMER_GROUP_BUGS = (
     ),
     _Bug(
         "who waits for a partition is not told that it is free",
-        "coordinator.consumer.holding:_gains",
-        "if len(group.taken(member.member_id, topic_id, missing)) < len(missing):",
+        "coordinator.consumer.holding:tell",
+        "if member_id in held:",
         "if False:",
     ),
     _Bug(
         "only those who wait for partitions are told of a new target",
         "coordinator.consumer.changes:Changes.commit",
-        "everyone=self.has_moved",
-        "everyone=False",
+        "everyone=self.has_moved,",
+        "everyone=False,",
     ),
     _Bug(
         "who has as many topics as its target has all of it",

@@ -158,6 +158,7 @@ def test_an_assignor_is_tried_on_the_live_group(broker: RunningBroker, page: Bro
         "",
         "assignor=range&join=-1",
         "assignor=range&join=1000000",
+        f"assignor=range&join={'9' * 5_000}",
         "assignor=range&join=²",
     ],
 )

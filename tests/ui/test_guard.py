@@ -42,6 +42,9 @@ def test_the_names_of_this_machine_are_known(open_page: Browser, host: str) -> N
         "a@b",
         "a@127.0.0.1",
         "127.0.0.1:x y",
+        "127.0.0.1/assets/x?",
+        "127.0.0.1?",
+        "127.0.0.1:8090#",
     ],
 )
 def test_a_name_that_leads_here_from_elsewhere_is_refused(open_page: Browser, host: str) -> None:

@@ -25,6 +25,7 @@ from kohort.consumer import (
     Retry,
     SignatureError,
 )
+from kohort.consumer.service._deadletter import letter
 from kohort.producer import GroupMetadata, Producer, ProducerRecord
 from kohort.protocol import ErrorCode, KafkaError, TopicPartition
 from tests.consumer.conftest import QUICK, both_protocols
@@ -165,6 +166,30 @@ async def test_a_call_that_fails_writes_nothing_and_its_dead_letter_is_in_the_tr
     assert await read_values(bootstrap, bills) == [b"%d" % n for n in range(20) if n != 7]
     (found,) = await read(bootstrap, letters)
     assert (found.value, dict(found.headers)["kohort.origin.offset"]) == (b"7", b"7")
+
+
+@pytest.mark.kafka
+async def test_letters_of_other_groups_hold_no_dead_letter_up(
+    bootstrap: str,
+    new_topic: Topics,
+    make: Callable[..., ConsumerService],
+    group: Group,
+) -> None:
+    orders, letters = new_topic("orders", partitions=1), new_topic("letters", partitions=1)
+    name, retries = group("billing"), f"{orders}.retry.1"
+    async with Producer(bootstrap=bootstrap) as sender:
+        first = Record(orders, 0, 0, 1_000, b"key", b"value")
+        for whose in ("shipping", name, "shipping"):
+            sent = letter(retries, 1, first, ValueError("bad"), 1, whose, 0)
+            await sender.send_and_wait(*sent)
+    service = make(name, interval_ms=1)
+
+    @service.batch_handler(orders, retry_after_ms=[1], dead_letter=letters)
+    async def bill(records: list[Record]) -> None:
+        raise ValueError(len(records))
+
+    await run_until(service, lambda: service.finished == 3)
+    assert await read_values(bootstrap, letters) == [b"value"]
 
 
 @pytest.mark.kafka

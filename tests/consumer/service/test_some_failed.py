@@ -129,6 +129,11 @@ async def test_a_revocation_while_some_wait_for_their_next_try_leaves_these_undo
     assert offsets(consumer) == [0, 2, 3]
 
 
-def test_it_names_at_least_one_record() -> None:
+def test_it_has_an_exception_for_at_least_one_record() -> None:
     with pytest.raises(ValueError, match="without a record"):
         FailedRecordsError({})
+    record: Any = Record("orders", 0, 1, 0, None, b"")
+    wrong: tuple[Any, ...] = ({record: None}, {record: "bad"}, {record.offset: OSError()})
+    for failed in wrong:
+        with pytest.raises(TypeError, match="takes exceptions by Record, not a "):
+            FailedRecordsError(failed)

@@ -5,13 +5,19 @@ Covers: coordinator/consumer/holding.py.
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 import pytest
 
+from kohort.coordinator.classic.group import ClassicGroup
+from kohort.coordinator.consumer.changes import Changes
 from kohort.coordinator.consumer.group import HOLD, SESSION
+from kohort.coordinator.consumer.heartbeat import replace_member
 from kohort.protocol import ApiKey, ErrorCode
-from tests.coordinator.consumer.group_world import Answers, World
+from tests.coordinator.consumer.group_world import Answers, Classic, World
 from tests.coordinator.consumer.test_heartbeat import INTERVAL_MS, SESSION_MS, settled
 from tests.messages import request_of
 
@@ -45,6 +51,44 @@ def test_who_waits_for_a_partition_hears_of_it_when_it_is_free() -> None:
     (answer,) = held
     assert (answer.member_epoch, world.told(answer)) == (3, {"t": (2, 3)})
     assert not world.shard.state.held
+
+
+def calls_of_a_revocation(size: int) -> int:
+    """Calls of Python for the heartbeat by which one of ``size`` members gives up one partition, while as
+    many wait for one each.
+    """
+    world = World({"t": 2 * size}, group_consumer_assignment_interval_ms=0)
+    old, new = ([f"{kind}{number}" for number in range(size)] for kind in ("old", "new"))
+    for name in old:
+        world.join(name)
+    for name in (*old, *old):
+        world.live(name)
+    for name in new:
+        world.join(name)
+    members = world.group().members
+    for name in (*old, *new):
+        world.beat(name, members[name].current.epoch)
+    held = [hold(world, name, members[name].current.epoch) for name in new]
+    assert not any(held)
+    # the first one since there was a target looks up who is to have what
+    world.beat("old1", members["old1"].current.epoch, world.has("old1"))
+    epoch, keeps = members["old0"].current.epoch, world.has("old0")
+    count = 0
+
+    def called(frame: FrameType, event: str, _arg: object) -> None:
+        nonlocal count
+        count += event == "call" and "tests" not in Path(frame.f_code.co_filename).parts
+
+    sys.setprofile(called)
+    world.beat("old0", epoch, keeps)
+    sys.setprofile(None)
+    world.advance(0)
+    assert sum(map(len, held)) == 2
+    return count
+
+
+def test_who_gives_something_up_costs_no_more_the_more_members_are_waiting() -> None:
+    assert calls_of_a_revocation(12) == calls_of_a_revocation(3)
 
 
 def test_nothing_is_told_before_the_revocation_is_written() -> None:
@@ -82,6 +126,39 @@ def test_without_news_it_is_answered_when_its_time_is_over_and_the_session_count
     (answer,) = held
     assert (answer.error_code, answer.member_epoch, answer.assignment) == (0, 2, None)
     assert world.shard.timers.deadline((SESSION, "g", "a")) == came_ms + SESSION_MS
+
+
+def held_up(world: World, duration_ms: int = 2 * SESSION_MS) -> None:
+    """The process stands still; then all that is due fires, as of when it goes on."""
+    world.now_ms += duration_ms
+    world.shard.advance(world.now_ms)
+    world._carry_out()
+
+
+def test_a_process_that_was_held_up_removes_nobody_whose_heartbeat_it_held() -> None:
+    world = settled("a", "b")
+    world.beat("b", 3)
+    held = hold(world, "a", 3)
+    world.advance(HOLD_MS - 1)
+    held_up(world)
+    assert held[0].error_code == ErrorCode.NONE
+    assert world.group().members.keys() == {"a"}, "b was silent"
+    rest_ms = SESSION_MS - SESSION_MS // 3
+    assert world.shard.timers.deadline((SESSION, "g", "a")) == world.now_ms + rest_ms
+    world.advance(rest_ms)
+    assert "g" not in world.shard.state.groups or world.group().is_empty, "it is silent too"
+
+
+def test_news_after_a_hold_up_comes_before_the_end_of_sessions() -> None:
+    world = settled("a", "b", "c")
+    epoch = world.group().target_epoch
+    # the silent one's session ends first, and all are told of the new epoch before they were answered
+    world.advance(1)
+    held = [hold(world, member, epoch) for member in "bc"]
+    world.shard.timers.start((SESSION, "g", "a"), world.now_ms + 1)
+    held_up(world)
+    assert [[answer.error_code for answer in answers] for answers in held] == [[0], [0]]
+    assert world.group().members.keys() == {"b", "c"}
 
 
 @pytest.mark.parametrize(("session_ms", "most_ms"), [(45_000, MOST_MS), (6_000, 2_000)])
@@ -139,6 +216,36 @@ def test_a_member_that_is_removed_meanwhile_hears_of_it() -> None:
     world.advance(100)
     assert "a" not in world.group().members
     assert held[0].member_epoch == 4
+
+
+def test_who_is_not_in_the_group_any_more_hears_it_at_once() -> None:
+    world = World()
+    world.join("a")
+    classic = Classic(world)
+    classic.join()
+    classic.sync()
+    held = hold(world, "a", world.live("a"))
+    assert not held
+    asked = SimpleNamespace(member_id="a", group_instance_id=None, reason="removed")
+    classic.send(ApiKey.LEAVE_GROUP, 5, members=[asked])
+    assert isinstance(world.shard.state.find("g"), ClassicGroup)
+    world.advance(0)
+    assert held[0].error_code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_a_static_member_that_another_has_replaced_hears_it_at_once() -> None:
+    world = World()
+    epoch = world.join("a", instance_id="i").member_epoch
+    held = hold(world, "a", epoch, instance_id="i")
+    assert not held
+    # for Apache Kafka a member that is away has no requests; one of a stopped process may be on its way
+    group = world.group()
+    changes = Changes(world.shard, group, world.now_ms)
+    replace_member(changes, group.members["a"], "b", epoch)
+    changes.commit()
+    world._carry_out()
+    world.advance(0)
+    assert held[0].error_code == ErrorCode.FENCED_INSTANCE_ID
 
 
 def test_a_shard_that_goes_refuses_what_it_holds() -> None:

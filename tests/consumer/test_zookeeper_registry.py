@@ -1,0 +1,258 @@
+"""Groups without a coordinator, on a real ZooKeeper, with a broker for their records.
+
+On kohort, and with ``--bootstrap`` on any Kafka cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+from kazoo.client import KazooClient
+
+from kohort.admin import GroupAdmin
+from kohort.cli import main
+from kohort.client.errors import BrokerConnectionError, ConfigError
+from kohort.consumer import AsyncGroupConsumer
+from kohort.consumer.errors import CommitFailedError, StaleRecordError
+from kohort.consumer.events import PartitionsLost
+from kohort.protocol import TopicPartition
+from kohort.statemachine import MemberState
+from tests.cluster.servers import ZooKeeper, zookeeper
+from tests.consumer.conftest import QUICK
+from tests.consumer.members import Maker, Worker, read, until
+
+pytestmark = [pytest.mark.kafka, pytest.mark.clients, pytest.mark.slow(2)]
+
+PARTITIONS = 4
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[ZooKeeper]:
+    with zookeeper() as running:
+        yield running
+
+
+@pytest.fixture
+def address(servers: ZooKeeper) -> str:
+    return servers.connect()
+
+
+@pytest.fixture
+def client(address: str) -> Iterator[KazooClient]:
+    """Another client of the same place."""
+    client = KazooClient(address)
+    client.start()
+    client.ensure_path("/")
+    yield client
+    client.stop()
+    client.close()
+
+
+@pytest.fixture
+def join(member: Maker, address: str, monkeypatch: pytest.MonkeyPatch) -> Maker:
+    """Makes members of a group without a coordinator."""
+    for name in ("protocol", "heartbeat_interval_ms"):
+        monkeypatch.delitem(QUICK, name, raising=False)
+
+    def make(*topics: str, **config: object) -> Awaitable[AsyncGroupConsumer]:
+        return member(
+            *topics, **{"coordination": f"zookeeper://{address}", "auto_commit_interval_ms": 100, **config}
+        )
+
+    return make
+
+
+def owned(*workers: Worker) -> list[list[int]]:
+    return [sorted(partition.partition for partition in each.consumer.assignment()) for each in workers]
+
+
+async def test_members_take_their_ranges_and_every_record_is_read_once_as_they_come_and_go(
+    join: Maker,
+    client: KazooClient,
+    new_topic: Callable[..., str],
+    group: Callable[[str], str],
+    produce: Callable[..., None],
+) -> None:
+    topic, name = new_topic("orders", partitions=PARTITIONS), group("billing")
+    first = Worker(await join(topic, group=name))
+    await until(lambda: owned(first) == [[0, 1, 2, 3]])
+    await asyncio.to_thread(produce, topic, range(100), partitions=PARTITIONS)
+    await until(lambda: len(first.seen) >= 50)
+    second = Worker(await join(topic, group=name))
+    await until(lambda: sorted(owned(first, second)) == [[0, 1], [2, 3]])
+    await asyncio.to_thread(produce, topic, range(100, 200), partitions=PARTITIONS)
+    await until(lambda: len(first.seen) + len(second.seen) >= 200)
+    ids = await asyncio.to_thread(client.get_children, f"/consumers/{name}/ids")
+    entry = json.loads((await asyncio.to_thread(client.get, f"/consumers/{name}/ids/{ids[0]}"))[0])
+    assert entry.items() >= {"version": 1, "subscription": {topic: 1}, "pattern": "static"}.items()
+    owner, stat = await asyncio.to_thread(client.get, f"/consumers/{name}/owners/{topic}/0")
+    assert owner.decode().removesuffix("-0") in ids
+    assert stat.ephemeralOwner
+    await first.stop()
+    await until(lambda: owned(second) == [[0, 1, 2, 3]])
+    await asyncio.to_thread(produce, topic, range(200, 240), partitions=PARTITIONS)
+    await until(lambda: len(first.seen) + len(second.seen) >= 240)
+    await second.stop()
+    assert sorted(first.seen + second.seen) == list(range(240))
+    offsets = [
+        (await asyncio.to_thread(client.get, f"/consumers/{name}/offsets/{topic}/{number}"))[0]
+        for number in range(PARTITIONS)
+    ]
+    assert offsets == [b"60"] * PARTITIONS
+    assert await asyncio.to_thread(client.get_children, f"/consumers/{name}/ids") == []
+
+
+async def test_a_member_whose_session_ends_loses_what_it_had_and_commits_nothing_more(
+    join: Maker,
+    address: str,
+    new_topic: Callable[..., str],
+    group: Callable[[str], str],
+    produce: Callable[..., None],
+) -> None:
+    topic, name = new_topic("orders", partitions=1), group("billing")
+    await asyncio.to_thread(produce, topic, range(10))
+    consumer = await join(topic, group=name)
+    records = await read(consumer, 10)
+    registry = consumer.parts.registry
+    assert registry is not None
+    assert registry._session is not None
+    twin = KazooClient(address, client_id=registry._session.client.client_id)
+    await asyncio.to_thread(twin.start)
+    await asyncio.to_thread(twin.stop)  # ends the session that it shares
+    await until(lambda: any(isinstance(event, PartitionsLost) for event in consumer.events.recent))
+    with pytest.raises(StaleRecordError):
+        consumer.done(records[0])
+    await until(lambda: bool(consumer.assignment()))
+    again = await read(consumer, 10)
+    assert [record.offset for record in again] == list(range(10))
+
+
+async def test_whoever_owned_a_partition_before_can_commit_nothing_more(
+    join: Maker, client: KazooClient, new_topic: Callable[..., str], group: Callable[[str], str]
+) -> None:
+    topic, name = new_topic("orders", partitions=1), group("billing")
+    partition = TopicPartition(topic, 0)
+    consumer = await join(topic, group=name, enable_auto_commit=False)
+    await until(lambda: bool(consumer.assignment()))
+    await consumer.commit({partition: 3})
+    path = f"/consumers/{name}/offsets/{topic}/0"
+    # as the next owner does at first
+    await asyncio.to_thread(client.set, path, b"3")
+    with pytest.raises(CommitFailedError, match="no longer owned"):
+        await consumer.commit({partition: 5})
+    assert (await asyncio.to_thread(client.get, path))[0] == b"3"
+    await until(lambda: bool(consumer.assignment()))
+    await consumer.commit({partition: 6})
+    assert (await asyncio.to_thread(client.get, path))[0] == b"6"
+
+
+async def test_a_partition_that_a_client_of_kafka_0_8_owns_is_waited_for(
+    join: Maker, client: KazooClient, new_topic: Callable[..., str], group: Callable[[str], str]
+) -> None:
+    topic, name = new_topic("orders", partitions=2), group("billing")
+    other = {"version": 1, "subscription": {topic: 1}, "pattern": "static", "timestamp": "1"}
+    root = f"/consumers/{name}"
+    client.create(f"{root}/ids/zz-old", json.dumps(other).encode(), ephemeral=True, makepath=True)
+    for number in range(2):
+        client.create(f"{root}/owners/{topic}/{number}", b"zz-old-0", ephemeral=True, makepath=True)
+    client.create(f"{root}/offsets/{topic}/0", b"0", makepath=True)
+    worker = Worker(await join(topic, group=name))
+    await until(lambda: worker.consumer.state.state is MemberState.COMPLETING)
+    assert owned(worker) == [[]]
+    client.delete(f"{root}/owners/{topic}/0")
+    await until(lambda: owned(worker) == [[0]])
+    client.delete(f"{root}/owners/{topic}/1")
+    client.delete(f"{root}/ids/zz-old")
+    await until(lambda: owned(worker) == [[0, 1]])
+    await worker.stop()
+
+
+async def test_offsets_are_committed_to_the_group_as_well_and_read_from_it(
+    bootstrap: str,
+    join: Maker,
+    new_topic: Callable[..., str],
+    group: Callable[[str], str],
+    produce: Callable[..., None],
+) -> None:
+    topic, name = new_topic("orders", partitions=1), group("billing")
+    await asyncio.to_thread(produce, topic, range(10))
+    worker = Worker(await join(topic, group=name, dual_commit=True))
+    await until(lambda: len(worker.seen) == 10)
+    await worker.stop()
+    async with AsyncGroupConsumer(
+        topic, bootstrap=bootstrap, group=name, auto_offset_reset="earliest"
+    ) as after:
+        await until(lambda: bool(after.assignment()))
+        partition = TopicPartition(topic, 0)
+        assert (await after.committed(partition))[partition].offset == 10
+
+
+async def test_a_zookeeper_that_does_not_answer_is_named(bootstrap: str) -> None:
+    consumer = AsyncGroupConsumer(
+        "orders",
+        bootstrap=bootstrap,
+        group="billing",
+        coordination="zookeeper://127.0.0.1:1",
+        default_api_timeout_ms=500,
+    )
+    with pytest.raises(BrokerConnectionError, match=r"no answer from ZooKeeper at 127\.0\.0\.1:1"):
+        await consumer.start()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"coordination": "zookeeper:/127.0.0.1"}, "it is 'kafka', or 'zookeeper://HOST:PORT"),
+        ({"coordination": "zookeeper://h:1", "assignor": "range"}, "assignor is for groups that brokers"),
+        ({"coordination": "zookeeper://h:1", "protocol": "consumer"}, "protocol is for groups that brokers"),
+        ({"dual_commit": True}, "dual_commit is for coordination by ZooKeeper"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        AsyncGroupConsumer("orders", bootstrap="localhost:9092", group="billing", **settings)
+
+
+async def test_offsets_are_imported_into_the_group_once_nobody_is_registered(
+    bootstrap: str,
+    address: str,
+    client: KazooClient,
+    new_topic: Callable[..., str],
+    group: Callable[[str], str],
+    produce: Callable[..., None],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    topic, name = new_topic("orders", partitions=2), group("billing")
+    await asyncio.to_thread(produce, topic, range(20), partitions=2)
+    for number, offset in enumerate((b"4", b"70")):
+        client.create(f"/consumers/{name}/offsets/{topic}/{number}", offset, makepath=True)
+    client.create(f"/consumers/{name}/ids/old", b"{}", makepath=True)
+
+    async def imported(*more: str) -> int:
+        command = [
+            "groups",
+            "--bootstrap",
+            bootstrap,
+            "import",
+            name,
+            "--zookeeper",
+            f"zookeeper://{address}",
+        ]
+        return await asyncio.to_thread(main, [*command, *more])
+
+    assert await imported("--execute") == 1
+    assert f"group '{name}' has members in ZooKeeper (old): stop them first" in capsys.readouterr().err
+    client.delete(f"/consumers/{name}/ids/old")
+    assert await imported() == 0
+    assert "70 is after the end: 10 taken" in capsys.readouterr().out
+    async with GroupAdmin(bootstrap) as admin:
+        assert await admin.offsets(name) == {}
+        assert await imported("--execute") == 0
+        found = await admin.offsets(name)
+    assert {partition.partition: value.offset for partition, value in found.items()} == {0: 4, 1: 10}
+    assert await imported("--zookeeper", f"{address}/elsewhere") == 1
+    assert "is --zookeeper right?" in capsys.readouterr().err
