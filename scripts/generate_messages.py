@@ -677,12 +677,16 @@ class Reader(Side):
     def tags(self, tagged: list[Field], names: dict[str, str], within: Range) -> None:
         """The tagged fields behind a struct: those that are known are read, others stepped over."""
         code = self.code
-        if not tagged:
-            with code.block("if data[at]:"):
+        with code.block("if data[at]:"):
+            if tagged:
+                self.known_tags(tagged, names, within)
+            else:
                 code.add(f"at = {self.helper('skip_tags')}(data, at)")
-            with code.block("else:"):
-                code.add("at += 1")
-            return
+        with code.block("else:"):
+            code.add("at += 1")
+
+    def known_tags(self, tagged: list[Field], names: dict[str, str], within: Range) -> None:
+        code = self.code
         tag = code.name("tag")
         code.add(f"tags, at = {self.helper('read_tags')}(data, at)")
         with code.block(f"for {tag}, start, stop in tags:"):

@@ -174,61 +174,68 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
     finalized_features_epoch_9: Any = -1
     finalized_features_10: Any = ()
     zk_migration_ready_11: Any = False
-    tags, at = read_tags(data, at)
-    for tag12, start, stop in tags:
-        if tag12 == 0:
-            at = start
-            size, at, left = read_compact_count(data, at, left, 6, "ApiVersionsResponse.supported_features")
-            supported_features_8 = None if size < 0 else []
-            for _ in range(size):
-                name_14, at = read_compact_string(data, at)
-                if name_14 is None:
-                    raise null_in("ApiVersionsResponse.name")
-                min_version_15, max_version_16 = _HH.unpack_from(data, at)
-                at += 4
-                if data[at]:
-                    at = skip_tags(data, at)
-                else:
-                    at += 1
-                item13 = _new(SupportedFeatureKey, (name_14, min_version_15, max_version_16))
-                supported_features_8.append(item13)
-            if supported_features_8 is None:
-                raise null_in("ApiVersionsResponse.supported_features")
-            if at != stop:
-                raise malformed("a tagged field of another length than it says")
-        elif tag12 == 1:
-            at = start
-            (finalized_features_epoch_9,) = _Q.unpack_from(data, at)
-            at += 8
-            if at != stop:
-                raise malformed("a tagged field of another length than it says")
-        elif tag12 == 2:
-            at = start
-            size, at, left = read_compact_count(data, at, left, 6, "ApiVersionsResponse.finalized_features")
-            finalized_features_10 = None if size < 0 else []
-            for _ in range(size):
-                name_18, at = read_compact_string(data, at)
-                if name_18 is None:
-                    raise null_in("ApiVersionsResponse.name")
-                max_version_level_19, min_version_level_20 = _HH.unpack_from(data, at)
-                at += 4
-                if data[at]:
-                    at = skip_tags(data, at)
-                else:
-                    at += 1
-                item17 = _new(FinalizedFeatureKey, (name_18, max_version_level_19, min_version_level_20))
-                finalized_features_10.append(item17)
-            if finalized_features_10 is None:
-                raise null_in("ApiVersionsResponse.finalized_features")
-            if at != stop:
-                raise malformed("a tagged field of another length than it says")
-        elif tag12 == 3:
-            at = start
-            (zk_migration_ready_11,) = _T.unpack_from(data, at)
-            at += 1
-            if at != stop:
-                raise malformed("a tagged field of another length than it says")
-        at = stop
+    if data[at]:
+        tags, at = read_tags(data, at)
+        for tag12, start, stop in tags:
+            if tag12 == 0:
+                at = start
+                size, at, left = read_compact_count(
+                    data, at, left, 6, "ApiVersionsResponse.supported_features"
+                )
+                supported_features_8 = None if size < 0 else []
+                for _ in range(size):
+                    name_14, at = read_compact_string(data, at)
+                    if name_14 is None:
+                        raise null_in("ApiVersionsResponse.name")
+                    min_version_15, max_version_16 = _HH.unpack_from(data, at)
+                    at += 4
+                    if data[at]:
+                        at = skip_tags(data, at)
+                    else:
+                        at += 1
+                    item13 = _new(SupportedFeatureKey, (name_14, min_version_15, max_version_16))
+                    supported_features_8.append(item13)
+                if supported_features_8 is None:
+                    raise null_in("ApiVersionsResponse.supported_features")
+                if at != stop:
+                    raise malformed("a tagged field of another length than it says")
+            elif tag12 == 1:
+                at = start
+                (finalized_features_epoch_9,) = _Q.unpack_from(data, at)
+                at += 8
+                if at != stop:
+                    raise malformed("a tagged field of another length than it says")
+            elif tag12 == 2:
+                at = start
+                size, at, left = read_compact_count(
+                    data, at, left, 6, "ApiVersionsResponse.finalized_features"
+                )
+                finalized_features_10 = None if size < 0 else []
+                for _ in range(size):
+                    name_18, at = read_compact_string(data, at)
+                    if name_18 is None:
+                        raise null_in("ApiVersionsResponse.name")
+                    max_version_level_19, min_version_level_20 = _HH.unpack_from(data, at)
+                    at += 4
+                    if data[at]:
+                        at = skip_tags(data, at)
+                    else:
+                        at += 1
+                    item17 = _new(FinalizedFeatureKey, (name_18, max_version_level_19, min_version_level_20))
+                    finalized_features_10.append(item17)
+                if finalized_features_10 is None:
+                    raise null_in("ApiVersionsResponse.finalized_features")
+                if at != stop:
+                    raise malformed("a tagged field of another length than it says")
+            elif tag12 == 3:
+                at = start
+                (zk_migration_ready_11,) = _T.unpack_from(data, at)
+                at += 1
+                if at != stop:
+                    raise malformed("a tagged field of another length than it says")
+            at = stop
+    else:
+        at += 1
     return _new(
         ApiVersionsResponse,
         (

@@ -122,15 +122,18 @@ def _read_request_flexible(
         item12 = _new(TopicPartitions, (topic_id_13, partitions_14))
         topic_partitions_11.append(item12)
     hold_ms_15: Any = 0
-    tags, at = read_tags(data, at)
-    for tag16, start, stop in tags:
-        if tag16 == 10000:
-            at = start
-            (hold_ms_15,) = _I.unpack_from(data, at)
-            at += 4
-            if at != stop:
-                raise malformed("a tagged field of another length than it says")
-        at = stop
+    if data[at]:
+        tags, at = read_tags(data, at)
+        for tag16, start, stop in tags:
+            if tag16 == 10000:
+                at = start
+                (hold_ms_15,) = _I.unpack_from(data, at)
+                at += 4
+                if at != stop:
+                    raise malformed("a tagged field of another length than it says")
+            at = stop
+    else:
+        at += 1
     return _new(
         ConsumerGroupHeartbeatRequest,
         (

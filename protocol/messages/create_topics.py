@@ -337,15 +337,18 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
             )
             configs_10.append(item11)
         topic_config_error_code_17: Any = 0
-        tags, at = read_tags(data, at)
-        for tag18, start, stop in tags:
-            if tag18 == 0:
-                at = start
-                (topic_config_error_code_17,) = _H.unpack_from(data, at)
-                at += 2
-                if at != stop:
-                    raise malformed("a tagged field of another length than it says")
-            at = stop
+        if data[at]:
+            tags, at = read_tags(data, at)
+            for tag18, start, stop in tags:
+                if tag18 == 0:
+                    at = start
+                    (topic_config_error_code_17,) = _H.unpack_from(data, at)
+                    at += 2
+                    if at != stop:
+                        raise malformed("a tagged field of another length than it says")
+                at = stop
+        else:
+            at += 1
         item3 = _new(
             CreatableTopicResult,
             (

@@ -446,21 +446,24 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
                         at += 32
                         replica_directory_id_20: Any = None
                         high_watermark_21: Any = 9223372036854775807
-                        tags, at = read_tags(data, at)
-                        for tag22, start, stop in tags:
-                            if tag22 == 0 and version >= 17:
-                                at = start
-                                replica_directory_id_20 = read_uuid(data[at : at + 16])
-                                at += 16
-                                if at != stop:
-                                    raise malformed("a tagged field of another length than it says")
-                            elif tag22 == 1 and version >= 18:
-                                at = start
-                                (high_watermark_21,) = _Q.unpack_from(data, at)
-                                at += 8
-                                if at != stop:
-                                    raise malformed("a tagged field of another length than it says")
-                            at = stop
+                        if data[at]:
+                            tags, at = read_tags(data, at)
+                            for tag22, start, stop in tags:
+                                if tag22 == 0 and version >= 17:
+                                    at = start
+                                    replica_directory_id_20 = read_uuid(data[at : at + 16])
+                                    at += 16
+                                    if at != stop:
+                                        raise malformed("a tagged field of another length than it says")
+                                elif tag22 == 1 and version >= 18:
+                                    at = start
+                                    (high_watermark_21,) = _Q.unpack_from(data, at)
+                                    at += 8
+                                    if at != stop:
+                                        raise malformed("a tagged field of another length than it says")
+                                at = stop
+                        else:
+                            at += 1
                         item13 = _new(
                             FetchPartition,
                             (
@@ -543,34 +546,37 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
             raise null_in("FetchRequest.rack_id")
     cluster_id_29: Any = None
     replica_state_30: Any = None
-    tags, at = read_tags(data, at)
-    for tag31, start, stop in tags:
-        if tag31 == 0:
-            at = start
-            size = data[at]
-            if 0 < size < 128:
-                end = at + size
-                cluster_id_29 = data[at + 1 : end].decode()
-                at = end
-            elif not size:
-                cluster_id_29 = None
-                at += 1
-            else:
-                cluster_id_29, at = read_compact_string(data, at)
-            if at != stop:
-                raise malformed("a tagged field of another length than it says")
-        elif tag31 == 1 and version >= 15:
-            at = start
-            replica_id_32, replica_epoch_33 = _IQ.unpack_from(data, at)
-            at += 12
-            if data[at]:
-                at = skip_tags(data, at)
-            else:
-                at += 1
-            replica_state_30 = _new(ReplicaState, (replica_id_32, replica_epoch_33))
-            if at != stop:
-                raise malformed("a tagged field of another length than it says")
-        at = stop
+    if data[at]:
+        tags, at = read_tags(data, at)
+        for tag31, start, stop in tags:
+            if tag31 == 0:
+                at = start
+                size = data[at]
+                if 0 < size < 128:
+                    end = at + size
+                    cluster_id_29 = data[at + 1 : end].decode()
+                    at = end
+                elif not size:
+                    cluster_id_29 = None
+                    at += 1
+                else:
+                    cluster_id_29, at = read_compact_string(data, at)
+                if at != stop:
+                    raise malformed("a tagged field of another length than it says")
+            elif tag31 == 1 and version >= 15:
+                at = start
+                replica_id_32, replica_epoch_33 = _IQ.unpack_from(data, at)
+                at += 12
+                if data[at]:
+                    at = skip_tags(data, at)
+                else:
+                    at += 1
+                replica_state_30 = _new(ReplicaState, (replica_id_32, replica_epoch_33))
+                if at != stop:
+                    raise malformed("a tagged field of another length than it says")
+            at = stop
+    else:
+        at += 1
     return _new(
         FetchRequest,
         (
@@ -964,42 +970,45 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
                     diverging_epoch_21: Any = None
                     current_leader_22: Any = None
                     snapshot_id_23: Any = None
-                    tags, at = read_tags(data, at)
-                    for tag24, start, stop in tags:
-                        if tag24 == 0:
-                            at = start
-                            epoch_25, end_offset_26 = _IQ.unpack_from(data, at)
-                            at += 12
-                            if data[at]:
-                                at = skip_tags(data, at)
-                            else:
-                                at += 1
-                            diverging_epoch_21 = _new(EpochEndOffset, (epoch_25, end_offset_26))
-                            if at != stop:
-                                raise malformed("a tagged field of another length than it says")
-                        elif tag24 == 1:
-                            at = start
-                            leader_id_27, leader_epoch_28 = _II.unpack_from(data, at)
-                            at += 8
-                            if data[at]:
-                                at = skip_tags(data, at)
-                            else:
-                                at += 1
-                            current_leader_22 = _new(LeaderIdAndEpoch, (leader_id_27, leader_epoch_28))
-                            if at != stop:
-                                raise malformed("a tagged field of another length than it says")
-                        elif tag24 == 2:
-                            at = start
-                            end_offset_29, epoch_30 = _QI.unpack_from(data, at)
-                            at += 12
-                            if data[at]:
-                                at = skip_tags(data, at)
-                            else:
-                                at += 1
-                            snapshot_id_23 = _new(SnapshotId, (end_offset_29, epoch_30))
-                            if at != stop:
-                                raise malformed("a tagged field of another length than it says")
-                        at = stop
+                    if data[at]:
+                        tags, at = read_tags(data, at)
+                        for tag24, start, stop in tags:
+                            if tag24 == 0:
+                                at = start
+                                epoch_25, end_offset_26 = _IQ.unpack_from(data, at)
+                                at += 12
+                                if data[at]:
+                                    at = skip_tags(data, at)
+                                else:
+                                    at += 1
+                                diverging_epoch_21 = _new(EpochEndOffset, (epoch_25, end_offset_26))
+                                if at != stop:
+                                    raise malformed("a tagged field of another length than it says")
+                            elif tag24 == 1:
+                                at = start
+                                leader_id_27, leader_epoch_28 = _II.unpack_from(data, at)
+                                at += 8
+                                if data[at]:
+                                    at = skip_tags(data, at)
+                                else:
+                                    at += 1
+                                current_leader_22 = _new(LeaderIdAndEpoch, (leader_id_27, leader_epoch_28))
+                                if at != stop:
+                                    raise malformed("a tagged field of another length than it says")
+                            elif tag24 == 2:
+                                at = start
+                                end_offset_29, epoch_30 = _QI.unpack_from(data, at)
+                                at += 12
+                                if data[at]:
+                                    at = skip_tags(data, at)
+                                else:
+                                    at += 1
+                                snapshot_id_23 = _new(SnapshotId, (end_offset_29, epoch_30))
+                                if at != stop:
+                                    raise malformed("a tagged field of another length than it says")
+                            at = stop
+                    else:
+                        at += 1
                     item9 = _new(
                         PartitionData,
                         (
@@ -1028,55 +1037,58 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
     else:
         raise null_in("FetchResponse.responses")
     node_endpoints_31: Any = ()
-    tags, at = read_tags(data, at)
-    for tag32, start, stop in tags:
-        if tag32 == 0 and version >= 16:
-            at = start
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                left -= size
-                if size > (len(data) - at) // 11 or left < 0:
-                    raise too_many("FetchResponse.node_endpoints", size, left)
-                node_endpoints_31 = []
-                for _ in range(size):
-                    (node_id_34,) = _I.unpack_from(data, at)
-                    at += 4
-                    size = data[at]
-                    if 0 < size < 128:
-                        end = at + size
-                        host_35 = str(data[at + 1 : end], "utf-8")
-                        at = end
-                    else:
-                        host_35, at = read_compact_string(data, at)
-                        if host_35 is None:
-                            raise null_in("FetchResponse.host")
-                    (port_36,) = _I.unpack_from(data, at)
-                    at += 4
-                    size = data[at]
-                    if 0 < size < 128:
-                        end = at + size
-                        rack_37 = str(data[at + 1 : end], "utf-8")
-                        at = end
-                    elif not size:
-                        rack_37 = None
-                        at += 1
-                    else:
-                        rack_37, at = read_compact_string(data, at)
-                    if data[at]:
-                        at = skip_tags(data, at)
-                    else:
-                        at += 1
-                    item33 = _new(NodeEndpoint, (node_id_34, host_35, port_36, rack_37))
-                    node_endpoints_31.append(item33)
-            else:
-                raise null_in("FetchResponse.node_endpoints")
-            if at != stop:
-                raise malformed("a tagged field of another length than it says")
-        at = stop
+    if data[at]:
+        tags, at = read_tags(data, at)
+        for tag32, start, stop in tags:
+            if tag32 == 0 and version >= 16:
+                at = start
+                size = data[at]
+                at += 1
+                if size > 127:
+                    size, at = long_varint(data, at - 1)
+                size -= 1
+                if size >= 0:
+                    left -= size
+                    if size > (len(data) - at) // 11 or left < 0:
+                        raise too_many("FetchResponse.node_endpoints", size, left)
+                    node_endpoints_31 = []
+                    for _ in range(size):
+                        (node_id_34,) = _I.unpack_from(data, at)
+                        at += 4
+                        size = data[at]
+                        if 0 < size < 128:
+                            end = at + size
+                            host_35 = str(data[at + 1 : end], "utf-8")
+                            at = end
+                        else:
+                            host_35, at = read_compact_string(data, at)
+                            if host_35 is None:
+                                raise null_in("FetchResponse.host")
+                        (port_36,) = _I.unpack_from(data, at)
+                        at += 4
+                        size = data[at]
+                        if 0 < size < 128:
+                            end = at + size
+                            rack_37 = str(data[at + 1 : end], "utf-8")
+                            at = end
+                        elif not size:
+                            rack_37 = None
+                            at += 1
+                        else:
+                            rack_37, at = read_compact_string(data, at)
+                        if data[at]:
+                            at = skip_tags(data, at)
+                        else:
+                            at += 1
+                        item33 = _new(NodeEndpoint, (node_id_34, host_35, port_36, rack_37))
+                        node_endpoints_31.append(item33)
+                else:
+                    raise null_in("FetchResponse.node_endpoints")
+                if at != stop:
+                    raise malformed("a tagged field of another length than it says")
+            at = stop
+    else:
+        at += 1
     return _new(
         FetchResponse, (throttle_time_ms_1, error_code_2, session_id_3, responses_4, node_endpoints_31)
     ), at

@@ -599,20 +599,23 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
                     else:
                         error_message_16, at = read_compact_string(data, at)
                     current_leader_17: Any = None
-                    tags, at = read_tags(data, at)
-                    for tag18, start, stop in tags:
-                        if tag18 == 0 and version >= 10:
-                            at = start
-                            leader_id_19, leader_epoch_20 = _II.unpack_from(data, at)
-                            at += 8
-                            if data[at]:
-                                at = skip_tags(data, at)
-                            else:
-                                at += 1
-                            current_leader_17 = _new(LeaderIdAndEpoch, (leader_id_19, leader_epoch_20))
-                            if at != stop:
-                                raise malformed("a tagged field of another length than it says")
-                        at = stop
+                    if data[at]:
+                        tags, at = read_tags(data, at)
+                        for tag18, start, stop in tags:
+                            if tag18 == 0 and version >= 10:
+                                at = start
+                                leader_id_19, leader_epoch_20 = _II.unpack_from(data, at)
+                                at += 8
+                                if data[at]:
+                                    at = skip_tags(data, at)
+                                else:
+                                    at += 1
+                                current_leader_17 = _new(LeaderIdAndEpoch, (leader_id_19, leader_epoch_20))
+                                if at != stop:
+                                    raise malformed("a tagged field of another length than it says")
+                            at = stop
+                    else:
+                        at += 1
                     item6 = _new(
                         PartitionProduceResponse,
                         (
@@ -640,55 +643,58 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
     (throttle_time_ms_21,) = _I.unpack_from(data, at)
     at += 4
     node_endpoints_22: Any = ()
-    tags, at = read_tags(data, at)
-    for tag23, start, stop in tags:
-        if tag23 == 0 and version >= 10:
-            at = start
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                left -= size
-                if size > (len(data) - at) // 11 or left < 0:
-                    raise too_many("ProduceResponse.node_endpoints", size, left)
-                node_endpoints_22 = []
-                for _ in range(size):
-                    (node_id_25,) = _I.unpack_from(data, at)
-                    at += 4
-                    size = data[at]
-                    if 0 < size < 128:
-                        end = at + size
-                        host_26 = str(data[at + 1 : end], "utf-8")
-                        at = end
-                    else:
-                        host_26, at = read_compact_string(data, at)
-                        if host_26 is None:
-                            raise null_in("ProduceResponse.host")
-                    (port_27,) = _I.unpack_from(data, at)
-                    at += 4
-                    size = data[at]
-                    if 0 < size < 128:
-                        end = at + size
-                        rack_28 = str(data[at + 1 : end], "utf-8")
-                        at = end
-                    elif not size:
-                        rack_28 = None
-                        at += 1
-                    else:
-                        rack_28, at = read_compact_string(data, at)
-                    if data[at]:
-                        at = skip_tags(data, at)
-                    else:
-                        at += 1
-                    item24 = _new(NodeEndpoint, (node_id_25, host_26, port_27, rack_28))
-                    node_endpoints_22.append(item24)
-            else:
-                raise null_in("ProduceResponse.node_endpoints")
-            if at != stop:
-                raise malformed("a tagged field of another length than it says")
-        at = stop
+    if data[at]:
+        tags, at = read_tags(data, at)
+        for tag23, start, stop in tags:
+            if tag23 == 0 and version >= 10:
+                at = start
+                size = data[at]
+                at += 1
+                if size > 127:
+                    size, at = long_varint(data, at - 1)
+                size -= 1
+                if size >= 0:
+                    left -= size
+                    if size > (len(data) - at) // 11 or left < 0:
+                        raise too_many("ProduceResponse.node_endpoints", size, left)
+                    node_endpoints_22 = []
+                    for _ in range(size):
+                        (node_id_25,) = _I.unpack_from(data, at)
+                        at += 4
+                        size = data[at]
+                        if 0 < size < 128:
+                            end = at + size
+                            host_26 = str(data[at + 1 : end], "utf-8")
+                            at = end
+                        else:
+                            host_26, at = read_compact_string(data, at)
+                            if host_26 is None:
+                                raise null_in("ProduceResponse.host")
+                        (port_27,) = _I.unpack_from(data, at)
+                        at += 4
+                        size = data[at]
+                        if 0 < size < 128:
+                            end = at + size
+                            rack_28 = str(data[at + 1 : end], "utf-8")
+                            at = end
+                        elif not size:
+                            rack_28 = None
+                            at += 1
+                        else:
+                            rack_28, at = read_compact_string(data, at)
+                        if data[at]:
+                            at = skip_tags(data, at)
+                        else:
+                            at += 1
+                        item24 = _new(NodeEndpoint, (node_id_25, host_26, port_27, rack_28))
+                        node_endpoints_22.append(item24)
+                else:
+                    raise null_in("ProduceResponse.node_endpoints")
+                if at != stop:
+                    raise malformed("a tagged field of another length than it says")
+            at = stop
+    else:
+        at += 1
     return _new(ProduceResponse, (responses_1, throttle_time_ms_21, node_endpoints_22)), at
 
 

@@ -110,9 +110,9 @@ class Checks:
         if key in _HEARTBEATS:
             # a static member's leaving does not restart its session
             if reply.error_code in _ALIVE and getattr(call.body, "member_epoch", 0) >= 0:
-                # one that is held counts from when it came
-                is_held = getattr(call.body, "hold_ms", 0) > 0
-                heard = call.note if is_held else self._schedule.heap.now
+                # one that is held counts from when it came, unless that is longer ago than it may be held
+                now, is_held = self._schedule.heap.now, getattr(call.body, "hold_ms", 0) > 0
+                heard = max(call.note, now - self._schedule.plan.session_ms // 3) if is_held else now
                 self._heard[call.body.group_id, call.body.member_id] = heard
             if getattr(reply, "member_epoch", 0) > 0:
                 group = call.body.group_id
@@ -436,7 +436,9 @@ class Checks:
                 and (
                     member.current.epoch != group.target_epoch
                     or any(
-                        number not in member.current.assigned.get(topic_id, ())
+                        # who has all of an older target is given no more of it
+                        (member_id in group.unsettled or group.epoch == group.target_epoch)
+                        and number not in member.current.assigned.get(topic_id, ())
                         and number not in group.owners.get(topic_id, ())
                         for topic_id, numbers in target.items()
                         if topic_id in group.topic_ids(member)

@@ -69,6 +69,12 @@ CONSUMER_GROUP_BUGS = (
         "if False:",
     ),
     _Bug(
+        "a process that was held up removes who could send nothing meanwhile",
+        "coordinator.consumer.heartbeat:on_hold_timer",
+        "max(until_ms, now_ms + rest_ms)",
+        "until_ms",
+    ),
+    _Bug(
         "only those who wait for partitions are told of a new target",
         "coordinator.consumer.changes:Changes.commit",
         "everyone=self.has_moved,",
@@ -103,6 +109,10 @@ CONSUMER_GROUP_BUGS = (
         "coordinator.consumer.classic_members:_join",
         "settled = group.state is ConsumerGroupState.STABLE",
         "settled = True",
+        # since heartbeats are held partitions move for a moment only: these leave more time for switches
+        simulate=partial(
+            simulate, protocol="mixed", left_out=("pause", "member-crash", "poll-stop", "leave")
+        ),
     ),
     _Bug(
         "a classic member is not told to rejoin when there is a newer target",
