@@ -64,7 +64,7 @@ class ConsumerConfig(ClientSettings):
         Row(
             "who coordinates: the brokers; or nobody, members share partitions out by what they see of each "
             "other in a ZooKeeper, as Kafka 0.8's did (docs/registry.md)",
-            allowed="'kafka' or 'zookeeper://HOST:PORT[,HOST:PORT...][/CHROOT]'",
+            allowed="'kafka' or 'zookeeper://HOST:PORT,.../CHROOT'",
         ),
     ] = "kafka"
     dual_commit: Annotated[
