@@ -188,6 +188,13 @@ class ClusterNode:
             for state in topic.partitions
         )
 
+    def _is_replaced(self, image: ClusterImage) -> bool:
+        """Return whether another process has this node id since the session was lost: what the image says of
+        it, it says of that one.
+        """
+        found = image.brokers.get(self.node_id)
+        return found is not None and found.endpoints != self.registration.endpoints
+
     def _session_changed(self, state: SessionState) -> None:
         if state is SessionState.LOST:
             self.follow(None)
@@ -199,8 +206,9 @@ class ClusterNode:
             self._wake.clear()
             if self.store.session is SessionState.LOST:
                 continue
+            image = self.view.image
             try:
-                self.follow(self.view.image)
+                self.follow(None if self._is_replaced(image) else image)
             except Exception:
                 log.exception("broker %d could not follow the image of its cluster", self.node_id)
             self.control.image_changed()

@@ -84,7 +84,7 @@ class Replicas:
     async def stop(self) -> None:
         """Fetch nothing more, and ask for nothing. What is led goes on being served."""
         tasks = [*self._tasks, *(each.stop() for each in self._fetchers.values())]
-        self._fetchers = {}
+        self._fetchers, self._followed = {}, {}
         for task in tasks:
             task.cancel()
         if tasks:
@@ -99,6 +99,8 @@ class Replicas:
             for partition in list(self._led):
                 self._resign(partition)
                 partition.follow(partition.leader_epoch)
+            for partition in list(self._followed):
+                self._unfollow(partition)
             return
         changed: Iterable[TopicImage]
         changed, deleted = self._topics.follow(image)

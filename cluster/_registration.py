@@ -44,6 +44,11 @@ class Registration:
     def __repr__(self) -> str:
         return f"Registration({self._broker.node_id}, epoch {self.epoch})"
 
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """Where this broker is to be reached."""
+        return self._broker.endpoints
+
     async def register(self, endpoints: Sequence[Endpoint] = ()) -> int:
         """Return the epoch once the entry exists. Waits for another owner of the node id: the session of a
         killed broker lasts a while. ``endpoints`` are those of a broker that has begun to listen since this

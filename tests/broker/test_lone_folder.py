@@ -93,9 +93,10 @@ async def test_a_cluster_that_begins_with_it_has_its_topics_groups_users_and_set
         "kohort.json.alone",
     ]
     async with of_cluster(home, tmp_path) as first:
-        topic = first.topics.get("orders")
-        assert topic is not None
-        assert topic.partitions[0].leader == 1
+        nodes = Nodes(home, {})
+        nodes.brokers[1] = first
+        # it is registered before the controller lets it lead
+        await nodes.until(lambda: nodes.state("orders").leader == 1)
 
 
 async def test_its_topics_get_more_replicas_when_other_brokers_are_there(tmp_path: Path) -> None:

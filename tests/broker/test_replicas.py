@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import time
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -223,6 +224,30 @@ def test_a_leader_without_its_session_leads_nothing_until_it_has_another() -> No
             await nodes.until(lambda: all(replica(nodes, n).leader_epoch > 0 for n in others))
             nodes.stores[leader].renew()
             await nodes.until(lambda: sorted(nodes.state("orders", at=leader).isr) == [1, 2, 3])
+
+    asyncio.run(run())
+
+
+def test_who_has_lost_its_node_id_to_another_process_leads_nothing(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with cluster(data=tmp_path / "a") as nodes, AsyncExitStack() as stack:
+            await nodes.create("orders")
+            leader = nodes.state("orders").leader
+            former, session = nodes.brokers.pop(leader), nodes.stores[leader]
+            stack.push_async_callback(former.kill)
+            session.expire()
+            await nodes.until(lambda: nodes.state("orders").leader != leader)
+            another = Nodes(nodes.home, {}, tmp_path / "b")
+            stack.push_async_callback(another.stop)
+            await another.start(leader)
+            await in_sync(nodes)
+            session.renew()
+            for broker in list(nodes.brokers.values()):
+                await broker.stop()
+            nodes.brokers.clear()
+            await another.until(lambda: another.state("orders").leader == leader)
+            await another.until(lambda: replica(another, leader).is_led)
+            assert not former.topics.logs.partition("orders", 0).is_led
 
     asyncio.run(run())
 
