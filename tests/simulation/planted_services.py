@@ -61,7 +61,7 @@ SERVICE_BUGS = (
     _Bug(
         "a handler that lets a CancelledError out ends its queue in silence",
         "consumer.service._handlers:Handler.run",
-        "return await self._after_failure(records, attempt, _handlers_own(error), threads, send)",
+        "return await self._after_failure(taken, attempt, _handlers_own(error), threads, send)",
         "await asyncio.get_running_loop().create_future()",
     ),
     _Bug(

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from kohort.consumer import ConsumerService
 from kohort.testing import RunningCluster
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "testing.md"
@@ -20,7 +19,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "testing.md"
 def snippets() -> dict[str, Callable[[RunningCluster], None]]:
     """The test functions of the section about clusters, by name."""
     section = PAGE.read_text().partition("## A cluster\n")[2].partition("\n## ")[0]
-    names: dict[str, Any] = {"ConsumerService": ConsumerService}
+    names: dict[str, Any] = {}
     for snippet in re.findall(r"```python\n(.*?)```", section, re.DOTALL):
         if "def " in snippet:
             exec(compile(snippet, PAGE.name, "exec"), names)
