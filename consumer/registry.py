@@ -27,6 +27,9 @@ from .member import MOVES, GroupMember
 #: Share of the session after which delivery stops while the registry does not answer.
 DOUBT = 2 / 3
 
+#: Partitions that become free within this time are claimed together: each claim asks for all that is missing.
+FREED_MS = 20.0
+
 #: Threads by topic that a member registers with: one of ours; clients of Kafka 0.8 may have several.
 Topics = Mapping[str, int]
 
@@ -174,9 +177,10 @@ class RegistryMembership(GroupMember):
         self._follow("the members changed", now)
 
     def freed(self, now: float) -> None:
-        """A partition that was refused may have no owner any more."""
-        self._claim_at = now
-        self._proceed(now)
+        """A partition that was refused may have no owner any more; others that follow at once are claimed
+        together with it.
+        """
+        self._claim_at = min(self._claim_at, now + FREED_MS)
 
     def done(self, effect: RegistryEffect, outcome: frozenset[TopicPartition], now: float) -> None:
         """An effect was carried out; ``outcome`` are the partitions of a Claim that this member owns."""

@@ -84,6 +84,8 @@ class ZooKeeperRegistry:
         self._me = ""
         self._owned: set[TopicPartition] = set()
         self._stored: dict[TopicPartition, _Stored] = {}
+        #: Partitions whose owner, another one, is watched.
+        self._watched: set[TopicPartition] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._in_order = asyncio.Lock()
         #: Watches that have fired, for those who measure the herd.
@@ -175,6 +177,7 @@ class ZooKeeperRegistry:
             self._tell(self._member.expired)
 
     def _connected(self) -> None:
+        self._watched.clear()  # watches go with the connection
         self._tell(self._member.connected)
         self._read_members()
 
@@ -182,7 +185,8 @@ class ZooKeeperRegistry:
         what(now_ms())
         self._told()
 
-    def _freed(self) -> None:
+    def _freed(self, partition: TopicPartition) -> None:
+        self._watched.discard(partition)
         self._tell(self._member.freed)
 
     def _call(self, request: str, path: str, *arguments: Any) -> asyncio.Future[Any]:
@@ -281,7 +285,8 @@ class ZooKeeperRegistry:
             elif not isinstance(claim, NodeExistsError):
                 raise claim
         self._owned |= mine
-        for partition in set(wanted) - mine:
+        for partition in set(wanted) - mine - self._watched:
+            self._watched.add(partition)
             self._start(self._watch_owner(partition))
         await asyncio.gather(*(self._fence(partition) for partition in mine - self._stored.keys()))
         return frozenset(mine & self._stored.keys())
@@ -309,16 +314,18 @@ class ZooKeeperRegistry:
         from kazoo.exceptions import KazooException
 
         try:
-            if await self._call("exists", self._owner(partition), self._owner_changed) is None:
-                self._freed()
-        except (KazooException, OSError) as error:
-            log.debug("the owner of %s-%d is not watched: %r", *partition, error)
 
-    def _owner_changed(self, event: Any) -> None:
-        """Called in a thread of kazoo's."""
-        if event.type == "DELETED" and self._session is not None:
-            self.watches_fired += 1
-            self._session.hand_over(self._freed)
+            def changed(event: Any) -> None:
+                """Called in a thread of kazoo's."""
+                if self._session is not None:
+                    self.watches_fired += event.type != "NONE"
+                    self._session.hand_over(self._freed, partition)
+
+            if await self._call("exists", self._owner(partition), changed) is None:
+                self._freed(partition)
+        except (KazooException, OSError) as error:
+            self._watched.discard(partition)
+            log.debug("the owner of %s-%d is not watched: %r", *partition, error)
 
     async def _release(self, partitions: Iterable[TopicPartition]) -> None:
         mine = self._owned.intersection(partitions)
