@@ -21,11 +21,8 @@ from ..protocol import ErrorCode, TopicPartition
 from ..statemachine import MEMBER, MemberState, MemberTrigger
 from .config import ConsumerConfig
 from .effects import Assign, Effect, Send, SessionAtRisk
-from .events import RebalanceCompleted, RebalanceRetried, RebalanceStarted, SessionInDoubt, SessionResumed
+from .events import RebalanceCompleted, RebalanceRetried, RebalanceStarted
 from .member import MOVES, GroupMember
-
-#: Share of the session after which delivery stops while the registry does not answer.
-DOUBT = 2 / 3
 
 #: Partitions that become free within this time are claimed together: each claim asks for all that is missing.
 FREED_MS = 20.0
@@ -105,15 +102,14 @@ class RegistryMembership(GroupMember):
         self._began = 0.0
         self._added: list[TopicPartition] = []
         self._revoked: tuple[TopicPartition, ...] = ()
-        # since the connection broke: when delivery stops, and when the session is over
-        self._doubt_at: float | None = None
+        # since the connection broke: when the session is over at the latest
         self._over_at: float | None = None
         self._in_doubt = False
 
     # what the driver asks
 
     def next_deadline(self) -> float | None:
-        times = [self._doubt_at, self._over_at]
+        times = [self._over_at]
         times += [self._claim_at] if self._may_claim() else []
         times += [self._release_at] if self._may_release() else []
         return min((at for at in times if at is not None), default=None)
@@ -146,7 +142,7 @@ class RegistryMembership(GroupMember):
     def connected(self, now: float) -> None:
         """There is a session, the same one as before or another."""
         self._session = True
-        self._doubt_at = self._over_at = None
+        self._over_at = None
         self._doubted(False)
         if self._registered:
             self._asking = None
@@ -155,16 +151,18 @@ class RegistryMembership(GroupMember):
             self._register()
 
     def suspended(self, now: float) -> None:
-        """The connection broke; the session goes on for a while, as far as this member knows."""
+        """The connection broke, or nothing came for so long that it was given up: nobody knows here how much
+        of the session is left, which is ZooKeeper's to bound. So delivery stops at once.
+        """
         self._session = False
-        self._doubt_at = now + self._config.session_timeout_ms * DOUBT
+        self._doubted(True)
         self._over_at = now + self._config.session_timeout_ms
 
     def expired(self, now: float) -> None:  # noqa: ARG002 - others may have gone on long before
         """The session is over: this member is not registered, and owns nothing."""
         self._session = False
         self._members = {}
-        self._doubt_at = self._over_at = None
+        self._over_at = None
         self._lost("the session with ZooKeeper is over")
         self._doubted(False)
 
@@ -234,9 +232,6 @@ class RegistryMembership(GroupMember):
             self._register()
 
     def advance(self, now: float) -> None:
-        if self._doubt_at is not None and now >= self._doubt_at:
-            self._doubt_at = None
-            self._doubted(True)
         if self._over_at is not None and now >= self._over_at:
             self._over_at = None
             self._lost("ZooKeeper did not answer for the time of a session")
@@ -359,6 +354,3 @@ class RegistryMembership(GroupMember):
         if in_doubt != self._in_doubt:
             self._in_doubt = in_doubt
             self._emit(SessionAtRisk(in_doubt))
-            self._report(
-                SessionInDoubt(self._config.session_timeout_ms * DOUBT) if in_doubt else SessionResumed()
-            )
