@@ -10,8 +10,7 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-from ..client.errors import ConfigError
-from .errors import ConsumerError
+from .errors import ClientError, ConfigError
 
 #: A zero byte and a schema id.
 _HEAD_BYTES = 5
@@ -21,7 +20,7 @@ Kind = Literal["avro", "json", "protobuf"]
 _HOME = "confluent_kafka.schema_registry"
 
 
-class RegistryError(ConsumerError, OSError):
+class RegistryError(ClientError, OSError):
     """The schema registry does not answer, or refuses this client. Not the record's fault: tried again."""
 
 
