@@ -15,6 +15,7 @@ from ...protocol import KohortError
 from ..errors import short
 from ._service import ConsumerService
 from ._services import Services
+from ._signals import LOADING
 from ._workers import INDEX, MAX_WORKERS, WRONG_USE, Workers, run_worker
 
 
@@ -96,12 +97,15 @@ def load_service(target: str) -> ConsumerService | Services:
     module_name, colon, attribute = target.partition(":")
     if not colon or not module_name or not attribute:
         raise ConfigError(f"{target!r} is no MODULE:SERVICE: give, say, app.billing:service")
+    loading = LOADING.set(target)
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name is None or not module_name.startswith(error.name):
             raise
         raise ConfigError(f"there is no module {module_name!r} here or in sys.path") from None
+    finally:
+        LOADING.reset(loading)
     found = getattr(module, attribute, None)
     if not isinstance(found, ConsumerService | Services):
         what = "has no such name" if found is None else f"is a {type(found).__name__}"
