@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -109,6 +110,7 @@ _COMMANDS: Final = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; gives the exit code."""
+    _occupy_standard_streams()
     words = sys.argv[1:] if argv is None else argv
     parser = _parser(words)
     options = parser.parse_args(words)
@@ -120,6 +122,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     module, _, run = _COMMANDS[options.command][2]
     code: int = getattr(import_module(f".{module}", __package__), run)(options)
     return code
+
+
+def _occupy_standard_streams() -> None:
+    """Open closed ones on the null device: a data file would get their numbers, and errors in it."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(number)
+    # sys.stdout stays None: commands whose output nobody reads say so
+    sys.stdin = sys.stdin or os.fdopen(0)
+    sys.stderr = sys.stderr or os.fdopen(2, "w")
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
