@@ -16,43 +16,7 @@ from ..errors import short
 from ._service import ConsumerService
 from ._services import Services
 from ._signals import LOADING
-from ._workers import INDEX, MAX_WORKERS, WRONG_USE, Workers, run_worker
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
-    parser.add_argument(
-        "target", metavar="MODULE:SERVICE", help="where the ConsumerService is, as app:service"
-    )
-    parser.add_argument(
-        "--workers", type=_workers, metavar="N", help="run it in N processes, which are kept running"
-    )
-    parser.add_argument(
-        "--instance-id",
-        metavar="PREFIX",
-        help="with --workers: make them static members PREFIX-0, PREFIX-1 ...: no rebalance at restarts",
-    )
-    parser.add_argument(
-        "--config",
-        metavar="FILE",
-        help="settings that the service leaves open, by Java's names or as TOML (default: KOHORT_CONFIG; "
-        "see docs/connections.md)",
-    )
-    parser.add_argument(
-        "--log-level",
-        type=str.upper,
-        choices=("DEBUG", "INFO", "WARNING", "ERROR"),
-        default="INFO",
-        help="what to say on standard error (default: %(default)s)",
-    )
-
-
-def _workers(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MAX_WORKERS):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is no number of workers: give one from 1 to {MAX_WORKERS}"
-        )
-    return int(text)
+from ._workers import INDEX, WRONG_USE, Workers, run_worker
 
 
 def run(options: argparse.Namespace) -> int:
