@@ -21,7 +21,7 @@ async def test_a_turn_ends_when_connections_have_worked_long_enough_without_a_re
 ) -> None:
     now = [1.0]
     monkeypatch.setattr(_flow, "clock", lambda: now[0])
-    turn = Turn(asyncio.get_running_loop())
+    turn = Turn(asyncio.get_running_loop(), lambda: None)
 
     def work(seconds: float) -> bool:
         over = turn.is_over()
