@@ -77,6 +77,45 @@ class Host(Protocol):
 class Connection(asyncio.Protocol):
     """asyncio's protocol of a connection, and the task that answers its requests."""
 
+    # a crowd's connections are more than a processor's cache holds: as dictionaries they were three times as large
+    __slots__ = (
+        "_acceptor",
+        "_ahead_bytes",
+        "_busy",
+        "_calls",
+        "_collecting",
+        "_droppable",
+        "_frame",
+        "_gone",
+        "_lap_s",
+        "_login",
+        "_pause",
+        "_reader",
+        "_served",
+        "_server",
+        "_settled",
+        "_slot",
+        "_takes",
+        "_task",
+        "_turn",
+        "_turn_ends",
+        "_waiting",
+        "_wakeup",
+        "_writes",
+        "_writing",
+        "frame_since",
+        "last_active",
+        "outbox",
+        "peer",
+        "peer_name",
+        "reading",
+        "sender",
+        "small_only",
+        "transport",
+        "unauthenticated_since",
+        "unmetered",
+    )
+
     def __init__(self, server: Host, acceptor: Acceptor, slot: ConnectionSlot) -> None:
         self._server = server
         self._acceptor = acceptor
