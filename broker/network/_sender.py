@@ -119,7 +119,8 @@ class Sender:
         try:
             if any(isinstance(part, FileRange) for part in parts) and await self._may_pass():
                 await self._send_past(parts)
-            else:
+            elif not self._transport.is_closing():
+                # it may have been closed meanwhile, and a write to it raises on uvloop
                 await self._send_pieces(parts)
         except OSError as error:
             self._abort(str(error))

@@ -183,6 +183,23 @@ async def test_nothing_is_sent_on_an_encrypted_connection_past_the_transport(
     assert written == [HEAD, content[0][:10]]
 
 
+def test_on_uvloop_a_peer_that_went_before_the_first_part_ends_the_sending(
+    content: tuple[bytes, Path],
+) -> None:
+    uvloop = pytest.importorskip("uvloop", reason="comes with the extra 'fast'")
+
+    async def run() -> None:
+        near, far = socket.socketpair()
+        near.setblocking(False)
+        transport, _ = await asyncio.get_running_loop().create_connection(Told, sock=near)
+        far.close()
+        transport.write(b"before")
+        await Sender(transport, 30.0).send([HEAD, a_range(content[1])])
+        assert transport.is_closing()
+
+    uvloop.run(run())
+
+
 def test_on_uvloop_a_range_goes_by_sendfile_behind_what_was_written_before(
     content: tuple[bytes, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
