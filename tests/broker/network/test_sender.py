@@ -12,6 +12,7 @@ from typing import cast
 
 import pytest
 
+from kohort.broker._log_lines import LINES, RateLimitedLog
 from kohort.broker.network import _sender
 from kohort.broker.network._sender import Sender
 from kohort.log import FileRange
@@ -183,21 +184,23 @@ async def test_nothing_is_sent_on_an_encrypted_connection_past_the_transport(
     assert written == [HEAD, content[0][:10]]
 
 
-def test_on_uvloop_a_peer_that_went_before_the_first_part_ends_the_sending(
-    content: tuple[bytes, Path],
+async def test_clients_that_leave_while_they_are_answered_fill_no_log(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    uvloop = pytest.importorskip("uvloop", reason="comes with the extra 'fast'")
+    class Broken:
+        def is_closing(self) -> bool:
+            return False
 
-    async def run() -> None:
-        near, far = socket.socketpair()
-        near.setblocking(False)
-        transport, _ = await asyncio.get_running_loop().create_connection(Told, sock=near)
-        far.close()
-        transport.write(b"before")
-        await Sender(transport, 30.0).send([HEAD, a_range(content[1])])
-        assert transport.is_closing()
+        def writelines(self, parts: list[bytes]) -> None:
+            raise BrokenPipeError
 
-    uvloop.run(run())
+        def abort(self) -> None:
+            pass
+
+    monkeypatch.setattr(_sender, "_aborted", RateLimitedLog(now=lambda: 0.0))
+    for _ in range(3 * LINES):
+        await Sender(cast(asyncio.Transport, Broken()), 30.0).send([HEAD])
+    assert len(caplog.records) == LINES
 
 
 def test_on_uvloop_a_range_goes_by_sendfile_behind_what_was_written_before(
