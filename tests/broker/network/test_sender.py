@@ -191,7 +191,7 @@ async def test_clients_that_leave_while_they_are_answered_fill_no_log(
         def is_closing(self) -> bool:
             return False
 
-        def writelines(self, parts: list[bytes]) -> None:
+        def writelines(self, _: list[bytes]) -> None:
             raise BrokenPipeError
 
         def abort(self) -> None:
