@@ -77,7 +77,7 @@ class Host(Protocol):
 class Connection(asyncio.Protocol):
     """asyncio's protocol of a connection, and the task that answers its requests."""
 
-    # a crowd's connections are more than a processor's cache holds: a dictionary of so many is thrice as large
+    # a crowd is more than a processor's cache holds: a dictionary of so many entries is thrice as large
     __slots__ = (
         "_acceptor",
         "_ahead_bytes",
