@@ -4,10 +4,10 @@ All members are in this process. What is counted is, for each partition that cam
 it, the time between the last record its old owner read and the first one its new owner read, while records
 flow all the time. That an assignor moves others' partitions as well is not counted.
 
-Between clients that takes a record of each partition every 20 ms, and so the time is some 10 ms too long: more
-records would measure how quickly the members read. Between kohort's two protocols few records flow. A partition
-gets one more at the moment when its old owner has stopped to read it, which is there before anybody can ask for
-it, and the time begins at that moment.
+Between clients that takes a record of each partition every 20 ms, and so the time is some 10 ms too long:
+more records would measure how quickly the members read. Between kohort's two protocols few records flow. A
+partition gets one more at the moment when its old owner has stopped to read it, which is there before anybody
+can ask for it, and the time begins at that moment.
 
 kohort's consumer is closed while it is being read, by another task, as a service does: it reads on until the
 others are ready to take over. The others have no such way.

@@ -1,8 +1,8 @@
 """Fetches records: start offsets, long polls to each leader, prefetching within bounds.
 
-Each broker has one pending Fetch, a long poll if there is nothing to read. It cannot be called off: partitions
-that come up meanwhile are read by short polls beside it, over a connection of their own, until it is answered.
-Nothing here waits for commits or for the user.
+Each broker has one pending Fetch, a long poll if there is nothing to read. It cannot be called off:
+partitions that come up meanwhile are read by short polls beside it, over a connection of their own, until it
+is answered. Nothing here waits for commits or for the user.
 """
 
 from __future__ import annotations
