@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, NoReturn
 if TYPE_CHECKING:
     from .broker import Broker, LogHandler
 
-#: Exit codes, as shells know them: all went well, and "you asked for something I cannot do".
-OK, WRONG_USE = 0, 2
+#: Exit codes, as shells know them: all went well, "you asked for something I cannot do", and Ctrl-C.
+OK, WRONG_USE, INTERRUPTED = 0, 2, 130
 
 _READY = "kohort broker ready on"
 _MOST_WORKERS = 1_000
@@ -110,6 +110,13 @@ _COMMANDS: Final = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; gives the exit code."""
+    try:
+        return _run(argv)
+    except KeyboardInterrupt:
+        return INTERRUPTED  # before the command has begun to listen for it
+
+
+def _run(argv: Sequence[str] | None) -> int:
     _occupy_standard_streams()
     words = sys.argv[1:] if argv is None else argv
     parser = _parser(words)

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 import kohort
+from kohort import cli
 from kohort.cli import main
 from kohort.protocol import ApiKey
 from tests.broker.wire import Wire, create_topic, part
@@ -71,6 +72,20 @@ def test_the_help_of_a_command_loads_no_client_and_no_broker(command: str) -> No
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.endswith("loaded: []\n")
+
+
+@pytest.mark.parametrize("command", ["broker", "groups", "users"])
+def test_ctrl_c_while_a_command_is_being_loaded_is_no_traceback(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "_broker", interrupted)
+    monkeypatch.setattr(cli, "import_module", interrupted)
+    words = {"users": ["list", "--data", "x"], "groups": ["list"], "broker": ["--port", "0"]}[command]
+    assert main([command, *words]) == 130
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
