@@ -121,7 +121,7 @@ class GroupView(View):
         return replace(known, entries=(*known.entries, *entries)[-200:])
 
     async def _recorded(self, admin: GroupAdmin, now: GroupDescription, at_ms: int) -> GroupHistory:
-        """The history where the broker has no events: from records, and from differences between two looks."""
+        """The history where the broker has no events: from records and from differences between two looks."""
         known = self._history
         if known is not None and self._before is not None and not _differs(self._before, now):
             return known
