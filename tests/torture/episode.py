@@ -6,7 +6,7 @@ import logging
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +19,7 @@ from tests.torture.clients import MEMBERS, READERS
 from tests.torture.disk import data_disk
 from tests.torture.history import History
 from tests.torture.load import create_topic
-from tests.torture.nemesis import Machine, Nemesis
+from tests.torture.nemesis import FAULTS, Machine, Nemesis, may_overlap
 from tests.torture.proxy import Proxy
 from tests.torture.tap import Tap
 from tests.torture.workload import (
@@ -99,8 +99,8 @@ def run(folder: Path, seed: int, *, rampage_s: float | None = None) -> Outcome:
     with machine(folder, seed, history) as broken:
         bootstrap = f"127.0.0.1:{broken.proxy.port}"
         create_topic(bootstrap, TOPIC, PARTITIONS)
-        nemesis = Nemesis(broken, seed)
-        crew = _Crew(history, bootstrap)
+        nemesis = Nemesis(broken, seed, FAULTS, may_overlap)
+        crew = Crew(history, bootstrap)
         crew.start()
         time.sleep(1.0)
         if rampage_s is None:
@@ -125,7 +125,7 @@ def run(folder: Path, seed: int, *, rampage_s: float | None = None) -> Outcome:
         nemesis.caused["SIGKILL"] += 1
         outcome = Outcome(seed, time.monotonic() - began, broken.disk.kind, nemesis.caused)
         outcome.anomalies, outcome.story = anomalies, nemesis.story
-        outcome.counts = _counts(history, crew, broken.proxy)
+        outcome.counts = counts(history, crew, [broken.proxy])
         outcome.failures = {f"{w.name}: {k}": n for w in crew.everyone for k, n in w.failures.items()}
         outcome.failures.update(history.refused)
         back = set_back(history)
@@ -148,18 +148,19 @@ def _with_batches(anomaly: Anomaly, folder: Path) -> Anomaly:
     return anomaly._replace(text="; ".join([anomaly.text, *headers]))
 
 
-class _Crew:
-    """All the clients of a run."""
+class Crew:
+    """All the clients of a run; ``others`` are members of other groups."""
 
-    def __init__(self, history: History, bootstrap: str) -> None:
+    def __init__(self, history: History, bootstrap: str, others: Sequence[GroupMember] = ()) -> None:
         place = (history, bootstrap, TOPIC)
         self.history, self.bootstrap = history, bootstrap
+        self._groups = sorted({GROUP, *(other.group for other in others)})
         self.producers: list[Worker] = [
             ConfluentProducer("confluent-1", *place, PARTITIONS),
             ConfluentProducer("confluent-2", *place, PARTITIONS),
             KafkaPythonProducer("kafka-python", *place, PARTITIONS),
         ]
-        self.members = [GroupMember(make, *place) for make in MEMBERS]
+        self.members = [*(GroupMember(make, *place) for make in MEMBERS), *others]
         self.readers = [Reader(make, *place, PARTITIONS) for make in READERS]
         self.committer = SimpleCommitter(*place)
         self.observer = Observer(history, bootstrap)
@@ -196,11 +197,11 @@ class _Crew:
         return ends, caught_up
 
     def _catch_up(self, ends: dict[int, int]) -> bool:
-        reached: dict[int, int] = {}
+        reached: list[dict[int, int]] = []
         deadline = time.monotonic() + SETTLE_S
         while time.monotonic() < deadline:
-            before, reached = reached, self.observer.ask_once(GROUP)
-            if all(reached.get(number, 0) >= end for number, end in ends.items()):
+            before, reached = reached, [self.observer.ask_once(group) for group in self._groups]
+            if all(found.get(number, 0) >= end for found in reached for number, end in ends.items()):
                 return True
             if reached != before:
                 deadline = time.monotonic() + SETTLE_S
@@ -215,7 +216,7 @@ def _end(workers: list[Worker]) -> None:
         worker.join()
 
 
-def _counts(history: History, crew: _Crew, proxy: Proxy) -> Counter[str]:
+def counts(history: History, crew: Crew, proxies: Sequence[Proxy]) -> Counter[str]:
     groups = history.groups.values()
     return Counter(
         {
@@ -227,8 +228,8 @@ def _counts(history: History, crew: _Crew, proxy: Proxy) -> Counter[str]:
             "offsets looked at": sum(len(group.seen) for group in groups),
             "clients begun anew": sum(sum(w.failures.values()) for w in crew.everyone)
             + len(history.sessions),
-            "connections": proxy.connections,
-            "connections cut": proxy.cuts,
+            "connections": sum(proxy.connections for proxy in proxies),
+            "connections cut": sum(proxy.cuts for proxy in proxies),
         }
     )
 

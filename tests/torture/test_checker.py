@@ -147,7 +147,7 @@ def test_a_commit_without_an_answer_may_be_carried_out_later_until_the_broker_di
     committed(history, RECORDS)
     seen(history, 3)
     assert check(history) == []
-    history.deaths.append(history.tick())
+    history.deaths[1].append(history.tick())
     committed(history, RECORDS)
     seen(history, 3)
     assert [anomaly.kind for anomaly in check(history)] == ["lost commit"]
