@@ -70,8 +70,7 @@ def run(folder: Path, seed: int, faults: int, tell: Callable[[str], object]) -> 
     # proxies are in this process too, beside twenty threads
     sys.setswitchinterval(0.0005)
     history, rng = History(), random.Random(seed)
-    for name in (GROUP, "exactly-once"):
-        history.group(name)
+    history.group(GROUP)
     history.group(SIMPLE_GROUP, follows_records=False)
     history.group(NEW_GROUP, has_epochs=True)
     history.group(STEADY_GROUP, steady=True)
@@ -116,9 +115,13 @@ def run(folder: Path, seed: int, faults: int, tell: Callable[[str], object]) -> 
                 anomalies += [Anomaly("exactly once", text) for text in disorder(numbers, found)]
             tell(f"processors are done, {sum(each.begun for each in tended)} were begun")
             anomalies += _finished(broken, crew, history, tell)
+            anomalies += check(history)
         except Exception:
+            # there is nothing to judge by
             anomalies.append(Anomaly("broken off", traceback.format_exc()))
-        anomalies += check(history)
+        anomalies += [
+            Anomaly("given up", f"{times} records of {who}") for who, times in history.refused.items()
+        ]
         anomalies += [Anomaly("two leaders", text) for text in broken.watch.conflicts]
         anomalies += [Anomaly("ended", text) for text in broken.ended]
         nemesis.caused["SIGKILL of all brokers at once"] += 1

@@ -256,7 +256,7 @@ class Observer(Worker):
 
     def work(self) -> None:
         while not self.stopping.wait(self.PAUSE_S):
-            for group in list(self.history.groups):
+            for group in [name for name, found in list(self.history.groups.items()) if found.acknowledged]:
                 with contextlib.suppress(OSError, EOFError):
                     self.ask(group)
 
