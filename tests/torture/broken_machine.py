@@ -14,6 +14,8 @@ import sys
 import time
 from pathlib import Path
 
+#: The variable of the environment that names a bug to be planted.
+PLANTED = "KOHORT_PLANTED_BUG"
 _FIELD = 8
 _really = time.time_ns
 
@@ -82,10 +84,20 @@ def break_disk(descriptor: int) -> None:
     _files.OsFile.sync = slow_sync  # type: ignore[assignment, method-assign]
 
 
+def plant(what: str) -> None:
+    """Let the broker have a bug of the simulator's, by its name: is it found?"""
+    from tests.simulation.planted_cluster import CLUSTER_BUGS
+
+    (bug,) = (each for each in CLUSTER_BUGS if each.what == what)
+    bug.planted().__enter__()
+
+
 def main() -> int:
     descriptor = os.open(sys.argv[1], os.O_RDONLY)
     break_clock(descriptor)
     break_disk(descriptor)
+    if PLANTED in os.environ:
+        plant(os.environ[PLANTED])
     from kohort.cli import main as kohort
 
     return kohort(sys.argv[2:])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import pickle
 import random
 import shutil
@@ -22,6 +23,7 @@ from typing import Any
 from kohort.log._records import decode_records
 from kohort.protocol import iter_batches
 from tests.reliability_report import write_section
+from tests.torture.broken_machine import PLANTED
 from tests.torture.checker import Anomaly, check, set_back
 from tests.torture.cluster_machine import NODES, ClusterMachine, cluster_machine
 from tests.torture.cluster_nemesis import FAULTS, LONG, may_overlap
@@ -44,7 +46,7 @@ PATIENCE_MS = 300_000
 #: Seconds between two numbers of a partition.
 PACE_S = 0.03
 #: Seconds between two faults, and in which replicas have to be equal when nobody writes any more.
-SHORTEST_S, LONGEST_S, EQUAL_S = 0.1, 2.0, 60.0
+SHORTEST_S, LONGEST_S, EQUAL_S = 0.1, 1.2, 60.0
 
 _INTRO = """
 ## A cluster of real processes
@@ -179,7 +181,7 @@ def _rampage(
     tended: Sequence[Processor],
     faults: int,
 ) -> None:
-    long_at = rng.randrange(faults) if faults >= FAULTS_A_RUN else faults
+    long_at = rng.randrange(3 * faults)
     while nemesis.caused.total() < faults:
         if nemesis.caused.total() >= long_at and not nemesis.caused[LONG.name]:
             nemesis.cause([LONG])
@@ -241,7 +243,10 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="of the first run; the next have the next ones")
     parser.add_argument("--folder", type=Path, help="where what a violation leaves is kept (a temporary one)")
     parser.add_argument("--report", type=Path, help="what gets the counts (docs/reliability-report.md)")
+    parser.add_argument("--plant", metavar="BUG", help="of tests/simulation/planted_cluster.py: is it found?")
     given = parser.parse_args()
+    if given.plant is not None:
+        os.environ[PLANTED] = given.plant
     reason = problem()
     if reason is not None:
         parser.error(reason)

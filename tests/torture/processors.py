@@ -76,7 +76,9 @@ def wait(seconds: float, tended: list[Processor]) -> None:
 
 
 def read_committed(bootstrap: str, topic: str, counts: list[int], tended: list[Processor]) -> list[list[int]]:
-    """The numbers of each partition, as far as ``counts`` of them, and what may follow a little later."""
+    """The numbers of each partition, as far as ``counts`` of them, and what may follow a little later; after
+    SETTLE_S without another one, those that there are.
+    """
     consumer = confluent_kafka.Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -93,6 +95,7 @@ def read_committed(bootstrap: str, topic: str, counts: list[int], tended: list[P
         for message in consumer.consume(1_000, 0.2):
             if message.error() is None:
                 found[message.partition()].append(int(message.value()))
+                deadline = time.monotonic() + SETTLE_S
         if [len(each) for each in found] == counts and quiet_until == float("inf"):
             # a zombie's second commit of the same would come now
             quiet_until = time.monotonic() + 3 * TRANSACTION_MS / 1_000
