@@ -44,7 +44,7 @@ NEW_GROUP, STEADY_GROUP = "shipping", "archive"
 #: Sessions of the latter's member last for longer than anything here.
 PATIENCE_MS = 300_000
 #: Seconds between two numbers of a partition.
-PACE_S = 0.03
+PACE_S = 0.05
 #: Seconds between two faults, and in which replicas have to be equal when nobody writes any more.
 SHORTEST_S, LONGEST_S, EQUAL_S = 0.1, 1.2, 60.0
 
@@ -69,6 +69,11 @@ def run(folder: Path, seed: int, faults: int, tell: Callable[[str], object]) -> 
     began = time.monotonic()
     for name in ("asyncio", "kafka", "aiokafka", "kohort", "kazoo"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
+    told = logging.getLogger("torture")
+    told.handlers[:] = [logging.FileHandler(folder / "producers.log", delay=True)]
+    told.handlers[0].setFormatter(logging.Formatter("%(asctime)s %(name)s %(message)s"))
+    told.setLevel(logging.DEBUG)
+    told.propagate = False
     # proxies are in this process too, beside twenty threads
     sys.setswitchinterval(0.0005)
     history, rng = History(), random.Random(seed)

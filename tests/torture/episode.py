@@ -92,7 +92,7 @@ def machine(
 def run(folder: Path, seed: int, *, rampage_s: float | None = None) -> Outcome:
     """Break everything for ``rampage_s``, or each thing once; then heal, let the clients finish, judge."""
     began = time.monotonic()
-    for name in ("kafka", "aiokafka", "kohort"):
+    for name in ("kafka", "aiokafka", "kohort", "torture"):
         # thousands of lines about a broker that cannot be reached, which is as it should be
         logging.getLogger(name).setLevel(logging.CRITICAL)
     history = History()

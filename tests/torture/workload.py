@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import random
 import threading
 import time
@@ -88,8 +89,10 @@ class ConfluentProducer(Worker):
                 "linger.ms": 2,
                 "delivery.timeout.ms": 3_600_000,
                 "reconnect.backoff.max.ms": 300,
-                "log_level": 0,
-            }
+                # why it took another epoch, for whoever looks for the cause of a duplicate
+                "debug": "eos",
+            },
+            logger=logging.getLogger(f"torture.{name}"),
         )
 
     def work(self) -> None:
