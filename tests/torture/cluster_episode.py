@@ -24,10 +24,10 @@ from kohort.log._records import decode_records
 from kohort.protocol import iter_batches
 from tests.reliability_report import write_section
 from tests.torture.broken_machine import PLANTED
-from tests.torture.checker import Anomaly, check, set_back
+from tests.torture.checker import Anomaly, set_back
 from tests.torture.cluster_machine import NODES, ClusterMachine, cluster_machine
 from tests.torture.cluster_nemesis import FAULTS, LONG, may_overlap
-from tests.torture.episode import PARTITIONS, TOPIC, Crew, Outcome, counts
+from tests.torture.episode import PARTITIONS, SENT_ANEW, TOPIC, Crew, Outcome, counts, judged
 from tests.torture.history import History
 from tests.torture.load import create_topic
 from tests.torture.nemesis import Nemesis
@@ -44,7 +44,7 @@ NEW_GROUP, STEADY_GROUP = "shipping", "archive"
 #: Sessions of the latter's member last for longer than anything here.
 PATIENCE_MS = 300_000
 #: Seconds between two numbers of a partition.
-PACE_S = 0.05
+PACE_S = 0.08
 #: Seconds between two faults, and in which replicas have to be equal when nobody writes any more.
 SHORTEST_S, LONGEST_S, EQUAL_S = 0.1, 1.2, 60.0
 
@@ -106,6 +106,7 @@ def run(folder: Path, seed: int, faults: int, tell: Callable[[str], object]) -> 
         ]
         anomalies: list[Anomaly] = []
         numbers: list[int] = []
+        sent_anew = 0
         try:
             arguments = (bootstrap, "source", "target", "exactly-once")
             with processors(folder / "processors", program, *arguments) as tended:
@@ -118,11 +119,12 @@ def run(folder: Path, seed: int, faults: int, tell: Callable[[str], object]) -> 
                 for feeder in feeders:
                     feeder.stop()
                 numbers = [feeder.sent for feeder in feeders]
-                found = read_committed(bootstrap, "target", numbers, tended)
-                anomalies += [Anomaly("exactly once", text) for text in disorder(numbers, found)]
+                committed = read_committed(bootstrap, "target", numbers, tended)
+                anomalies += [Anomaly("exactly once", text) for text in disorder(numbers, committed)]
             tell(f"processors are done, {sum(each.begun for each in tended)} were begun")
             anomalies += _finished(broken, crew, history, tell)
-            anomalies += check(history)
+            found_wrong, sent_anew = judged(history, broken.nodes[1].disk.folder)
+            anomalies += found_wrong
         except Exception:
             # there is nothing to judge by
             anomalies.append(Anomaly("broken off", traceback.format_exc()))
@@ -136,6 +138,7 @@ def run(folder: Path, seed: int, faults: int, tell: Callable[[str], object]) -> 
         outcome.anomalies, outcome.story = anomalies, nemesis.story
         outcome.counts = counts(history, crew, [node.clients for node in broken.nodes.values()])
         outcome.counts["numbers processed, each committed once"] = sum(numbers)
+        outcome.counts[SENT_ANEW] = sent_anew
         outcome.counts["terms of leaders of partitions"] = broken.watch.terms
         outcome.counts["commits that came late, below a later one, and were taken"] = len(set_back(history))
         outcome.failures = {f"{w.name}: {k}": n for w in crew.everyone for k, n in w.failures.items()}

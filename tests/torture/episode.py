@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kohort.protocol import iter_batches
+from kohort.protocol import BatchHeader, iter_batches
 from tests.broker_process import QUICK_SETTINGS, BrokerProcess
 from tests.torture.broken_machine import Control
 from tests.torture.checker import Anomaly, check, set_back
@@ -114,7 +114,7 @@ def run(folder: Path, seed: int, *, rampage_s: float | None = None) -> Outcome:
         again = read_all(bootstrap, TOPIC, PARTITIONS)
         for group in (GROUP, SIMPLE_GROUP):
             crew.observer.ask_once(group)
-        anomalies = [_with_batches(anomaly, broken.disk.folder) for anomaly in check(history)]
+        anomalies, sent_anew = judged(history, broken.disk.folder)
         if again != history.final:
             anomalies.append(Anomaly("lost write", "a last SIGKILL changed what is in the log"))
         if not caught_up:
@@ -128,6 +128,7 @@ def run(folder: Path, seed: int, *, rampage_s: float | None = None) -> Outcome:
         outcome.counts = counts(history, crew, [broken.proxy])
         outcome.failures = {f"{w.name}: {k}": n for w in crew.everyone for k, n in w.failures.items()}
         outcome.failures.update(history.refused)
+        outcome.counts[SENT_ANEW] = sent_anew
         back = set_back(history)
         outcome.story += [f"taken back: {text}" for text in back]
         outcome.counts["commits that came late, below a later one, and were taken"] = len(back)
@@ -136,16 +137,36 @@ def run(folder: Path, seed: int, *, rampage_s: float | None = None) -> Outcome:
     return outcome
 
 
-def _with_batches(anomaly: Anomaly, folder: Path) -> Anomaly:
-    """With the headers of the batches that it is about: what the producer said of them."""
+#: What is counted of a client that does not know whether a batch is stored, and sends it under another epoch
+#: of its producer: librdkafka does so with all that is on its way when a broker refuses a batch behind one
+#: that it could not take. No broker can know that it is the same.
+SENT_ANEW = "records that a client sent again under another epoch of its producer"
+
+
+def judged(history: History, folder: Path) -> tuple[list[Anomaly], int]:
+    """Everything that is wrong, with what producers said of the batches in the data ``folder``; and how many
+    records clients have sent anew.
+    """
+    found = []
+    sent_anew = 0
+    for anomaly in check(history):
+        headers = _batches(anomaly, folder)
+        producers = {(header.producer_id, header.producer_epoch) for header in headers}
+        if anomaly.kind == "duplicate" and len(producers) == len(headers) == len(anomaly.places):
+            sent_anew += len(headers) - 1
+        else:
+            found.append(anomaly._replace(text="; ".join([anomaly.text, *map(str, headers)])))
+    return found, sent_anew
+
+
+def _batches(anomaly: Anomaly, folder: Path) -> list[BatchHeader]:
+    """The headers of the batches that it is about."""
     headers = []
     for partition, offset in anomaly.places:
         for path in sorted((folder / f"{TOPIC}-{partition}").glob("*.log")):
             batches = [header for _, header in iter_batches(path.read_bytes())]
-            headers += [
-                str(header) for header in batches if header.base_offset <= offset <= header.last_offset
-            ]
-    return anomaly._replace(text="; ".join([anomaly.text, *headers]))
+            headers += [header for header in batches if header.base_offset <= offset <= header.last_offset]
+    return headers
 
 
 class Crew:
