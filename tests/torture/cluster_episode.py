@@ -38,7 +38,7 @@ from tests.torture.test_kill_under_load import confluent_numbers
 from tests.torture.totals import Totals
 from tests.torture.workload import GROUP, SIMPLE_GROUP, GroupMember, read_all
 
-FAULTS_A_RUN = 40
+FAULTS_A_RUN = 60
 #: A group of the protocol of KIP-848, and one whose only member never has a reason to join again.
 NEW_GROUP, STEADY_GROUP = "shipping", "archive"
 #: Sessions of the latter's member last for longer than anything here.
