@@ -198,29 +198,31 @@ class _Register:
         self._deaths = {broker: sorted(ticks) for broker, ticks in deaths.items()}
         self._tenures = group.tenures
         self._of: dict[int, list[WireCommit]] = defaultdict(list)
+        self._at: dict[Place, list[WireCommit]] = defaultdict(list)
+        # what each broker took, by partition: when it answered, and the last question by then
+        self._taken: dict[int, dict[int, tuple[list[int], list[int]]]] = defaultdict(dict)
         for commit in group.wire:
             self._of[commit.partition].append(commit)
+            self._at[commit.partition, commit.offset].append(commit)
+        for commit in sorted(filter(_taken, group.wire), key=lambda commit: commit.answered or 0):
+            answers, asked = self._taken[commit.partition].setdefault(commit.broker, ([], []))
+            answers.append(commit.answered or 0)
+            asked.append(max(commit.asked, asked[-1] if asked else -1))
 
     def allows(self, seen: Seen) -> bool:
         """Whether somebody who asked may have found this."""
-        commits = self._of[seen.partition]
-        since = self._since(seen)
-        known = [
-            commit.asked
-            for commit in commits
-            if _taken(commit)
-            and (commit.answered or 0) < seen.asked
-            and (commit.broker == seen.broker or (commit.answered or 0) < since)
-        ]
+        since, last_asked = self._since(seen), -1
+        for broker, (answers, asked) in self._taken[seen.partition].items():
+            until = seen.asked if broker == seen.broker else min(seen.asked, since)
+            count = bisect_left(answers, until)
+            last_asked = max(last_asked, asked[count - 1] if count else -1)
         if seen.offset < 0:
-            return not known
-        last_asked = max(known, default=-1)
+            return last_asked < 0
         return any(
-            commit.offset == seen.offset
-            and commit.asked < seen.answered
+            commit.asked < seen.answered
             and (not commit.error or (bool(self._tenures) and commit.error in _UNDECIDED))
             and last_asked <= self._end(commit)
-            for commit in commits
+            for commit in self._at[seen.partition, seen.offset]
         )
 
     def _since(self, seen: Seen) -> int:
@@ -233,8 +235,8 @@ class _Register:
     def acknowledged(self, told: Commit) -> bool:
         """Whether the broker has acknowledged what a client was told is stored."""
         return any(
-            _taken(commit) and commit.offset == told.offset and (commit.answered or 0) < told.tick
-            for commit in self._of[told.partition]
+            _taken(commit) and (commit.answered or 0) < told.tick
+            for commit in self._at[told.partition, told.offset]
         )
 
     def around(self, seen: Seen) -> str:
