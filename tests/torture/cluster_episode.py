@@ -43,6 +43,8 @@ FAULTS_A_RUN = 60
 NEW_GROUP, STEADY_GROUP = "shipping", "archive"
 #: Sessions of the latter's member last for longer than anything here.
 PATIENCE_MS = 300_000
+#: Transactions of processors that do not end in time are aborted; their sessions are twice as long.
+TRANSACTION_MS = 4_000
 #: Seconds between two numbers of a partition.
 PACE_S = 0.08
 #: Seconds between two faults, and in which replicas have to be equal when nobody writes any more.
@@ -108,7 +110,7 @@ def run(folder: Path, seed: int, faults: int, tell: Callable[[str], object]) -> 
         numbers: list[int] = []
         sent_anew = 0
         try:
-            arguments = (bootstrap, "source", "target", "exactly-once")
+            arguments = (bootstrap, "source", "target", "exactly-once", str(TRANSACTION_MS))
             with processors(folder / "processors", program, *arguments) as tended:
                 crew.start()
                 for feeder in feeders:

@@ -90,7 +90,7 @@ def test_each_record_is_committed_once_whatever_is_killed(
         for feeder in feeders:
             feeder.start()
         nemesis = Nemesis(broken, 21, FAULTS, may_overlap)
-        arguments = (bootstrap, "source", "target", "exactly-once")
+        arguments = (bootstrap, "source", "target", "exactly-once", str(TRANSACTION_MS))
         with processors(tmp_path / "errors", program, *arguments) as tended:
             for _ in range(SOAKED_TURNS if soaks else TURNS):
                 wait(rng.uniform(SHORTEST_S, LONGEST_S), tended)
