@@ -12,6 +12,7 @@ import os
 import pickle
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -260,6 +261,8 @@ def main() -> int:
     reason = problem()
     if reason is not None:
         parser.error(reason)
+    # namespaces, disks and processes go with it
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
     home = given.folder or Path(tempfile.mkdtemp(prefix="torture-cluster-"))
     totals, seed = Totals(_INTRO), given.seed
     while (left := given.faults - totals.faults.total()) > 0:

@@ -1,4 +1,4 @@
-"""``python exactly_once.py BOOTSTRAP SOURCE TARGET GROUP TRANSACTION_MS NAME``: read and write in transactions.
+"""``python exactly_once.py BOOTSTRAP SOURCE TARGET GROUP TRANSACTION_MS NAME``: process in transactions.
 
 Any error ends the process; whoever runs it starts it again, under the same transactional id or another.
 """

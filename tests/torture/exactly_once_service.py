@@ -1,4 +1,4 @@
-"""``python exactly_once_service.py BOOTSTRAP SOURCE TARGET GROUP TRANSACTION_MS NAME``: exactly_once.py by our own service.
+"""``python exactly_once_service.py ...``: as exactly_once.py, by our own service.
 
 Its transactional id is its own, so NAME is not used.
 """
