@@ -348,6 +348,33 @@ class Isolate(OfBroker):
             proxy.cut()
 
 
+class CutOffThen(OfBroker):
+    """A leader reaches no other broker, goes on, and then is killed or loses its session: what it alone has
+    may not have been acknowledged.
+    """
+
+    has_process = True
+
+    def __init__(self, *, killed: bool) -> None:
+        super().__init__("a leader")
+        self.name = f"a leader cut off, then {'SIGKILL' if killed else 'its session expired'}"
+        self._killed = killed
+
+    def harm(self, machine: ClusterMachine, node: Node, rng: random.Random) -> None:
+        for link in links_of(node.node_id):
+            machine.network.cut(*link)
+        time.sleep(rng.uniform(0.3, 2.0))
+        if self._killed:
+            node.kill()
+        else:
+            machine.expire(node)
+
+    def heal(self, machine: ClusterMachine, node: Node) -> None:
+        for link in links_of(node.node_id):
+            machine.network.join(*link)
+        node.start()
+
+
 class ZooKeeperGone(ClusterFault):
     """All its servers are killed, and started again."""
 
@@ -517,6 +544,8 @@ FAULTS: Sequence[ClusterFault] = (
     FlappingLinks("links flap", _node),
     SlowLinks(),
     Isolate(),
+    CutOffThen(killed=True),
+    CutOffThen(killed=False),
     ZooKeeperGone(8.0),
     ZooKeeperServer(),
     Elect(),
@@ -537,7 +566,7 @@ def may_overlap(first: Fault[ClusterMachine], second: Fault[ClusterMachine]) -> 
     if ZooKeeperGone in kinds and ZooKeeperServer in kinds:
         return False
     # what one of them ends, the other would end too
-    links = kinds & {Isolate, Links, FlappingLinks}
+    links = kinds & {Isolate, Links, FlappingLinks, CutOffThen}
     lines = kinds & {Isolate, WithoutZooKeeper, FromClients}
     if len(links) > 1 or len(lines) > 1:
         return False
