@@ -57,7 +57,6 @@ class ConfluentClient:
         at: Mapping[int, int] | None = None,
         *,
         protocol: str = "classic",
-        patience_ms: int = SESSION_MS,
     ) -> None:
         self._topic = topic
         settings = {
@@ -65,7 +64,7 @@ class ConfluentClient:
             "group.id": group,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
-            "max.poll.interval.ms": max(REBALANCE_MS, patience_ms),
+            "max.poll.interval.ms": REBALANCE_MS,
             "reconnect.backoff.max.ms": 300,
             "log_level": 0,
             "group.protocol": protocol,
@@ -73,7 +72,7 @@ class ConfluentClient:
         if protocol == "classic":
             settings |= {
                 "partition.assignment.strategy": "range",
-                "session.timeout.ms": patience_ms,
+                "session.timeout.ms": SESSION_MS,
                 "heartbeat.interval.ms": HEARTBEAT_MS,
             }
         self._consumer = confluent_kafka.Consumer(settings)
@@ -212,7 +211,13 @@ class KohortClient:
     """Ours, in a group."""
 
     def __init__(
-        self, bootstrap: str, topic: str, group: str, *, protocol: Literal["classic", "consumer"] = "classic"
+        self,
+        bootstrap: str,
+        topic: str,
+        group: str,
+        *,
+        protocol: Literal["classic", "consumer"] = "classic",
+        patience_ms: int = SESSION_MS,
     ) -> None:
         self._topic = topic
         self._consumer = GroupConsumer(
@@ -223,7 +228,7 @@ class KohortClient:
             auto_offset_reset="earliest",
             enable_auto_commit=False,
             assignor="range",
-            session_timeout_ms=SESSION_MS,
+            session_timeout_ms=patience_ms,
             heartbeat_interval_ms=HEARTBEAT_MS,
             rebalance_timeout_ms=REBALANCE_MS,
         )

@@ -99,7 +99,7 @@ def run(folder: Path, seed: int, faults: int, tell: Callable[[str], object]) -> 
             [
                 GroupMember("confluent-kafka", *place, NEW_GROUP, protocol="consumer"),
                 GroupMember("kohort", *place, NEW_GROUP, protocol="consumer"),
-                GroupMember("confluent-kafka", *place, STEADY_GROUP, patience_ms=PATIENCE_MS),
+                GroupMember("kohort", *place, STEADY_GROUP, patience_ms=PATIENCE_MS),
             ],
         )
         for worker in (*crew.producers, crew.committer):

@@ -213,7 +213,7 @@ class GroupMember(Worker):
         except Exception as error:
             # a commit that fails is the rule while everything breaks; the member goes on
             self.failures[f"commit: {type(error).__name__}"] += 1
-            if "Timeout" in type(error).__name__:
+            if "Timeout" in type(error).__name__ and not self.history.group(self.group).steady:
                 # some clients go on trying behind our back, and put an old offset over a newer one
                 self.renew.set()
             return
