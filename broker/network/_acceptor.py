@@ -61,7 +61,9 @@ class Acceptor:
         return f"Acceptor({self.listener}, {self._quotas.by_listener()[self.listener.name]} connections)"
 
     async def listen(self, backlog: int) -> None:
-        """Listen; connections wait until ``start``. Raises OSError, with the listener in its text, if the address is not available."""
+        """Listen; connections wait until ``start``. Raises OSError, with the listener in its text, if the
+        address is not available.
+        """
         host = self.listener.host
         try:
             found = await self._loop.getaddrinfo(
