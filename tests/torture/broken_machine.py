@@ -12,12 +12,15 @@ import errno
 import os
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 #: The variable of the environment that names a bug to be planted.
 PLANTED = "KOHORT_PLANTED_BUG"
 _FIELD = 8
 _really = time.time_ns
+#: Keeps a bug that was planted.
+_planted = ExitStack()
 
 
 class Control:
@@ -89,7 +92,7 @@ def plant(what: str) -> None:
     from tests.simulation.planted_cluster import CLUSTER_BUGS
 
     (bug,) = (each for each in CLUSTER_BUGS if each.what == what)
-    bug.planted().__enter__()
+    _planted.enter_context(bug.planted())
 
 
 def main() -> int:

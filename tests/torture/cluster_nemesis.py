@@ -141,15 +141,14 @@ class Stop(OfBroker):
     has_process = True
 
     def harm(self, machine: ClusterMachine, node: Node, rng: random.Random) -> None:
-        self._serves = node.is_ready
-        node.broker.send(signal.SIGTERM)
-
-    def heal(self, machine: ClusterMachine, node: Node) -> None:
+        serves = node.is_ready
         code = node.broker.stop()
-        if code and self._serves:
+        if code and serves:
             text = f"broker {node.node_id} ended by SIGTERM with {code}\n{node.broker.log[-1_500:]}"
             machine.ended.append(text)
         node.tap.broker_died()
+
+    def heal(self, machine: ClusterMachine, node: Node) -> None:
         node.start()
 
 
