@@ -134,7 +134,7 @@ class Handover:
         self.positions.kept(effect.kept, effect.generation)
         if self._closing:
             return
-        self.positions.add(effect.added, effect.generation)
+        self.positions.add(effect.added, effect.generation, effect.starts)
         self._begin(effect.added, self._announce(effect))
 
     def revoke(self, effect: Revoke) -> None:

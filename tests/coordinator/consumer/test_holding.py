@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 
 from kohort.coordinator.classic.group import ClassicGroup
+from kohort.coordinator.consumer import holding
 from kohort.coordinator.consumer.changes import Changes
 from kohort.coordinator.consumer.group import HOLD, SESSION
 from kohort.coordinator.consumer.heartbeat import replace_member
+from kohort.offsets_topic import OffsetCommitted
 from kohort.protocol import ApiKey, ErrorCode
 from tests.coordinator.consumer.group_world import Answers, Classic, World
 from tests.coordinator.consumer.test_heartbeat import INTERVAL_MS, SESSION_MS, settled
@@ -149,6 +151,25 @@ def test_a_process_that_was_held_up_removes_nobody_whose_heartbeat_it_held() -> 
     assert "g" not in world.shard.state.groups or world.group().is_empty, "it is silent too"
 
 
+def test_nor_does_one_that_lets_go_what_it_held_because_an_old_request_has_arrived_behind_it() -> None:
+    world = settled("a")
+    held = hold(world, "a", 2)
+    world.now_ms += SESSION_MS - 1
+    assert world.beat("a", 7).error_code == ErrorCode.FENCED_MEMBER_EPOCH
+    assert held
+    rest_ms = SESSION_MS - SESSION_MS // 3
+    assert world.shard.timers.deadline((SESSION, "g", "a")) == world.now_ms + rest_ms
+
+
+def test_a_request_behind_one_that_was_held_for_a_moment_leaves_the_session_as_it_was() -> None:
+    world = settled("a")
+    came_ms = world.now_ms
+    hold(world, "a", 2)
+    world.now_ms += 10
+    world.beat("a", 7)
+    assert world.shard.timers.deadline((SESSION, "g", "a")) == came_ms + SESSION_MS
+
+
 def test_news_after_a_hold_up_comes_before_the_end_of_sessions() -> None:
     world = settled("a", "b", "c")
     epoch = world.group().target_epoch
@@ -264,3 +285,63 @@ def test_a_write_that_fails_lets_all_of_the_group_look_again() -> None:
     world.advance(0)
     assert held[0].assignment is None
     assert world.has("a") == {"t": (0, 1)}
+
+
+# where to begin
+
+
+def commit(world: World, *offsets: int, producer_id: int = -1) -> None:
+    """Offsets of the first partitions are committed, in a transaction if a producer is given."""
+    records = tuple(
+        OffsetCommitted("g", "t", number, offset, 9, "m", world.now_ms, -1)
+        for number, offset in enumerate(offsets)
+    )
+    world.shard.append("g", records, producer_id=producer_id, producer_epoch=0)
+    world._carry_out()
+
+
+def told_starts(answer: Any) -> dict[int, tuple[int, int, str | None]]:
+    return {row[0]: tuple(row[1:]) for topic in answer.offsets for row in topic.partitions}
+
+
+def test_who_asks_for_it_hears_with_new_partitions_what_is_committed_for_them() -> None:
+    world = settled("a")
+    commit(world, 5, 6, 7)
+    world.join("b")
+    world.beat("a", 2)
+    held = hold(world, "b", 3, wants_offsets=True)
+    world.beat("a", 2, (0, 1))
+    world.advance(0)
+    assert told_starts(held[0]) == {2: (7, 9, "m"), 3: (-1, -1, "")}
+    again = hold(world, "b", 3, 0, wants_offsets=True, topic_partitions=[(world.ids["t"], [2])])
+    assert (again[0].assignment, again[0].offsets) == (None, ())
+    full = {"subscribed_topic_names": ["t"], "rebalance_timeout_ms": 30_000, "topic_partitions": []}
+    whole = hold(world, "b", 3, 0, wants_offsets=True, **full)
+    assert told_starts(whole[0]).keys() == {2, 3}
+    assert not hold(world, "b", 3, 0, **full)[0].offsets
+
+
+def test_a_new_member_hears_it_with_its_first_answer() -> None:
+    world = settled("a")
+    commit(world, 5)
+    world.beat("a", -1)
+    fields = {"subscribed_topic_names": ["t"], "rebalance_timeout_ms": 30_000, "topic_partitions": []}
+    (answer,) = hold(world, "b", 0, 0, wants_offsets=True, **fields)
+    assert told_starts(answer)[0] == (5, 9, "m")
+
+
+def test_nothing_is_said_of_what_is_being_committed_or_of_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    full = {"subscribed_topic_names": ["t"], "rebalance_timeout_ms": 30_000, "topic_partitions": []}
+    world = settled("a")
+    commit(world, 5)
+    commit(world, 1, 2, producer_id=77)
+    assert told_starts(hold(world, "a", 2, 0, wants_offsets=True, **full)[0]).keys() == {2, 3}
+    world.held = []
+    commit(world, 8)
+    answers = hold(world, "a", 2, 0, wants_offsets=True, **full)
+    world.release()
+    assert (len(answers[0].assignment.topic_partitions), answers[0].offsets) == (1, [])
+    monkeypatch.setattr(holding, "MOST_OFFSETS", 4)
+    assert hold(world, "a", 2, 0, wants_offsets=True, **full)[0].offsets
+    monkeypatch.setattr(holding, "MOST_OFFSETS", 3)
+    assert not hold(world, "a", 2, 0, wants_offsets=True, **full)[0].offsets
