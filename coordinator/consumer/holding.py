@@ -108,11 +108,12 @@ def starts(
 ) -> list[TopicOffsets]:
     """What is committed for the partitions that a member has now and had not before, as OffsetFetch answers.
 
-    Nothing while the group writes, which may be a commit, or if they are many; and without the partitions for
-    which a transaction is open: the member asks for those.
+    Nothing while a commit is being written, or if they are many; and without the partitions for which a
+    transaction is open: the member asks for those.
     """
     durable, group_id = shard.state.durable, group.group_id
-    if shard.is_busy(group_id) or sum(map(len, now.values())) - sum(map(len, before.values())) > MOST_OFFSETS:
+    more = sum(map(len, now.values())) - sum(map(len, before.values()))
+    if shard.awaits(shard.state.last_commit) or more > MOST_OFFSETS:
         return []
     told = []
     for topic_id, numbers in now.items():

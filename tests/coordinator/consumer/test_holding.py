@@ -17,8 +17,13 @@ from kohort.coordinator.consumer import holding
 from kohort.coordinator.consumer.changes import Changes
 from kohort.coordinator.consumer.group import HOLD, SESSION
 from kohort.coordinator.consumer.heartbeat import replace_member
+from kohort.coordinator.offsets.commit import CommitRequest, CommitTopic
 from kohort.offsets_topic import OffsetCommitted
 from kohort.protocol import ApiKey, ErrorCode
+from kohort.protocol.messages.offset_commit import (
+    OffsetCommitRequestPartition,
+    OffsetCommitResponsePartition,
+)
 from tests.coordinator.consumer.group_world import Answers, Classic, World
 from tests.coordinator.consumer.test_heartbeat import INTERVAL_MS, SESSION_MS, settled
 from tests.messages import request_of
@@ -337,10 +342,14 @@ def test_nothing_is_said_of_what_is_being_committed_or_of_too_much(monkeypatch: 
     commit(world, 1, 2, producer_id=77)
     assert told_starts(hold(world, "a", 2, 0, wants_offsets=True, **full)[0]).keys() == {2, 3}
     world.held = []
-    commit(world, 8)
+    rows = [OffsetCommitRequestPartition(2, 8)], [OffsetCommitResponsePartition(2)]
+    body = CommitRequest("g", 2, "a", None, -1, [CommitTopic("t", world.ids["t"], *rows)], False)
+    committed = world.begin(ApiKey.OFFSET_COMMIT, 9, body)
     answers = hold(world, "a", 2, 0, wants_offsets=True, **full)
     world.release()
+    assert committed
     assert (len(answers[0].assignment.topic_partitions), answers[0].offsets) == (1, [])
+    assert told_starts(hold(world, "a", 2, 0, wants_offsets=True, **full)[0])[2][0] == 8
     monkeypatch.setattr(holding, "MOST_OFFSETS", 4)
     assert hold(world, "a", 2, 0, wants_offsets=True, **full)[0].offsets
     monkeypatch.setattr(holding, "MOST_OFFSETS", 3)
