@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, Final, NamedTuple, TypeVar
 
 from ..protocol import KohortError
@@ -91,7 +92,7 @@ def _by_field(cls: type[Any], given: Mapping[str, Any]) -> tuple[dict[str, Any],
     are a mistake.
     """
     scope: Scope = cls.SCOPE
-    fields = {_key(scope, name): one.name for one in settings_of(cls).values() for name in one.names(scope)}
+    fields = _fields(cls)
     values: dict[str, Any] = {}
     given_as: dict[str, str] = {}
     wrong = []
@@ -104,6 +105,13 @@ def _by_field(cls: type[Any], given: Mapping[str, Any]) -> tuple[dict[str, Any],
         else:
             values[field], given_as[field] = value, name
     return values, wrong
+
+
+@cache
+def _fields(cls: type[Any]) -> Mapping[str, str]:
+    """Field names, by all names that they may be given by."""
+    scope: Scope = cls.SCOPE
+    return {_key(scope, name): one.name for one in settings_of(cls).values() for name in one.names(scope)}
 
 
 def _key(scope: Scope, name: str) -> str:

@@ -40,7 +40,7 @@ class SimulatedConnection:
         self.node = node
         self.line = Connection(process.world, node, link)
         self._process = process
-        self._waiting: dict[Call, asyncio.Future[Any]] = {}
+        self._waiting: dict[Call, tuple[asyncio.Future[Any], asyncio.TimerHandle]] = {}
         self._closed_because: str | None = None
 
     def __repr__(self) -> str:
@@ -77,18 +77,17 @@ class SimulatedConnection:
         call.version = version
         self._process.sending(call)
         loop = asyncio.get_running_loop()
-        answer = self._waiting[call] = loop.create_future()
+        answer: asyncio.Future[Any] = loop.create_future()
+        timer = loop.call_later(timeout_ms / 1000, self._late, call, answer, timeout_ms)
+        self._waiting[call] = answer, timer
         self.line.send(call, int(timeout_ms))
-
-        def late() -> None:
-            if not answer.done():
-                why = f"{api_for(body.API_KEY).name} was not answered within {timeout_ms:.0f} ms"
-                answer.set_exception(BrokerTimeoutError(str(self.address), why))
-                self.close(why)
-
-        timer = loop.call_later(timeout_ms / 1000, late)
-        answer.add_done_callback(lambda _: timer.cancel())
         return answer
+
+    def _late(self, call: Call, answer: asyncio.Future[Any], timeout_ms: float) -> None:
+        if not answer.done():
+            why = f"{api_for(call.api_key).name} was not answered within {timeout_ms:.0f} ms"
+            answer.set_exception(BrokerTimeoutError(str(self.address), why))
+            self.close(why)
 
     def close(self, because: str = "closed by this client") -> None:
         if self._closed_because is None:
@@ -96,7 +95,8 @@ class SimulatedConnection:
             self.line.close()
             self._process.connections.pop(self, None)
         waiting, self._waiting = self._waiting, {}
-        for answer in waiting.values():
+        for answer, timer in waiting.values():
+            timer.cancel()
             if not answer.done():
                 answer.set_exception(BrokerConnectionError(str(self.address), self._closed_because))
                 # the caller may have ended
@@ -105,9 +105,12 @@ class SimulatedConnection:
     # --- from the network ---------------------------------------------------------------------------------
 
     def on_answer(self, call: Call, body: Any) -> None:
-        answer = self._waiting.pop(call, None)
-        if answer is not None and not answer.done():
-            answer.set_result(body)
+        found = self._waiting.pop(call, None)
+        if found is not None:
+            answer, timer = found
+            timer.cancel()
+            if not answer.done():
+                answer.set_result(body)
 
     def on_failure(self, _call: Call, error: BrokerConnectionError) -> None:
         self.close(str(error))

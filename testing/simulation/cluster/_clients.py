@@ -27,7 +27,7 @@ from ._plan import BROKERS, GROUP, TOPIC
 
 _RETRY_S: Final = 0.03
 _BY_NAME: Final = 12
-_RECORDS_S: Final = (0.02, 0.05, 0.15)
+_RECORDS_S: Final = (0.03, 0.08, 0.2)
 
 
 class Client:
@@ -179,7 +179,7 @@ class Reader(Client):
             fetch_offset=self.position,
             partition_max_bytes=self.rng.choice((100, 1_000, 100_000)),
         )
-        fetch = FetchRequest(max_wait_ms=100, min_bytes=1, topics=[FetchTopic(TOPIC, None, [wanted])])
+        fetch = FetchRequest(max_wait_ms=300, min_bytes=1, topics=[FetchTopic(TOPIC, None, [wanted])])
         answer = await connection.request(fetch, timeout_ms=1_000, max_version=_BY_NAME)
         data = answer.responses[0].partitions[0]
         if data.error_code:

@@ -53,6 +53,10 @@ class Home(Phases[ClusterPlan]):
         """Called with each answer before it is sent."""
 
     @abstractmethod
+    def ran(self, broker: Any) -> None:
+        """Called when a broker has done something."""
+
+    @abstractmethod
     def lost_disk(self, broker: Any) -> None:
         """Called when a broker loses what its disk has, or a part of it."""
 

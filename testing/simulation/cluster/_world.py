@@ -51,6 +51,8 @@ class ClusterWorld(Home):
         # partitions that a broker is in sync for and has lost
         self._suspect: set[PartitionKey] = set()
         self._met = self.brokers[1]
+        # brokers that have done something since the last look
+        self._acted: list[Broker] = []
         self.happen = self._happen
 
     @property
@@ -76,12 +78,15 @@ class ClusterWorld(Home):
 
     def look(self) -> None:
         super().look()
-        self.touched = True  # every event counts
-        for broker in self.brokers.values():
+        acted, self._acted = self._acted, []
+        for broker in acted:
             broker.look()
-            if broker.parts is not None:
-                for partition, leadership in broker.leaderships():
-                    self._look_at(broker, partition, leadership.replication)
+            for partition, leadership in broker.leaderships():
+                self._look_at(broker, partition, leadership.replication)
+
+    def ran(self, broker: Broker) -> None:
+        self._acted.append(broker)
+        self.touched = True
 
     def _look_at(self, broker: Broker, partition: Partition, replication: Replication) -> None:
         name = partition.topic.name
@@ -407,6 +412,7 @@ class ClusterWorld(Home):
         self._clients.clear()
         self._members.clear()
         self._readers.clear()
+        self._acted.clear()
         del self.happen, self._met
 
     def describe(self) -> dict[str, Any]:
