@@ -57,6 +57,28 @@ async def test_brokers_find_each_other_lead_for_each_other_and_end_their_session
     await first.stop()
 
 
+async def test_a_broker_that_was_killed_comes_back_before_its_session_would_have_ended(
+    zookeeper: ZooKeeper, tmp_path: Path
+) -> None:
+    connect = zookeeper.connect()
+    first = broker(connect, 1)
+    killed = Broker(data=tmp_path, settings=broker(connect, 2).settings)
+    await asyncio.gather(first.start(), killed.start())
+    await until(lambda: len(first.topics.image.brokers) == 2)
+    epoch = first.topics.image.brokers[2].epoch
+    assert killed.cluster is not None
+    store = killed.cluster.store
+    await killed.kill()
+    again = Broker(data=tmp_path, settings=killed.settings)
+    # sessions last for 25 s
+    async with asyncio.timeout(10):
+        await again.start()
+    await until(lambda: 2 in first.topics.image.brokers)
+    assert first.topics.image.brokers[2].epoch > epoch
+    await asyncio.gather(first.stop(), again.stop())
+    store.close()
+
+
 async def test_settings_of_a_cluster_are_checked() -> None:
     with pytest.raises(SettingsError, match=r"zookeeper\.connect needs node\.id"):
         Broker(settings={"zookeeper.connect": "127.0.0.1:1"})

@@ -78,7 +78,7 @@ class ClusterPlan(Plan):
 def draw_cluster_plan(seed: int) -> ClusterPlan:
     rng = Random(f"cluster {seed}")
     session_ms = rng.choice((300, 600, 1_000))
-    faults_ms = rng.randint(1_000, 2_500)
+    faults_ms = rng.randint(1_000, 3_000)
     member_session_ms = rng.choice((1_500, 3_000))
     on = {name for name in (*_NETWORK, *INCIDENTS) if rng.random() < 0.3} | _ALWAYS
     return ClusterPlan(

@@ -98,15 +98,22 @@ async def test_a_write_that_breaks_holds_up_no_other() -> None:
     assert written == ["b", "c"]
 
 
-async def test_with_a_linger_writes_wait_for_those_that_come_later() -> None:
+async def test_with_a_linger_writes_wait_for_those_that_come_later(monkeypatch: pytest.MonkeyPatch) -> None:
     log = MemoryLog(partition_count=1)
     c = coordinator(log)
     c._shards._linger_ms = 100
     await c.start()
-    first = asyncio.create_task(commit(c, "a"))
-    await asyncio.sleep(0.01)
+    timers: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(asyncio.get_running_loop(), "call_later", lambda *timer: timers.append(timer))
+    commits = []
+    for group in ("a", "b"):
+        commits.append(asyncio.create_task(commit(c, group)))
+        await asyncio.sleep(0)
     assert log.batches == {}
-    assert list(await asyncio.gather(first, commit(c, "b"))) == [[0], [0]]
+    [(seconds, write)] = timers
+    assert seconds == 0.1
+    write()
+    assert await asyncio.gather(*commits) == [[0], [0]]
     assert [len(batch.records) for batch in log.batches[0]] == [2]
     await c.stop()
 
