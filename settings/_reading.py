@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Any, Final, NamedTuple, TypeVar
 
 from ..protocol import KohortError
@@ -22,6 +21,7 @@ _PLAIN_WHOLE: Final = re.compile(r"-?\d{1,19}", re.ASCII)
 _PLAIN: Final[dict[Any, Callable[[str], Any]]] = {int: int, bool: "true".__eq__, str: str}
 
 _adapters: dict[type[Any], Any] = {}
+_named: dict[type[Any], dict[str, str]] = {}
 
 
 class Around(NamedTuple):
@@ -107,11 +107,13 @@ def _by_field(cls: type[Any], given: Mapping[str, Any]) -> tuple[dict[str, Any],
     return values, wrong
 
 
-@cache
-def _fields(cls: type[Any]) -> Mapping[str, str]:
+def _fields(cls: type[Any]) -> dict[str, str]:
     """Field names, by all names that they may be given by."""
-    scope: Scope = cls.SCOPE
-    return {_key(scope, name): one.name for one in settings_of(cls).values() for name in one.names(scope)}
+    if cls not in _named:
+        scope: Scope = cls.SCOPE
+        every = settings_of(cls).values()
+        _named[cls] = {_key(scope, name): one.name for one in every for name in one.names(scope)}
+    return _named[cls]
 
 
 def _key(scope: Scope, name: str) -> str:

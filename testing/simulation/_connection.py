@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from ...client.errors import BrokerConnectionError, BrokerTimeoutError
 from ...client.metadata import Address
@@ -30,7 +30,6 @@ class SimulatedConnection:
     """Takes the place of ``kohort.client.connection.Connection``: whole messages, no frames."""
 
     retired = False
-    features: ClassVar[dict[str, int]] = {"group.version": 1}
 
     def __init__(self, process: Caller, address: Address, node: Receiver, link: Link | None = None) -> None:
         self.address = address
@@ -40,6 +39,8 @@ class SimulatedConnection:
         self.node = node
         self.line = Connection(process.world, node, link)
         self._process = process
+        #: Features in force, as its broker says.
+        self.features = {"group.version": 1}
         self._waiting: dict[Call, tuple[asyncio.Future[Any], asyncio.TimerHandle]] = {}
         self._closed_because: str | None = None
         self._ended = asyncio.Event()

@@ -31,6 +31,7 @@ from .._plan import Incident
 from ._home import HOST, PORT, Home
 from ._links import Way
 from ._metadata import Session
+from ._plan import rack_of
 
 _DATA: Final = Path("/data")
 #: Whoever runs a broker starts it again after that time.
@@ -54,7 +55,9 @@ class Broker(FailingDisk):
         self.session: Session | None = None
         #: What its wall clock shows beyond virtual time.
         self.clock_off_ms = world.clock_off_ms
-        self.settings = BrokerSettings(**{**world.plan.settings, "node_id": number})
+        self.settings = BrokerSettings(
+            **{**world.plan.settings, "node_id": number, "broker_rack": rack_of(number)}
+        )
         self._endpoint = (HOST, PORT + number)
         self._loop: ProcessLoop | None = None
         self._context = copy_context()
