@@ -279,6 +279,7 @@ class BrokerSettings(SecuritySettings):
 _IN_A_CLUSTER: Final = {
     "offsets_topic_replication_factor": 3,
     "transaction_state_log_replication_factor": 3,
+    "transaction_state_log_min_isr": 2,
 }
 
 

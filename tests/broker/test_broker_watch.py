@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-from kohort.broker import _broker_watch
+from kohort.broker import _broker_watch, _fetcher
 from kohort.broker._topics import TopicPlan
 from tests.broker.clusters import Nodes, cluster, in_sync
 
@@ -26,7 +26,11 @@ def follower_of_the_controller(nodes: Nodes) -> int:
     return next(node_id for node_id in sorted(nodes.brokers) if node_id != image.controller_id)
 
 
-def test_others_lead_for_a_killed_broker_before_its_session_ends() -> None:
+def test_others_lead_for_a_killed_broker_before_its_session_ends_and_tell_of_it_once(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_fetcher, "_UNREACHABLE_S", 0.001)
+
     async def run() -> None:
         async with cluster() as nodes:
             await nodes.create("orders", 6)
@@ -42,6 +46,7 @@ def test_others_lead_for_a_killed_broker_before_its_session_ends() -> None:
                 )
             )
             assert victim in nodes.any().topics.image.brokers
+        assert caplog.text.count("cannot be followed") <= len(others)
 
     asyncio.run(run())
 

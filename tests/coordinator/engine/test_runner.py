@@ -118,6 +118,36 @@ async def test_with_a_linger_writes_wait_for_those_that_come_later(monkeypatch: 
     await c.stop()
 
 
+@pytest.mark.parametrize("ends", ["next write", "moment later", "stop"])
+async def test_the_first_record_of_a_group_for_which_nobody_waits_goes_out_with_the_next(
+    monkeypatch: pytest.MonkeyPatch, ends: str
+) -> None:
+    log = MemoryLog(partition_count=1)
+    c = coordinator(log)
+    await c.start()
+    timers: list[tuple[float, Any]] = []
+    with monkeypatch.context() as patched:
+        patched.setattr(asyncio.get_running_loop(), "call_later", lambda *timer: timers.append(timer[:2]))
+        named = await c.handle(ApiKey.JOIN_GROUP, 9, join(), CONTEXT)
+        await asyncio.sleep(0)
+    assert log.batches == {}
+    [write] = [write for seconds, write in timers if seconds == runner._LAZY_S]
+    if ends == "next write":
+        joined = await c.handle(ApiKey.JOIN_GROUP, 9, join("g", named.member_id), CONTEXT)
+        synced = await c.handle(
+            ApiKey.SYNC_GROUP, 5, sync("g", named.member_id, joined.generation_id), CONTEXT
+        )
+        assert synced.assignment == b"share"
+    elif ends == "moment later":
+        write()
+    else:
+        await c.stop()
+    assert [len(batch.records) for batch in log.batches[0]] == [2 if ends == "next write" else 1]
+    write()
+    assert len(log.batches[0]) == 1
+    await c.stop()
+
+
 @pytest.mark.row("4/offsets.commit.timeout.ms")
 async def test_a_slow_write_is_answered_as_what_it_became() -> None:
     class Slow(MemoryLog):
