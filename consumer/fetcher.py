@@ -85,7 +85,13 @@ class Fetcher:
 
     def _start_what_is_due(self) -> None:
         now = now_ms()
-        if seeking := self.reading.positions.in_phase(Phase.SEEKING, now):
+        seeking = []
+        for position in self.reading.positions.in_phase(Phase.SEEKING, now):
+            if position.told:
+                self._starts.found(position, position.committed)
+            else:
+                seeking.append(position)
+        if seeking:
             self._start("committed", lambda: self._starts.find_committed(seeking))
         self._look_at_metadata(now)
         for phase, work in ((Phase.RESETTING, self._starts.reset), (Phase.VALIDATING, self._starts.validate)):

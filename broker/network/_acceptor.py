@@ -60,8 +60,10 @@ class Acceptor:
     def __repr__(self) -> str:
         return f"Acceptor({self.listener}, {self._quotas.by_listener()[self.listener.name]} connections)"
 
-    async def start(self, backlog: int) -> None:
-        """Listen. Raises OSError, with the listener in its text, if the address is not available."""
+    async def listen(self, backlog: int) -> None:
+        """Listen; connections wait until ``start``. Raises OSError, with the listener in its text, if the
+        address is not available.
+        """
         host = self.listener.host
         try:
             found = await self._loop.getaddrinfo(
@@ -74,6 +76,9 @@ class Acceptor:
             raise OSError(error.errno, f"{self.listener}: {error.strerror or error}") from None
         if self.advertised is None and host not in ("", "0.0.0.0", "::"):
             self.advertised = host, self.port
+
+    def start(self) -> None:
+        """Accept connections."""
         self._watch()
 
     def look(self) -> None:

@@ -81,11 +81,16 @@ class Server:
     def __repr__(self) -> str:
         return f"Server({len(self._connections)} connections, {self.backpressure})"
 
-    async def start(self, router: Router) -> None:
-        """Listen everywhere. Raises OSError if an address is not available."""
+    async def listen(self, router: Router) -> None:
+        """Listen everywhere; clients wait until ``start``. Raises OSError if an address is not available."""
         self.router = router
         for acceptor in self.acceptors:
-            await acceptor.start(self._settings.socket_listen_backlog_size)
+            await acceptor.listen(self._settings.socket_listen_backlog_size)
+
+    def start(self) -> None:
+        """Accept connections."""
+        for acceptor in self.acceptors:
+            acceptor.start()
         self._plan_sweep()
 
     async def stop(self) -> None:

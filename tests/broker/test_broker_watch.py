@@ -69,7 +69,8 @@ def test_a_broker_that_only_listens_no_more_keeps_what_nobody_else_can_lead_and_
             await nodes.until(lambda: all(each.leader == other and each.isr == (other,) for each in states()))
             assert nodes.state("alone").leader == victim
             for acceptor in server.acceptors:
-                await acceptor.start(5)
+                await acceptor.listen(5)
+                acceptor.start()
             await in_sync(nodes, count=2)
 
     asyncio.run(run())

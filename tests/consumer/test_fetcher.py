@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from kohort.client.pool import Channel
-from kohort.consumer import FetchFrom
+from kohort.consumer import CommittedOffset, FetchFrom
 from kohort.consumer.positions import Phase
 from kohort.protocol import ErrorCode, TopicPartition
 from tests.consumer.batches import batch
@@ -142,3 +142,14 @@ async def test_without_a_second_connection_the_long_poll_is_waited_for() -> None
     assert (len(bench.cluster.asked), bench.events) == (1, [])
     bench.cluster.answered.set()
     assert [sorted(start) for _, start, _ in await running] == [[A], [A, B]]
+
+
+async def test_a_partition_whose_committed_offset_is_told_is_fetched_without_asking_for_it() -> None:
+    bench = FetchBench({LEADER: []})
+    bench.positions.add([A, B], 1, {A: CommittedOffset(7), B: None})
+    bench.positions.hold([A, B], held=False)
+    (asked,) = await bench.run(1)
+    assert {partition: where.offset for partition, where in asked[1].items()} == {A: 7}
+    position = bench.positions.get(B)
+    assert position is not None
+    assert position.phase is Phase.RESETTING
