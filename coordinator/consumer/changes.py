@@ -34,7 +34,7 @@ from ..events import (
     RebalanceStarted,
     RevocationAsked,
 )
-from ..groups import GroupShard, forget
+from ..groups import CONSUMER, GroupShard, forget
 from .group import (
     REVOCATION,
     SESSION,
@@ -208,6 +208,10 @@ def _start_over(shard: GroupShard, group_id: str, now_ms: int) -> None:
     forget(shard, group_id)
     found = shard.state.find(group_id)
     if isinstance(found, ClassicGroup):
+        if not found.members:
+            # offsets keep their age from now on: the members that go with the refused write were not in the log
+            found.state_timestamp_ms = now_ms
+            found.protocol_type = found.protocol_type or CONSUMER
         resume(shard, found, now_ms)
     start_sessions(shard, group_id, now_ms)
     if isinstance(found, ConsumerGroup):

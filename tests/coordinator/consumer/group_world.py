@@ -13,8 +13,9 @@ from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.consumer.target import ComputeTarget, compute
 from kohort.coordinator.engine.effects import Append, Reply, Request
 from kohort.coordinator.groups import TopicDirectory
+from kohort.coordinator.offsets.expiry import RETENTION, on_retention_timer
 from kohort.coordinator.shards import OFFSETS_TOPIC, new_groups
-from kohort.offsets_topic import ConsumerGroupRecord, decode, encode
+from kohort.offsets_topic import NONE, ConsumerGroupRecord, OffsetCommitted, decode, encode
 from kohort.protocol import (
     ApiKey,
     ErrorCode,
@@ -210,6 +211,17 @@ class World:
         names = {topic_id: name for name, topic_id in self.ids.items()}
         assigned = self.group().members[member].current.assigned
         return {names[topic_id]: tuple(sorted(numbers)) for topic_id, numbers in assigned.items()}
+
+    def commit_long_ago(self, topic: str) -> None:
+        """The log has an offset of the group that is older than any retention."""
+        old = OffsetCommitted("g", topic, 0, 1, NONE, "", self.now_ms - 10**10, NONE)
+        self.shard.apply((old,), 0)
+
+    def after_retention(self) -> list[str]:
+        """Topics of which the group has offsets after a retention pass."""
+        on_retention_timer(self.shard, (RETENTION,), self.now_ms)
+        self._carry_out()
+        return [each.topic for each in self.shard.state.durable.partitions_of("g")]
 
     def group(self, group_id: str = "g") -> ConsumerGroup:
         group = self.shard.state.find(group_id)

@@ -263,3 +263,21 @@ def test_a_group_whose_last_leave_could_not_be_written_is_not_deleted() -> None:
     assert [answer.error_code for answer in deleting] == [ErrorCode.NON_EMPTY_GROUP]
     assert list(world.group().members) == ["m"]
     assert world.beat("m", 2).error_code == 0
+
+
+def test_offsets_of_a_group_that_loses_its_members_with_a_refused_write_keep_their_age() -> None:
+    world = World(group_initial_rebalance_delay_ms=0, group_consumer_migration_policy="bidirectional")
+    world.commit_long_ago("quiet")
+    member = Classic(world)
+    (required,) = member.send_join()
+    member.id = required.member_id
+    joined = member.send_join()
+    world.advance(1)
+    assert len(joined) == 1
+    assert world.after_retention() == ["quiet"]
+    world.failing = True
+    assert world.join("m").error_code == ErrorCode.NOT_COORDINATOR
+    world.failing = False
+    group = world.shard.state.find("g")
+    assert isinstance(group, ClassicGroup) and not group.members
+    assert world.after_retention() == ["quiet"]

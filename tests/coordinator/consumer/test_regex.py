@@ -249,3 +249,14 @@ def test_what_many_expressions_stand_for_is_written_in_parts_that_fit(
     sizes = [sum(record.type == 16 for record in append.records) for append in world.held]
     assert max(sizes) == 1
     assert sum(sizes) >= 2
+
+
+def test_nothing_expires_while_it_is_unknown_what_it_stands_for(world: World) -> None:
+    world.commit_long_ago("orders-1")
+    world.join("m", subscribed_topic_regex="orders-.*")
+    assert world.after_retention() == ["orders-1"]
+    world.advance(INTERVAL_MS)
+    world.beat("m", 1)
+    assert world.after_retention() == ["orders-1"]
+    world.beat("m", -1)
+    assert world.after_retention() == []
