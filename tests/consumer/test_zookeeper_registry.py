@@ -19,6 +19,7 @@ from kohort.client.errors import BrokerConnectionError, ConfigError
 from kohort.consumer import AsyncGroupConsumer
 from kohort.consumer.errors import CommitFailedError, StaleRecordError
 from kohort.consumer.events import PartitionsLost
+from kohort.consumer.service import ConsumerService, KafkaOutput
 from kohort.protocol import TopicPartition
 from kohort.statemachine import MemberState
 from tests.cluster.servers import ZooKeeper, zookeeper
@@ -138,7 +139,9 @@ async def test_whoever_owned_a_partition_before_can_commit_nothing_more(
     partition = TopicPartition(topic, 0)
     consumer = await join(topic, group=name, enable_auto_commit=False)
     await until(lambda: bool(consumer.assignment()))
+    assert await consumer.committed() == {}
     await consumer.commit({partition: 3})
+    assert (await consumer.committed())[partition].offset == 3
     path = f"/consumers/{name}/offsets/{topic}/0"
     # as the next owner does at first
     await asyncio.to_thread(client.set, path, b"3")
@@ -210,11 +213,24 @@ async def test_a_zookeeper_that_does_not_answer_is_named(bootstrap: str) -> None
         ({"coordination": "zookeeper://h:1", "assignor": "range"}, "assignor is for groups that brokers"),
         ({"coordination": "zookeeper://h:1", "protocol": "consumer"}, "protocol is for groups that brokers"),
         ({"dual_commit": True}, "dual_commit is for coordination by ZooKeeper"),
+        ({"coordination": "zookeeper://h:1", "group": "a/b"}, "in ZooKeeper a group's name is one part"),
+        ({"coordination": "zookeeper://h:1", "group": ".."}, "in ZooKeeper a group's name is one part"),
+        ({"coordination": "zookeeper://h:1", "group": "a\x01"}, "in ZooKeeper a group's name is one part"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        AsyncGroupConsumer("orders", bootstrap="localhost:9092", group="billing", **settings)
+        AsyncGroupConsumer("orders", bootstrap="localhost:9092", **{"group": "billing", **settings})
+
+
+def test_transactions_which_commit_to_brokers_groups_are_refused() -> None:
+    settings: dict[str, Any] = {"group": "billing", "coordination": "zookeeper://h:1"}
+    consumer = AsyncGroupConsumer("orders", bootstrap="localhost:9092", **settings)
+    with pytest.raises(ConfigError, match="transactions commit offsets to a group that brokers coordinate"):
+        consumer.group_metadata()
+    service = ConsumerService(bootstrap="localhost:9092", **settings)
+    with pytest.raises(ConfigError, match="a KafkaOutput commits offsets to a group that brokers coordinate"):
+        service.exactly_once(KafkaOutput())
 
 
 async def test_offsets_are_imported_into_the_group_once_nobody_is_registered(
