@@ -86,8 +86,10 @@ class ZooKeeperRegistry:
     """One member's part of the registry; belongs to the event loop on which ``open`` was called."""
 
     def __init__(self, address: str, group: str, session_timeout_ms: int, timeout_ms: int) -> None:
-        self._settings = ZooKeeperSettings(address, session_timeout_ms, timeout_ms)
-        self._root = f"/consumers/{group}"
+        # not kazoo's chroot: it makes no folders on the way there
+        hosts, slash, folder = address.partition("/")
+        self._settings = ZooKeeperSettings(hosts, session_timeout_ms, timeout_ms)
+        self._root = f"{slash}{folder}/consumers/{group}"
         self._session: ZooKeeperSession | None = None
         self._member: RegistryMembership
         self._told: Callable[[], None]
@@ -179,6 +181,7 @@ class ZooKeeperRegistry:
             self._connected()
         elif state == "SUSPENDED":
             self._tell(self._member.suspended)
+            self._start(self._forget_last_change())
         else:
             self._stored.clear()
             self._tell(self._member.expired)
@@ -187,6 +190,13 @@ class ZooKeeperRegistry:
         self._watched.clear()  # watches go with the connection
         self._tell(self._member.connected)
         self._read_members()
+
+    async def _forget_last_change(self) -> None:
+        """Once the session is over: servers that have lost their data refuse who has seen later changes."""
+        await asyncio.sleep(self._settings.session_timeout_ms / 1_000)
+        assert self._session is not None, "it is open"
+        if self._session.client.client_id is None:
+            self._session.client.last_zxid = 0
 
     def _tell(self, what: Callable[[float], None]) -> None:
         what(now_ms())
@@ -239,8 +249,8 @@ class ZooKeeperRegistry:
         self._tell(lambda now: self._member.members_changed(known, now))
 
     async def _find_members(self) -> dict[str, Topics]:
-        """Who is registered, and with what; it is read once of each, and whoever has other topics has another
-        name. The next change is watched.
+        """Who is registered, and with what, which is read once: whoever has other topics has another name.
+        The next change is watched.
         """
         from kazoo.exceptions import NoNodeError
 
@@ -257,6 +267,7 @@ class ZooKeeperRegistry:
             if isinstance(read, NoNodeError):
                 continue  # it has gone meanwhile: the watch tells
             known[name] = _topics_in(name, b"" if isinstance(read, Exception) else read[0])
+        self._members = self._members | known
         return known
 
     def _ids_changed(self, event: Any) -> None:

@@ -275,7 +275,7 @@ class Registry:
         self.partitions = self.partitions or PARTITIONS
 
     def settle(self) -> None:
-        for _ in range(60):
+        for _ in range(30):
             for number in range(MEMBERS):
                 if self.there[number]:
                     self.see_topics(number)
@@ -561,7 +561,7 @@ def test_without_an_answer_for_most_of_a_session_delivery_stops() -> None:
         registry.pass_time(2)  # and nothing is carried out
     assert registry.waiting[0]
     assert not registry.at_risk[0]
-    registry.pass_time(20)
+    registry.pass_time(40)
     assert registry.at_risk[0]
 
 
