@@ -17,9 +17,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import random
 import socket
-import time
-import uuid
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
@@ -77,9 +76,10 @@ async def read_registry(address: str, group: str, timeout_ms: int) -> Registered
         registry.close()
 
 
-def new_member_id(group: str) -> str:
+def new_member_id(group: str, rng: random.Random) -> str:
     """A member id as clients of Kafka 0.8 make theirs: group, host, milliseconds, eight hex digits."""
-    return f"{group}_{socket.gethostname()}-{time.time_ns() // 1_000_000}-{uuid.uuid4().hex[:8]}"
+    time_ms = SURROUNDINGS.get().time_ms()
+    return f"{group}_{socket.gethostname()}-{time_ms}-{rng.getrandbits(32):08x}"
 
 
 class ZooKeeperRegistry:
@@ -305,7 +305,7 @@ class ZooKeeperRegistry:
     async def _register(self, member_id: str, topics: tuple[str, ...]) -> None:
         subscription = dict.fromkeys(topics, 1)
         entry = {"version": 1, "subscription": subscription, "pattern": "static"}
-        entry["timestamp"] = str(time.time_ns() // 1_000_000)
+        entry["timestamp"] = str(SURROUNDINGS.get().time_ms())
         self._me = member_id
         self._ids.add(member_id)
         await self._create(f"{self._root}/ids/{member_id}", json.dumps(entry).encode())
