@@ -31,6 +31,8 @@ help:
 	@echo "make test-connect  Kafka Connect's workers on kohort and on an Apache Kafka (Java 17+ and Maven)"
 	@echo "make soak        ten minutes each of members that come, go, die and hang, and of a broker that is killed, stopped,"
 	@echo "                 cut off and out of disk under load; counts go into docs/reliability-report.md"
+	@echo "make torture-cluster  three brokers and a ZooKeeper in network namespaces (Linux, root), FAULTS=500 of every kind,"
+	@echo "                 drawn by SEED=1: an hour or two; counts go into docs/reliability-report.md"
 	@echo "make fuzz        inputs that nobody would send, guided by coverage, FUZZ_SECONDS=60 for each of eleven targets"
 	@echo "make soak-transactions  200 kills, pauses and full disks under processors that work in transactions"
 	@echo "make soak-simulation  50,000 simulated schedules and 400,000 crashes of the coordinator, some hours;"
@@ -120,6 +122,13 @@ soak: $(VENV)/.installed
 soak-transactions: $(VENV)/.installed
 	$(BIN)/python -m pytest tests/torture/test_exactly_once_killed.py -s --soak 1 \
 		--report docs/reliability-report.md $(PYTEST_ARGS)
+
+FAULTS ?= 500
+SEED ?= 1
+.PHONY: torture-cluster
+torture-cluster: $(VENV)/.installed
+	PYTHONPATH=.src $(BIN)/python -m tests.torture.cluster_episode --faults $(FAULTS) --seed $(SEED) \
+		--report docs/reliability-report.md
 
 FUZZ_SECONDS ?= 60
 fuzz: $(VENV)/.installed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 _CLIENT: Final = "kohort-cluster"
 #: Types of elections.
 _PREFERRED, _UNCLEAN = 0, 1
+#: Configs of topics and of brokers that throttle replication (KIP-73).
+_THROTTLED_REPLICAS: Final = (
+    "leader.replication.throttled.replicas",
+    "follower.replication.throttled.replicas",
+)
+_THROTTLED_RATES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +98,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     reassign.add_argument(
         "--cancel", action="store_true", help="give up the reassignments that are under way"
     )
+    reassign.add_argument(
+        "--throttle",
+        metavar="BYTES",
+        type=lambda text: whole(text, 1),
+        help="with --execute: bytes a second of each broker for the copying, until --verify or --cancel",
+    )
+    reassign.add_argument(
+        "--verify",
+        action="store_true",
+        help="tell which partitions are still moving; throttles end when none is",
+    )
     elect = command("elect", "let the first replicas lead, where they are in sync and others do")
     elect.add_argument("topics", metavar="TOPIC", nargs="*", help="(default: all topics)")
     elect.add_argument(
@@ -129,8 +146,11 @@ async def _perform(options: argparse.Namespace) -> int:
     from ..client import ConfigError
     from ._requests import connected
 
-    if options.action == "reassign" and bool(options.brokers) == options.cancel:
-        raise ConfigError("give --brokers, or --cancel")
+    if options.action == "reassign":
+        if bool(options.brokers) + options.cancel + options.verify != 1:
+            raise ConfigError("give --brokers, or --verify, or --cancel")
+        if options.throttle and not options.execute:
+            raise ConfigError("--throttle needs --execute")
     if options.action == "elect" and options.partitions and len(options.topics) != 1:
         raise ConfigError("--partition is one of one topic: name the topic")
     screen = Screen(as_json=options.json)
@@ -157,8 +177,10 @@ async def _reassign(cluster: Cluster, options: argparse.Namespace, screen: Scree
     if missing := [number for number in chosen if number not in there]:
         raise _no_partition(options.topic, missing[0])
     wanted: dict[TopicPartition, list[int] | None] = {}
+    moving = {each.partition: each for each in await reassignments(cluster) if each.topic == options.topic}
+    if options.verify:
+        return await _verify(cluster, options.topic, {number: number in moving for number in chosen}, screen)
     if options.cancel:
-        moving = {each.partition for each in await reassignments(cluster) if each.topic == options.topic}
         wanted = {TopicPartition(options.topic, number): None for number in chosen if number in moving}
     else:
         ring = options.brokers
@@ -173,8 +195,14 @@ async def _reassign(cluster: Cluster, options: argparse.Namespace, screen: Scree
     if not wanted:
         screen.remark(f"nothing of {options.topic} is being reassigned")
         return OK
+    if options.throttle:
+        targets = {key.partition: set(replicas or ()) for key, replicas in wanted.items()}
+        await throttle(cluster, options.topic, there, targets, moving.values(), options.throttle)
     if options.execute or options.cancel:
-        return _tell(screen, await reassign(cluster, wanted), "cancelled" if options.cancel else "begun")
+        done = await reassign(cluster, wanted)
+        if options.cancel:
+            await end_throttle(cluster, options.topic)
+        return _tell(screen, done, "cancelled" if options.cancel else "begun")
     rows = [(key.topic, key.partition, there[key.partition], replicas) for key, replicas in wanted.items()]
     if screen.as_json:
         names = ("topic", "partition", "replicas", "then")
@@ -186,6 +214,22 @@ async def _reassign(cluster: Cluster, options: argparse.Namespace, screen: Scree
         screen.show(table(head, ((t, str(n), _list(a), _list(b or ())) for t, n, a, b in rows)))
         screen.remark("nothing is changed: --execute does it")
     return OK
+
+
+async def _verify(cluster: Cluster, topic: str, moving: Mapping[int, bool], screen: Screen) -> int:
+    ended = not any(moving.values()) and await end_throttle(cluster, topic)
+    rows = [(topic, number, "moving" if moves else "done") for number, moves in moving.items()]
+    if screen.as_json:
+        names = ("topic", "partition", "result")
+        screen.document({"partitions": [dict(zip(names, each, strict=True)) for each in rows]})
+    else:
+        from .tables import table
+
+        lines = ((name, str(number), result) for name, number, result in rows)
+        screen.show(table(["TOPIC", "PARTITION", "RESULT"], lines))
+        if ended:
+            screen.remark(f"throttles of {topic} are removed")
+    return REFUSED if any(moving.values()) else OK
 
 
 async def _elect(cluster: Cluster, options: argparse.Namespace, screen: Screen) -> int:
@@ -322,6 +366,50 @@ async def reassign(
         }
 
     return await cluster.retrying(attempt)
+
+
+async def throttle(
+    cluster: Cluster,
+    topic: str,
+    there: Mapping[int, Sequence[int]],
+    targets: Mapping[int, set[int]],
+    moving: Collection[Moving],
+    rate: int,
+) -> None:
+    """Limit what brokers copy for a reassignment of a topic, to bytes a second of each (KIP-73): from the
+    replicas that partitions have to those of their ``targets``, and of what is moving already.
+    """
+    from .topic_commands import alter_broker_configs, alter_configs
+
+    sources = {number: set(there[number]) for number in targets}
+    sources |= {each.partition: set(each.replicas) - set(each.adding) for each in moving}
+    wanted = {each.partition: set(each.adding) for each in moving} | dict(targets)
+    adding = {number: wanted[number] - found for number, found in sources.items()}
+    brokers = set().union(*sources.values(), *adding.values())
+    for node_id in sorted(brokers):
+        await alter_broker_configs(cluster, node_id, dict.fromkeys(_THROTTLED_RATES, str(rate)))
+    named = [
+        ",".join(f"{number}:{each}" for number, ids in sorted(found.items()) for each in sorted(ids))
+        for found in (sources, adding)
+    ]
+    await alter_configs(cluster, topic, dict(zip(_THROTTLED_REPLICAS, named, strict=True)))
+
+
+async def end_throttle(cluster: Cluster, topic: str) -> bool:
+    """Remove the throttles of a topic, and those of brokers if nothing is being reassigned any more; whether
+    there were any.
+    """
+    from .topic_commands import alter_broker_configs, alter_configs, topic_configs
+
+    found = await topic_configs(cluster, [topic], all_configs=False)
+    named = {each.name for each in found[topic]}
+    if named.isdisjoint(_THROTTLED_REPLICAS):
+        return False
+    await alter_configs(cluster, topic, dict.fromkeys(_THROTTLED_REPLICAS))
+    if not await reassignments(cluster):
+        for node_id in (await cluster.metadata([])).nodes:
+            await alter_broker_configs(cluster, node_id, dict.fromkeys(_THROTTLED_RATES))
+    return True
 
 
 async def elect(

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from .results import Outcome
 
 _CLIENT: Final = "kohort-topics"
-#: DescribeConfigs: the type of a topic's configs, and the source of those that were set on the topic itself.
-_TOPIC, _SET_ON_TOPIC = 2, 1
+#: DescribeConfigs: types of resources, and the source of configs that were set on the topic itself.
+_TOPIC, _BROKER = 2, 4
+_SET_ON_TOPIC = 1
 #: Operations of IncrementalAlterConfigs.
 _SET, _DELETE = 0, 1
 _MOST_PARTITIONS: Final = 2**31 - 1
@@ -335,7 +336,7 @@ async def describe_topics(
     starts, ends, configs = await asyncio.gather(
         log_offsets(cluster, places, EARLIEST),
         log_offsets(cluster, places, LATEST),
-        _configs(cluster, rows, all_configs=all_configs),
+        topic_configs(cluster, rows, all_configs=all_configs),
     )
     return [
         Described(
@@ -371,7 +372,9 @@ def _partition(
     )
 
 
-async def _configs(cluster: Cluster, topics: Iterable[str], *, all_configs: bool) -> dict[str, list[Config]]:
+async def topic_configs(
+    cluster: Cluster, topics: Iterable[str], *, all_configs: bool
+) -> dict[str, list[Config]]:
     from ..protocol import ApiKey, KafkaError
     from ..protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 
@@ -398,6 +401,24 @@ async def alter_configs(
     cluster: Cluster, topic: str, changes: Mapping[str, str | None], *, only_ask: bool = False
 ) -> None:
     """Set configs of a topic; None goes back to the broker's value. Raises KafkaError; then none is set."""
+    await topic_rows(cluster, [topic])
+    await _set_configs(cluster, None, (_TOPIC, topic), changes, only_ask=only_ask)
+
+
+async def alter_broker_configs(cluster: Cluster, node_id: int, changes: Mapping[str, str | None]) -> None:
+    """Set configs of one broker; see ``alter_configs``."""
+    await _set_configs(cluster, node_id, (_BROKER, str(node_id)), changes)
+
+
+async def _set_configs(
+    cluster: Cluster,
+    node_id: int | None,
+    resource: tuple[int, str],
+    changes: Mapping[str, str | None],
+    *,
+    only_ask: bool = False,
+) -> None:
+    """Set configs at a broker, or at the controller (None)."""
     from ..client.requests import controller
     from ..protocol import ApiKey, KafkaError
     from ..protocol.messages.incremental_alter_configs import (
@@ -406,15 +427,15 @@ async def alter_configs(
         IncrementalAlterConfigsRequest,
     )
 
-    await topic_rows(cluster, [topic])
     rows = [AlterableConfig(name, _DELETE if to is None else _SET, to) for name, to in changes.items()]
-    body = IncrementalAlterConfigsRequest([AlterConfigsResource(_TOPIC, topic, rows)], only_ask)
+    body = IncrementalAlterConfigsRequest([AlterConfigsResource(*resource, rows)], only_ask)
 
     async def attempt() -> None:
-        answer = await cluster.request(await controller(cluster), ApiKey.INCREMENTAL_ALTER_CONFIGS, body)
+        node = await controller(cluster) if node_id is None else node_id
+        answer = await cluster.request(node, ApiKey.INCREMENTAL_ALTER_CONFIGS, body)
         for row in answer.responses:
             if row.error_code:
-                raise KafkaError(row.error_code, row.error_message or f"configs of topic {topic!r}")
+                raise KafkaError(row.error_code, row.error_message or f"configs of {resource[1]!r}")
 
     await cluster.retrying(attempt)
 

@@ -161,6 +161,12 @@ class Broker:
                 store=store,
                 cluster_id=cluster_id,
             )
+            if store is not None:
+                from ..cluster import ZooKeeperStore
+
+                # the folder is locked by now
+                if isinstance(store, ZooKeeperStore):
+                    await store.end_former(self.data)
             parts.open()
             await parts.listen()
             self.host, self.port = parts.server.told(self.host)

@@ -36,6 +36,7 @@ from ..cluster.controller import (
 from ..protocol import ApiKey, ErrorCode, KafkaError, TopicPartition, messages_of
 from ..protocol.messages.envelope import EnvelopeRequest
 from ..settings import as_text
+from ._broker_watch import BrokerWatch
 from ._names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ._settings import BrokerSettings
 from ._topics import Placed, TopicPlan, first_configs
@@ -75,7 +76,11 @@ class Control:
         now_ms: Callable[[], int],
         connect: Callable[[int], Awaitable[Connection]],
     ) -> None:
-        self.controller = Controller(store, view, settings.node_id, now_ms, lambda: _rules(settings))
+        # of the controller alone
+        self._watch = BrokerWatch(connect, lambda: self.controller.wake())
+        self.controller = Controller(
+            store, view, settings.node_id, now_ms, lambda: _rules(settings), self._watch.refusing
+        )
         self._store = store
         self._view = view
         self._registration = registration
@@ -103,6 +108,7 @@ class Control:
 
     async def stop(self) -> None:
         self.controller.close()
+        self._watch.follow({})
         self._disconnect()
 
     def image_changed(self) -> None:
@@ -110,6 +116,9 @@ class Control:
         self._followed = self._view.image
         self._next_image.set()
         self._next_image = asyncio.Event()
+        here, image = self._settings.node_id, self._followed
+        brokers = image.brokers if image.controller_id == here else {}
+        self._watch.follow({node_id: each for node_id, each in brokers.items() if node_id != here})
         self.controller.wake()
 
     def settings_changed(self) -> None:

@@ -106,7 +106,8 @@ class Fetcher:
         self._added = False
         self._happened = asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        self._unreachable = RateLimitedLog()
+        # whether nothing was answered since the last failure
+        self._failing = False
         self._refused = RateLimitedLog(logging.INFO)
         self._task = self._loop.create_task(self._run())
 
@@ -168,7 +169,9 @@ class Fetcher:
                 await self._round()
             except (KohortError, OSError) as error:
                 self._close()
-                self._unreachable.say("broker %d cannot be followed: %s", self._source, error)
+                if not self._failing:
+                    log.warning("broker %d cannot be followed: %s; tried again", self._source, error)
+                self._failing = True
                 await asyncio.sleep(_UNREACHABLE_S)
             except Exception:
                 log.exception("following broker %d failed: it is tried again", self._source)
@@ -206,6 +209,8 @@ class Fetcher:
             # where logs begin
             self._looked = now
             self._moved |= dict.fromkeys(self._named)
+        if not self._partitions:
+            return None
         connection = await self._free_connection()
         named = self._name()
         pause_s = min((max(time - now, 0.001) for time in self._paused.values()), default=None)
@@ -318,6 +323,7 @@ class Fetcher:
             return
         if answer.error_code:
             raise refusal(answer.error_code, f"broker {self._source} refuses Fetch")
+        self._failing = False
         self._session_id = answer.session_id
         self._has_sessions = self._session_id != 0
         cut: list[tuple[Partition, int, bool]] = []

@@ -98,7 +98,7 @@ ssl.allow.san.changes ssl.cipher.suites ssl.engine.factory.class
 ssl.keymanager.algorithm ssl.keystore.password ssl.protocol ssl.provider ssl.secure.random.implementation
 ssl.trustmanager.algorithm ssl.truststore.password telemetry.max.bytes
 transaction.partition.verification.enable
-transaction.state.log.load.buffer.size transaction.state.log.min.isr
+transaction.state.log.load.buffer.size
 transaction.two.phase.commit.enable
 unclean.leader.election.interval.ms unstable.api.versions.enable unstable.feature.versions.enable
 """

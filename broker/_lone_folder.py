@@ -4,24 +4,33 @@ from then on.
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import time
 from pathlib import Path
 from typing import Final
 
 from ..cluster import (
     CLUSTER_ID,
+    CONTROLLER,
+    CONTROLLER_EPOCH,
     DOCUMENTS,
     PRODUCER_IDS,
     TOPICS,
+    Check,
     ClusterView,
+    ConflictError,
     Create,
+    Delete,
     FolderStore,
     MetadataStore,
     PartitionState,
+    Put,
     TopicImage,
     TopicRecord,
     WrongClusterError,
     shared_cluster_id,
+    stored_controller,
     topic_path,
 )
 from ..cluster.controller import Decision, steps
@@ -34,6 +43,8 @@ log = logging.getLogger("kohort.broker")
 
 #: What is appended to the names of the metadata's files, once the cluster has their content.
 _BROUGHT: Final = ".alone"
+#: How long another broker may be controller yet: the session of one that was killed, in seconds.
+_CONTROLLER_S: Final = 20.0
 
 #: Documents that are the same in a cluster.
 _SHARED: Final = [path for kind, path in DOCUMENTS.items() if kind != "settings"]
@@ -63,6 +74,7 @@ async def _bring(data: Path, alone: FolderStore, store: MetadataStore, node_id: 
     """Let the cluster have topics, with this broker as their only replica, and documents, but for what was
     brought before.
     """
+    epoch = await _control(store, node_id)
     view = ClusterView(store, lambda: None)
     folder = DataFolder.open(data, node_id=node_id)
     try:
@@ -80,7 +92,7 @@ async def _bring(data: Path, alone: FolderStore, store: MetadataStore, node_id: 
                 "one of them, or give the broker an empty folder"
             )
     for step in list(steps(view.image, view.entries(), Decision(None, missing))):
-        await store.commit(*step)
+        await store.commit(Check(CONTROLLER_EPOCH, epoch), *step)
     entries = {path: alone.get(path) for path in (PRODUCER_IDS, *_SHARED)}
     for path, entry in entries.items():
         if entry is not None and store.get(path) is None:
@@ -88,7 +100,40 @@ async def _bring(data: Path, alone: FolderStore, store: MetadataStore, node_id: 
     settings, shared = alone.get(DOCUMENTS["settings"]), SharedSettings(store, node_id)
     if settings is not None and not any((shared.load(dict) or {}).values()):
         await shared.save(settings.value)
+    await store.commit(Delete(CONTROLLER))
     log.info("the cluster has the %d topics of the data folder %s", len(topics), data)
+
+
+async def _control(store: MetadataStore, node_id: int) -> int:
+    """Be the controller, so that nobody else writes topics and their states; the version of the epoch. Its
+    entry goes with the session if this is cut short. Raises KohortError where another broker stays it.
+    """
+    gone = asyncio.Event()
+    try:
+        async with asyncio.timeout(_CONTROLLER_S):
+            while True:
+                store.watch(CONTROLLER, lambda _: gone.set())
+                before = store.get(CONTROLLER_EPOCH)
+                raised = (
+                    Create(CONTROLLER_EPOCH, 1)
+                    if before is None
+                    else Put(CONTROLLER_EPOCH, int(before.value) + 1, before.version)
+                )
+                value = stored_controller(node_id, time.time_ns() // 1_000_000)
+                try:
+                    await store.commit(Create(CONTROLLER, value, ephemeral=True), raised)
+                except ConflictError:
+                    await gone.wait()
+                    gone.clear()
+                else:
+                    found = store.get(CONTROLLER_EPOCH)
+                    assert found is not None, "it was written just now"
+                    return found.version
+    except TimeoutError:
+        raise KohortError(
+            "the topics of this data folder are to be the cluster's, and its brokers run already: stop them "
+            "until this broker has started"
+        ) from None
 
 
 def _topic(name: str, alone: FolderStore, folder: DataFolder, node_id: int) -> TopicImage:

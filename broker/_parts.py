@@ -240,11 +240,12 @@ class Parts:
         )
 
     async def listen(self) -> None:
-        await self.server.start(self._router)
+        await self.server.listen(self._router)
 
     async def start(self) -> None:
         topics, cluster = self.node.topics, self.node.cluster
         if isinstance(topics, FolderTopics):
+            self.server.start()
             self.coordinator.topics_deleted(topics.lately_deleted)
             await self.coordinator.load_all()
             if topics.get(TRANSACTIONS_TOPIC) is not None:
@@ -258,6 +259,8 @@ class Parts:
             endpoints = self.server.registered()
             self._replicas.start()
             await cluster.start(endpoints)
+            # before, it would say of every topic that there is none, and producers would give records up
+            self.server.start()
             await self.node.scram_users.add_missing_shared(self.node.settings.kohort_scram_users)
         self._background.start()
         self.node.metrics.start()

@@ -140,9 +140,6 @@ class BrokerSettings(SecuritySettings):
         int, Row("a follower's Fetch waits no longer than this for records", 1, MAX_INT)
     ] = 500
     replica_fetch_max_bytes: Annotated[int, Row("most bytes of one partition in it", 0, MAX_INT)] = 1_048_576
-    offsets_commit_timeout_ms: Annotated[
-        int, Row("an answer of a coordinator waits no longer than this for other replicas", 1, MAX_INT)
-    ] = 5_000
     replica_fetch_response_max_bytes: Annotated[int, Row("most bytes of it", 0, MAX_INT)] = 10_485_760
 
     message_max_bytes: Annotated[int, Live("largest record batch, compressed", 0, MAX_INT)] = 1_048_588
@@ -282,6 +279,7 @@ class BrokerSettings(SecuritySettings):
 _IN_A_CLUSTER: Final = {
     "offsets_topic_replication_factor": 3,
     "transaction_state_log_replication_factor": 3,
+    "transaction_state_log_min_isr": 2,
 }
 
 

@@ -441,7 +441,12 @@ def first_configs(settings: BrokerSettings, name: str) -> dict[str, Any]:
     }
     if name not in sizes:
         return {}
-    return {"cleanup_policy": "compact", "segment_bytes": sizes[name]}
+    configs = {"cleanup_policy": "compact", "segment_bytes": sizes[name]}
+    # with more than it has replicas nothing could be written
+    least = min(settings.transaction_state_log_min_isr, settings.transaction_state_log_replication_factor)
+    if name == TRANSACTIONS_TOPIC and least > 1:
+        configs["min_insync_replicas"] = least
+    return configs
 
 
 def unchanged(error: OSError) -> KafkaError:

@@ -5,6 +5,7 @@ from .cluster import Cluster
 from .errors import (
     AuthenticationError,
     BrokerConnectionError,
+    BrokerRefusedError,
     BrokerTimeoutError,
     ClientError,
     ConfigError,
@@ -22,6 +23,7 @@ __all__ = [
     "AbortedTransaction",
     "AuthenticationError",
     "BrokerConnectionError",
+    "BrokerRefusedError",
     "BrokerTimeoutError",
     "Channel",
     "ClientError",

@@ -7,8 +7,10 @@ not wait goes over another connection (see ``pool``).
 from __future__ import annotations
 
 import asyncio
+import errno
 import math
 import os
+import re
 import ssl
 from typing import Any, NamedTuple, cast
 
@@ -27,7 +29,12 @@ from ..protocol import (
     encode_request,
 )
 from ..protocol.messages.api_versions import ApiVersionsRequest
-from .errors import AuthenticationError, BrokerConnectionError, BrokerTimeoutError
+from .errors import (
+    AuthenticationError,
+    BrokerConnectionError,
+    BrokerRefusedError,
+    BrokerTimeoutError,
+)
 from .metadata import Address
 from .sasl import Sasl, authenticate
 
@@ -72,6 +79,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._closed_because: str | None = None
         self._retire_at: float | None = None
+        self._ended = asyncio.Event()
         #: Whether the transport takes more, or never will.
         self._writable = asyncio.Event()
         self._writable.set()
@@ -221,7 +229,8 @@ class Connection(asyncio.BufferedProtocol):
             reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
             if not reason and ssl_context is not None:
                 reason = "closed during the TLS handshake; does this listener take TLS?"
-            raise BrokerConnectionError(str(self.address), f"cannot connect: {reason}") from error
+            kind = BrokerRefusedError if _is_refused(error) else BrokerConnectionError
+            raise kind(str(self.address), f"cannot connect: {reason}") from error
 
     async def _negotiate(self) -> None:
         api = APIS[ApiKey.API_VERSIONS]
@@ -286,10 +295,15 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, error: Exception | None) -> None:
         self.close(f"connection lost: {error}" if error else "the broker closed the connection")
 
+    async def wait_closed(self) -> None:
+        """Return when the connection is closed, by either side."""
+        await self._ended.wait()
+
     def close(self, because: str = "closed by this client") -> None:
         """Close at once; pending requests fail with BrokerConnectionError. Safe to call again."""
         if self._closed_because is None:
             self._closed_because = because
+            self._ended.set()
         self._writable.set()
         if self._timer is not None:
             self._timer.cancel()
@@ -301,3 +315,9 @@ class Connection(asyncio.BufferedProtocol):
                 answer.set_exception(BrokerConnectionError(str(self.address), self._closed_because))
                 # the caller may be gone: asyncio must not report the exception as never retrieved
                 answer.exception()
+
+
+def _is_refused(error: OSError) -> bool:
+    """Return whether every address of a host refused; asyncio tells of several in a text."""
+    numbers = re.findall(r"\[Errno (\d+)\]", str(error)) or [str(error.errno)]
+    return set(numbers) == {str(errno.ECONNREFUSED)}

@@ -21,6 +21,10 @@ class BrokerConnectionError(ClientError):
         self.address = address
 
 
+class BrokerRefusedError(BrokerConnectionError):
+    """Nobody listens at the address: the machine is there and refuses connections."""
+
+
 class AuthenticationError(ClientError):
     """A broker refuses this client's identity, or this client the broker's. Trying again cannot help."""
 

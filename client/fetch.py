@@ -88,6 +88,7 @@ class _Options(NamedTuple):
     max_wait_ms: int
     read_committed: bool
     rack: str
+    channel: Channel
 
 
 class FetchFrom(NamedTuple):
@@ -168,6 +169,7 @@ async def fetch(
     read_committed: bool = False,
     rack: str = "",
     session: FetchSession | None = None,
+    channel: Channel = Channel.DATA,
 ) -> dict[TopicPartition, FetchedPartition]:
     """Fetch record batches from these offsets, in one request to each leader (or one to ``node_id``).
 
@@ -175,7 +177,7 @@ async def fetch(
     Makes one attempt: BrokerConnectionError when a leader cannot be reached. With a ``session`` of that node,
     the result has only the partitions with news.
     """
-    options = _Options(max_bytes, partition_max_bytes, min_bytes, max_wait_ms, read_committed, rack)
+    options = _Options(max_bytes, partition_max_bytes, min_bytes, max_wait_ms, read_committed, rack, channel)
     at = {p: where if isinstance(where, FetchFrom) else FetchFrom(where) for p, where in start.items()}
     if node_id is not None:
         return await _fetch_from(cluster, node_id, at, options, session)
@@ -206,7 +208,7 @@ async def _fetch_from(
             node,
             ApiKey.FETCH,
             _request(plan, ids, options),
-            channel=Channel.DATA,
+            channel=options.channel,
             timeout_ms=cluster.request_timeout_ms + options.max_wait_ms,
             max_version=_LAST_BY_ID if by_id else _LAST_BY_NAME,
         )

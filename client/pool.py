@@ -54,6 +54,7 @@ class Channel(StrEnum):
     GROUP = "group"  # JoinGroup may wait for the whole rebalance timeout
     HEARTBEAT = "heartbeat"  # must overtake a waiting JoinGroup
     DATA = "data"  # long polls
+    BESIDE = "beside"  # short polls of what came up after a long one began
 
 
 @dataclass(slots=True)

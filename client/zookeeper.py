@@ -49,11 +49,13 @@ class ZooKeeperSettings:
 class ZooKeeperSession:
     """One session after the other with an ensemble; belongs to the running event loop.
 
-    ``client`` is kazoo's, which is not started. Raises ModuleNotFoundError without kazoo, and ValueError for
-    what is no address.
+    ``client`` is kazoo's, which is not started; ``joined`` the number and password of a session that it goes
+    on with. Raises ModuleNotFoundError without kazoo, and ValueError for what is no address.
     """
 
-    def __init__(self, settings: ZooKeeperSettings, log: logging.Logger) -> None:
+    def __init__(
+        self, settings: ZooKeeperSettings, log: logging.Logger, joined: tuple[int, bytes] | None = None
+    ) -> None:
         from kazoo.client import KazooClient
         from kazoo.handlers.threading import SequentialThreadingHandler
         from kazoo.retry import KazooRetry
@@ -74,11 +76,13 @@ class ZooKeeperSession:
             acl = [make_digest_acl(user, password, all=True), make_acl("world", "anyone", read=True)]
         elif settings.set_acl:
             acl = [make_acl("auth", "", all=True), make_acl("world", "anyone", read=True)]
+        self._settings = settings
         self._log = log
         self._loop = asyncio.get_running_loop()
         self.client = KazooClient(
             settings.connect,
             timeout=settings.session_timeout_ms / 1_000,
+            client_id=joined,
             handler=OneQueue(),
             connection_retry=KazooRetry(max_tries=-1, delay=0.05, backoff=2, max_delay=1.0),
             auth_data=auth,
@@ -115,6 +119,19 @@ class ZooKeeperSession:
         # a loop that has ended asks for nothing more
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(call, *arguments)
+
+    async def end_other(self, session: tuple[int, bytes]) -> None:
+        """End another session with the ensemble, by its number and password; one that is over is no error."""
+        other = ZooKeeperSession(self._settings, self._log, session)
+
+        def end() -> None:
+            try:
+                other.client.start(self._settings.connection_timeout_ms / 1_000)
+            except Exception as error:
+                self._log.warning("a former session with ZooKeeper ends by its timeout: %r", error)
+            other._close()
+
+        await asyncio.to_thread(end)
 
     def close(self) -> None:
         """End the session, in a thread: it takes until ZooKeeper has answered, or the connection has timed

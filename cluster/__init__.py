@@ -24,6 +24,8 @@ from ._image import (
 )
 from ._layout import (
     CLUSTER_ID,
+    CONTROLLER,
+    CONTROLLER_EPOCH,
     DELETED_TOPICS,
     DOCUMENTS,
     PRODUCER_IDS,
@@ -31,6 +33,7 @@ from ._layout import (
     TopicAssignment,
     TopicRecord,
     deleted_topic_path,
+    stored_controller,
     topic_path,
 )
 from ._producer_ids import BLOCK_SIZE, ProducerIds
@@ -76,6 +79,8 @@ __all__ = [
     "ANY_VERSION",
     "BLOCK_SIZE",
     "CLUSTER_ID",
+    "CONTROLLER",
+    "CONTROLLER_EPOCH",
     "DELETED_TOPICS",
     "DOCUMENTS",
     "NO_LEADER",
@@ -112,5 +117,6 @@ __all__ = [
     "next_node_id",
     "open_zookeeper",
     "shared_cluster_id",
+    "stored_controller",
     "topic_path",
 ]

@@ -18,9 +18,11 @@ import time
 import uuid
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final
 
 from ..client.zookeeper import ZooKeeperSession, ZooKeeperSettings, unanswered
+from ._session_note import SessionNote
 from ._store import Change, Check, ConflictError, Create, Delete, Entry, Put, SessionState
 from ._tree import Tree, TreeStore
 
@@ -105,6 +107,17 @@ class ZooKeeperStore(TreeStore):
         self._follower: asyncio.Task[None] | None = None
         self._sweeper: asyncio.Task[None] | None = None
         self._opened: asyncio.Future[None] = self._loop.create_future()
+        self._note: SessionNote | None = None
+
+    async def end_former(self, folder: Path) -> None:
+        """End the session of the process that had a data folder before this one, which has locked it, and
+        let the next process end this one's.
+        """
+        self._note = SessionNote(folder)
+        former = self._note.read()
+        if former is not None:
+            await self._zookeeper.end_other(former)
+        self._note.write(self._client.client_id)
 
     def close(self) -> None:
         if self._closed:
@@ -238,6 +251,9 @@ class ZooKeeperStore(TreeStore):
         if state == "CONNECTED":
             # watches went with the connection: everything is read again
             self._is_new = True
+            if self._note is not None:
+                # it may be another session
+                self._note.write(self._client.client_id)
             self._wake.set()
         else:
             self._become(SessionState(state.lower()))

@@ -20,11 +20,11 @@ from .errors import (
 from .record import Headers, Record
 
 if TYPE_CHECKING:
+    from ..client.schema_registry import RegistryError, SchemaRegistry
     from .blocking import GroupConsumer
     from .config import ConsumerConfig
     from .consumer import AsyncGroupConsumer, ConsumerStatus
     from .decoding import InvalidRecordError
-    from .schema_registry import RegistryError, SchemaRegistry
     from .service import (
         ConsumerService,
         DbApiSink,
@@ -51,8 +51,8 @@ _MODULES = {
     "ConsumerStatus": "consumer",
     "GroupConsumer": "blocking",
     "InvalidRecordError": "decoding",
-    "RegistryError": "schema_registry",
-    "SchemaRegistry": "schema_registry",
+    "RegistryError": ".client.schema_registry",
+    "SchemaRegistry": ".client.schema_registry",
     "ServiceSettings": "typed_settings",
 }
 

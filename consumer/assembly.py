@@ -129,6 +129,7 @@ class Parts:
             self.tracker,
             self.committer,
             announced=self.fetcher.wake,
+            came=self.fetcher.wake,
             revocation_done=self.driver.revocation_done,
             report=report,
         )

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from ..assignors import TopicInfo
+from ..client.offsets import CommittedOffset
 from ..protocol import ApiKey, ErrorCode, KafkaError, TopicPartition, UnsupportedVersionError
 from ..statemachine import CONSUMER_MEMBER, MemberState, MemberTrigger
 from . import group_messages
@@ -100,6 +101,8 @@ class ConsumerMembership(GroupMember):
         #: The assignment, and the names of its topics as far as they are known.
         self._target: _Partitions = frozenset()
         self._names: dict[UUID, str] = {}
+        #: What is committed for assigned partitions that were not taken yet, as far as the coordinator told.
+        self._starts: dict[tuple[UUID, int], CommittedOffset | None] = {}
         #: Owned partitions, and those that are being revoked, with their topics' ids.
         self._held: dict[TopicPartition, UUID] = {}
         #: Whether a request told what is owned and was not answered: what was not taken by then may be of
@@ -199,6 +202,7 @@ class ConsumerMembership(GroupMember):
             self._described(None, now)
         elif request is self._overtaken:
             self._overtaken, self._missed = None, True
+            self._starts.clear()
         elif request is self._heartbeats.under_way:
             if isinstance(error, UnsupportedVersionError):
                 self._not_offered(str(error))
@@ -332,6 +336,14 @@ class ConsumerMembership(GroupMember):
             rows = response.assignment.topic_partitions
             target = frozenset((row.topic_id, number) for row in rows for number in row.partitions)
             gone, self._target = self._target - target, target
+            told = {
+                (topic, number): CommittedOffset(offset, epoch, metadata or "") if offset >= 0 else None
+                for topic, partitions in response.offsets
+                for number, offset, epoch, metadata in partitions
+            }
+            taken = self._ids()
+            self._starts |= told
+            self._starts = {p: self._starts[p] for p in target & self._starts.keys() - taken}
             topics, wanted = {topic for topic, _ in target}, self._subscription
             self._names = {t: name for t, name in self._names.items() if t in topics or name in wanted}
             if gone and not gone & self._ids():
@@ -420,7 +432,9 @@ class ConsumerMembership(GroupMember):
             self._held |= new
             self.owned |= new.keys()
             self._added += added
-            self._emit(Assign(self.generation, added, tuple(sorted(kept))))
+            at = {p: (new[p], p.partition) for p in added}
+            starts = {p: self._starts.pop(at[p]) for p in added if at[p] in self._starts}
+            self._emit(Assign(self.generation, added, tuple(sorted(kept)), starts))
         if not unknown and self.state is MemberState.RECONCILING:
             self._reconciled(now)
 
@@ -508,6 +522,7 @@ class ConsumerMembership(GroupMember):
     def _again(self, text: str, now: float) -> None:
         """Send the next request after a back-off, with all fields."""
         self._known = None
+        self._starts.clear()
         if self.generation >= 0:
             self._heartbeats.retry(now)
             return
@@ -524,7 +539,7 @@ class ConsumerMembership(GroupMember):
         self.generation = -1
         self._known = self._describe = self._look_at = self._overtaken = None
         self._missed = False
-        self._target, self._held, self._names = frozenset(), {}, {}
+        self._target, self._held, self._names, self._starts = frozenset(), {}, {}, {}
         self._first, self._began, self._added, self._given_up = True, None, [], []
         self._heartbeats.stop()
         if self.state not in (MemberState.UNJOINED, MemberState.FAILED):

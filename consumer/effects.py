@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, dataclass_transform
 from uuid import UUID
 
+from ..client.offsets import CommittedOffset
 from ..client.pool import Channel
 from ..protocol import ApiKey, TopicPartition
 from .events import Event
@@ -52,11 +54,15 @@ class SpeakClassic(Effect):
 
 
 class Assign(Effect):
-    """Start to read ``added`` in a new generation; ``kept`` are partitions that this member already had."""
+    """Start to read ``added`` in a new generation; ``kept`` are partitions that this member already had.
+
+    ``starts`` has what is committed (None: nothing) for those of ``added`` of which the coordinator told it.
+    """
 
     generation: int
     added: tuple[TopicPartition, ...]
     kept: tuple[TopicPartition, ...]
+    starts: Mapping[TopicPartition, CommittedOffset | None] = field(default_factory=dict)
 
 
 class Revoke(Effect):

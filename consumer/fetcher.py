@@ -1,6 +1,8 @@
 """Fetches records: start offsets, long polls to each leader, prefetching within bounds.
 
-Each broker has one pending Fetch. Nothing here waits for commits or for the user.
+Each broker has one pending Fetch, a long poll if there is nothing to read. It cannot be called off:
+partitions that come up meanwhile are read by short polls beside it, over a connection of their own, until it
+is answered. Nothing here waits for commits or for the user.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import Any
 
 from ..client.errors import ConsumerClosedError
 from ..client.fetch import STALE_METADATA, FetchedPartition, FetchFrom, FetchSession
+from ..client.pool import Channel
 from ..client.requests import leader_or_raise
 from ..client.waiting import Signal, now_ms
 from ..protocol import ErrorCode, KafkaError, KohortError, TopicPartition
@@ -23,9 +26,11 @@ from .events import BrokerUnavailable, PartitionFailed
 from .positions import Phase, Position
 from .start_offsets import Reading, StartOffsets
 
-#: Wait of a Fetch while other partitions have enough buffered: their next fetch must not wait for a long
-#: poll.
+#: Longest wait of a Fetch while other partitions have enough buffered, or are fetched beside a long poll:
+#: their next fetch must not wait for one.
 BUSY_WAIT_MS = 20
+#: Partitions asked for, with their position, its number of jumps, and the id of their session.
+_Asked = dict[TopicPartition, tuple[Position, int, int]]
 _FATAL = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPIC_EXCEPTION})
 
 
@@ -38,7 +43,10 @@ class Fetcher:
     sessions: dict[int, FetchSession] = field(default_factory=lambda: defaultdict(FetchSession))
     _starts: StartOffsets = field(init=False)
     _changed: Signal = field(default_factory=Signal)
-    _asked_bytes: dict[int, int] = field(default_factory=dict)
+    #: The bytes that pending requests may bring, by task; what is asked for in long polls, and beside them.
+    _asked_bytes: dict[str | int, int] = field(default_factory=dict)
+    _long_polls: dict[int, _Asked] = field(default_factory=dict)
+    _beside: dict[int, _Asked] = field(default_factory=dict)
     _busy: dict[str | int, asyncio.Task[None]] = field(default_factory=dict)
     _node_failures: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     _node_retry_at: dict[int, float] = field(default_factory=dict)
@@ -77,7 +85,13 @@ class Fetcher:
 
     def _start_what_is_due(self) -> None:
         now = now_ms()
-        if seeking := self.reading.positions.in_phase(Phase.SEEKING, now):
+        seeking = []
+        for position in self.reading.positions.in_phase(Phase.SEEKING, now):
+            if position.told:
+                self._starts.found(position, position.committed)
+            else:
+                seeking.append(position)
+        if seeking:
             self._start("committed", lambda: self._starts.find_committed(seeking))
         self._look_at_metadata(now)
         for phase, work in ((Phase.RESETTING, self._starts.reset), (Phase.VALIDATING, self._starts.validate)):
@@ -86,8 +100,12 @@ class Fetcher:
                 self._start(f"{phase.value} at node {node}", partial(work, positions))
         by_node, enough = self._wanted(now)
         for node, positions in by_node.items():
-            if now >= self._node_retry_at.get(node, 0.0):
+            if now < self._node_retry_at.get(node, 0.0):
+                continue
+            if node not in self._busy:
                 self._start(node, partial(self._fetch, node, positions, enough))
+            elif self._came_up(node, positions):
+                self._start(_beside(node), partial(self._fetch_beside, node))
 
     def _by_leader(self, positions: Iterable[Position]) -> dict[int, list[Position]]:
         """Group by leader. Positions without one are retried later, with fresh metadata."""
@@ -156,8 +174,15 @@ class Fetcher:
                 hungry.append(position)
         for leader, positions in self._by_leader(hungry).items():
             for position in positions:
-                by_node[self._nearest(position, leader, now)].append(position)
+                node = self._nearest(position, leader, now)
+                if node not in self._beside or not _is_asked(position, self._beside[node]):
+                    by_node[node].append(position)
         return by_node, enough
+
+    def _came_up(self, node: int, positions: Iterable[Position]) -> list[Position]:
+        """Those that the node's long poll does not ask for; none if it has no such request."""
+        asked = self._long_polls.get(node)
+        return [] if asked is None else [p for p in positions if not _is_asked(p, asked)]
 
     def _nearest(self, position: Position, leader: int, now: float) -> int:
         """The preferred replica that the leader named, while that is valid (KIP-392); else the leader."""
@@ -168,10 +193,10 @@ class Fetcher:
             position.read_replica = replica = -1
         return replica if replica >= 0 else leader
 
-    def _room(self, node: int) -> int:
-        """Limit of a response: what prefetching leaves alongside the pending requests to other nodes."""
+    def _room(self) -> int:
+        """Limit of a response: what prefetching leaves alongside the other pending requests."""
         config = self.config
-        others = sum(size for other, size in self._asked_bytes.items() if other != node)
+        others = sum(self._asked_bytes.values())
         room = config.prefetch_max_bytes - self.reading.delivery.held.total - others
         return max(config.max_partition_fetch_bytes, min(config.fetch_max_bytes, room))
 
@@ -189,24 +214,59 @@ class Fetcher:
         """
         # some may have been revoked between the creation of the task and its start
         positions = [p for p in positions if p.readable and self.reading.positions.get(p.partition) is p]
-        while positions and await self._fetch_once(node, positions, others_wait):
-            self.wake()
-            now = now_ms()
-            self._look_at_metadata(now)
-            by_node, others_wait = self._wanted(now)
-            positions = by_node.get(node, [])
+        while positions:
+            max_wait_ms, asked = self.config.fetch_max_wait_ms, self._asked(positions)
+            if others_wait or node in self._beside:
+                max_wait_ms = min(max_wait_ms, BUSY_WAIT_MS)
+            if max_wait_ms > BUSY_WAIT_MS:
+                self._long_polls[node] = asked
+            try:
+                if not await self._fetch_once(node, asked, max_wait_ms):
+                    return
+            finally:
+                self._long_polls.pop(node, None)
+            positions, others_wait = self._next(node)
 
-    async def _fetch_once(self, node: int, positions: list[Position], others_wait: bool) -> bool:
+    async def _fetch_beside(self, node: int) -> None:
+        """Fetch what came up after the node's long poll began, until that is answered.
+
+        Each poll is longer than the one before, since more may come up meanwhile.
+        """
+        try:
+            await self.reading.cluster.connect_to(node, Channel.BESIDE)
+        except KohortError:
+            # the pool tries again later; until then the long poll is waited for
+            return
+        max_wait_ms, before = 0, frozenset[Position]()
+        while positions := self._came_up(node, self._next(node)[0]):
+            max_wait_ms = min(2 * max_wait_ms + 1, BUSY_WAIT_MS) if before.issuperset(positions) else 0
+            before, self._beside[node] = frozenset(positions), self._asked(positions)
+            try:
+                if not await self._fetch_once(node, self._beside[node], max_wait_ms, beside=True):
+                    return
+            finally:
+                del self._beside[node]
+
+    def _next(self, node: int) -> tuple[list[Position], bool]:
+        """The positions to fetch from this node now, and whether other partitions have enough."""
+        self.wake()
+        now = now_ms()
+        self._look_at_metadata(now)
+        by_node, enough = self._wanted(now)
+        return by_node.get(node, []), enough
+
+    def _asked(self, positions: Iterable[Position]) -> _Asked:
+        session_id = self.reading.delivery.session_id
+        return {p.partition: (p, p.changed, session_id(p.partition)) for p in positions}
+
+    async def _fetch_once(self, node: int, asked: _Asked, max_wait_ms: int, *, beside: bool = False) -> bool:
         """Send one Fetch; return whether there was a response."""
         config, epoch_of = self.config, self.reading.cluster.known.leader_epoch
-        before = {
-            p.partition: (p, p.changed, self.reading.delivery.session_id(p.partition)) for p in positions
-        }
-        max_wait_ms = min(config.fetch_max_wait_ms, BUSY_WAIT_MS) if others_wait else config.fetch_max_wait_ms
-        self._asked_bytes[node] = max_bytes = self._room(node)
+        task = _beside(node) if beside else node
+        self._asked_bytes[task] = max_bytes = self._room()
         try:
             answer = await self.reading.cluster.fetch(
-                {p.partition: FetchFrom(p.fetch_offset, epoch_of(p.partition)) for p in positions},
+                {p: FetchFrom(position.fetch_offset, epoch_of(p)) for p, (position, _, _) in asked.items()},
                 node_id=node,
                 max_bytes=max_bytes,
                 partition_max_bytes=config.max_partition_fetch_bytes,
@@ -214,19 +274,20 @@ class Fetcher:
                 max_wait_ms=max_wait_ms,
                 read_committed=self.config.reads_committed,
                 rack=config.client_rack,
-                session=self.sessions[node],
+                session=None if beside else self.sessions[node],
+                channel=Channel.BESIDE if beside else Channel.DATA,
             )
         except ConsumerClosedError:
             return False
         except KohortError as error:
-            self._node_failed(node, positions, error)
+            self._node_failed(node, [position for position, _, _ in asked.values()], error)
             return False
         finally:
-            del self._asked_bytes[node]
+            del self._asked_bytes[task]
         self._node_failures.pop(node, None)
         self._node_retry_at.pop(node, None)
         for partition, fetched in answer.items():
-            position, changed, session_id = before[partition]
+            position, changed, session_id = asked[partition]
             current = self.reading.positions.get(partition) is position and not position.held
             if current and position.changed == changed:
                 self._take_in(position, session_id, fetched)
@@ -317,3 +378,14 @@ class Fetcher:
             except KafkaError as error:
                 self.reading.report(PartitionFailed(partition, error))
         self._leaderless = frozenset(leaderless)
+
+
+def _beside(node: int) -> str:
+    """The name of the task with the short polls beside a node's long one."""
+    return f"beside node {node}"
+
+
+def _is_asked(position: Position, asked: _Asked) -> bool:
+    """Return whether a request asks for this position, as it is now."""
+    known = asked.get(position.partition)
+    return known is not None and known[0] is position and known[1] == position.changed

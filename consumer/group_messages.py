@@ -85,7 +85,8 @@ def consumer_heartbeat(
     """A ConsumerGroupHeartbeat request. Fields that are None stay as the coordinator knows them.
 
     ``whole``: with what never changes. An empty ``regex`` is none. ``hold_ms``: how long the coordinator may
-    keep the answer for news; Apache Kafka does not know of it and answers at once.
+    keep the answer for news, which besides may tell what is committed for new partitions. Apache Kafka knows
+    of neither and answers at once.
     """
     numbers: dict[UUID, list[int]] = defaultdict(list)
     for topic_id, number in sorted(owned or ()):
@@ -102,6 +103,7 @@ def consumer_heartbeat(
         config.server_assignor if whole else None,
         None if owned is None else [TopicPartitions(topic_id, rows) for topic_id, rows in numbers.items()],
         hold_ms,
+        True,
     )
     timeout_ms = min(config.request_timeout_ms, config.session_timeout_ms) + hold_ms
     return Send(ApiKey.CONSUMER_GROUP_HEARTBEAT, body, Channel.HEARTBEAT, timeout_ms)

@@ -113,6 +113,8 @@ class Handover:
     announced: Callable[[], None]
     revocation_done: Callable[[], None]
     report: Callable[[Event], None]
+    #: Called when partitions come: where they begin is looked up while the user is told.
+    came: Callable[[], None] = lambda: None
     #: Fires when records are done, or a wait for them may end otherwise.
     drained: Signal = field(default_factory=Signal)
     #: All steps in progress, and the last one of each partition, which its next one waits for.
@@ -134,8 +136,9 @@ class Handover:
         self.positions.kept(effect.kept, effect.generation)
         if self._closing:
             return
-        self.positions.add(effect.added, effect.generation)
+        self.positions.add(effect.added, effect.generation, effect.starts)
         self._begin(effect.added, self._announce(effect))
+        self.came()
 
     def revoke(self, effect: Revoke) -> None:
         """Stop delivery and revoke. A loss concerns everything, so it also cancels all steps in progress."""
@@ -233,12 +236,13 @@ class Handover:
 
     async def _announce(self, effect: Assign) -> None:
         self.report(PartitionsAssigned(effect.added, effect.generation))
-        telling = asyncio.create_task(
-            self._call("on_partitions_assigned", self.callbacks.assigned, effect.added)
-        )
-        self._announcing.add(telling)
-        telling.add_done_callback(self._announcing.discard)
-        await _unless_called_off(telling)
+        if self.callbacks.assigned is not None:
+            telling = asyncio.create_task(
+                self._call("on_partitions_assigned", self.callbacks.assigned, effect.added)
+            )
+            self._announcing.add(telling)
+            telling.add_done_callback(self._announcing.discard)
+            await _unless_called_off(telling)
         leaving = {p for giving in self._giving for p in giving.partitions}
         self.positions.hold((p for p in effect.added if p not in leaving), held=False)
         self.announced()

@@ -9,9 +9,10 @@ leader is asked whether the log was truncated before it, and again whenever the 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from types import MappingProxyType
 
 from ..client.offsets import EARLIEST, LATEST, CommittedOffset
 from ..protocol import TopicPartition
@@ -46,7 +47,8 @@ class Position:
     ``held``: about to be revoked (``leaving``), or not announced to the user yet. ``changed`` counts jumps:
     responses to requests from before one are stale. Records fetched from now on get ``generation``.
     ``leader_epoch`` is that of the record before ``fetch_offset``; ``checked_epoch`` the leader's when the
-    log was last known to be unchanged, ``unasked`` if only because the epochs are the same.
+    log was last known to be unchanged, ``unasked`` if only because the epochs are the same. ``committed`` is
+    what a partition begins with; it is known while seeking if the coordinator has ``told`` it.
     """
 
     partition: TopicPartition
@@ -57,6 +59,7 @@ class Position:
     checked_epoch: int = -1
     unasked: bool = False
     committed: CommittedOffset | None = None
+    told: bool = False
     changed: int = 0
     paused: bool = False
     held: bool = False
@@ -118,10 +121,21 @@ class Positions:
 
     # life
 
-    def add(self, partitions: Iterable[TopicPartition], generation: int) -> None:
-        """Add partitions, held; their committed offsets are looked up first."""
+    def add(
+        self,
+        partitions: Iterable[TopicPartition],
+        generation: int,
+        starts: Mapping[TopicPartition, CommittedOffset | None] = MappingProxyType({}),
+    ) -> None:
+        """Add partitions, held; their committed offsets are looked up first, but for those in ``starts``."""
         for partition in partitions:
-            self._all[partition] = Position(partition, generation, held=True)
+            self._all[partition] = Position(
+                partition,
+                generation,
+                held=True,
+                committed=starts.get(partition),
+                told=partition in starts,
+            )
 
     def kept(self, partitions: Iterable[TopicPartition], generation: int) -> None:
         """Partitions that this member keeps go on in a new generation, undisturbed."""

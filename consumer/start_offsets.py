@@ -74,10 +74,13 @@ class StartOffsets:
             if position.partition in errors:
                 continue
             if self.reading.positions.get(position.partition) is position and position.phase is Phase.SEEKING:
-                partition = position.partition
-                epoch = self.reading.cluster.known.leader_epoch(partition)
-                self.reading.positions.found_committed(partition, _certain(found.get(partition)), epoch)
-                self.moved(position)
+                self.found(position, found.get(position.partition))
+
+    def found(self, position: Position, committed: CommittedOffset | None) -> None:
+        """The committed offset of a partition is known; None if there is none."""
+        epoch = self.reading.cluster.known.leader_epoch(position.partition)
+        self.reading.positions.found_committed(position.partition, _certain(committed), epoch)
+        self.moved(position)
 
     async def _committed(
         self, seeking: list[Position], errors: Errors

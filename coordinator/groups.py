@@ -160,6 +160,8 @@ class Groups:
     orphans: dict[tuple[str, TopicPartition], OffsetEntry | bytes] = field(default_factory=dict)
     #: Heartbeats that are held, with the answer that each has if nothing changes, by group and member.
     held: dict[str, dict[str, tuple[Request, Any]]] = field(default_factory=dict)
+    #: Ticket of the last write of committed offsets.
+    last_commit: int = 0
 
     def knows(self, group_id: str) -> bool:
         """Return whether there is such a group."""

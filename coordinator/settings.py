@@ -60,7 +60,7 @@ class GroupSettings:
         int, Row("size at which __consumer_offsets begins a new segment", 1, MAX_INT)
     ] = 104_857_600
     offsets_commit_timeout_ms: Annotated[
-        int, Row("kept for tools: with no replica to wait for, a write is answered when done", 1, MAX_INT)
+        int, Row("an answer of a coordinator waits no longer than this for other replicas", 1, MAX_INT)
     ] = 5_000
     group_coordinator_append_linger_ms: Annotated[
         int, Row("how long writes wait to share a batch; -1, 0: as short as can be", -1, MAX_INT)

@@ -34,6 +34,7 @@ _LAST_VERSION = 4
 _MAX_STRING_BYTES = 0x7FFF
 
 _INT32 = struct.Struct(">i")
+_THREE_INT32 = struct.Struct(">iii")
 _INT64 = struct.Struct(">q")
 _OFFSET_HEAD = struct.Struct(">hqih")  # version 3, offset, leader epoch, length of metadata
 _BARE_OFFSET = struct.Struct(">hqihq")  # the same without metadata, and the commit's time
@@ -174,18 +175,29 @@ def _group_value(record: GroupStored) -> bytes:
         _INT64.pack(record.state_timestamp_ms),
         _INT32.pack(len(record.members)),
     ]
-    for member in record.members:
+    # of a thousand members most say the same of these
+    clients: dict[tuple[str, str], bytes] = {}
+    for (
+        member_id,
+        instance_id,
+        client_id,
+        host,
+        rebalance_ms,
+        session_ms,
+        subscription,
+        owned,
+    ) in record.members:
+        client = clients.get((client_id, host))
+        if client is None:
+            client = clients[client_id, host] = key_string(client_id) + key_string(host)
         parts += (
-            key_string(member.member_id),
-            _nullable_string(member.instance_id),
-            key_string(member.client_id),
-            key_string(member.client_host),
-            _INT32.pack(member.rebalance_timeout_ms),
-            _INT32.pack(member.session_timeout_ms),
-            _INT32.pack(len(member.subscription)),
-            member.subscription,
-            _INT32.pack(len(member.assignment)),
-            member.assignment,
+            key_string(member_id),
+            _nullable_string(instance_id),
+            client,
+            _THREE_INT32.pack(rebalance_ms, session_ms, len(subscription)),
+            subscription,
+            _INT32.pack(len(owned)),
+            owned,
         )
     return b"".join(parts)
 

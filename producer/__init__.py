@@ -1,5 +1,6 @@
 """Producers: records to topics, once and in order, in transactions, on asyncio or blocking."""
 
+from ..client.schema_registry import RegistryError, SchemaRegistry
 from ..client.transactions import GroupMetadata
 from .accumulator import ProducerRecord, RecordMetadata
 from .blocking import BlockingProducer
@@ -11,6 +12,7 @@ from .errors import (
     ProducerError,
     ProducerFencedError,
     RecordTooLargeError,
+    SerializationError,
     TransactionAbortableError,
     TransactionAbortedError,
     TransactionStateError,
@@ -31,6 +33,9 @@ __all__ = [
     "ProducerRecord",
     "RecordMetadata",
     "RecordTooLargeError",
+    "RegistryError",
+    "SchemaRegistry",
+    "SerializationError",
     "TransactionAbortableError",
     "TransactionAbortedError",
     "TransactionStateError",

@@ -63,11 +63,13 @@ _new: Final = tuple.__new__
 
 
 class ProducerRecord(NamedTuple):
-    """A record to be written, with the arguments of ``Producer.send``."""
+    """A record to be written, with the arguments of ``Producer.send``: key and value are bytes or None, or
+    what ``encode`` and ``key_encode`` take.
+    """
 
     topic: str
-    value: bytes | None = None
-    key: bytes | None = None
+    value: Any = None
+    key: Any = None
     partition: int | None = None
     timestamp_ms: int | None = None
     headers: Headers = ()

@@ -13,7 +13,8 @@ from ..client.offsets import CommittedOffset
 from ..client.transactions import GroupMetadata
 from ..protocol import Headers, KohortError, TopicPartition
 from .accumulator import ProducerRecord, RecordMetadata
-from .errors import ProducerClosedError, ProducerError
+from .encoding import Encoders
+from .errors import ProducerClosedError, ProducerError, SerializationError
 from .producer import Producer
 
 T = TypeVar("T")
@@ -26,11 +27,12 @@ class BlockingProducer:
     """``with BlockingProducer(bootstrap_servers="localhost:9092") as producer:``, then ``producer.send()``.
 
     As Producer, blocking, for programs without an event loop. Any thread may use it; a transaction belongs to
-    all of them.
+    all of them. ``encode`` and ``key_encode`` are called in the thread that sends.
     """
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, *, encode: Any = None, key_encode: Any = None, **settings: Any) -> None:
         self._producer = Producer(**settings)
+        self._encoders = Encoders.of(encode, key_encode)
         self._loop: asyncio.AbstractEventLoop
         self._thread: threading.Thread | None = None
         self._given: list[tuple[ProducerRecord, Future[RecordMetadata]]] = []
@@ -91,8 +93,8 @@ class BlockingProducer:
     def send(
         self,
         topic: str,
-        value: bytes | None = None,
-        key: bytes | None = None,
+        value: Any = None,
+        key: Any = None,
         partition: int | None = None,
         timestamp_ms: int | None = None,
         headers: Headers = (),
@@ -103,6 +105,12 @@ class BlockingProducer:
         """
         future: Future[RecordMetadata] = Future()
         future.set_running_or_notify_cancel()  # what was handed over cannot be taken back
+        if self._encoders is not None:
+            try:
+                value, key = self._encoders.pair(topic, value, key)
+            except (OSError, SerializationError) as error:
+                future.set_exception(error)
+                return future
         record = ProducerRecord(topic, value, key, partition, timestamp_ms, headers)
         with self._lock:
             self._require_running()

@@ -17,6 +17,10 @@ class ProducerClosedError(ProducerError):
     """The producer is closed, or was not started: use it in ``async with``."""
 
 
+class SerializationError(ProducerError):
+    """A key or value that cannot be encoded. Its cause is the encoder's error; nothing was sent."""
+
+
 class RecordTooLargeError(ProducerError):
     """A record that fits into no request, by ``max_request_size`` or ``buffer_memory``. It was not sent."""
 

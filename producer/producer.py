@@ -20,6 +20,7 @@ from ..client.waiting import Backoff, now_ms
 from ..protocol import ErrorCode, Headers, KafkaError, KohortError, TimedRecord, TopicPartition
 from ..settings import MAX_LONG
 from .accumulator import HELD_BYTES, RECORD_BYTES, Accumulator, Queue, RecordMetadata, record_size
+from .encoding import Encoders
 from .errors import (
     BufferFullError,
     ProducerClosedError,
@@ -59,14 +60,16 @@ class Producer:
     ``acks="all"`` each record is written once and in order, whatever is tried again. With a
     ``transactional_id`` records are sent within ``async with producer.transaction():``.
 
-    All arguments are settings, in the table of docs/producer.md. Raises ConfigError for wrong ones. Use it on
-    one event loop; several tasks may send at once, but there is one transaction at a time.
+    ``encode`` and ``key_encode`` make bytes of values and keys: a type that pydantic writes as JSON, a
+    function that returns bytes, or an encoder of a SchemaRegistry. All other arguments are settings, in the
+    table of docs/producer.md. Raises ConfigError for wrong ones. Use it on one event loop; several tasks may
+    send at once, but there is one transaction at a time.
     """
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, *, encode: Any = None, key_encode: Any = None, **settings: Any) -> None:
         from .config import producer_config
 
-        self._prepare(producer_config(**settings), None)
+        self._prepare(producer_config(**settings), None, Encoders.of(encode, key_encode))
 
     @classmethod
     def on_cluster(cls, cluster: Cluster, **settings: Any) -> Self:
@@ -80,8 +83,11 @@ class Producer:
         self._prepare(producer_config(bootstrap="unused", **settings), cluster)
         return self
 
-    def _prepare(self, config: ProducerConfig, cluster: Cluster | None) -> None:
+    def _prepare(
+        self, config: ProducerConfig, cluster: Cluster | None, encoders: Encoders | None = None
+    ) -> None:
         self.config = config
+        self._encoders = encoders
         self._owns = cluster is None
         self._cluster = config.cluster(config.max_block_ms) if cluster is None else cluster
         self._rng = SURROUNDINGS.get().make_random()
@@ -196,8 +202,8 @@ class Producer:
     async def send(
         self,
         topic: str,
-        value: bytes | None = None,
-        key: bytes | None = None,
+        value: Any = None,
+        key: Any = None,
         partition: int | None = None,
         timestamp_ms: int | None = None,
         headers: Headers = (),
@@ -208,10 +214,15 @@ class Producer:
         its neighbours go. ``timestamp_ms`` is by default now. The future raises KafkaError when a broker
         refuses the record, and DeliveryTimeoutError.
 
-        Raises RecordTooLargeError; KafkaError for a topic or partition that does not exist or may not be
-        written to, and BufferFullError, after ``max_block_ms``; TransactionStateError outside of a
-        transaction of a transactional producer, and TransactionAbortableError once something in it failed.
+        Key and value are bytes or None, or what ``key_encode`` and ``encode`` take.
+
+        Raises SerializationError, or an encoder's OSError; RecordTooLargeError; KafkaError for a topic or
+        partition that does not exist or may not be written to, and BufferFullError, after ``max_block_ms``;
+        TransactionStateError outside of a transaction of a transactional producer, and
+        TransactionAbortableError once something in it failed.
         """
+        if self._encoders is not None:
+            value, key = await self._encoded(self._encoders, topic, value, key)
         if type(value) is not bytes:
             value = _as_bytes("value", value)
         if type(key) is not bytes:
@@ -238,6 +249,11 @@ class Producer:
                 await asyncio.sleep(0)  # so that requests go out while records come in
         return future  # type: ignore[no-any-return]
 
+    async def _encoded(self, encoders: Encoders, topic: str, value: Any, key: Any) -> tuple[Any, Any]:
+        if encoders.must_wait(topic):
+            return await asyncio.to_thread(encoders.pair, topic, value, key)
+        return encoders.pair(topic, value, key)
+
     async def send_and_wait(self, *record: Any, **named: Any) -> RecordMetadata:
         """As ``send``, and wait until the record is written."""
         return await (await self.send(*record, **named))
@@ -245,7 +261,9 @@ class Producer:
     async def send_batch(
         self, topic: str, partition: int, records: Sequence[TimedRecord]
     ) -> asyncio.Future[RecordMetadata]:
-        """Accept records as one batch: key, value, headers and time of each; a future of the first one."""
+        """Accept records, as bytes, as one batch: key, value, headers and time of each; a future of the
+        first.
+        """
         checked = [
             (_as_bytes("key", key), _as_bytes("value", value), _as_headers(headers), _as_time(timestamp_ms))
             for key, value, headers, timestamp_ms in records

@@ -119,11 +119,19 @@ def decode_assignment(data: bytes) -> Assignment:
     return Assignment(partitions, reader.nullable_bytes(), version, reader.rest())
 
 
+#: Longest subscription whose topics are remembered: members of one service say the same.
+_REMEMBERED_BYTES = 1_024
+
+
 def subscribed_topics(data: bytes) -> frozenset[str] | None:
     """The topics of a subscription; None if the bytes are no subscription.
 
     Reads only what every version has: a coordinator looks no further than that.
     """
+    return _known_topics(data) if len(data) <= _REMEMBERED_BYTES else _topics(data)
+
+
+def _topics(data: bytes) -> frozenset[str] | None:
     reader = WireReader(data)
     try:
         _read_version(reader)
@@ -131,6 +139,9 @@ def subscribed_topics(data: bytes) -> frozenset[str] | None:
     except MalformedMessageError:
         return None
     return frozenset(topics)
+
+
+_known_topics = lru_cache(maxsize=256)(_topics)
 
 
 def encode_topic_partitions(partitions: Iterable[TopicPartition]) -> bytes:

@@ -31,7 +31,7 @@ class BrokerProcess:
 
     ``folder`` holds what the process prints (``stdout``, and ``stderr`` of every start) and is where it runs.
     Without ``data`` the broker makes a folder of its own and forgets everything when it stops. Python runs
-    ``program``. ``open_files`` is how many descriptors it may have at most.
+    ``program``, behind the words of ``prefix``. ``open_files`` is how many descriptors it may have at most.
     """
 
     def __init__(
@@ -41,12 +41,14 @@ class BrokerProcess:
         data: Path | None,
         settings: Mapping[str, str] = QUICK_SETTINGS,
         program: Sequence[str] = ("-m", "kohort"),
+        prefix: Sequence[str] = (),
         open_files: int | None = None,
     ) -> None:
         self.folder = folder
         self.data = data
         self.settings = dict(settings)
         self.program = tuple(program)
+        self.prefix = tuple(prefix)
         self.open_files = open_files
         self.port = free_port()
         self.process: subprocess.Popen[bytes] | None = None
@@ -69,8 +71,13 @@ class BrokerProcess:
 
     def start(self) -> None:
         """Start it and wait until it serves."""
+        self.launch()
+        self.port = self._await_port()
+
+    def launch(self) -> None:
+        """Start it."""
         assert not self.alive, "the broker runs already"
-        command = [sys.executable, *self.program, "broker"]
+        command = [*self.prefix, sys.executable, *self.program, "broker"]
         if self.open_files is not None:
             command = ["sh", "-c", f'ulimit -n {self.open_files} && exec "$@"', "sh", *command]
         if "listeners" not in self.settings:
@@ -81,7 +88,6 @@ class BrokerProcess:
             command += ["--set", f"{key}={value}"]
         with (self.folder / "stdout").open("wb") as out, (self.folder / "stderr").open("ab") as err:
             self.process = subprocess.Popen(command, cwd=self.folder, stdout=out, stderr=err)
-        self.port = self._await_port()
 
     def _await_port(self) -> int:
         deadline = time.monotonic() + START_TIMEOUT_S

@@ -36,6 +36,14 @@ class TransactionSettings(GroupSettings):
     transaction_state_log_replication_factor: Annotated[
         int, Row("replicas of __transaction_state; 3 with zookeeper.connect", 1, 32_767)
     ] = 1
+    transaction_state_log_min_isr: Annotated[
+        int,
+        Row(
+            "min.insync.replicas of __transaction_state, if it has as many; 2 with zookeeper.connect",
+            1,
+            32_767,
+        ),
+    ] = 1
     transaction_state_log_segment_bytes: Annotated[
         int, Row("size at which __transaction_state begins a new segment", 1, MAX_INT)
     ] = 104_857_600

@@ -11,7 +11,9 @@ import logging
 import math
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Generator
+from functools import partial
+from typing import Any
 
 from .._log_lines import RateLimitedLog
 from ..security._listener_security import ListenerSecurity
@@ -58,8 +60,10 @@ class Acceptor:
     def __repr__(self) -> str:
         return f"Acceptor({self.listener}, {self._quotas.by_listener()[self.listener.name]} connections)"
 
-    async def start(self, backlog: int) -> None:
-        """Listen. Raises OSError, with the listener in its text, if the address is not available."""
+    async def listen(self, backlog: int) -> None:
+        """Listen; connections wait until ``start``. Raises OSError, with the listener in its text, if the
+        address is not available.
+        """
         host = self.listener.host
         try:
             found = await self._loop.getaddrinfo(
@@ -72,7 +76,16 @@ class Acceptor:
             raise OSError(error.errno, f"{self.listener}: {error.strerror or error}") from None
         if self.advertised is None and host not in ("", "0.0.0.0", "::"):
             self.advertised = host, self.port
+
+    def start(self) -> None:
+        """Accept connections."""
         self._watch()
+
+    def look(self) -> None:
+        """Accept what has come by now: the loop is busy with others and would look here much later."""
+        for link in self._sockets:
+            if self._watching:
+                self._accept(link)
 
     def close(self) -> None:
         """Accept nothing more, and end the handshakes under way."""
@@ -147,7 +160,11 @@ class Acceptor:
             )
             return
         client.setblocking(False)
-        task = self._loop.create_task(self._welcome(client, slot))
+        try:
+            begun = _Begun(self._welcome(client, slot))
+        except StopIteration:
+            return  # it has failed at once
+        task = self._loop.create_task(begun.rest())
         self._welcomes.add(task)
         task.add_done_callback(self._welcomes.discard)
 
@@ -173,6 +190,35 @@ class Acceptor:
         except BaseException:
             slot.leave()
             raise
+
+
+class _Begun:
+    """A coroutine that has run up to its first wait. A task would take this step in the loop's next turn,
+    behind a request of everybody who is ready.
+
+    Raises StopIteration if there was nothing to wait for.
+    """
+
+    def __init__(self, work: Coroutine[Any, Any, None]) -> None:
+        self._work = work
+        self._waits_for = work.send(None)
+
+    async def rest(self) -> None:
+        await self
+
+    def __await__(self) -> Generator[Any, None, None]:
+        step: Callable[[], Any]
+        while True:
+            try:
+                yield self._waits_for
+            except BaseException as error:
+                step = partial(self._work.throw, error)
+            else:
+                step = partial(self._work.send, None)
+            try:
+                self._waits_for = step()
+            except StopIteration:
+                return
 
 
 def _reason(error: OSError) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol, cast
@@ -44,6 +45,9 @@ from ._sender import Outbox, Sender
 
 log = logging.getLogger("kohort.broker")
 
+#: Most bytes that are read as a connection is made.
+FIRST_READ_BYTES = 65_536
+
 
 class Host(Protocol):
     """The server that has accepted a connection, as far as the connection needs it."""
@@ -72,6 +76,45 @@ class Host(Protocol):
 
 class Connection(asyncio.Protocol):
     """asyncio's protocol of a connection, and the task that answers its requests."""
+
+    # a crowd is more than a processor's cache holds: a dictionary of so many entries is thrice as large
+    __slots__ = (
+        "_acceptor",
+        "_ahead_bytes",
+        "_busy",
+        "_calls",
+        "_collecting",
+        "_droppable",
+        "_frame",
+        "_gone",
+        "_lap_s",
+        "_login",
+        "_pause",
+        "_reader",
+        "_served",
+        "_server",
+        "_settled",
+        "_slot",
+        "_takes",
+        "_task",
+        "_turn",
+        "_turn_ends",
+        "_waiting",
+        "_wakeup",
+        "_writes",
+        "_writing",
+        "frame_since",
+        "last_active",
+        "outbox",
+        "peer",
+        "peer_name",
+        "reading",
+        "sender",
+        "small_only",
+        "transport",
+        "unauthenticated_since",
+        "unmetered",
+    )
 
     def __init__(self, server: Host, acceptor: Acceptor, slot: ConnectionSlot) -> None:
         self._server = server
@@ -150,6 +193,27 @@ class Connection(asyncio.Protocol):
             self._login = Login(sasl, self.peer_name, self._let_in)
             self.unauthenticated_since = self._server.now()
         self._task = self._server.spawn(self._serve())
+        if not self.listener.tls:
+            self._read_at_once()
+
+    def _read_at_once(self) -> None:
+        """Read what came with the connection: the loop comes to it after a request of everybody else."""
+        link = self.transport.get_extra_info("socket")
+        if link is None:
+            return
+        try:
+            data = os.read(link.fileno(), FIRST_READ_BYTES)
+        except OSError:
+            return  # nothing has come, or the loop will find the same
+        if data:
+            self.data_received(data)
+            if not self.reading:
+                self._server.loop.call_soon(self._reading_began)
+
+    def _reading_began(self) -> None:
+        """Stop again where that is still due: uvloop begins to read after ``connection_made`` in any case."""
+        self.reading = True
+        self.regulate()
 
     def data_received(self, data: bytes) -> None:
         waiting = self._waiting

@@ -33,17 +33,25 @@ LOOK = 15
 CROWD_S = 0.008
 _REST_S = 50e-6
 
+#: How often others are let in while connections are at work, in seconds.
+_LET_IN_S = 0.001
+
 #: A connection that holds no more than this may read on while others, who hold more, have to wait.
 SMALL_BYTES = 16_384
 
 
 class Turn:
-    """A turn of the loop: the time for which connections have been at work in it, one after the other."""
+    """A turn of the loop: the time for which connections have been at work in it, one after the other.
 
-    __slots__ = ("_began", "_ended", "_loop", "_over", "number")
+    ``let_in`` is called now and then in a long one: who connects need not wait for the loop to come round.
+    """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    __slots__ = ("_began", "_ended", "_let_in", "_let_in_at", "_loop", "_over", "number")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, let_in: Callable[[], None]) -> None:
         self._loop = loop
+        self._let_in = let_in
+        self._let_in_at = 0.0
         self._began = self._ended = 0.0
         self._over = False
         self.number = 0
@@ -56,7 +64,12 @@ class Turn:
         if last == self.number or now - self._ended > _REST_S:
             self.number += 1
             self._began = now
-        elif not self._over and now - self._began > CROWD_S:
+            self._let_in_at = now + _LET_IN_S
+            return self._over
+        if now > self._let_in_at:
+            self._let_in_at = now + _LET_IN_S
+            self._let_in()
+        if not self._over and now - self._began > CROWD_S:
             self._over = True
             # not before those that wait have had one request each
             self._loop.call_soon(self._loop.call_soon, self._next)

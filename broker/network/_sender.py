@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import logging
 import os
 import socket
 from collections.abc import Iterator, Sequence
@@ -16,8 +15,7 @@ from typing import Final
 
 from ...log import FileRange
 from ...protocol import Part
-
-log = logging.getLogger("kohort.broker")
+from .._log_lines import RateLimitedLog
 
 #: Bytes of an answer that are read from files at once; the rest is read once the client has taken them. A
 #: client that reads slowly thus costs little memory, whatever it asked for.
@@ -27,6 +25,8 @@ PIECE_BYTES = 262_144
 MAX_JOINED_BYTES: Final = 65_536
 
 _NO_SENDFILE = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSOCK})
+
+_aborted = RateLimitedLog()
 
 
 class Outbox:
@@ -221,7 +221,7 @@ class Sender:
 
     def _abort(self, reason: str) -> None:
         if not self._transport.is_closing():
-            log.warning("connection closed while an answer was sent: %s", reason)
+            _aborted.say("connection closed while an answer was sent: %s", reason)
             self._transport.abort()
 
 

@@ -63,7 +63,7 @@ class Server:
         #: Of connections that are closed.
         self.complaints = RateLimitedLog()
         self.backpressure = Backpressure(settings, self.loop)
-        self.turn = Turn(self.loop)
+        self.turn = Turn(self.loop, self._let_in)
         self.connections_made = 0
         self._connections: set[Connection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -81,11 +81,16 @@ class Server:
     def __repr__(self) -> str:
         return f"Server({len(self._connections)} connections, {self.backpressure})"
 
-    async def start(self, router: Router) -> None:
-        """Listen everywhere. Raises OSError if an address is not available."""
+    async def listen(self, router: Router) -> None:
+        """Listen everywhere; clients wait until ``start``. Raises OSError if an address is not available."""
         self.router = router
         for acceptor in self.acceptors:
-            await acceptor.start(self._settings.socket_listen_backlog_size)
+            await acceptor.listen(self._settings.socket_listen_backlog_size)
+
+    def start(self) -> None:
+        """Accept connections."""
+        for acceptor in self.acceptors:
+            acceptor.start()
         self._plan_sweep()
 
     async def stop(self) -> None:
@@ -145,6 +150,10 @@ class Server:
         local = connection.transport.get_extra_info("sockname") or ("0.0.0.0", 0)
         endpoint = acceptor.advertised or (local[0], local[1])
         return Peer(remote[0], endpoint, acceptor.listener.name), f"{remote[0]}:{remote[1]}"
+
+    def _let_in(self) -> None:
+        for acceptor in self.acceptors:
+            acceptor.look()
 
     def forget(self, connection: Connection) -> None:
         if connection in self._connections:

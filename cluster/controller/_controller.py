@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from ...protocol import ErrorCode, KafkaError
@@ -34,7 +35,8 @@ class Controller:
     """A broker's part in controlling its cluster: it stands for election, and decides while it is elected.
 
     ``view`` is the broker's own image; its owner calls ``wake`` when it has changed. ``rules`` gives the
-    settings that are in force, ``now_ms`` the wall clock.
+    settings that are in force, ``now_ms`` the wall clock. ``refusing`` are the epochs of brokers that refuse
+    connections, by node id: they are to lead nothing that others can lead.
     """
 
     def __init__(
@@ -44,12 +46,17 @@ class Controller:
         node_id: int,
         now_ms: Callable[[], int],
         rules: Callable[[], Rules] = Rules,
+        refusing: Mapping[int, int] = MappingProxyType({}),
     ) -> None:
         self._store = store
         self._view = view
         self._node_id = node_id
         self._now_ms = now_ms
         self._rules = rules
+        self._refusing = refusing
+        # the image that decisions are made of, and what it was made of
+        self._seen = self._seen_of = view.image
+        self._seen_refusing: dict[int, int] = {}
         self._wake = asyncio.Event()
         self._asked: list[tuple[Callable[[ClusterImage, Rules], Decision[Any]], asyncio.Future[Any]]] = []
         # the value of our entry, and the version of the epoch that was raised with it; None: not elected
@@ -185,7 +192,7 @@ class Controller:
     async def _work(self) -> None:
         """Take what was asked, and let partitions follow the image, until both are done."""
         while self.is_active:
-            image, rules = self._view.image, self._rules()
+            image, rules = self._image(), self._rules()
             if image is not self._tidied or rules != self._tidied_by:
                 seen = self._without_returned(image)
                 decision = tidied(seen, self._untidied(seen, rules), rules)
@@ -198,6 +205,19 @@ class Controller:
                 self._asked = [each for each in self._asked if each[1] is not answered]
             else:
                 return
+
+    def _image(self) -> ClusterImage:
+        """The image, where brokers that refuse connections are about to stop."""
+        image = self._view.image
+        if image is not self._seen_of or self._refusing != self._seen_refusing:
+            self._seen_of, self._seen_refusing = image, dict(self._refusing)
+            refusing = {
+                node_id: broker._replace(shutting_down=True)
+                for node_id, broker in image.brokers.items()
+                if self._refusing.get(node_id) == broker.epoch
+            }
+            self._seen = image.changed(brokers={**image.brokers, **refusing}) if refusing else image
+        return self._seen
 
     async def _answer(
         self,

@@ -91,6 +91,9 @@ class Engine:
         self._dead_letters = DeadLetters(lambda: self._consumer.config, group)
         self._stored = None if once is None else StoredOffsets(once, self._consumer, self._fail)
         self._output = None if output is None else KafkaTransactions(output, self._consumer, self._fail)
+        for handler in handlers:
+            handler.output = None if self._output is None else self._output.add
+            handler.encoders = None if output is None else output.encoders
         self._running = [
             RunningHandler(
                 handler,
@@ -107,7 +110,6 @@ class Engine:
         spans = self._tracing() if tracing else None
         for handler in handlers:
             handler.group, handler.tracing, handler.once = group, spans, once
-            handler.output = None if self._output is None else self._output.add
 
     @property
     def ending(self) -> bool:

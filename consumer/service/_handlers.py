@@ -12,6 +12,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from ...producer import ProducerRecord
+from ...producer.encoding import Encoders
 from ..decoding import Decoder, InvalidRecordError
 from ..errors import ConsumerError, short
 from ..record import Record
@@ -153,6 +154,8 @@ class Handler:
     once: Once | None = None
     #: Takes what calls for these records have given out.
     output: Callable[[list[Record], list[ProducerRecord]], None] | None = None
+    #: Of what calls have given out.
+    encoders: Encoders | None = None
     log: RateLimitedLog = field(default_factory=RateLimitedLog)
     #: The parameter that gets the transaction's connection.
     connection: str = ""
@@ -176,9 +179,10 @@ class Handler:
 
     @property
     def may_wait(self) -> bool:
-        """Return whether decoding may have to ask somebody."""
-        return any(
-            each is not None and each.waits is not None for each in (self.key_decoder, self.value_decoder)
+        """Return whether decoding, or encoding, may have to ask somebody."""
+        decoders = (self.key_decoder, self.value_decoder)
+        return any(each is not None and each.waits is not None for each in decoders) or (
+            self.encoders is not None and self.encoders.may_wait
         )
 
     @property
@@ -213,7 +217,10 @@ class Handler:
                 with self.tracing.span(self.name, given, attempt):
                     result = await self._called(records, given, threads)
             if self.output is not None:
-                self.output(taken, _as_given(self.name, result))
+                results = _as_given(self.name, result)
+                if self.encoders is not None:
+                    results = await self._encoded(self.encoders, results, threads)
+                self.output(taken, results)
         except FailedRecordsError as error:
             failed = {r: error.failed[g] for r, g in zip(records, given, strict=True) if g in error.failed}
             # a transaction has all of its records, or none
@@ -227,6 +234,23 @@ class Handler:
             return await self._after_failure(taken, attempt, _handlers_own(error), threads, send)
         self.counters.handled += len(records)
         return None
+
+    async def _encoded(
+        self, encoders: Encoders, given: list[ProducerRecord], threads: DaemonThreads | None
+    ) -> list[ProducerRecord]:
+        """The results with keys and values as bytes."""
+        now = asyncio.get_running_loop().time
+        encoded, until = [], now() + STRETCH_S
+        for record in given:
+            if encoders.must_wait(record.topic):
+                assert threads is not None, "handlers whose encoders may wait have threads"
+                encoded.append(await threads.call(functools.partial(encoders.record, record)))
+                continue
+            if now() > until:
+                await asyncio.sleep(0)
+                until = now() + STRETCH_S
+            encoded.append(encoders.record(record))
+        return encoded
 
     def _own_letter(self, record: Record) -> RetryLetter | None:
         """The letter of this group that a record of a retry topic is; others are for other groups."""
@@ -256,11 +280,24 @@ class Handler:
         if not middlewares:
             return self._called_at_last(records, given, threads)
 
+        inner: list[Any] = []
+
         async def call_next(changed: Any) -> Any:
             passed = list(changed) if self.takes_batches else [changed]
-            return await self._through(middlewares[1:], records, passed, threads)
+            inner.append(await self._through(middlewares[1:], records, passed, threads))
+            return inner[-1]
 
-        return middlewares[0](given if self.takes_batches else given[0], call_next)
+        async def call() -> Any:
+            result = await middlewares[0](given if self.takes_batches else given[0], call_next)
+            if result is None and self.output is not None and inner and inner[-1]:
+                name = getattr(middlewares[0], "__qualname__", repr(middlewares[0]))
+                raise TypeError(
+                    f"middleware {name} returned None where handler {self.name} gave out records: write "
+                    "'return await call_next(record)', or return [] to drop them"
+                )
+            return result
+
+        return call()
 
     def _called_at_last(
         self, records: list[Record], given: list[Record], threads: DaemonThreads | None

@@ -29,6 +29,7 @@ from ...producer import (
     ProducerRecord,
     TransactionAbortableError,
 )
+from ...producer.encoding import Encoders
 from ...protocol import ErrorCode, KafkaError, KohortError, TopicPartition
 from ..assembly import make_cluster
 from ..errors import ConsumerError, StaleRecordError, short
@@ -74,8 +75,10 @@ class KafkaOutput:
     """Topics as the place of results: what handlers return or yield is written exactly once.
 
     A transaction begins when ``max_records`` records were given out, or ``interval_ms`` after the first of
-    them. ``transactional_id`` is by default a new one for each process. Other arguments are settings of
-    :class:`~kohort.producer.Producer`; those of connections are the service's. Raises ConfigError.
+    them. ``transactional_id`` is by default a new one for each process. ``encode`` and ``key_encode`` make
+    bytes of the results' values and keys, as those of a Producer; what they raise counts as the handler's.
+    Other arguments are settings of :class:`~kohort.producer.Producer`; those of connections are the
+    service's. Raises ConfigError.
     """
 
     def __init__(
@@ -84,6 +87,8 @@ class KafkaOutput:
         max_records: int = 1_000,
         interval_ms: int = 100,
         transactional_id: str | None = None,
+        encode: Any = None,
+        key_encode: Any = None,
         **settings: Any,
     ) -> None:
         from ...client.config import ClientSettings
@@ -97,6 +102,7 @@ class KafkaOutput:
         self.max_records = max_records
         self.interval_ms = interval_ms
         self.transactional_id = transactional_id
+        self.encoders = Encoders.of(encode, key_encode)
         self.settings = {"transaction_timeout_ms": TRANSACTION_TIMEOUT_MS, **settings}
         if connection := ClientSettings.model_fields.keys() & settings:
             raise ConfigError(f"KafkaOutput: {min(connection)} is a setting of the service: give it there")

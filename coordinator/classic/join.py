@@ -9,8 +9,8 @@ error or an id, or its request is parked.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
+from typing import Final
 
 from ...protocol import ErrorCode
 from ...protocol.messages.join_group import JoinGroupResponse
@@ -39,6 +39,9 @@ from .members import (
 from .rebalance import joined, maybe_complete_join, prepare, rebalance_or_complete
 from .static import replace_static_member
 
+# a plain value: reaching an enum's members costs more than a comparison
+_PREPARING: Final = GroupState.PREPARING_REBALANCE
+
 #: From this version on a dynamic member joins in two steps.
 _MEMBER_ID_REQUIRED_VERSION = 4
 
@@ -65,7 +68,8 @@ def handle_join(shard: GroupShard, request: Request, now_ms: int) -> None:
         record = group.to_record()
         _join(shard, group, request, now_ms)
         # a member that has joined waits for the round to end, not for this
-        shard.append(body.group_id, (record,), partial(_created, shard, body.group_id))
+        created = partial(_created, shard, body.group_id)
+        shard.append(body.group_id, (record,), created, lazy=True)
 
 
 def refusal(request: Request, error: int) -> JoinGroupResponse:
@@ -141,7 +145,7 @@ def _has_seat(shard: GroupShard, group: ClassicGroup, member_id: str) -> bool:
     """
     limit = shard.state.settings.group_max_size
     member = group.members.get(member_id)
-    if group.state is GroupState.PREPARING_REBALANCE:
+    if group.state is _PREPARING:
         return group.awaiting_join_count < limit or (member is not None and member.parked_join is not None)
     return group.state is GroupState.EMPTY or member is not None or len(group.members) < limit
 
@@ -149,6 +153,8 @@ def _has_seat(shard: GroupShard, group: ClassicGroup, member_id: str) -> bool:
 def _outgrows(group: ClassicGroup, request: Request, most_bytes: int) -> bool:
     body = request.body
     size = sum(len(protocol.metadata or b"") for protocol in body.protocols)
+    if group.metadata_bytes + size <= most_bytes:
+        return False
     # a static member comes back without its id
     member = group.members.get(body.member_id or group.static_members.get(body.group_instance_id, ""))
     if member is not None:
@@ -211,13 +217,14 @@ def _add(shard: GroupShard, group: ClassicGroup, member_id: str, request: Reques
 
 
 def _rejoin(shard: GroupShard, group: ClassicGroup, member: Member, request: Request, now_ms: int) -> None:
-    changed = member.protocols != requested_protocols(request)
-    leads = member.member_id == group.leader_id
-    if group.state is GroupState.PREPARING_REBALANCE:
+    if group.state is _PREPARING:
         update_member(group, member, request)
         park_join(shard, group, member, request)
         maybe_complete_join(shard, group, now_ms)
-    elif changed or (leads and group.state is GroupState.STABLE):
+        return
+    changed = member.protocols != requested_protocols(request)
+    leads = member.member_id == group.leader_id
+    if changed or (leads and group.state is GroupState.STABLE):
         # a leader rejoins unchanged to force a rebalance, for example because partitions were added
         update_member(group, member, request)
         park_join(shard, group, member, request)
@@ -234,7 +241,7 @@ def _cause(member: Member, kind: CauseKind, what: str, request: Request, *, lead
     who = f"leader {quoted(member.member_id)}" if leads else name_of(member)
     reason = getattr(request.body, "reason", None)
     text = f"{who} {what}" + (f" ({quoted(reason)})" if reason else "")
-    return replace(sender(request, text, member.member_id, member.instance_id), kind=kind)
+    return sender(request, text, member.member_id, member.instance_id, kind)
 
 
 def _inconsistent(group: ClassicGroup, request: Request) -> str:

@@ -58,7 +58,9 @@ def add_member(
 
 def update_member(group: ClassicGroup, member: Member, request: Request) -> None:
     """Update a known member from its JoinGroup."""
-    group.set_protocols(member, requested_protocols(request))
+    protocols = requested_protocols(request)
+    if protocols != member.protocols:
+        group.set_protocols(member, protocols)
     member.session_timeout_ms = request.body.session_timeout_ms
     member.rebalance_timeout_ms = requested_rebalance_timeout_ms(request)
 
@@ -99,10 +101,16 @@ def name_of(member: Member) -> str:
     return f"static member {quoted(member.instance_id)}"
 
 
-def sender(request: Request, text: str, member_id: str, instance_id: str | None) -> Cause:
+def sender(
+    request: Request,
+    text: str,
+    member_id: str,
+    instance_id: str | None,
+    kind: CauseKind = CauseKind.OTHER,
+) -> Cause:
     """Make a cause about the sender of a request, with the identity that it claims."""
     context = request.context
-    return Cause(text, CauseKind.OTHER, member_id, instance_id, context.client_id, context.client_host)
+    return Cause(text, kind, member_id, instance_id, context.client_id, context.client_host)
 
 
 def fence(
@@ -158,7 +166,8 @@ def restart_session(
 
 def park_join(shard: GroupShard, group: ClassicGroup, member: Member, request: Request) -> None:
     """Park a JoinGroup; one that is parked already is answered NOT_COORDINATOR."""
-    answer_join_error(shard, group, member, ErrorCode.NOT_COORDINATOR, member.member_id)
+    if member.parked_join is not None:
+        answer_join_error(shard, group, member, ErrorCode.NOT_COORDINATOR, member.member_id)
     member.parked_join = request
     group.awaiting_join_count += 1
 
@@ -182,7 +191,8 @@ def answer_join_error(
 
 def park_sync(shard: GroupShard, member: Member, request: Request) -> None:
     """Park a SyncGroup; one that is parked already is answered NOT_COORDINATOR."""
-    answer_sync(shard, member, SyncGroupResponse(0, ErrorCode.NOT_COORDINATOR))
+    if member.parked_sync is not None:
+        answer_sync(shard, member, SyncGroupResponse(0, ErrorCode.NOT_COORDINATOR))
     member.parked_sync = request
 
 

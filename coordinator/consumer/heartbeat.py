@@ -24,6 +24,7 @@ from ...protocol import ApiKey, ErrorCode, KafkaError
 from ...protocol.messages.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatResponse,
+    TopicOffsets,
     TopicPartitions,
 )
 from ...statemachine import AssignmentState
@@ -45,7 +46,7 @@ from ..groups import Group, GroupShard
 from .assigning import refresh_target
 from .changes import Changes, restart_session, session_timeout_ms
 from .group import AWAY, LEAVING, SESSION, ConsumerGroup, Member, find, live
-from .holding import EVERYONE, answer_soon, hold, least_rest_ms, let_go
+from .holding import EVERYONE, answer_soon, hold, least_rest_ms, let_go, starts
 from .migration import downgrade, leave_classic, turns_back, upgraded
 from .reconciliation import NEW_MEMBER, Owned, is_settled, reconcile
 from .regex import check_regex, maybe_resolve
@@ -78,6 +79,8 @@ def handle_heartbeat(shard: GroupShard, request: Request, now_ms: int) -> None:
     group_id, member_id = request.body.group_id, request.body.member_id
     if group_id in shard.state.held and (held := let_go(shard, group_id, member_id)) is not None:
         shard.reply(*held)
+        session = (SESSION, group_id, member_id)
+        _leave_rest(shard, session, shard.timers.deadline(session), now_ms)
     if request.body.member_epoch > 0 and _goes_on(shard, request, now_ms):
         return
     try:
@@ -107,7 +110,7 @@ def _goes_on(shard: GroupShard, request: Request, now_ms: int) -> bool:
     """Answer a heartbeat that has no news of its member, in a group that has its target, as nearly all are:
     of one that is settled, or takes its next step. False for any other.
     """
-    group_id, member_id, epoch, instance_id, *said, owned, hold_ms = request.body
+    group_id, member_id, epoch, instance_id, *said, owned, hold_ms, wants = request.body
     group = shard.state.groups.get(group_id)
     if said != _NOTHING_SAID or type(group) is not ConsumerGroup:
         return False
@@ -129,16 +132,18 @@ def _goes_on(shard: GroupShard, request: Request, now_ms: int) -> bool:
         return False
     config = shard.state.config_of(group_id)
     shard.timers.start((SESSION, group_id, member_id), now_ms + config.session_timeout_ms)
-    assignment = None
+    assignment: Assignment | None = None
+    offsets: Sequence[TopicOffsets] = ()
     if member_id in group.unsettled:
         changes = Changes(shard, group, now_ms)
         advance(changes, member, _owned(owned), changed=False)
         if not _has_alike(before, member.current):
             assignment = _told(member.current)
+            offsets = starts(shard, group, before.assigned, member.current.assigned) if wants else ()
         changes.commit()
     answer = _new(
         ConsumerGroupHeartbeatResponse,
-        (0, 0, None, member_id, member.current.epoch, config.heartbeat_interval_ms, assignment),
+        (0, 0, None, member_id, member.current.epoch, config.heartbeat_interval_ms, assignment, offsets),
     )
     if not (
         hold_ms > 0
@@ -187,9 +192,15 @@ def on_hold_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
     request, session = held[0], (SESSION, group_id, member_id)
     until_ms = shard.timers.deadline(session)
     shard.handle(replace(request, body=request.body._replace(hold_ms=0)), now_ms)
+    _leave_rest(shard, session, until_ms, now_ms)
+
+
+def _leave_rest(shard: GroupShard, session: TimerKey, until_ms: int | None, now_ms: int) -> None:
+    """Let the session of a member whose held heartbeat is answered end at ``until_ms`` or later: who was held
+    too long, by a process that was held up, could send nothing meanwhile.
+    """
     if until_ms is not None and session in shard.timers:
-        # who was held too long, by a process that was held up, could send nothing meanwhile
-        rest_ms = least_rest_ms(shard.state.config_of(group_id).session_timeout_ms)
+        rest_ms = least_rest_ms(shard.state.config_of(session[1]).session_timeout_ms)
         shard.timers.start(session, max(until_ms, now_ms + rest_ms))
 
 
@@ -293,7 +304,9 @@ def _heartbeat(shard: GroupShard, request: Request, now_ms: int) -> ConsumerGrou
     maybe_resolve(shard, group, request.context, now_ms)
     interval_ms = shard.state.config_of(group.group_id).heartbeat_interval_ms
     current = member.current
-    tells = body.member_epoch == _JOINING or _is_full(body) or not _has_alike(before, current)
+    anew = body.member_epoch == _JOINING or _is_full(body)
+    tells = anew or not _has_alike(before, current)
+    had = {} if anew else before.assigned
     answer = ConsumerGroupHeartbeatResponse(
         # no error: every client would stop, and its current assignment stays valid
         error_message=None if group.failure is None else group.failure.text,
@@ -301,6 +314,7 @@ def _heartbeat(shard: GroupShard, request: Request, now_ms: int) -> ConsumerGrou
         member_epoch=current.epoch,
         heartbeat_interval_ms=interval_ms,
         assignment=_told(current) if tells else None,
+        offsets=starts(shard, group, had, current.assigned) if tells and body.wants_offsets else (),
     )
     changes.commit()
     return answer
@@ -528,7 +542,7 @@ def _size(body: Any) -> int:
 
 def _says_nothing(body: Any) -> bool:
     """Return whether a heartbeat has no news of its member."""
-    _, _, _, _, *said, owned, _ = body
+    _, _, _, _, *said, owned, _, _ = body
     return owned is None and said == _NOTHING_SAID
 
 

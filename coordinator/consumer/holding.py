@@ -1,4 +1,7 @@
-"""Heartbeats that are held until there is news of their member, as kohort's consumer asks for (``HoldMs``).
+"""What kohort's consumer asks for in its heartbeats, and other clients do not know of.
+
+They may be held until there is news of their member (``HoldMs``), and their answers may tell where it begins
+to read what is new (``WantsOffsets``).
 
 A partition that moves has no reader until its next one has heard that it is free: with this it hears at once.
 Only a heartbeat that tells nothing is held, and of each member only the last one. It is answered when the
@@ -12,14 +15,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from ...offsets_topic import CurrentAssignment
-from ...protocol import ErrorCode
+from ...offsets_topic import CurrentAssignment, PartitionEpochs
+from ...protocol import ErrorCode, TopicPartition
+from ...protocol.messages.consumer_group_heartbeat import PartitionOffset, TopicOffsets
 from ..engine.effects import Request
 from ..groups import GroupShard
 from .group import HOLD, ConsumerGroup
 
 #: A heartbeat is held for this part of a session at most.
 _SESSIONS: Final = 3
+#: For more new partitions than this the member asks, which is answered in parts.
+MOST_OFFSETS: Final = 500
 #: In the place of a member id, which is never empty.
 EVERYONE: Final = ""
 
@@ -95,6 +101,38 @@ def _due(shard: GroupShard, group_id: str, member_id: str, now_ms: int) -> None:
     key = (HOLD, group_id, member_id)
     # what is due already keeps its place before the end of the member's session
     shard.timers.start(key, min(now_ms, shard.timers.deadline(key) or now_ms))
+
+
+def starts(
+    shard: GroupShard, group: ConsumerGroup, before: PartitionEpochs, now: PartitionEpochs
+) -> list[TopicOffsets]:
+    """What is committed for the partitions that a member has now and had not before, as OffsetFetch answers.
+
+    Nothing while a commit is being written, or if they are many; and without the partitions for which a
+    transaction is open: the member asks for those.
+    """
+    durable, group_id = shard.state.durable, group.group_id
+    more = sum(map(len, now.values())) - sum(map(len, before.values()))
+    if shard.awaits(shard.state.last_commit) or more > MOST_OFFSETS:
+        return []
+    told = []
+    for topic_id, numbers in now.items():
+        name, rows = group.topics.topic_of_id(topic_id), []
+        if name is None:
+            continue
+        for number in numbers.keys() - before.get(topic_id, {}).keys():
+            key = TopicPartition(name, number)
+            if durable.is_pending(group_id, key):
+                continue
+            entry = durable.offset(group_id, key)
+            rows.append(
+                PartitionOffset(number, -1)
+                if entry is None
+                else PartitionOffset(number, entry.offset, entry.leader_epoch, entry.metadata)
+            )
+        if rows:
+            told.append(TopicOffsets(topic_id, rows))
+    return told
 
 
 def refuse_held(shard: GroupShard) -> None:

@@ -40,8 +40,9 @@ class Append:
     """Write these records as one, then tell the shard ``appended`` or ``append_failed`` with the ticket.
 
     With a producer the records are part of that producer's transaction. A ``marker`` ends it instead: then
-    there are no records. The other fields are the shard's own: see :meth:`.shard.Shard.append`. When one
-    fails, later ones may fail with it: check ``Shard.awaits`` before writing each.
+    there are no records. A ``lazy`` one may wait a moment for others. The other fields are the shard's own:
+    see :meth:`.shard.Shard.append`. When one fails, later ones may fail with it: check ``Shard.awaits``
+    before writing each.
     """
 
     ticket: int
@@ -53,6 +54,7 @@ class Append:
     then: Callable[[ErrorCode, int], None] | None = None
     answers: tuple[tuple[Request, Any], ...] = ()
     undo: Callable[[int], None] | None = None
+    lazy: bool = False
 
 
 class Reply(NamedTuple):

@@ -33,6 +33,8 @@ _BATCH_BYTES: Final = 512 * 1024
 _LOAD_SLICE: Final = 2_000
 # time in ms for which timers fire before other tasks run
 _TIMERS_MS: Final = 10
+# how long a write for which nobody waits may wait for others, in seconds
+_LAZY_S: Final = 0.001
 # how often a long load reports its progress
 _PROGRESS_MS: Final = 5_000
 
@@ -314,13 +316,17 @@ class ShardRunner(Generic[S]):
         self._loaded.set()
 
     def _carry_out(self) -> None:
-        shard = self.shard
+        shard, awaited = self.shard, False
         for effect in shard.take_effects():
             if type(effect) is Reply:
                 handle, body = effect
                 handle.set(body)
             elif type(effect) is Append:
                 self._pending.append(effect)
+                if effect.lazy:
+                    asyncio.get_running_loop().call_later(_LAZY_S, self._flush)
+                else:
+                    awaited = True
                 self._mixed = self._mixed or effect.producer_id != NO_PRODUCER
             elif isinstance(effect, Command):
                 assert self.on_command is not None, "its shards give commands"
@@ -330,7 +336,7 @@ class ShardRunner(Generic[S]):
                 self._tell(effect)
         if self._closed:
             return
-        if self._pending and not self._flush_due:
+        if awaited and not self._flush_due:
             self._flush_due = True
             if self.linger_ms > 0:
                 asyncio.get_running_loop().call_later(self.linger_ms / 1000, self._flush)

@@ -329,6 +329,7 @@ class Shard(Generic[S]):
         producer_epoch: int = NO_PRODUCER,
         marker: Marker | None = None,
         undo: Callable[[int], None] | None = None,
+        lazy: bool = False,
     ) -> None:
         """Hand out an Append. When its outcome is known ``then`` is called with the error, NONE for none, and
         the time; after it each request of ``answers`` is answered: with the body alongside it, or refused.
@@ -336,10 +337,12 @@ class Shard(Generic[S]):
         No request waits for a write with the key None, such as a marker, which concerns many keys. With
         ``undo`` later writes of the key build on this one: if the log refuses it they fail with it, and
         ``undo`` is called with the time, when none of the key's writes is pending.
+
+        A ``lazy`` one may go out a moment later, with the next: nobody waits for its outcome.
         """
         self.last_ticket += 1
         append = Append(
-            self.last_ticket, records, producer_id, producer_epoch, marker, key, then, answers, undo
+            self.last_ticket, records, producer_id, producer_epoch, marker, key, then, answers, undo, lazy
         )
         self._writes[self.last_ticket] = append
         if key is not None:

@@ -217,6 +217,7 @@ def handle_commit(shard: GroupShard, request: Request, now_ms: int) -> None:
         shard.reply(*answers[0])
     elif commit.producer is None:
         shard.append(commit.group_id, tuple(records), None, answers)
+        shard.state.last_commit = shard.last_ticket
     else:
         producer_id, epoch = commit.producer
 
@@ -232,6 +233,7 @@ def handle_commit(shard: GroupShard, request: Request, now_ms: int) -> None:
             producer_id=producer_id,
             producer_epoch=epoch,
         )
+        shard.state.last_commit = shard.last_ticket
 
 
 def commit_reply(commit: CommitRequest) -> OffsetCommitResponse:

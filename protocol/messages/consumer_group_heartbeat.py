@@ -25,9 +25,11 @@ from ._wire import (
     write_tags,
 )
 
+_T = Struct(">?")
 _I = Struct(">i")
 _IH = Struct(">ih")
 _II = Struct(">ii")
+_IQI = Struct(">iqi")
 
 
 class TopicPartitions(NamedTuple):
@@ -51,6 +53,7 @@ class ConsumerGroupHeartbeatRequest(NamedTuple):
     server_assignor: str | None = None
     topic_partitions: Sequence[TopicPartitions] | None = None
     hold_ms: int = 0
+    wants_offsets: bool = False
 
 
 ConsumerGroupHeartbeatRequest.API_KEY = 68  # type: ignore[attr-defined]
@@ -60,6 +63,22 @@ class Assignment(NamedTuple):
     """Assignment of ConsumerGroupHeartbeat."""
 
     topic_partitions: Sequence[TopicPartitions] = ()
+
+
+class PartitionOffset(NamedTuple):
+    """PartitionOffset of ConsumerGroupHeartbeat."""
+
+    partition_index: int = 0
+    committed_offset: int = 0
+    committed_leader_epoch: int = -1
+    metadata: str | None = ""
+
+
+class TopicOffsets(NamedTuple):
+    """TopicOffsets of ConsumerGroupHeartbeat."""
+
+    topic_id: UUID | None = None
+    partitions: Sequence[PartitionOffset] = ()
 
 
 class ConsumerGroupHeartbeatResponse(NamedTuple):
@@ -72,6 +91,7 @@ class ConsumerGroupHeartbeatResponse(NamedTuple):
     member_epoch: int = 0
     heartbeat_interval_ms: int = 0
     assignment: Assignment | None = None
+    offsets: Sequence[TopicOffsets] = ()
 
 
 ConsumerGroupHeartbeatResponse.API_KEY = 68  # type: ignore[attr-defined]
@@ -122,13 +142,20 @@ def _read_request_flexible(
         item12 = _new(TopicPartitions, (topic_id_13, partitions_14))
         topic_partitions_11.append(item12)
     hold_ms_15: Any = 0
+    wants_offsets_16: Any = False
     if data[at]:
         tags, at = read_tags(data, at)
-        for tag16, start, stop in tags:
-            if tag16 == 10000:
+        for tag17, start, stop in tags:
+            if tag17 == 10000:
                 at = start
                 (hold_ms_15,) = _I.unpack_from(data, at)
                 at += 4
+                if at != stop:
+                    raise malformed("a tagged field of another length than it says")
+            elif tag17 == 10001:
+                at = start
+                (wants_offsets_16,) = _T.unpack_from(data, at)
+                at += 1
                 if at != stop:
                     raise malformed("a tagged field of another length than it says")
             at = stop
@@ -148,6 +175,7 @@ def _read_request_flexible(
             server_assignor_10,
             topic_partitions_11,
             hold_ms_15,
+            wants_offsets_16,
         ),
     ), at
 
@@ -182,6 +210,12 @@ def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
         out += _I.pack(hold_ms_8)
         tags7.append((10000, out))
         out = whole9
+    wants_offsets_10 = getattr(body, "wants_offsets", False)
+    if wants_offsets_10:
+        whole11, out = out, bytearray()
+        out += _T.pack(wants_offsets_10)
+        tags7.append((10001, out))
+        out = whole11
     write_tags(out, tags7)
 
 
@@ -235,8 +269,51 @@ def _read_response_flexible(
         else:
             at += 1
         assignment_7 = _new(Assignment, (topic_partitions_8,))
+    offsets_12: Any = ()
     if data[at]:
-        at = skip_tags(data, at)
+        tags, at = read_tags(data, at)
+        for tag13, start, stop in tags:
+            if tag13 == 10000:
+                at = start
+                size, at, left = read_compact_count(
+                    data, at, left, 18, "ConsumerGroupHeartbeatResponse.offsets"
+                )
+                offsets_12 = None if size < 0 else []
+                for _ in range(size):
+                    topic_id_15 = read_uuid(data[at : at + 16])
+                    at += 16
+                    size, at, left = read_compact_count(
+                        data, at, left, 18, "ConsumerGroupHeartbeatResponse.partitions"
+                    )
+                    partitions_16: Any = None if size < 0 else []
+                    for _ in range(size):
+                        partition_index_18, committed_offset_19, committed_leader_epoch_20 = _IQI.unpack_from(
+                            data, at
+                        )
+                        at += 16
+                        metadata_21, at = read_compact_string(data, at)
+                        if data[at]:
+                            at = skip_tags(data, at)
+                        else:
+                            at += 1
+                        item17 = _new(
+                            PartitionOffset,
+                            (partition_index_18, committed_offset_19, committed_leader_epoch_20, metadata_21),
+                        )
+                        partitions_16.append(item17)
+                    if partitions_16 is None:
+                        raise null_in("ConsumerGroupHeartbeatResponse.partitions")
+                    if data[at]:
+                        at = skip_tags(data, at)
+                    else:
+                        at += 1
+                    item14 = _new(TopicOffsets, (topic_id_15, partitions_16))
+                    offsets_12.append(item14)
+                if offsets_12 is None:
+                    raise null_in("ConsumerGroupHeartbeatResponse.offsets")
+                if at != stop:
+                    raise malformed("a tagged field of another length than it says")
+            at = stop
     else:
         at += 1
     return _new(
@@ -249,6 +326,7 @@ def _read_response_flexible(
             member_epoch_5,
             heartbeat_interval_ms_6,
             assignment_7,
+            offsets_12,
         ),
     ), at
 
@@ -274,7 +352,27 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
             out += pack(f">{len(partitions_4 or ())}i", *(partitions_4 or ()))
             out.append(0)
         out.append(0)
-    out.append(0)
+    tags6 = []
+    offsets_7 = getattr(body, "offsets", ())
+    if offsets_7:
+        whole8, out = out, bytearray()
+        offsets_9 = offsets_7
+        write_compact_count(out, offsets_9)
+        for item10 in offsets_9 or ():
+            uuid = item10.topic_id
+            out += NO_UUID if uuid is None else uuid.bytes
+            partitions_11 = item10.partitions
+            write_compact_count(out, partitions_11)
+            for item12 in partitions_11 or ():
+                out += _IQI.pack(
+                    item12.partition_index, item12.committed_offset, item12.committed_leader_epoch
+                )
+                write_compact_string(out, item12.metadata)
+                out.append(0)
+            out.append(0)
+        tags6.append((10000, out))
+        out = whole8
+    write_tags(out, tags6)
 
 
 def read_response(version: int) -> Any:

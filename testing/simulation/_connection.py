@@ -42,6 +42,7 @@ class SimulatedConnection:
         self._process = process
         self._waiting: dict[Call, asyncio.Future[Any]] = {}
         self._closed_because: str | None = None
+        self._ended = asyncio.Event()
 
     def __repr__(self) -> str:
         state = f"closed: {self._closed_because}" if self.closed else f"{len(self._waiting)} under way"
@@ -90,9 +91,13 @@ class SimulatedConnection:
         answer.add_done_callback(lambda _: timer.cancel())
         return answer
 
+    async def wait_closed(self) -> None:
+        await self._ended.wait()
+
     def close(self, because: str = "closed by this client") -> None:
         if self._closed_because is None:
             self._closed_because = because
+            self._ended.set()
             self.line.close()
             self._process.connections.pop(self, None)
         waiting, self._waiting = self._waiting, {}

@@ -280,8 +280,10 @@ class Member:
         self._assignments += 1
         added = dict.fromkeys(effect.added, self._assignments)
         self._seeking.update(added)
-        if added:
-            self._seek(added)
+        for partition, committed in effect.starts.items():
+            self._start(partition, committed)
+        if asked := {p: token for p, token in added.items() if p not in effect.starts}:
+            self._seek(asked)
 
     def _revoke(self, effect: Revoke) -> None:
         for partition in effect.partitions:
@@ -345,15 +347,17 @@ class Member:
         for partition, token in asked.items():
             if self._seeking.get(partition) != token or partition not in found:
                 continue
-            del self._seeking[partition]
-            committed = found[partition]
-            position = 0 if committed is None else committed.offset
-            self._consumers.started(self, partition, position)
-            self.reading[partition] = self._committed[partition] = position
+            self._start(partition, found[partition])
         if self._schedule.healed:
             self.deliver()
         if any(self._seeking.get(p) == token for p, token in asked.items()):
             self.later(_RETRY_MS, self._seek, asked)
+
+    def _start(self, partition: TopicPartition, committed: CommittedOffset | None) -> None:
+        del self._seeking[partition]
+        position = 0 if committed is None else committed.offset
+        self._consumers.started(self, partition, position)
+        self.reading[partition] = self._committed[partition] = position
 
     def _poll(self) -> None:
         self.later(self.plan.poll_ms, self._poll)

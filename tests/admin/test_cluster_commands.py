@@ -88,10 +88,48 @@ def test_a_reassignment_that_waits_is_shown_and_cancelled(cluster: RunningCluste
     cluster.heal()
 
 
+def test_a_throttle_lasts_until_nothing_moves(cluster: RunningCluster, command: Command) -> None:
+    one, other, third = cluster.brokers
+    cluster.create_topic("slow", 2)
+    first = ("reassign", "slow", "--brokers", one, "--replication-factor", 1, "--execute")
+    assert command(*first).code == 0
+    cluster._eventually(lambda: all(cluster.state("slow", n).replicas == (one,) for n in (0, 1)) or None)
+    cluster.produce("slow", [b"x" * 100_000 for _ in range(20)], partition=0)
+    words = ("reassign", "slow", "--brokers", f"{other},{third}", "--execute")
+    assert command(*words, "--throttle", 1000, "--partition", 0).code == 0
+
+    def throttles() -> list[object]:
+        found = cluster._image(cluster.controller).topic("slow")
+        assert found is not None
+        rates = [cluster._part(n).follower_throttle._rate() for n in (1, 2, 3)]
+        sides = ("leader", "follower")
+        return [*(found.configs.get(f"{side}_replication_throttled_replicas") for side in sides), *rates]
+
+    unlimited = 2**63 - 1
+    rates = [1000 if n in (one, other) else unlimited for n in (1, 2, 3)]
+    cluster._eventually(lambda: throttles() == [f"0:{one}", f"0:{other}", *rates] or None)
+    shown = command("reassign", "slow", "--verify")
+    assert (shown.code, shown.rows()[1:]) == (1, [["slow", "0", "moving"], ["slow", "1", "done"]])
+    assert throttles()[0] == f"0:{one}"
+    # what moves already counts with what is added
+    assert command(*words, "--throttle", 10**9, "--partition", 1).code == 0
+    cluster._eventually(lambda: throttles()[:2] == [f"0:{one},1:{one}", f"0:{other},1:{third}"] or None)
+    cluster._eventually(
+        lambda: [cluster.state("slow", n).replicas for n in (0, 1)] == [(other,), (third,)] or None
+    )
+    shown = command("reassign", "slow", "--verify")
+    assert (shown.code, [row[2] for row in shown.rows()[1:]]) == (0, ["done", "done"])
+    assert "throttles of slow are removed" in shown.err + shown.out
+    cluster._eventually(lambda: throttles() == [None, None, *[unlimited] * 3] or None)
+    assert command("reassign", "slow", "--verify", "--json").document["partitions"][0]["result"] == "done"
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("reassign", "moved"), "give --brokers, or --cancel"),
+        (("reassign", "moved"), "give --brokers, or --verify, or --cancel"),
+        (("reassign", "moved", "--brokers", "1", "--cancel"), "give --brokers, or --verify, or --cancel"),
+        (("reassign", "moved", "--brokers", "1", "--throttle", "9"), "--throttle needs --execute"),
         (("reassign", "moved", "--brokers", "1,1"), "no list of brokers"),
         (("reassign", "moved", "--brokers", "1", "--replication-factor", "2"), "2 replicas need 2 brokers"),
         (("reassign", "missing", "--brokers", "1"), "does not exist"),

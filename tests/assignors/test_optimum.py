@@ -11,7 +11,7 @@ import os
 import random
 from collections.abc import Iterator
 from functools import cache
-from itertools import combinations_with_replacement, permutations, product
+from itertools import combinations_with_replacement, islice, permutations, product
 
 import numpy as np
 import pytest
@@ -196,7 +196,8 @@ def cost_of(score: Score, owners: Owners) -> int:
 @pytest.mark.timeout(3600 if ALL else 300)
 def test_every_small_group_is_balanced_best_with_fewest_moves() -> None:
     asked = 0
-    for owners, wanted in groups_up_to_symmetry(FIVE_PARTITIONS if ALL else 3):
+    groups = groups_up_to_symmetry(FIVE_PARTITIONS) if ALL else islice(groups_up_to_symmetry(3), 0, None, 4)
+    for owners, wanted in groups:
         _, answer = answer_of(owners, wanted)
         assert score_of(answer, owners, wanted) == brute_force(owners, wanted), (owners, wanted)
         asked += 1

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
-from kohort.broker import Broker
+from kohort.broker import Broker, _lone_folder
 from kohort.cli import main
 from kohort.client import Cluster
 from kohort.cluster import MemoryHome, MetadataStore, WrongClusterError
@@ -130,6 +131,33 @@ async def test_a_start_that_was_cut_short_is_repeated(
     async with of_cluster(home, tmp_path) as first:
         assert first.topics.get("orders") is not None
         assert len(await read(first.bootstrap, 5)) == 5
+
+
+async def test_nothing_is_brought_while_another_broker_is_controller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await used(tmp_path / "1")
+    home = MemoryHome()
+    with monkeypatch.context() as cut:
+        cut.setattr(_lone_folder, "_bring", AsyncMock(side_effect=OSError("cut short")))
+        with pytest.raises(OSError, match="cut short"):
+            await of_cluster(home, tmp_path / "1").start()
+    before = sorted(path.name for path in (tmp_path / "1").iterdir())
+    async with of_cluster(home, tmp_path / "2", 2) as other:
+        await controls(other)
+        with monkeypatch.context() as short:
+            short.setattr(_lone_folder, "_CONTROLLER_S", 0.1)
+            with pytest.raises(KohortError, match="stop them until this broker has started"):
+                await of_cluster(home, tmp_path / "1").start()
+        assert sorted(path.name for path in (tmp_path / "1").iterdir()) == before
+        assert other.topics.get("orders") is None
+        # until that one is gone
+        first = of_cluster(home, tmp_path / "1")
+        begun = asyncio.create_task(first.start())
+        await asyncio.sleep(0)
+    await begun
+    assert first.topics.get("orders") is not None
+    await first.stop()
 
 
 async def test_a_folder_of_another_cluster_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:

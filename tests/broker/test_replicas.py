@@ -17,11 +17,14 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from kohort.broker._partition import Partition, UnverifiedWrites
 from kohort.broker._transactions import end_in
+from kohort.client.connection import Connection
+from kohort.client.metadata import Address
 from kohort.cluster import ClusterImage
 from kohort.cluster.controller import Controller
 from kohort.log import decode_records
 from kohort.offsets_topic import partition_for
 from kohort.protocol import ErrorCode, KafkaError, build_batch, iter_batches
+from kohort.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kohort.transactions import TransactionMarker
 from tests.broker.clusters import Nodes, cluster, in_sync
 from tests.broker.wire import Wire, offset_at
@@ -464,6 +467,28 @@ def test_a_wiped_broker_that_is_back_before_it_was_missed_takes_nothing_from_the
             assert nodes.state("orders", index).leader != node_id
 
     asyncio.run(run())
+
+
+async def test_a_broker_that_is_coming_back_tells_nobody_that_there_are_no_topics() -> None:
+    """librdkafka gives records up at once when a broker says so of a topic that was there."""
+    async with cluster() as nodes:
+        await nodes.create("orders", 3)
+        former, port = nodes.stores[3], nodes.brokers[3].port
+        await nodes.brokers.pop(3).kill()
+        starting = asyncio.create_task(nodes.start(3))
+        await nodes.until(lambda: nodes.stores[3] is not former)
+        address = Address("127.0.0.1", port)
+        asking = asyncio.create_task(Connection.open(address, client_id="c", timeout_ms=30_000))
+        # enough for an answer, if it gave one
+        await asyncio.wait([asking], timeout=0.2)
+        former.expire()
+        await starting
+        connection = await asking
+        answer = await connection.request(
+            MetadataRequest([MetadataRequestTopic(name="orders")]), timeout_ms=9_000
+        )
+        connection.close()
+        assert [(len(topic.partitions), topic.error_code) for topic in answer.topics] == [(3, 0)]
 
 
 def test_a_new_leader_tells_no_end_before_it_knows_what_was_committed(tmp_path: Path) -> None:

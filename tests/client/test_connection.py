@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kohort.broker import Broker
-from kohort.client import BrokerConnectionError, BrokerTimeoutError
+from kohort.client import BrokerConnectionError, BrokerRefusedError, BrokerTimeoutError
 from kohort.client.connection import Connection
 from kohort.client.metadata import Address
 from kohort.protocol import (
@@ -197,3 +197,15 @@ async def test_one_whose_authentication_ends_soon_is_closed_once_nothing_is_unde
         assert not connection.is_usable()
         assert connection.closed
         answer.cancel()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+async def test_an_address_where_nobody_listens_refuses(host: str) -> None:
+    with pytest.raises(BrokerRefusedError, match="cannot connect: "):
+        await Connection.open(Address(host, 1), client_id="c")
+
+
+async def test_an_address_that_is_not_reached_otherwise_does_not_refuse() -> None:
+    with pytest.raises(BrokerConnectionError, match="cannot connect: ") as caught:
+        await Connection.open(Address("no.such.host.invalid", 9), client_id="c")
+    assert not isinstance(caught.value, BrokerRefusedError)

@@ -11,12 +11,17 @@ import pytest
 
 from kohort.testing import RunningCluster, running_cluster
 from tests.clients.java import (
+    API_VERSIONS_COMMAND,
     CONFIG_COMMAND,
     ELECTION_COMMAND,
+    GET_OFFSETS,
+    GROUP_COMMAND,
     LOG_DIRS_COMMAND,
+    QUORUM_COMMAND,
     REASSIGN_COMMAND,
     TOPIC_COMMAND,
     ToolServer,
+    table,
 )
 
 pytestmark = [pytest.mark.clients, pytest.mark.slow(20)]
@@ -135,3 +140,59 @@ def test_a_reassignment_is_throttled_until_it_is_verified(
     assert "throttled" not in told(tools, CONFIG_COMMAND, *topic)
     assert "throttled" not in told(tools, CONFIG_COMMAND, *broker)
     assert len(cluster.read("slow")) == 30
+
+
+def test_a_reassignment_is_listed_cancelled_and_may_name_log_folders(
+    cluster: RunningCluster, tools: ToolServer, tmp_path: Path
+) -> None:
+    told(tools, TOPIC_COMMAND, "--create", "--topic", "stays", "--replica-assignment", "1:2")
+    cluster.produce("stays", [b"x" * 100_000 for _ in range(30)])
+    file = tmp_path / "plan.json"
+
+    def plan(folder: str) -> tuple[str, str]:
+        one = {"topic": "stays", "partition": 0, "replicas": [3, 2], "log_dirs": [folder, "any"]}
+        file.write_text(json.dumps({"version": 1, "partitions": [one]}))
+        return "--reassignment-json-file", str(file)
+
+    told(tools, REASSIGN_COMMAND, *plan("any"), "--execute", "--throttle", "1000")
+    assert "stays-0: replicas: 3,2,1. adding: 3. removing: 1." in told(tools, REASSIGN_COMMAND, "--list")
+    printed = told(tools, REASSIGN_COMMAND, *plan("any"), "--cancel")
+    assert "Successfully cancelled partition reassignment for: stays-0" in printed
+    assert "Clearing topic-level throttles on topic stays" in printed
+    assert set(cluster.state("stays", 0).replicas) == {1, 2}
+    folder = tools_folder(tools, 3)
+    printed = told(tools, REASSIGN_COMMAND, *plan(folder), "--execute")
+    assert (
+        f"Successfully started moving log directory to {folder} for replica stays-0 with broker 3" in printed
+    )
+    cluster._eventually(lambda: cluster.state("stays", 0).replicas == (3, 2) or None)
+    assert "Reassignment of replica stays-0-3 completed successfully." in told(
+        tools, REASSIGN_COMMAND, *plan(folder), "--verify"
+    )
+    refused = tools.run(REASSIGN_COMMAND, *plan("/nowhere"), "--execute", "--timeout", "1000")
+    assert refused.code == 1
+    assert "Failed to alter dir" in refused.out + refused.errors
+
+
+def tools_folder(tools: ToolServer, broker: int) -> str:
+    found = json.loads(told(tools, LOG_DIRS_COMMAND, "--describe").splitlines()[-1])
+    [folder] = [each["logDirs"][0]["logDir"] for each in found["brokers"] if each["broker"] == broker]
+    return str(folder)
+
+
+def test_offsets_groups_and_versions_are_told_by_any_broker_and_a_quorum_is_not(
+    cluster: RunningCluster, tools: ToolServer
+) -> None:
+    told(tools, TOPIC_COMMAND, "--create", "--topic", "read", "--partitions", "2")
+    cluster.produce("read", ["a", "b", "c"], partition=1)
+    assert told(tools, GET_OFFSETS, "--topic", "read").split() == ["read:0:0", "read:1:3"]
+    reset = ("--group", "readers", "--topic", "read", "--reset-offsets", "--to-latest", "--execute")
+    assert table(told(tools, GROUP_COMMAND, *reset))[-1]["GROUP"] == "readers"
+    [row] = table(told(tools, GROUP_COMMAND, "--describe", "--group", "readers"))[-1:]
+    assert (row["TOPIC"], row["LAG"]) == ("read", "0")
+    told(tools, GROUP_COMMAND, "--delete", "--group", "readers")
+    versions = told(tools, API_VERSIONS_COMMAND)
+    assert len(re.findall(r"\(id: [123] rack: [abc] isFenced: false\) -> \(", versions)) == 3
+    refused = tools.run(QUORUM_COMMAND, "describe", "--status")
+    assert refused.code == 1
+    assert "does not support DESCRIBE_QUORUM" in refused.out + refused.errors

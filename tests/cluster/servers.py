@@ -7,6 +7,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 from kohort.client.zookeeper import ZooKeeperSettings
 from kohort.cluster import ZooKeeperStore, open_zookeeper
 from tests.ports import free_ports
+from tests.scripts import script
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "zookeeper.py"
 
@@ -34,7 +36,13 @@ class ZooKeeper:
         if "there is no Java" in started.stderr or "cannot be fetched" in started.stderr:
             pytest.skip(started.stderr.strip())
         assert started.returncode == 0, started.stderr
+        self.servers = servers
         self.hosts = ",".join(f"127.0.0.1:{self.port + number}" for number in range(servers))
+
+    @property
+    def folder(self) -> Path:
+        """Where the servers have their data and what they print."""
+        return Path(script("zookeeper").run_of(self.port))
 
     def connect(self) -> str:
         """The address of a place where nothing is yet."""
@@ -50,6 +58,12 @@ class ZooKeeper:
 
     def again(self, number: int = 1) -> None:
         assert _run("again", str(self.port), str(number)).returncode == 0
+
+    def all_again(self) -> None:
+        """Start every server again that was killed; a lone one of several does not serve."""
+        with ThreadPoolExecutor() as threads:
+            for _ in threads.map(self.again, range(1, self.servers + 1)):
+                pass
 
     def stop(self) -> None:
         _run("stop", str(self.port))

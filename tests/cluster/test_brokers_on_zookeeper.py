@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from kohort.broker import Broker
+from kohort.broker._names import TRANSACTIONS_TOPIC
+from kohort.broker._topics import first_configs
 from kohort.cli import main
 from kohort.client import Cluster, Sasl
 from kohort.protocol import KohortError
@@ -57,6 +59,28 @@ async def test_brokers_find_each_other_lead_for_each_other_and_end_their_session
     await first.stop()
 
 
+async def test_a_broker_that_was_killed_comes_back_before_its_session_would_have_ended(
+    zookeeper: ZooKeeper, tmp_path: Path
+) -> None:
+    connect = zookeeper.connect()
+    first = broker(connect, 1)
+    killed = Broker(data=tmp_path, settings=broker(connect, 2).settings)
+    await asyncio.gather(first.start(), killed.start())
+    await until(lambda: len(first.topics.image.brokers) == 2)
+    epoch = first.topics.image.brokers[2].epoch
+    assert killed.cluster is not None
+    store = killed.cluster.store
+    await killed.kill()
+    again = Broker(data=tmp_path, settings=killed.settings)
+    # sessions last for 25 s
+    async with asyncio.timeout(10):
+        await again.start()
+    await until(lambda: 2 in first.topics.image.brokers)
+    assert first.topics.image.brokers[2].epoch > epoch
+    await asyncio.gather(first.stop(), again.stop())
+    store.close()
+
+
 async def test_settings_of_a_cluster_are_checked() -> None:
     with pytest.raises(SettingsError, match=r"zookeeper\.connect needs node\.id"):
         Broker(settings={"zookeeper.connect": "127.0.0.1:1"})
@@ -69,6 +93,19 @@ async def test_settings_of_a_cluster_are_checked() -> None:
     chosen = {"zookeeper.connect": "127.0.0.1:1", "node.id": 1, "offsets.topic.replication.factor": 2}
     assert Broker(settings=chosen).settings.offsets_topic_replication_factor == 2
     assert Broker().settings.offsets_topic_replication_factor == 1
+
+
+async def test_transactions_of_a_cluster_need_two_replicas_in_sync_where_there_are_as_many() -> None:
+    def least(**settings: Any) -> Any:
+        return first_configs(Broker(settings=settings).settings, TRANSACTIONS_TOPIC).get(
+            "min_insync_replicas"
+        )
+
+    clustered = {"zookeeper_connect": "127.0.0.1:1", "node_id": 1}
+    assert least(**clustered) == 2
+    assert least(**clustered, transaction_state_log_min_isr=3) == 3
+    assert least(**clustered, transaction_state_log_replication_factor=1) is None
+    assert least() is None
 
 
 async def test_a_broker_without_zookeeper_says_so_and_does_not_start() -> None:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from kohort.client.errors import BrokerConnectionError
+from kohort.client.pool import Channel
 from kohort.client.waiting import Backoff
 from kohort.consumer import Cluster, CommittedOffset, FetchedPartition, FetchFrom
 from kohort.consumer.delivery import Delivery
@@ -38,12 +40,18 @@ class ScriptedCluster:
 
     answers: dict[int, list[dict[TopicPartition, FetchedPartition]]]
     asked: list[tuple[int, dict[TopicPartition, FetchFrom], int]] = field(default_factory=list)
+    #: Answers to polls beside a long one; when there are no more, those wait for ``answered``.
+    beside: list[dict[TopicPartition, FetchedPartition]] = field(default_factory=list)
+    answered: asyncio.Event = field(default_factory=asyncio.Event)
     nodes: set[int] = field(default_factory=lambda: {LEADER, NEAR})
     topic_ids: dict[str, uuid.UUID] = field(default_factory=dict)
     leaderless: set[TopicPartition] = field(default_factory=set)
     errors: dict[str, int] = field(default_factory=dict)
     under_way: int = 0
     most_under_way: int = 0
+    #: The channel and the longest wait of each request; which channels cannot be opened.
+    how: list[tuple[Channel, int]] = field(default_factory=list)
+    closed: set[Channel] = field(default_factory=set)
 
     @property
     def known(self) -> ScriptedCluster:
@@ -64,22 +72,31 @@ class ScriptedCluster:
     async def metadata(self, _: Any) -> None:
         """Nothing new."""
 
+    async def connect_to(self, node_id: int, channel: Channel) -> None:
+        if channel in self.closed:
+            await asyncio.sleep(0.001)
+            raise BrokerConnectionError(f"node {node_id}", "refused")
+
     async def fetch(
         self,
         start: Mapping[TopicPartition, FetchFrom],
         *,
         node_id: int,
         max_bytes: int,
+        max_wait_ms: int,
+        channel: Channel,
         **_: Any,
     ) -> dict[TopicPartition, FetchedPartition]:
         self.asked.append((node_id, dict(start), max_bytes))
+        self.how.append((channel, max_wait_ms))
         self.under_way += 1
         self.most_under_way = max(self.most_under_way, self.under_way)
         await asyncio.sleep(0.001)
         self.under_way -= 1
-        script = self.answers.get(node_id, [])
+        script = self.answers.get(node_id, []) if channel is Channel.DATA else self.beside
         if not script:
-            await asyncio.Event().wait()
+            await self.answered.wait()
+            return {}
         return script.pop(0)
 
 

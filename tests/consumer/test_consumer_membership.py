@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
 import pytest
 
 from kohort.assignors import TopicInfo
+from kohort.client.offsets import CommittedOffset
 from kohort.consumer.config import ConsumerConfig
 from kohort.consumer.consumer_membership import LOOK_MS, SLACK_MS, ConsumerMembership
 from kohort.consumer.effects import (
@@ -34,7 +36,12 @@ from kohort.protocol.messages.consumer_group_describe import (
     DescribedGroup,
     Member,
 )
-from kohort.protocol.messages.consumer_group_heartbeat import Assignment, TopicPartitions
+from kohort.protocol.messages.consumer_group_heartbeat import (
+    Assignment,
+    PartitionOffset,
+    TopicOffsets,
+    TopicPartitions,
+)
 from kohort.statemachine import MemberState
 from tests.consumer.configs import config
 from tests.consumer.talk import P0, P1, P2, AnyTalk
@@ -61,14 +68,26 @@ class Talk(AnyTalk[ConsumerMembership]):
         self.request = self.sent(BEAT)
         return self.request.body
 
-    def told(self, epoch: int, *numbers: int, topic: UUID = ID, nothing: bool = False) -> None:
-        """The pending heartbeat is answered with an assignment of one topic, or with no word of it."""
+    def told(
+        self,
+        epoch: int,
+        *numbers: int,
+        topic: UUID = ID,
+        nothing: bool = False,
+        starts: Mapping[int, int] = MappingProxyType({}),
+    ) -> None:
+        """The pending heartbeat is answered with an assignment of one topic, or with no word of it.
+
+        ``starts`` are the committed offsets that are told with it.
+        """
+        offsets = [PartitionOffset(number, offset, 3, "m") for number, offset in starts.items()]
         rows = [TopicPartitions(topic, list(numbers))] if numbers else []
         self.answer(
             self.request,
             member_epoch=epoch,
             heartbeat_interval_ms=BROKERS_MS,
             assignment=None if nothing else Assignment(rows),
+            offsets=[TopicOffsets(topic, offsets)] if offsets else [],
         )
 
     def idle(self, epoch: int) -> None:
@@ -139,6 +158,43 @@ def test_partitions_are_taken_when_the_name_of_their_topic_is_known() -> None:
     assert (completed.generation, completed.assigned, completed.leader) == (2, (P0, P2), False)
 
 
+def test_where_new_partitions_begin_comes_with_them_if_the_coordinator_tells_it() -> None:
+    talk = Talk()
+    talk.beat()
+    assert talk.request.body.wants_offsets
+    talk.told(2, 0, 1, 2, starts={0: 7, 2: -1})
+    talk.next(NeedTopics)
+    talk.beat()
+    talk.topics(ORDERS, IDS)
+    at = {P0: CommittedOffset(7, 3, "m"), P2: None}
+    assert talk.next(Assign) == Assign(2, (P0, P1, P2), (), at)
+
+
+def test_where_a_partition_began_is_forgotten_when_it_is_given_up_or_the_answers_are_not_certain() -> None:
+    talk = Talk()
+    talk.beat()
+    talk.told(2, 0, starts={0: 7})
+    talk.next(NeedTopics)
+    talk.beat()
+    talk.fail(talk.request)
+    talk.topics(ORDERS, IDS)
+    sends = [effect for effect in talk.effects if isinstance(effect, Assign)]
+    assert sends == [Assign(2, (P0,), ())]
+    talk = joined(0)
+    talk.advance_to_deadline()
+    talk.beat()
+    talk.told(6, 0, 1, starts={0: 5, 1: 8})
+    assert talk.next(Assign) == Assign(6, (P1,), (P0,), {P1: CommittedOffset(8, 3, "m")})
+    talk.beat()
+    talk.told(7, 0)
+    talk.next(Revoke)
+    talk.released()
+    while not any(isinstance(effect, Assign) for effect in talk.effects):
+        talk.beat()
+        talk.told(8, 0, 1)
+    assert talk.next(Assign) == Assign(8, (P1,), (P0,)), "others have read it since"
+
+
 def test_a_member_without_partitions_is_told_so_once() -> None:
     talk = Talk()
     talk.beat()
@@ -166,7 +222,7 @@ def test_a_heartbeat_tells_only_what_has_changed() -> None:
     talk = joined(0, 1)
     talk.advance_to_deadline()
     body = talk.beat()
-    assert body[2:-1] == (5, None, None, -1, None, None, None, None)
+    assert body[2:-2] == (5, None, None, -1, None, None, None, None)
 
 
 def test_what_was_taken_is_told_with_the_next_heartbeat() -> None:

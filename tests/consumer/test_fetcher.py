@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
-from kohort.consumer import FetchFrom
+from kohort.client.pool import Channel
+from kohort.consumer import CommittedOffset, FetchFrom
 from kohort.consumer.positions import Phase
 from kohort.protocol import ErrorCode, TopicPartition
 from tests.consumer.batches import batch
 from tests.consumer.fetch_bench import LEADER, NEAR, A, B, FetchBench, fetched
+from tests.consumer.members import until
 
 
 def _nodes(asked: list[tuple[int, dict[TopicPartition, FetchFrom], int]]) -> list[int]:
@@ -76,3 +78,78 @@ async def test_the_next_request_is_out_before_a_taker_sees_what_the_last_one_bro
     await bench.run(2)
     await taking
     assert asked == [2]
+
+
+async def test_a_partition_that_comes_up_during_a_long_poll_is_read_beside_it_in_polls_that_grow() -> None:
+    bench = FetchBench({LEADER: []})
+    bench.cluster.beside = [{B: fetched()}, {}, {}, {}, {B: fetched(batch([b"x"]))}, {}]
+    bench.begin(A)
+    running = asyncio.create_task(bench.run(8))
+    await until(lambda: len(bench.cluster.asked) == 1)
+    bench.begin(B)
+    bench.fetcher.wake()
+    asked = await running
+    assert [sorted(start) for _, start, _ in asked] == [[A], *[[B]] * 7]
+    beside = [wait for channel, wait in bench.cluster.how if channel is Channel.BESIDE]
+    assert beside == [0, 1, 3, 7, 15, 20, 20]
+    assert [start[B].offset for _, start, _ in asked[1:]] == [0, 0, 0, 0, 0, 1, 1]
+    assert [record.offset for record in bench.delivery.take(9)] == [0]
+
+
+async def test_what_jumps_during_a_long_poll_is_asked_for_beside_it_too() -> None:
+    bench = FetchBench({LEADER: []})
+    bench.cluster.beside = [{} for _ in range(1_000)]
+    bench.begin(A)
+    running = asyncio.create_task(bench.run(1_000))
+    asked = bench.cluster.asked
+    await until(lambda: len(asked) == 1)
+    bench.begin(B)
+    bench.fetcher.wake()
+    await until(lambda: len(asked) > 5)
+    bench.positions.seek(A, 7)
+    await until(lambda: A in asked[-1][1])
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    first = next(number for number, (_, start, _) in enumerate(asked) if set(start) == {A, B})
+    assert (asked[first][1][A].offset, bench.cluster.how[first]) == (7, (Channel.BESIDE, 0))
+
+
+async def test_behind_a_long_poll_all_partitions_are_in_one_request_again() -> None:
+    bench = FetchBench({LEADER: []})
+    bench.begin(A)
+    running = asyncio.create_task(bench.run(4))
+    await until(lambda: len(bench.cluster.asked) == 1)
+    bench.begin(B)
+    bench.fetcher.wake()
+    await until(lambda: len(bench.cluster.asked) == 2)
+    # both are answered in the same moment
+    bench.cluster.answered.set()
+    asked = await running
+    both = [sorted(start) for _, start, _ in asked]
+    assert [A, B] in both
+    assert not any(set(start) == {A, B} for start in both[:2])
+
+
+async def test_without_a_second_connection_the_long_poll_is_waited_for() -> None:
+    bench = FetchBench({LEADER: []})
+    bench.cluster.closed = {Channel.BESIDE}
+    bench.begin(A)
+    running = asyncio.create_task(bench.run(2))
+    await until(lambda: len(bench.cluster.asked) == 1)
+    bench.begin(B)
+    bench.fetcher.wake()
+    await asyncio.sleep(0.01)
+    assert (len(bench.cluster.asked), bench.events) == (1, [])
+    bench.cluster.answered.set()
+    assert [sorted(start) for _, start, _ in await running] == [[A], [A, B]]
+
+
+async def test_a_partition_whose_committed_offset_is_told_is_fetched_without_asking_for_it() -> None:
+    bench = FetchBench({LEADER: []})
+    bench.positions.add([A, B], 1, {A: CommittedOffset(7), B: None})
+    bench.positions.hold([A, B], held=False)
+    (asked,) = await bench.run(1)
+    assert {partition: where.offset for partition, where in asked[1].items()} == {A: 7}
+    position = bench.positions.get(B)
+    assert position is not None
+    assert position.phase is Phase.RESETTING

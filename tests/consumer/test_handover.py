@@ -31,6 +31,29 @@ async def test_the_user_is_told_before_anything_is_delivered(bench: HandoverBenc
     assert [*readable, position.readable] == [False, True]
 
 
+async def test_where_partitions_begin_is_looked_up_while_the_user_is_told(bench: HandoverBench) -> None:
+    came, told = [], asyncio.Event()
+    bench.handover.came = lambda: came.append(bench.positions.partitions())
+
+    async def assigned(_: tuple[TopicPartition, ...]) -> None:
+        await told.wait()
+
+    bench.callbacks.assigned = assigned
+    bench.handover.assign(Assign(1, (A,), ()))
+    assert came == [{A}]
+    told.set()
+    await bench.then("announced")
+
+
+async def test_without_a_callback_partitions_are_read_at_once(bench: HandoverBench) -> None:
+    bench.callbacks.assigned = None
+    bench.handover.assign(Assign(1, (A,), ()))
+    await bench.then("announced")
+    position = bench.positions.get(A)
+    assert position is not None
+    assert not position.held
+
+
 async def test_giving_up_stops_delivery_waits_tells_commits_and_forgets_in_this_order(
     bench: HandoverBench,
 ) -> None:

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import NotEmptyError
-from kazoo.security import make_acl
 
 from kohort.admin import GroupAdmin
 from kohort.cli import main
@@ -345,21 +344,6 @@ def test_a_registration_of_a_client_of_kafka_0_8_is_read() -> None:
 )
 def test_an_offset_is_a_number_that_there_can_be(data: bytes, offset: int | None) -> None:
     assert _offset_in(data) == offset
-
-
-async def test_a_member_without_rights_says_so_and_joins_when_it_has_them(
-    join: Maker, client: KazooClient, new_topic: Callable[..., str], group: Callable[[str], str]
-) -> None:
-    topic, name = new_topic("orders", partitions=1), group("billing")
-    path = f"/consumers/{name}"
-    client.ensure_path("/consumers")
-    client.create(path, acl=[make_acl("world", "anyone", read=True, admin=True)])
-    worker = Worker(await join(topic, group=name))
-    events = worker.consumer.events.recent
-    await until(lambda: any("NoAuthError" in str(event) for event in events))
-    await asyncio.to_thread(client.set_acls, path, [make_acl("world", "anyone", all=True)])
-    await until(lambda: owned(worker) == [[0]])
-    await worker.stop()
 
 
 async def test_folders_on_the_way_to_the_group_are_made(

@@ -15,10 +15,15 @@ from pathlib import Path
 import pytest
 from kafka import KafkaProducer
 
-from tests.consumer.registry import FakeRegistry, framed
+from tests.client.registry import FakeRegistry, framed
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
-PAGES = [DOCS / "service.md", DOCS / "migrating.md", *sorted((DOCS / "tutorials").glob("*.md"))]
+PAGES = [
+    DOCS / "service.md",
+    DOCS / "producer.md",
+    DOCS / "migrating.md",
+    *sorted((DOCS / "tutorials").glob("*.md")),
+]
 SNIPPETS: dict[str, str] = dict(
     re.findall(r"```python\n# (\w+)\n(.*?)```", "".join(page.read_text() for page in PAGES), flags=re.DOTALL)
 )
@@ -28,6 +33,9 @@ OF_SPARK = {"first_spark_job", "from_spark_sql_kafka"}
 BILLED = [f"billed b'{number}'" for number in range(6)]
 EXPECTED: dict[str, tuple[list[str], list[str]]] = {
     "decode": (['{"id": 7}', "{", '{"id": 8}'], ["billed None 7", "billed None 8"]),
+    "encode": ([], ["wrote orders 0"]),
+    "encode_avro": ([], ["wrote 0"]),
+    "encode_results": (['{"id": 7}', "{", '{"id": 8}'], ["billed 7", "billed 8"]),
     "first_assignor": (["0"], ["assigned 1 partitions"]),
     "first_service": (
         ['{"id": 1, "amount": 9.5}', "rubbish", '{"id": 2, "amount": 3}'],
@@ -69,9 +77,10 @@ def test_a_snippet_runs(
     tmp_path: Path,
 ) -> None:
     values, lines = EXPECTED[name]
-    if name == "registry":
+    if name in ("registry", "encode_avro"):
         pytest.importorskip("fastavro", reason="the extra 'avro' is not installed")
         order = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "int"}]}
+    if name == "registry":
         # zigzag: 10 is 5
         values = [framed(fake.add(json.dumps(order)), b"\x0a").decode()]
     topic = new_topic("orders", partitions=1)
@@ -80,6 +89,8 @@ def test_a_snippet_runs(
             producer.send(topic, value.encode())
     code = SNIPPETS[name].replace("localhost:9092", bootstrap).replace('"orders', f'"{topic}')
     code = code.replace("http://localhost:8081", fake.url)
+    if '"bills"' in code:
+        code = code.replace('"bills"', f'"{new_topic("bills", partitions=1)}"')
     path = tmp_path / f"{name}.py"
     path.write_text(
         re.sub(r'(group|group_id)="(\w+)"', lambda found: f'{found[1]}="{group(found[2])}"', code)

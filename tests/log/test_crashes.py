@@ -55,13 +55,13 @@ def steps(model: Model, seed: int = 5) -> Iterator[bool]:
     yield model.close()
 
 
-def count_of(config: LogConfig) -> int:
+def count_of(config: LogConfig, seed: int = 5) -> int:
     """Operations of all steps, which go well."""
     model = Model(config)
     before = len(model.fs.operations)
     fs = model.fs
     count = 0
-    for done in steps(model):
+    for done in steps(model, seed):
         assert done
         model.check()
         if model.fs is not fs:
@@ -111,6 +111,7 @@ def test_an_error_of_any_operation_leaves_what_was_acknowledged_and_writing_goes
 ) -> None:
     """A failed sync loses what it should have kept: the log stops, and the next start reads the disk."""
     for seed in range(SOAKED_SCENARIOS if soaks else SCENARIOS):
+        count_of(config, seed)
         failed = 0
         while fails_at(failed + 1, error, config, seed):
             failed += 1
@@ -118,12 +119,15 @@ def test_an_error_of_any_operation_leaves_what_was_acknowledged_and_writing_goes
 
 
 def fails_at(at: int, error: int, config: LogConfig, seed: int) -> bool:
-    """Whether there is such an operation, which fails then."""
+    """Whether there is such an operation, which fails then; until it does the steps are those of count_of."""
     model = Model(config)
     model.fs.fail_at(at, error)
+    failed = False
     for done in steps(model, seed):
+        failed = failed or bool(model.fs.failed)
         if done:
-            model.check()
+            if failed:
+                model.check()
             continue
         (operation,) = model.fs.failed
         synced = operation.kind in ("sync", "sync_dir")
@@ -136,7 +140,7 @@ def fails_at(at: int, error: int, config: LogConfig, seed: int) -> bool:
         assert model.flush()
         model.check()
         return True
-    return bool(model.fs.failed)
+    return failed
 
 
 @CONFIGS

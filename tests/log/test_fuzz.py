@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import cache, partial
 
 import pytest
+from hypothesis import settings
 
 from kohort.log import CorruptLogError, DataFolderError, LogConfig, at_once, decode_records
 from kohort.log._checkpoints import read_epochs, read_offsets, read_properties, read_topic_id, write_offsets
@@ -23,13 +24,15 @@ from kohort.protocol import (
     verify_batch,
 )
 from kohort.testing.faults import FaultyFileSystem
-from tests.fuzzing import INPUTS, damage, fuzzed, inputs, refused, seeds
+from tests.fuzzing import EXAMPLES, INPUTS, damage, fuzzed, inputs, refused, seeds
 from tests.log.batches import NOW_MS, batch, marker
 from tests.log.disks import FOLDER, batches_of, disk, opened
 
 pytestmark = pytest.mark.slow(6)
 
 READS = 10
+#: After a clean stop and after another one: 10,000 together.
+halved = settings(fuzzed, max_examples=EXAMPLES // 2)
 CONFIG = LogConfig(segment_bytes=700, index_interval_bytes=60)
 
 
@@ -79,7 +82,7 @@ def require_sent(fs: FaultyFileSystem, *, clean: bool, sent: frozenset[tuple[int
         return
 
 
-@fuzzed
+@halved
 @seeds
 @pytest.mark.parametrize("clean", [False, True], ids=["unclean", "clean"])
 def test_damaged_segments(clean: bool, rng: random.Random) -> None:
@@ -91,7 +94,7 @@ def test_damaged_segments(clean: bool, rng: random.Random) -> None:
         require_sent(damaged, clean=clean, sent=sent)
 
 
-@fuzzed
+@halved
 @seeds
 @pytest.mark.parametrize("clean", [False, True], ids=["unclean", "clean"])
 def test_damaged_files_beside_the_segments(clean: bool, rng: random.Random) -> None:

@@ -70,7 +70,7 @@ CONSUMER_GROUP_BUGS = (
     ),
     _Bug(
         "a process that was held up removes who could send nothing meanwhile",
-        "coordinator.consumer.heartbeat:on_hold_timer",
+        "coordinator.consumer.heartbeat:_leave_rest",
         "max(until_ms, now_ms + rest_ms)",
         "until_ms",
     ),

@@ -1,20 +1,26 @@
 """``python broken_machine.py FILE broker ...``: kohort on a machine whose disk is slow and whose clock jumps.
 
-FILE says how: two numbers of eight characters, the ms that each write and fsync of the log takes longer,
-and the seconds by which the wall clock is wrong. It may be changed at any time. (libfaketime 0.9.10, told
-to leave the monotonic clock alone, makes Python's ``time.sleep`` fail with EINVAL and holds its locks up,
-so the wall clock is replaced where the process reads it.)
+FILE says how: three numbers of eight characters, the ms that each write and fsync of the log takes longer,
+the seconds by which the wall clock is wrong, and whether each fsync of the log fails. It may be changed at
+any time. (libfaketime 0.9.10, told to leave the monotonic clock alone, makes Python's ``time.sleep`` fail
+with EINVAL and holds its locks up, so the wall clock is replaced where the process reads it.)
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
+#: The variable of the environment that names a bug to be planted.
+PLANTED = "KOHORT_PLANTED_BUG"
 _FIELD = 8
 _really = time.time_ns
+#: Keeps a bug that was planted.
+_planted = ExitStack()
 
 
 class Control:
@@ -22,7 +28,7 @@ class Control:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._disk_ms = self._clock_s = 0
+        self._disk_ms = self._clock_s = self._fails = 0
         self._write()
 
     def slow_disk(self, delay_ms: int) -> None:
@@ -35,9 +41,14 @@ class Control:
         self._clock_s = ahead_s
         self._write()
 
+    def fail_disk(self, fails: bool) -> None:
+        """From now on each fsync is an error, or none."""
+        self._fails = int(fails)
+        self._write()
+
     def _write(self) -> None:
         descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT)
-        os.pwrite(descriptor, b"%08d%+08d" % (self._disk_ms, self._clock_s), 0)
+        os.pwrite(descriptor, b"%08d%+08d%08d" % (self._disk_ms, self._clock_s, self._fails), 0)
         os.close(descriptor)
 
 
@@ -52,7 +63,7 @@ def break_clock(descriptor: int) -> None:
 
 
 def break_disk(descriptor: int) -> None:
-    """Let every write and fsync of the log wait first."""
+    """Let every write and fsync of the log wait first, and every fsync fail."""
     from kohort.log import _files
 
     write, sync = _files.OsFile.write, _files.OsFile.sync
@@ -68,16 +79,28 @@ def break_disk(descriptor: int) -> None:
 
     def slow_sync(file: _files.OsFile) -> None:
         wait()
+        if int(os.pread(descriptor, _FIELD, 2 * _FIELD)):
+            raise OSError(errno.EIO, "the disk fails, on purpose")
         sync(file)
 
     _files.OsFile.write = slow_write  # type: ignore[assignment, method-assign]
     _files.OsFile.sync = slow_sync  # type: ignore[assignment, method-assign]
 
 
+def plant(what: str) -> None:
+    """Let the broker have a bug of the simulator's, by its name: is it found?"""
+    from tests.simulation.planted_cluster import CLUSTER_BUGS
+
+    (bug,) = (each for each in CLUSTER_BUGS if each.what == what)
+    _planted.enter_context(bug.planted())
+
+
 def main() -> int:
     descriptor = os.open(sys.argv[1], os.O_RDONLY)
     break_clock(descriptor)
     break_disk(descriptor)
+    if PLANTED in os.environ:
+        plant(os.environ[PLANTED])
     from kohort.cli import main as kohort
 
     return kohort(sys.argv[2:])

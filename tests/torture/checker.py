@@ -27,6 +27,9 @@ ANOMALIES = {
     "phantom commit": "a group's offset that nobody committed",
     "false acknowledgement": "a client was told that a commit is stored, which the broker had not said",
     "commit above work": "a group's last offset lies above a record that no member was given",
+    "two owners": "two members committed offsets of one partition in one generation",
+    "generation went back": "a group took a commit of a generation after one of a later generation",
+    "member forgotten": "a group forgot its only member or its generation, though the session went on",
 }
 
 
@@ -47,7 +50,8 @@ def check(history: History) -> list[Anomaly]:
         *_writes(history),
         *_offsets(history),
         *_polls(history),
-        *(found for name, group in history.groups.items() for found in _commits(name, group, history.deaths)),
+        *(found for name, group in history.groups.items() for found in _commits(name, group, history)),
+        *(found for name, group in history.groups.items() for found in _generations(name, group)),
     ]
 
 
@@ -108,8 +112,8 @@ def _polls(history: History) -> Iterator[Anomaly]:
                     yield Anomaly("skipped poll", where)
 
 
-def _commits(name: str, group: GroupHistory, deaths: list[int]) -> Iterator[Anomaly]:
-    register = _Register(group.wire, deaths)
+def _commits(name: str, group: GroupHistory, history: History) -> Iterator[Anomaly]:
+    register = _Register(group, history.deaths)
     for seen in group.seen:
         if not register.allows(seen):
             sent = any((w.partition, w.offset) == (seen.partition, seen.offset) for w in group.wire)
@@ -127,6 +131,31 @@ def _commits(name: str, group: GroupHistory, deaths: list[int]) -> Iterator[Anom
             if missing:
                 text = f"{name} {partition}: {end} is committed, {len(missing)} records were given to nobody"
                 yield Anomaly("commit above work", f"{text}, the first is {min(missing)}")
+
+
+def _generations(name: str, group: GroupHistory) -> Iterator[Anomaly]:
+    taken = [commit for commit in group.wire if _taken(commit) and commit.member]
+    owners: dict[tuple[int, int], WireCommit] = {}
+    for commit in taken:
+        owner = owners.setdefault((commit.generation, commit.partition), commit)
+        if owner.member != commit.member:
+            yield Anomaly("two owners", f"{name} {commit.partition}: {_told(owner)} and {_told(commit)}")
+    # the first that is answered after a question is no reason to refuse what was asked before
+    answered = sorted(taken, key=lambda commit: commit.answered or 0)
+    highest, at = None, 0
+    for commit in () if group.has_epochs else sorted(taken, key=lambda commit: commit.asked):
+        while at < len(answered) and (answered[at].answered or 0) < commit.asked:
+            if highest is None or answered[at].generation > highest.generation:
+                highest = answered[at]
+            at += 1
+        if highest is not None and commit.generation < highest.generation:
+            yield Anomaly("generation went back", f"{name}: {_told(commit)} after {_told(highest)}")
+    if group.steady and taken:
+        first = taken[0]
+        for commit in taken:
+            if (commit.member, commit.generation) != (first.member, first.generation):
+                yield Anomaly("member forgotten", f"{name}: {_told(commit)} after {_told(first)}")
+                return
 
 
 def set_back(history: History) -> list[str]:
@@ -148,6 +177,9 @@ def set_back(history: History) -> list[str]:
 
 
 _NEVER = 1 << 62
+#: Errors of a coordinator behind which a commit may be stored all the same: it was written, and nobody knew
+#: in time whether other replicas have it.
+_UNDECIDED = (7, 15, 16)
 
 
 class _Register:
@@ -156,34 +188,55 @@ class _Register:
     What was asked for and answered with an error was not stored. What was not answered may be stored at any
     time from then on until the broker's process dies. What was acknowledged was stored between question and
     answer, and is there until something else is stored that was asked for since.
+
+    Where brokers take turns to coordinate the group, one that does not know yet that its turn is over may
+    tell what was stored when it was; and a commit that was refused because replicas or the turn were lost may
+    be stored all the same.
     """
 
-    def __init__(self, commits: list[WireCommit], deaths: list[int]) -> None:
-        self._deaths = sorted(deaths)
+    def __init__(self, group: GroupHistory, deaths: dict[int, list[int]]) -> None:
+        self._deaths = {broker: sorted(ticks) for broker, ticks in deaths.items()}
+        self._tenures = group.tenures
         self._of: dict[int, list[WireCommit]] = defaultdict(list)
-        for commit in commits:
+        self._at: dict[Place, list[WireCommit]] = defaultdict(list)
+        # what each broker took, by partition: when it answered, and the last question by then
+        self._taken: dict[int, dict[int, tuple[list[int], list[int]]]] = defaultdict(dict)
+        for commit in group.wire:
             self._of[commit.partition].append(commit)
+            self._at[commit.partition, commit.offset].append(commit)
+        for commit in sorted(filter(_taken, group.wire), key=lambda commit: commit.answered or 0):
+            answers, asked = self._taken[commit.partition].setdefault(commit.broker, ([], []))
+            answers.append(commit.answered or 0)
+            asked.append(max(commit.asked, asked[-1] if asked else -1))
 
     def allows(self, seen: Seen) -> bool:
         """Whether somebody who asked may have found this."""
-        commits = self._of[seen.partition]
-        later = [(c.asked, c.answered) for c in commits if _taken(c) and (c.answered or 0) < seen.asked]
+        since, last_asked = self._since(seen), -1
+        for broker, (answers, asked) in self._taken[seen.partition].items():
+            until = seen.asked if broker == seen.broker else min(seen.asked, since)
+            count = bisect_left(answers, until)
+            last_asked = max(last_asked, asked[count - 1] if count else -1)
         if seen.offset < 0:
-            return not later
-        last_asked = max((asked for asked, _ in later), default=-1)
+            return last_asked < 0
         return any(
-            commit.offset == seen.offset
-            and commit.asked < seen.answered
-            and not commit.error
+            commit.asked < seen.answered
+            and (not commit.error or (bool(self._tenures) and commit.error in _UNDECIDED))
             and last_asked <= self._end(commit)
-            for commit in commits
+            for commit in self._at[seen.partition, seen.offset]
         )
+
+    def _since(self, seen: Seen) -> int:
+        """When the turn of the broker began that told this."""
+        if not self._tenures:
+            return _NEVER
+        begun = [at for at, broker in self._tenures if broker == seen.broker and at < seen.answered]
+        return max(begun, default=0)
 
     def acknowledged(self, told: Commit) -> bool:
         """Whether the broker has acknowledged what a client was told is stored."""
         return any(
-            _taken(commit) and commit.offset == told.offset and (commit.answered or 0) < told.tick
-            for commit in self._of[told.partition]
+            _taken(commit) and (commit.answered or 0) < told.tick
+            for commit in self._at[told.partition, told.offset]
         )
 
     def around(self, seen: Seen) -> str:
@@ -197,7 +250,7 @@ class _Register:
         """When it was stored, if it was, at the latest."""
         if commit.answered is not None:
             return commit.answered
-        return next((death for death in self._deaths if death > commit.asked), _NEVER)
+        return next((at for at in self._deaths.get(commit.broker, ()) if at > commit.asked), _NEVER)
 
 
 def _taken(commit: WireCommit) -> bool:

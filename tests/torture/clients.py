@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import aiokafka
 import confluent_kafka
@@ -49,22 +49,33 @@ class Client(Protocol):
 class ConfluentClient:
     """In a group, or from given positions on."""
 
-    def __init__(self, bootstrap: str, topic: str, group: str, at: Mapping[int, int] | None = None) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        topic: str,
+        group: str,
+        at: Mapping[int, int] | None = None,
+        *,
+        protocol: str = "classic",
+    ) -> None:
         self._topic = topic
-        self._consumer = confluent_kafka.Consumer(
-            {
-                "bootstrap.servers": bootstrap,
-                "group.id": group,
-                "auto.offset.reset": "earliest",
-                "enable.auto.commit": False,
+        settings = {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "max.poll.interval.ms": REBALANCE_MS,
+            "reconnect.backoff.max.ms": 300,
+            "log_level": 0,
+            "group.protocol": protocol,
+        }
+        if protocol == "classic":
+            settings |= {
                 "partition.assignment.strategy": "range",
                 "session.timeout.ms": SESSION_MS,
                 "heartbeat.interval.ms": HEARTBEAT_MS,
-                "max.poll.interval.ms": REBALANCE_MS,
-                "reconnect.backoff.max.ms": 300,
-                "log_level": 0,
             }
-        )
+        self._consumer = confluent_kafka.Consumer(settings)
         if at is None:
             self._consumer.subscribe([topic])
         else:
@@ -199,16 +210,25 @@ class AiokafkaClient:
 class KohortClient:
     """Ours, in a group."""
 
-    def __init__(self, bootstrap: str, topic: str, group: str) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        topic: str,
+        group: str,
+        *,
+        protocol: Literal["classic", "consumer"] = "classic",
+        patience_ms: int = SESSION_MS,
+    ) -> None:
         self._topic = topic
         self._consumer = GroupConsumer(
             topic,
             bootstrap=bootstrap,
             group=group,
+            protocol=protocol,
             auto_offset_reset="earliest",
             enable_auto_commit=False,
             assignor="range",
-            session_timeout_ms=SESSION_MS,
+            session_timeout_ms=patience_ms,
             heartbeat_interval_ms=HEARTBEAT_MS,
             rebalance_timeout_ms=REBALANCE_MS,
         )
@@ -229,7 +249,7 @@ class KohortClient:
         self._consumer.close()
 
 
-MEMBERS: dict[str, Callable[[str, str, str], Client]] = {
+MEMBERS: dict[str, Callable[..., Client]] = {
     "kohort": KohortClient,
     "confluent-kafka": ConfluentClient,
     "kafka-python": KafkaPythonClient,

@@ -6,12 +6,12 @@ import logging
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kohort.protocol import iter_batches
+from kohort.protocol import BatchHeader, iter_batches
 from tests.broker_process import QUICK_SETTINGS, BrokerProcess
 from tests.torture.broken_machine import Control
 from tests.torture.checker import Anomaly, check, set_back
@@ -19,7 +19,7 @@ from tests.torture.clients import MEMBERS, READERS
 from tests.torture.disk import data_disk
 from tests.torture.history import History
 from tests.torture.load import create_topic
-from tests.torture.nemesis import Machine, Nemesis
+from tests.torture.nemesis import FAULTS, Machine, Nemesis, may_overlap
 from tests.torture.proxy import Proxy
 from tests.torture.tap import Tap
 from tests.torture.workload import (
@@ -92,15 +92,15 @@ def machine(
 def run(folder: Path, seed: int, *, rampage_s: float | None = None) -> Outcome:
     """Break everything for ``rampage_s``, or each thing once; then heal, let the clients finish, judge."""
     began = time.monotonic()
-    for name in ("kafka", "aiokafka", "kohort"):
+    for name in ("kafka", "aiokafka", "kohort", "torture"):
         # thousands of lines about a broker that cannot be reached, which is as it should be
         logging.getLogger(name).setLevel(logging.CRITICAL)
     history = History()
     with machine(folder, seed, history) as broken:
         bootstrap = f"127.0.0.1:{broken.proxy.port}"
         create_topic(bootstrap, TOPIC, PARTITIONS)
-        nemesis = Nemesis(broken, seed)
-        crew = _Crew(history, bootstrap)
+        nemesis = Nemesis(broken, seed, FAULTS, may_overlap)
+        crew = Crew(history, bootstrap)
         crew.start()
         time.sleep(1.0)
         if rampage_s is None:
@@ -114,7 +114,7 @@ def run(folder: Path, seed: int, *, rampage_s: float | None = None) -> Outcome:
         again = read_all(bootstrap, TOPIC, PARTITIONS)
         for group in (GROUP, SIMPLE_GROUP):
             crew.observer.ask_once(group)
-        anomalies = [_with_batches(anomaly, broken.disk.folder) for anomaly in check(history)]
+        anomalies, sent_anew = judged(history, broken.disk.folder)
         if again != history.final:
             anomalies.append(Anomaly("lost write", "a last SIGKILL changed what is in the log"))
         if not caught_up:
@@ -125,9 +125,10 @@ def run(folder: Path, seed: int, *, rampage_s: float | None = None) -> Outcome:
         nemesis.caused["SIGKILL"] += 1
         outcome = Outcome(seed, time.monotonic() - began, broken.disk.kind, nemesis.caused)
         outcome.anomalies, outcome.story = anomalies, nemesis.story
-        outcome.counts = _counts(history, crew, broken.proxy)
+        outcome.counts = counts(history, crew, [broken.proxy])
         outcome.failures = {f"{w.name}: {k}": n for w in crew.everyone for k, n in w.failures.items()}
         outcome.failures.update(history.refused)
+        outcome.counts[SENT_ANEW] = sent_anew
         back = set_back(history)
         outcome.story += [f"taken back: {text}" for text in back]
         outcome.counts["commits that came late, below a later one, and were taken"] = len(back)
@@ -136,30 +137,51 @@ def run(folder: Path, seed: int, *, rampage_s: float | None = None) -> Outcome:
     return outcome
 
 
-def _with_batches(anomaly: Anomaly, folder: Path) -> Anomaly:
-    """With the headers of the batches that it is about: what the producer said of them."""
+#: What is counted of a client that does not know whether a batch is stored, and sends it under another epoch
+#: of its producer: librdkafka does so with all that is on its way when a broker refuses a batch behind one
+#: that it could not take. No broker can know that it is the same.
+SENT_ANEW = "records that a client sent again under another epoch of its producer"
+
+
+def judged(history: History, folder: Path) -> tuple[list[Anomaly], int]:
+    """Everything that is wrong, with what producers said of the batches in the data ``folder``; and how many
+    records clients have sent anew.
+    """
+    found = []
+    sent_anew = 0
+    for anomaly in check(history):
+        headers = _batches(anomaly, folder)
+        producers = {(header.producer_id, header.producer_epoch) for header in headers}
+        if anomaly.kind == "duplicate" and len(producers) == len(headers) == len(anomaly.places):
+            sent_anew += len(headers) - 1
+        else:
+            found.append(anomaly._replace(text="; ".join([anomaly.text, *map(str, headers)])))
+    return found, sent_anew
+
+
+def _batches(anomaly: Anomaly, folder: Path) -> list[BatchHeader]:
+    """The headers of the batches that it is about."""
     headers = []
     for partition, offset in anomaly.places:
         for path in sorted((folder / f"{TOPIC}-{partition}").glob("*.log")):
             batches = [header for _, header in iter_batches(path.read_bytes())]
-            headers += [
-                str(header) for header in batches if header.base_offset <= offset <= header.last_offset
-            ]
-    return anomaly._replace(text="; ".join([anomaly.text, *headers]))
+            headers += [header for header in batches if header.base_offset <= offset <= header.last_offset]
+    return headers
 
 
-class _Crew:
-    """All the clients of a run."""
+class Crew:
+    """All the clients of a run; ``others`` are members of other groups."""
 
-    def __init__(self, history: History, bootstrap: str) -> None:
+    def __init__(self, history: History, bootstrap: str, others: Sequence[GroupMember] = ()) -> None:
         place = (history, bootstrap, TOPIC)
         self.history, self.bootstrap = history, bootstrap
+        self._groups = sorted({GROUP, *(other.group for other in others)})
         self.producers: list[Worker] = [
             ConfluentProducer("confluent-1", *place, PARTITIONS),
             ConfluentProducer("confluent-2", *place, PARTITIONS),
             KafkaPythonProducer("kafka-python", *place, PARTITIONS),
         ]
-        self.members = [GroupMember(make, *place) for make in MEMBERS]
+        self.members = [*(GroupMember(make, *place) for make in MEMBERS), *others]
         self.readers = [Reader(make, *place, PARTITIONS) for make in READERS]
         self.committer = SimpleCommitter(*place)
         self.observer = Observer(history, bootstrap)
@@ -196,11 +218,11 @@ class _Crew:
         return ends, caught_up
 
     def _catch_up(self, ends: dict[int, int]) -> bool:
-        reached: dict[int, int] = {}
+        reached: list[dict[int, int]] = []
         deadline = time.monotonic() + SETTLE_S
         while time.monotonic() < deadline:
-            before, reached = reached, self.observer.ask_once(GROUP)
-            if all(reached.get(number, 0) >= end for number, end in ends.items()):
+            before, reached = reached, [self.observer.ask_once(group) for group in self._groups]
+            if all(found.get(number, 0) >= end for found in reached for number, end in ends.items()):
                 return True
             if reached != before:
                 deadline = time.monotonic() + SETTLE_S
@@ -215,7 +237,7 @@ def _end(workers: list[Worker]) -> None:
         worker.join()
 
 
-def _counts(history: History, crew: _Crew, proxy: Proxy) -> Counter[str]:
+def counts(history: History, crew: Crew, proxies: Sequence[Proxy]) -> Counter[str]:
     groups = history.groups.values()
     return Counter(
         {
@@ -227,8 +249,8 @@ def _counts(history: History, crew: _Crew, proxy: Proxy) -> Counter[str]:
             "offsets looked at": sum(len(group.seen) for group in groups),
             "clients begun anew": sum(sum(w.failures.values()) for w in crew.everyone)
             + len(history.sessions),
-            "connections": proxy.connections,
-            "connections cut": proxy.cuts,
+            "connections": sum(proxy.connections for proxy in proxies),
+            "connections cut": sum(proxy.cuts for proxy in proxies),
         }
     )
 

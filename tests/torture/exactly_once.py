@@ -1,4 +1,4 @@
-"""``python exactly_once.py BOOTSTRAP SOURCE TARGET GROUP NAME``: consume, transform, produce in transactions.
+"""``python exactly_once.py BOOTSTRAP SOURCE TARGET GROUP TRANSACTION_MS NAME``: process in transactions.
 
 Any error ends the process; whoever runs it starts it again, under the same transactional id or another.
 """
@@ -20,7 +20,9 @@ STUCK_S = 8
 
 
 def main() -> None:
-    bootstrap, source, target, group, name = sys.argv[1:]
+    bootstrap, source, target, group, transaction_ms, name = sys.argv[1:]
+    patience = int(transaction_ms) // TRANSACTION_MS
+    stuck_s, wait_s = STUCK_S * patience, WAIT_S * patience
     common = {"bootstrap.servers": bootstrap, "reconnect.backoff.max.ms": 300, "log_level": 0}
     consumer = confluent_kafka.Consumer(
         {
@@ -29,19 +31,19 @@ def main() -> None:
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
             "isolation.level": "read_committed",
-            "session.timeout.ms": SESSION_MS,
+            "session.timeout.ms": SESSION_MS * patience,
             "heartbeat.interval.ms": HEARTBEAT_MS,
-            "max.poll.interval.ms": 1_000 * STUCK_S,
+            "max.poll.interval.ms": 1_000 * stuck_s,
         }
     )
     producer = confluent_kafka.Producer(
-        {**common, "transactional.id": name, "transaction.timeout.ms": TRANSACTION_MS, "linger.ms": 0}
+        {**common, "transactional.id": name, "transaction.timeout.ms": int(transaction_ms), "linger.ms": 0}
     )
-    signal.alarm(STUCK_S)
+    signal.alarm(stuck_s)
     consumer.subscribe([source])
-    producer.init_transactions(WAIT_S)
+    producer.init_transactions(wait_s)
     while True:
-        signal.alarm(STUCK_S)
+        signal.alarm(stuck_s)
         messages = consumer.consume(random.randint(1, MOST_RECORDS), 0.2)
         if not messages:
             continue
@@ -51,8 +53,8 @@ def main() -> None:
                 raise confluent_kafka.KafkaException(message.error())
             producer.produce(target, message.value(), partition=message.partition())
         places = consumer.position(consumer.assignment())
-        producer.send_offsets_to_transaction(places, consumer.consumer_group_metadata(), WAIT_S)
-        producer.commit_transaction(WAIT_S)
+        producer.send_offsets_to_transaction(places, consumer.consumer_group_metadata(), wait_s)
+        producer.commit_transaction(wait_s)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""``python exactly_once_service.py BOOTSTRAP SOURCE TARGET GROUP NAME``: exactly_once.py by our own service.
+"""``python exactly_once_service.py ...``: as exactly_once.py, by our own service.
 
 Its transactional id is its own, so NAME is not used.
 """
@@ -12,22 +12,23 @@ from kohort.consumer import ConsumerService, Record
 from kohort.consumer.service import KafkaOutput
 from kohort.producer import ProducerRecord
 
-TRANSACTION_MS, SESSION_MS, HEARTBEAT_MS, REBALANCE_MS = 1_000, 2_000, 300, 6_000
+SESSIONS, HEARTBEAT_MS, REBALANCES = 2, 300, 6
 
 
 def main() -> None:
-    bootstrap, source, target, group, _ = sys.argv[1:]
+    bootstrap, source, target, group, transaction, _ = sys.argv[1:]
+    transaction_ms = int(transaction)
     service = ConsumerService(
         bootstrap=bootstrap,
         group=group,
         auto_offset_reset="earliest",
-        session_timeout_ms=SESSION_MS,
+        session_timeout_ms=SESSIONS * transaction_ms,
         heartbeat_interval_ms=HEARTBEAT_MS,
-        rebalance_timeout_ms=REBALANCE_MS,
+        rebalance_timeout_ms=REBALANCES * transaction_ms,
     )
     service.exactly_once(
         KafkaOutput(
-            transaction_timeout_ms=TRANSACTION_MS,
+            transaction_timeout_ms=transaction_ms,
             max_records=random.choice((1, 30, 1_000)),
             interval_ms=random.choice((1, 50, 300)),
         )

@@ -34,6 +34,7 @@ class Seen(NamedTuple):
     answered: int
     partition: int
     offset: int
+    broker: int = 1
 
 
 @dataclass(slots=True)
@@ -47,6 +48,7 @@ class WireCommit:
     member: str = ""
     answered: int | None = None
     error: int | None = None
+    broker: int = 1
 
 
 @dataclass(slots=True)
@@ -67,6 +69,12 @@ class GroupHistory:
     handled: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
     #: Whether a record may be committed only after a member was given it.
     follows_records: bool = True
+    #: Whether its members have epochs of their own (KIP-848), not one generation.
+    has_epochs: bool = False
+    #: Whether it has one member, which never has a reason to join again.
+    steady: bool = False
+    #: Who has coordinated it since when, where brokers take turns.
+    tenures: list[tuple[int, int]] = field(default_factory=list)
 
 
 class History:
@@ -81,18 +89,22 @@ class History:
         self.sessions: list[Session] = []
         self.final: dict[Place, bytes] = {}
         self.groups: dict[str, GroupHistory] = {}
-        #: When the broker's process was gone.
-        self.deaths: list[int] = []
+        #: When a broker's process was gone, by its node id.
+        self.deaths: dict[int, list[int]] = defaultdict(list)
         self._ticks = itertools.count()
 
     def tick(self) -> int:
         """A number later than all that were given before."""
         return next(self._ticks)
 
-    def group(self, name: str, *, follows_records: bool = True) -> GroupHistory:
+    def group(
+        self, name: str, *, follows_records: bool = True, has_epochs: bool = False, steady: bool = False
+    ) -> GroupHistory:
+        """A group, of this kind if it is a new one."""
         found = self.groups.get(name)
         if found is None:
-            found = self.groups[name] = GroupHistory(follows_records=follows_records)
+            found = GroupHistory(follows_records=follows_records, has_epochs=has_epochs, steady=steady)
+            self.groups[name] = found
         return found
 
     def session(self, reader: str) -> Session:

@@ -36,10 +36,10 @@ class Committer:
         self._consumer.close(autocommit=False, timeout_ms=1000)
 
 
-def create_topic(bootstrap: str, topic: str, partitions: int) -> None:
+def create_topic(bootstrap: str, topic: str, partitions: int, replicas: int = 1) -> None:
     with kafka.KafkaAdminClient(bootstrap_servers=bootstrap) as admin:
         admin.create_topics(
-            {topic: {"num_partitions": partitions, "replication_factor": 1}}, wait_for_metadata=True
+            {topic: {"num_partitions": partitions, "replication_factor": replicas}}, wait_for_metadata=True
         )
 
 

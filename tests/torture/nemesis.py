@@ -7,8 +7,9 @@ import signal
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from tests.broker_process import BrokerProcess
 from tests.torture.broken_machine import Control
@@ -41,21 +42,27 @@ class Machine:
         return self.broker.process.pid
 
 
-class Fault(ABC):
-    """Begins, lasts from ``shortest_s`` to ``longest_s``, ends."""
+M = TypeVar("M")
+
+
+class Fault(ABC, Generic[M]):
+    """Begins, lasts from ``shortest_s`` to ``longest_s``, ends. ``M`` is what it breaks."""
 
     name: str
     shortest_s: float = 0.2
     longest_s: float = 2.0
 
-    @abstractmethod
-    def begin(self, machine: Machine, rng: random.Random) -> None: ...
+    def __str__(self) -> str:
+        return self.name
 
     @abstractmethod
-    def end(self, machine: Machine) -> None: ...
+    def begin(self, machine: M, rng: random.Random) -> None: ...
+
+    @abstractmethod
+    def end(self, machine: M) -> None: ...
 
 
-class Kill(Fault):
+class Kill(Fault[Machine]):
     """SIGKILL; started again afterwards."""
 
     name = "SIGKILL"
@@ -68,7 +75,7 @@ class Kill(Fault):
         machine.broker.start()
 
 
-class Pause(Fault):
+class Pause(Fault[Machine]):
     """SIGSTOP, in some cases for longer than sessions last; SIGCONT."""
 
     name = "SIGSTOP"
@@ -81,7 +88,7 @@ class Pause(Fault):
         machine.broker.send(signal.SIGCONT)
 
 
-class Cut(Fault):
+class Cut(Fault[Machine]):
     """Every connection is reset, in the middle of whatever it carries; twice."""
 
     name = "connections cut"
@@ -94,7 +101,7 @@ class Cut(Fault):
         machine.proxy.cut()
 
 
-class Hold(Fault):
+class Hold(Fault[Machine]):
     """Nothing passes, either way."""
 
     name = "nothing passes"
@@ -107,7 +114,7 @@ class Hold(Fault):
         machine.proxy.hold(False)
 
 
-class Delay(Fault):
+class Delay(Fault[Machine]):
     """All that passes takes up to 50-400 ms longer."""
 
     name = "messages delayed"
@@ -120,7 +127,7 @@ class Delay(Fault):
         machine.proxy.delay_s = 0.0
 
 
-class FullDisk(Fault):
+class FullDisk(Fault[Machine]):
     """No room for anything."""
 
     name = "disk full"
@@ -132,7 +139,7 @@ class FullDisk(Fault):
         machine.disk.clear(machine.process_id)
 
 
-class Slow(Fault):
+class Slow(Fault[Machine]):
     """Each write takes 1-30 ms longer."""
 
     name = "disk slow"
@@ -145,7 +152,7 @@ class Slow(Fault):
         machine.control.slow_disk(0)
 
 
-class ClockJump(Fault):
+class ClockJump(Fault[Machine]):
     """The broker's wall clock jumps by up to an hour, and back. Its monotonic clock does not."""
 
     name = "clock jump"
@@ -159,16 +166,31 @@ class ClockJump(Fault):
         machine.control.set_clock(0)
 
 
-FAULTS: Sequence[Fault] = (Kill(), Pause(), Cut(), Hold(), Delay(), FullDisk(), Slow(), ClockJump())
+FAULTS: Sequence[Fault[Machine]] = (Kill(), Pause(), Cut(), Hold(), Delay(), FullDisk(), Slow(), ClockJump())
 
 #: A broker is started with room to start, and only once; a stopped process cannot be helped by a signal.
 _NOT_TOGETHER = (frozenset({"SIGKILL", "disk full"}), frozenset({"SIGKILL", "SIGSTOP"}))
 
 
-class Nemesis:
-    """Breaks the machine by a seed. ``caused`` counts faults by name, ``story`` has them in order."""
+def may_overlap(first: Fault[Machine], second: Fault[Machine]) -> bool:
+    return frozenset({first.name, second.name}) not in _NOT_TOGETHER
 
-    def __init__(self, machine: Machine, seed: int, faults: Sequence[Fault] = FAULTS) -> None:
+
+class Nemesis(Generic[M]):
+    """Breaks a machine by a seed. ``caused`` counts faults by name, ``story`` has them in order, of which
+    ``tell`` is told.
+    """
+
+    def __init__(
+        self,
+        machine: M,
+        seed: int,
+        faults: Sequence[Fault[M]],
+        may_overlap: Callable[[Fault[M], Fault[M]], bool],
+        tell: Callable[[str], object] = lambda _: None,
+    ) -> None:
+        self._may_overlap = may_overlap
+        self._tell = tell
         self.caused: Counter[str] = Counter()
         self.story: list[str] = []
         self._machine = machine
@@ -178,7 +200,7 @@ class Nemesis:
     def each_once(self, longest_s: float) -> None:
         """Every fault, briefly."""
         for fault in self._random.sample(self._faults, len(self._faults)):
-            self._cause([fault], longest_s)
+            self.cause([fault], longest_s)
             time.sleep(0.3)
 
     def rampage(self, seconds: float) -> None:
@@ -190,24 +212,25 @@ class Nemesis:
 
     def once(self) -> None:
         """A fault, or two together."""
-        self._cause(self._drawn(), float("inf"))
+        self.cause(self._drawn())
 
-    def _drawn(self) -> list[Fault]:
+    def _drawn(self) -> list[Fault[M]]:
         # kills are what most has to outlive
         first = self._faults[0] if self._random.random() < 0.3 else self._random.choice(self._faults)
         second = self._random.choice(self._faults)
-        together = frozenset({first.name, second.name})
-        if self._random.random() > OVERLAP or len(together) == 1 or together in _NOT_TOGETHER:
+        if self._random.random() > OVERLAP or first is second or not self._may_overlap(first, second):
             return [first]
         return [first, second]
 
-    def _cause(self, faults: Sequence[Fault], longest_s: float) -> None:
+    def cause(self, faults: Sequence[Fault[M]], longest_s: float = float("inf")) -> None:
+        """These faults at once."""
         lasts_s = max(self._random.uniform(fault.shortest_s, fault.longest_s) for fault in faults)
         lasts_s = min(lasts_s, max(longest_s, *(fault.shortest_s for fault in faults), 0.0))
-        self.story.append(f"{' and '.join(fault.name for fault in faults)} for {lasts_s:.1f} s")
         for fault in faults:
             fault.begin(self._machine, self._random)
             self.caused[fault.name] += 1
+        self.story.append(f"{' and '.join(map(str, faults))} for {lasts_s:.1f} s")
+        self._tell(self.story[-1])
         time.sleep(lasts_s)
         for fault in reversed(faults):
             fault.end(self._machine)

@@ -11,21 +11,47 @@ import contextlib
 import random
 import threading
 from collections.abc import Callable
-
-from tests.torture.tap import ConnectionTap, Tap
+from typing import Protocol
 
 CHUNK_BYTES = 65_536
 START_TIMEOUT_S = 20.0
+
+
+class ConnectionTap(Protocol):
+    """Reads along on one connection, in pieces as they come."""
+
+    def asked(self, data: bytes) -> None:
+        """The server is about to be sent this."""
+
+    def answered(self, data: bytes) -> None:
+        """The server has sent this."""
+
+
+class Tap(Protocol):
+    """Reads along."""
+
+    def connection(self) -> ConnectionTap: ...
 
 
 class Proxy:
     """Listens on ``port`` from its making until ``close``; its loop runs in a thread of its own.
 
     ``delay_s`` holds each piece of data for up to so long, in order, either way. While ``holding`` nothing
-    passes. ``connections`` and ``cuts`` count what was let in and what was cut. ``tap`` reads along.
+    passes. ``connections`` and ``cuts`` count what was let in and what was cut. ``tap`` reads along. ``host``
+    is where it listens, ``target_host`` where the broker does.
     """
 
-    def __init__(self, target_port: Callable[[], int], *, tap: Tap | None = None, seed: int = 0) -> None:
+    def __init__(
+        self,
+        target_port: Callable[[], int],
+        *,
+        tap: Tap | None = None,
+        seed: int = 0,
+        host: str = "127.0.0.1",
+        target_host: str = "127.0.0.1",
+    ) -> None:
+        self.host = host
+        self._target_host = target_host
         self.delay_s = 0.0
         self.connections = 0
         self.cuts = 0
@@ -81,13 +107,13 @@ class Proxy:
         self._loop.close()
 
     async def _listen(self) -> None:
-        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        server = await asyncio.start_server(self._serve, self.host, 0)
         self.port = server.sockets[0].getsockname()[1]
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         try:
-            there = await asyncio.open_connection("127.0.0.1", self._target_port())
+            there = await asyncio.open_connection(self._target_host, self._target_port())
         except OSError:
             writer.transport.abort()
             return

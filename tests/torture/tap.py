@@ -15,24 +15,26 @@ _LENGTH_BYTES = 4
 
 
 class Tap:
-    """All connections of a run; what is found goes into the history."""
+    """All connections of a run to a broker; what is found goes into the history."""
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: History, broker: int = 1) -> None:
         self._history = history
+        self._broker = broker
 
     def connection(self) -> ConnectionTap:
-        return ConnectionTap(self._history)
+        return ConnectionTap(self._history, self._broker)
 
     def broker_died(self) -> None:
         """The broker's process is gone: nothing that it was asked before can be carried out any more."""
-        self._history.deaths.append(self._history.tick())
+        self._history.deaths[self._broker].append(self._history.tick())
 
 
 class ConnectionTap:
     """One connection, in pieces as they come."""
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: History, broker: int) -> None:
         self._history = history
+        self._broker = broker
         self._asked, self._answered = bytearray(), bytearray()
         self._waiting: dict[int, tuple[int, list[WireCommit]]] = {}
 
@@ -50,6 +52,7 @@ class ConnectionTap:
                     row.committed_offset,
                     body.generation_id_or_member_epoch,
                     body.member_id,
+                    broker=self._broker,
                 )
                 for topic in body.topics
                 for row in topic.partitions

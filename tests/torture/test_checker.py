@@ -105,6 +105,28 @@ def commit_above_work(history: History) -> None:
     history.group("billing").handled[0].discard(5)
 
 
+def by_member(history: History, member: str, generation: int, offset: int = RECORDS - 1) -> None:
+    committed(history, offset)
+    commit = history.group("billing").wire[-1]
+    commit.member, commit.generation = member, generation
+
+
+def two_owners(history: History) -> None:
+    by_member(history, "a", 3)
+    by_member(history, "b", 3)
+
+
+def generation_went_back(history: History) -> None:
+    by_member(history, "a", 4)
+    by_member(history, "b", 3)
+
+
+def member_forgotten(history: History) -> None:
+    history.group("billing").steady = True
+    by_member(history, "a", 3)
+    by_member(history, "a", 4)
+
+
 PLANTED: dict[str, Callable[[History], None]] = {
     "lost write": lost_write,
     "unseen": unseen,
@@ -118,6 +140,9 @@ PLANTED: dict[str, Callable[[History], None]] = {
     "phantom commit": phantom_commit,
     "false acknowledgement": false_acknowledgement,
     "commit above work": commit_above_work,
+    "two owners": two_owners,
+    "generation went back": generation_went_back,
+    "member forgotten": member_forgotten,
 }
 
 
@@ -147,7 +172,7 @@ def test_a_commit_without_an_answer_may_be_carried_out_later_until_the_broker_di
     committed(history, RECORDS)
     seen(history, 3)
     assert check(history) == []
-    history.deaths.append(history.tick())
+    history.deaths[1].append(history.tick())
     committed(history, RECORDS)
     seen(history, 3)
     assert [anomaly.kind for anomaly in check(history)] == ["lost commit"]
@@ -176,3 +201,50 @@ def test_no_offset_is_right_until_one_was_acknowledged() -> None:
     assert check(history) == []
     seen(history, -1)
     assert [anomaly.kind for anomaly in check(history)] == ["lost commit"]
+
+
+def test_members_with_epochs_of_their_own_may_be_in_different_ones() -> None:
+    history = right()
+    history.group("billing").has_epochs = True
+    by_member(history, "a", 4)
+    by_member(history, "b", 3)
+    assert check(history) == []
+
+
+def taking_turns() -> History:
+    """Broker 1 coordinates and takes a commit of 3, then broker 2 does and takes one of 4."""
+    history = History()
+    group = history.group("billing")
+    for broker in (1, 2):
+        group.tenures.append((history.tick(), broker))
+        committed(history, broker + 2)
+        group.wire[-1].broker = broker
+    return history
+
+
+def seen_at(history: History, broker: int, offset: int) -> list[str]:
+    seen(history, offset)
+    found = history.group("billing").seen
+    found[-1] = found[-1]._replace(broker=broker)
+    return [anomaly.kind for anomaly in check(history)]
+
+
+def test_a_broker_that_does_not_know_yet_that_another_coordinates_may_tell_what_it_stored() -> None:
+    assert seen_at(taking_turns(), 1, 3) == []
+
+
+def test_a_broker_whose_turn_it_is_must_know_what_the_one_before_stored() -> None:
+    history = taking_turns()
+    history.group("billing").wire[1:] = []
+    assert seen_at(history, 2, -1) == ["lost commit"]
+    history = taking_turns()
+    history.group("billing").tenures.append((history.tick(), 1))
+    assert seen_at(history, 1, 3) == ["lost commit"]
+
+
+def test_a_commit_that_ran_out_of_time_may_be_stored_where_there_are_other_replicas() -> None:
+    history = taking_turns()
+    committed(history, 5, error=7)
+    history.group("billing").wire[-1].broker = 2
+    assert seen_at(history, 2, 5) == []
+    assert seen_at(history, 2, 4) == []

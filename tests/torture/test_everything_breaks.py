@@ -19,7 +19,7 @@ from tests.reliability_report import write_section
 from tests.torture.disk import DataDisk, data_disk
 from tests.torture.episode import run
 from tests.torture.nemesis import FAULTS
-from tests.torture.totals import Totals
+from tests.torture.totals import INTRO, Totals
 
 pytestmark = [pytest.mark.clients, pytest.mark.slow(15), pytest.mark.timeout(14_400)]
 
@@ -38,7 +38,7 @@ for line in sys.stdin:
 
 def test_nothing_acknowledged_is_lost_or_there_twice(tmp_path: Path, pytestconfig: pytest.Config) -> None:
     soak_s, report = pytestconfig.getoption("--soak"), pytestconfig.getoption("--report")
-    totals, seed, end = Totals(), 1, time.monotonic() + (soak_s or 0)
+    totals, seed, end = Totals(INTRO), 1, time.monotonic() + (soak_s or 0)
     while not totals.runs or time.monotonic() < end:
         outcome = run(tmp_path / str(seed), seed, rampage_s=RAMPAGE_S if soak_s else None)
         print(outcome.summary(), *outcome.anomalies, flush=True)

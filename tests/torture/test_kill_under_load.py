@@ -80,6 +80,7 @@ def confluent_numbers(
             "compression.type": codec,
             "delivery.timeout.ms": 3_600_000,
             "reconnect.backoff.max.ms": 300,
+            "log_level": 0,
         }
     )
 

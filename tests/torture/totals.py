@@ -11,7 +11,7 @@ from tests.reliability_report import table
 from tests.torture.checker import ANOMALIES, Anomaly
 from tests.torture.episode import Outcome
 
-_INTRO = """
+INTRO = """
 ## Real processes
 
 A broker runs in its own process behind a proxy. Its clients are three idempotent producers (two librdkafka,
@@ -28,6 +28,7 @@ checked against what the proxy saw on the wire. `tests/torture/test_everything_b
 class Totals:
     """Sums over runs."""
 
+    intro: str
     runs: int = 0
     seconds: float = 0.0
     first_seed: int | None = None
@@ -52,7 +53,7 @@ class Totals:
         machine = f"{os.cpu_count()} processors, Python {platform.python_version()}, {platform.system()}"
         length = f"{self.runs} runs from seed {self.first_seed} on, {self.seconds / 60:.0f} minutes together"
         parts = [
-            _INTRO,
+            self.intro,
             f"{length}, {machine}; the data folder: {', '.join(sorted(self.disks))}.",
             table(("fault", "times"), sorted(self.faults.items())),
             table(("what was done and looked at", "times"), list(self.counts.items())),

@@ -6,12 +6,15 @@ would. Everything they are told goes into the history.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import logging
 import random
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any
 
 import confluent_kafka
@@ -35,6 +38,9 @@ class Worker(ABC):
     """A thread that uses a client until it is stopped. ``failures`` counts clients that gave up, by error,
     and hanging ones.
     """
+
+    #: Seconds between two records or commits of a worker.
+    pace_s = PACE_S
 
     def __init__(self, name: str, history: History) -> None:
         self.name = name
@@ -83,12 +89,14 @@ class ConfluentProducer(Worker):
                 "linger.ms": 2,
                 "delivery.timeout.ms": 3_600_000,
                 "reconnect.backoff.max.ms": 300,
-                "log_level": 0,
-            }
+                # why it took another epoch, for whoever looks for the cause of a duplicate
+                "debug": "eos",
+            },
+            logger=logging.getLogger(f"torture.{name}"),
         )
 
     def work(self) -> None:
-        while not self.stopping.wait(PACE_S):
+        while not self.stopping.wait(self.pace_s):
             number = self.history.tried[self.name]
             if len(self._producer) < ON_THE_WAY:
                 self.history.tried[self.name] = number + 1
@@ -126,7 +134,7 @@ class KafkaPythonProducer(Worker):
 
     def work(self) -> None:
         history, name = self.history, self.name
-        while not self.stopping.wait(PACE_S):
+        while not self.stopping.wait(self.pace_s):
             number = history.tried[name]
             if number - len(history.sent[name]) < ON_THE_WAY:
                 history.tried[name] = number + 1
@@ -172,17 +180,20 @@ class Reader(Worker):
 class GroupMember(Worker):
     """A member of the group: what it is given it has handled at once, and commits."""
 
-    def __init__(self, make: str, history: History, bootstrap: str, topic: str) -> None:
-        super().__init__(f"member {make}", history)
+    def __init__(
+        self, make: str, history: History, bootstrap: str, topic: str, group: str = GROUP, **settings: Any
+    ) -> None:
+        super().__init__(f"member {make}" if group == GROUP else f"member {make} of {group}", history)
         self.held: set[int] = set()
         self.renew = threading.Event()
-        self._make = MEMBERS[make]
+        self.group = group
+        self._make, self._settings = MEMBERS[make], settings
         self._bootstrap, self._topic = bootstrap, topic
 
     def work(self) -> None:
-        client = self._make(self._bootstrap, self._topic, GROUP)
+        client = self._make(self._bootstrap, self._topic, self.group, **self._settings)
         self.renew.clear()
-        group = self.history.group(GROUP)
+        group = self.history.group(self.group)
         try:
             while not (self.stopping.is_set() or self.renew.is_set()):
                 last: dict[int, int] = {}
@@ -202,12 +213,12 @@ class GroupMember(Worker):
         except Exception as error:
             # a commit that fails is the rule while everything breaks; the member goes on
             self.failures[f"commit: {type(error).__name__}"] += 1
-            if "Timeout" in type(error).__name__:
+            if "Timeout" in type(error).__name__ and not self.history.group(self.group).steady:
                 # some clients go on trying behind our back, and put an old offset over a newer one
                 self.renew.set()
             return
         tick = self.history.tick()
-        self.history.group(GROUP).acknowledged += [Commit(tick, *pair) for pair in offsets.items()]
+        self.history.group(self.group).acknowledged += [Commit(tick, *pair) for pair in offsets.items()]
 
 
 class SimpleCommitter(Worker):
@@ -220,11 +231,13 @@ class SimpleCommitter(Worker):
         self._offset = 0
 
     def work(self) -> None:
-        with Wire(self._bootstrap, timeout_s=ASK_TIMEOUT_S) as wire:
-            while not self.stopping.wait(PACE_S):
+        with coordinator(self._bootstrap, SIMPLE_GROUP) as (_, wire):
+            while not self.stopping.wait(self.pace_s):
                 error = self._commit(wire, self._offset + 1)
                 if error:
                     self.failures[f"commit: {ErrorCode(error).name}"] += 1
+                    if error in _ASK_ANOTHER:
+                        return
                     continue
                 self._offset += 1
                 self._group.acknowledged.append(Commit(self.history.tick(), 0, self._offset))
@@ -236,7 +249,7 @@ class SimpleCommitter(Worker):
 
 
 class Observer(Worker):
-    """Asks for the offsets of both groups, again and again."""
+    """Asks for the offsets of all groups, again and again."""
 
     PAUSE_S = 0.3
 
@@ -245,16 +258,17 @@ class Observer(Worker):
         self._bootstrap = bootstrap
 
     def work(self) -> None:
-        with Wire(self._bootstrap, timeout_s=ASK_TIMEOUT_S) as wire:
-            while not self.stopping.wait(self.PAUSE_S):
-                for group in (GROUP, SIMPLE_GROUP):
-                    self.ask(wire, group)
+        while not self.stopping.wait(self.PAUSE_S):
+            for group in [name for name, found in list(self.history.groups.items()) if found.acknowledged]:
+                with contextlib.suppress(OSError, EOFError):
+                    self.ask(group)
 
-    def ask(self, wire: Wire, name: str) -> dict[int, int]:
+    def ask(self, name: str, timeout_s: float = ASK_TIMEOUT_S) -> dict[int, int]:
         """The group's offsets, which go into the history too; none while they cannot be had."""
-        asked = self.history.tick()
-        answer = wire.call(ApiKey.OFFSET_FETCH, 5, group_id=name, topics=None)
-        answered = self.history.tick()
+        with coordinator(self._bootstrap, name, timeout_s) as (broker, wire):
+            asked = self.history.tick()
+            answer = wire.call(ApiKey.OFFSET_FETCH, 5, group_id=name, topics=None)
+            answered = self.history.tick()
         if answer.error_code:
             return {}
         found = {
@@ -266,12 +280,32 @@ class Observer(Worker):
         # a partition that is not in the answer has no offset
         known = {commit.partition for commit in self.history.group(name).acknowledged}
         rows = {**dict.fromkeys(known, -1), **found}
-        self.history.group(name).seen += [Seen(asked, answered, *pair) for pair in rows.items()]
+        self.history.group(name).seen += [Seen(asked, answered, *pair, broker) for pair in rows.items()]
         return found
 
     def ask_once(self, name: str) -> dict[int, int]:
-        with Wire(self._bootstrap, timeout_s=10 * ASK_TIMEOUT_S) as wire:
-            return self.ask(wire, name)
+        return self.ask(name, 10 * ASK_TIMEOUT_S)
+
+
+#: Errors of a broker that does not coordinate the group, or not yet.
+_ASK_ANOTHER = (
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+)
+
+
+@contextlib.contextmanager
+def coordinator(bootstrap: str, group: str, timeout_s: float = ASK_TIMEOUT_S) -> Iterator[tuple[int, Wire]]:
+    """The node id of a group's coordinator and a connection to it, found by any broker. OSError if there is
+    none.
+    """
+    with Wire(random.choice(bootstrap.split(",")), timeout_s=timeout_s) as wire:
+        found = wire.call(ApiKey.FIND_COORDINATOR, 2, key=group, key_type=0)
+    if found.error_code:
+        raise ConnectionError(f"no coordinator: {ErrorCode(found.error_code).name}")
+    with Wire(f"{found.host}:{found.port}", timeout_s=timeout_s) as wire:
+        yield found.node_id, wire
 
 
 def read_all(bootstrap: str, topic: str, partitions: int) -> dict[tuple[int, int], bytes]:
@@ -299,5 +333,5 @@ def end_offsets(bootstrap: str, topic: str, partitions: int) -> dict[int, int]:
 
 def _close(client: Client) -> None:
     # it may not reach the broker to say goodbye
-    with contextlib.suppress(Exception):
+    with contextlib.suppress(Exception, asyncio.CancelledError):
         client.close()

@@ -15,7 +15,7 @@ from ....broker._parts import Parts
 from ....broker._router import Router
 from ....broker._settings import BrokerSettings
 from ....broker.network._peer import Peer
-from ....client.errors import BrokerConnectionError
+from ....client.errors import BrokerConnectionError, BrokerRefusedError
 from ....client.metadata import Address
 from ....client.pool import SURROUNDINGS, Surroundings
 from ....cluster import Endpoint, shared_cluster_id
@@ -124,8 +124,10 @@ class Broker(FailingDisk):
         there = way.there(heap.now + 1 + int(self.world.rng.random() * 4))
         late_ms = way.back(there) - heap.now
         await asyncio.sleep(min(late_ms, timeout_ms) / 1_000)
-        if late_ms >= timeout_ms or not other.reachable:
+        if late_ms >= timeout_ms:
             raise BrokerConnectionError(str(address), "cannot connect")
+        if not other.reachable:
+            raise BrokerRefusedError(str(address), "cannot connect: connection refused")
         connection = SimulatedConnection(self, address, other, way)
         self.connections[connection] = None
         return connection
@@ -183,6 +185,8 @@ class Broker(FailingDisk):
             parts.server.registered = lambda: [  # type: ignore[method-assign]
                 Endpoint("PLAINTEXT", "PLAINTEXT", *self._endpoint)
             ]
+            # there are no sockets
+            parts.server.start = lambda: None  # type: ignore[method-assign]
             parts.open()
             self.reachable = True
             await parts.start()

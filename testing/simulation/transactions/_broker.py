@@ -154,6 +154,8 @@ class Broker(FailingDisk):
                 now_ms=schedule.clock_ms,
             )
             self.parts = parts
+            # there are no sockets
+            parts.server.start = lambda: None  # type: ignore[method-assign]
             parts.node.long_work = _DrawnTurns(schedule.rng)
             topics = parts.node.topics
             assert isinstance(topics, FolderTopics)

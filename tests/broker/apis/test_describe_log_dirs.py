@@ -1,4 +1,7 @@
-"""DescribeLogDirs: the folder and the sizes of partitions."""
+"""DescribeLogDirs: the folder and the sizes of partitions. AlterReplicaLogDirs: there is no other folder.
+
+Covers: broker/apis/describe_log_dirs.py, broker/apis/alter_replica_log_dirs.py.
+"""
 
 from __future__ import annotations
 
@@ -87,3 +90,32 @@ def test_sizes_are_known_of_files_that_nobody_has_opened(tmp_path: Path) -> None
         assert folder.log_dir == str(tmp_path)
         assert folder.total_bytes == os.statvfs(tmp_path).f_blocks * os.statvfs(tmp_path).f_frsize
         assert folder.total_bytes == shutil.disk_usage(tmp_path).total
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("version", [1, 2])
+def test_replicas_are_in_the_folder_of_their_broker_and_in_no_other(
+    link: Wire, name: str, version: int
+) -> None:
+    create_topic(link, name, 2)
+    write(link, name, batch())
+    write(link, name, batch(), 1)
+    (folder,) = link.call(KEY, 5, topics=[]).results
+
+    def codes(*wanted: tuple[str, list[tuple[str, list[int]]]]) -> dict[tuple[str, int], int]:
+        answer = link.call(ApiKey.ALTER_REPLICA_LOG_DIRS, version, dirs=list(wanted))
+        return {
+            (topic.topic_name, one.partition_index): one.error_code
+            for topic in answer.results
+            for one in topic.partitions
+        }
+
+    path = folder.log_dir
+    there = {(name, 0): 0, (name, 1): 0, (name, 7): 3, ("none", 0): 3}
+    assert codes((path, [(name, [0, 1, 7]), ("none", [0])])) == there
+    for other in ("/nowhere", path + "/", "relative", ""):
+        assert codes((other, [(name, [0, 1, 7]), ("none", [0])])) == dict.fromkeys(there, 57)
+    # the last one counts
+    assert codes((path, [(name, [0, 0])]), ("/nowhere", [(name, [0])])) == {(name, 0): 57}
+    assert codes(("/nowhere", [(name, [0])]), (path, [(name, [0])])) == {(name, 0): 0}
+    assert codes((path, [])) == codes() == {}

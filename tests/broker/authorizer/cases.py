@@ -411,6 +411,15 @@ CASES: tuple[Case, ...] = (
     Case(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, topic.partitions_of(), (_t(_D),)),
     Case(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, topic.partitions_of(cursor="t/hidden"), (_t(_D),), "from one"),
     *(Case(ApiKey.DESCRIBE_LOG_DIRS, version, topic.log_dirs(), (_c(_D),)) for version in (1, 2, 3, 4)),
+    *(
+        Case(
+            ApiKey.ALTER_REPLICA_LOG_DIRS,
+            version,
+            lambda world: {"dirs": [("/nowhere", [(world["t/seen"], [0]), (world["t/hidden"], [0])])]},
+            (_c(_OP.ALTER),),
+        )
+        for version in (1, 2)
+    ),
     *(Case(ApiKey.ELECT_LEADERS, version, topic.elected(), (_c(_OP.ALTER),)) for version in (0, 2)),
     Case(
         ApiKey.LIST_PARTITION_REASSIGNMENTS,

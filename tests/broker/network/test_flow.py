@@ -21,7 +21,7 @@ async def test_a_turn_ends_when_connections_have_worked_long_enough_without_a_re
 ) -> None:
     now = [1.0]
     monkeypatch.setattr(_flow, "clock", lambda: now[0])
-    turn = Turn(asyncio.get_running_loop())
+    turn = Turn(asyncio.get_running_loop(), lambda: None)
 
     def work(seconds: float) -> bool:
         over = turn.is_over()
@@ -44,6 +44,23 @@ async def test_a_turn_ends_when_connections_have_worked_long_enough_without_a_re
     assert [turn.is_over(number) or work(0.005) for _ in range(2)] == [False, False]
     number = turn.number
     assert [turn.is_over(number), work(0.005), turn.is_over(number)] == [False, False, False]
+
+
+async def test_others_are_let_in_once_a_millisecond_of_a_long_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, let_in = [1.0], list[float]()
+    monkeypatch.setattr(_flow, "clock", lambda: now[0])
+    turn = Turn(asyncio.get_running_loop(), lambda: let_in.append(round(now[0] - 1, 4)))
+    for _ in range(20):
+        turn.is_over()
+        now[0] += 0.0003
+        turn.pause()
+    assert let_in == [0.0012, 0.0024, 0.0036, 0.0048]
+    now[0] += 1
+    for _ in range(3):
+        turn.is_over()
+        now[0] += 0.0003
+        turn.pause()
+    assert len(let_in) == 4, "it was short"
 
 
 @pytest.mark.parametrize("crowd_s", [-1.0, _flow.CROWD_S])

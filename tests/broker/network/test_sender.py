@@ -12,6 +12,7 @@ from typing import cast
 
 import pytest
 
+from kohort.broker._log_lines import LINES, RateLimitedLog
 from kohort.broker.network import _sender
 from kohort.broker.network._sender import Sender
 from kohort.log import FileRange
@@ -181,6 +182,25 @@ async def test_nothing_is_sent_on_an_encrypted_connection_past_the_transport(
     written: list[bytes] = []
     await Sender(cast(asyncio.Transport, Encrypted()), 30.0).send([HEAD, a_range(content[1], 10)])
     assert written == [HEAD, content[0][:10]]
+
+
+async def test_clients_that_leave_while_they_are_answered_fill_no_log(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Broken:
+        def is_closing(self) -> bool:
+            return False
+
+        def writelines(self, _: list[bytes]) -> None:
+            raise BrokenPipeError
+
+        def abort(self) -> None:
+            pass
+
+    monkeypatch.setattr(_sender, "_aborted", RateLimitedLog(now=lambda: 0.0))
+    for _ in range(3 * LINES):
+        await Sender(cast(asyncio.Transport, Broken()), 30.0).send([HEAD])
+    assert len(caplog.records) == LINES
 
 
 def test_on_uvloop_a_range_goes_by_sendfile_behind_what_was_written_before(

@@ -5,8 +5,10 @@ Covers: broker/network/_acceptor.py.
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
+import select
 import socket
 import struct
 import time
@@ -14,11 +16,29 @@ from typing import Any
 
 import pytest
 
+from kohort.broker import Broker
 from kohort.broker.network._connection import Connection
 from kohort.protocol import ApiKey, build_batch, encode_request
+from kohort.protocol.messages.heartbeat import HeartbeatRequest
 from kohort.testing import running_broker
 from tests.broker.wire import Wire, create_topic, fetch_fields, produce
 from tests.messages import request_of
+
+
+async def test_who_connects_is_answered_within_a_turn_of_the_loop_after_it_is_let_in() -> None:
+    """A turn may hold a request of each of a thousand others."""
+    async with Broker() as broker:
+        host, _, port = broker.bootstrap.rpartition(":")
+        with socket.create_connection((host, int(port))) as link:
+            link.sendall(encode_request(4, 1, "client", HeartbeatRequest("g", 1, "nobody", None)))
+            link.setblocking(False)
+            broker._running().server.acceptors[0].look()  # as in a long turn
+            turns = 0
+            while not select.select([link], [], [], 0)[0]:
+                turns += 1
+                await asyncio.sleep(0)
+            assert turns <= 2
+            assert link.recv(100)
 
 
 def test_an_idle_connection_is_closed_and_a_busy_one_is_not(caplog: pytest.LogCaptureFixture) -> None:

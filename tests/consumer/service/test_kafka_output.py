@@ -130,6 +130,62 @@ async def test_every_kind_of_handler_gives_out_records(
 
 
 @pytest.mark.kafka
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_results_are_encoded_and_one_that_cannot_be_is_its_records_failure(
+    bootstrap: str,
+    new_topic: Topics,
+    produce: Produce,
+    make: Callable[..., ConsumerService],
+    is_async: bool,
+) -> None:
+    orders, bills, failed = (new_topic(name, partitions=1) for name in ("orders", "bills", "failed"))
+    await asyncio.to_thread(produce, orders, range(4))
+    service = make(interval_ms=20, encode=dict[str, int], key_encode=str.encode)
+
+    def bill(record: Record) -> Iterator[ProducerRecord]:
+        number = int(record.value or b"")
+        yield ProducerRecord(bills, {"amount": number if number != 2 else "two"}, f"key {number}")
+        yield ProducerRecord(bills, None, "deleted")
+
+    async def bill_async(record: Record) -> list[ProducerRecord]:
+        return list(bill(record))
+
+    service.handler(orders, dead_letter=failed)(bill_async if is_async else bill)
+    await run_until(service, lambda: service.finished == 4)
+    assert [(record.key, record.value) for record in await read(bootstrap, bills) if record.value] == [
+        (b"key %d" % number, b'{"amount":%d}' % number) for number in (0, 1, 3)
+    ]
+    (letter_,) = await read(bootstrap, failed)
+    assert letter_.value == b"2"  # as it was read
+    assert b"the value cannot be encoded" in (dict(letter_.headers)["kohort.error.message"] or b"")
+
+
+async def test_a_middleware_that_forgets_to_return_loses_no_results(
+    bootstrap: str, new_topic: Topics, produce: Produce, make: Callable[..., ConsumerService]
+) -> None:
+    orders, bills = new_topic("orders", partitions=1), new_topic("bills", partitions=1)
+    await asyncio.to_thread(produce, orders, range(2))
+    service = make(interval_ms=20)
+
+    @service.middleware
+    async def drop_first(record: Record, call_next: Any) -> Any:
+        result = await call_next(record)
+        return [] if record.offset == 0 else result
+
+    @service.middleware
+    async def forgetful(record: Record, call_next: Any) -> Any:
+        result = await call_next(record)
+        if record.offset == 0:
+            return result
+        return None
+
+    service.handler(orders)(plain(bills))
+    with pytest.raises(HandlerFailedError, match=r"offset 1 .*middleware .*forgetful returned None"):
+        await run_until(service, lambda: False)
+    assert await read_values(bootstrap, bills) == []
+
+
+@pytest.mark.kafka
 @both_protocols
 async def test_a_batch_handler_gives_out_records(
     bootstrap: str, new_topic: Topics, produce: Produce, make: Callable[..., ConsumerService]

@@ -13,11 +13,19 @@ from typing import Any
 import pytest
 
 from kohort.coordinator.classic.group import ClassicGroup
+from kohort.coordinator.consumer import holding
 from kohort.coordinator.consumer.changes import Changes
 from kohort.coordinator.consumer.group import HOLD, SESSION
 from kohort.coordinator.consumer.heartbeat import replace_member
+from kohort.coordinator.offsets.commit import CommitRequest, CommitTopic
+from kohort.offsets_topic import OffsetCommitted
 from kohort.protocol import ApiKey, ErrorCode
+from kohort.protocol.messages.offset_commit import (
+    OffsetCommitRequestPartition,
+    OffsetCommitResponsePartition,
+)
 from tests.coordinator.consumer.group_world import Answers, Classic, World
+from tests.coordinator.consumer.test_assigning import PLUG_IN
 from tests.coordinator.consumer.test_heartbeat import INTERVAL_MS, SESSION_MS, settled
 from tests.messages import request_of
 
@@ -51,6 +59,31 @@ def test_who_waits_for_a_partition_hears_of_it_when_it_is_free() -> None:
     (answer,) = held
     assert (answer.member_epoch, world.told(answer)) == (3, {"t": (2, 3)})
     assert not world.shard.state.held
+
+
+def test_who_gives_up_at_once_is_told_of_too() -> None:
+    world = settled("a")
+    world.join("b")
+    held = hold(world, "b", 3)
+    world.beat("a", 2, (0, 1))
+    world.advance(0)
+    assert world.told(held[0]) == {"t": (2, 3)}
+
+
+def test_only_those_who_hold_a_heartbeat_are_answered() -> None:
+    world = settled("a")
+    for name in "bc":
+        world.join(name)
+        world.advance(INTERVAL_MS)
+    world.beat("a", 2)
+    for name in "bc":
+        world.beat(name, world.group().members[name].current.epoch)
+    epoch = world.group().members["c"].current.epoch
+    held = hold(world, "c", epoch, MOST_MS)
+    assert not held
+    world.beat("a", 2, world.has("a"))
+    world.advance(0)
+    assert world.group().members.keys() == {"a", "b", "c"}
 
 
 def calls_of_a_revocation(size: int) -> int:
@@ -149,6 +182,25 @@ def test_a_process_that_was_held_up_removes_nobody_whose_heartbeat_it_held() -> 
     assert "g" not in world.shard.state.groups or world.group().is_empty, "it is silent too"
 
 
+def test_nor_does_one_that_lets_go_what_it_held_because_an_old_request_has_arrived_behind_it() -> None:
+    world = settled("a")
+    held = hold(world, "a", 2)
+    world.now_ms += SESSION_MS - 1
+    assert world.beat("a", 7).error_code == ErrorCode.FENCED_MEMBER_EPOCH
+    assert held
+    rest_ms = SESSION_MS - SESSION_MS // 3
+    assert world.shard.timers.deadline((SESSION, "g", "a")) == world.now_ms + rest_ms
+
+
+def test_a_request_behind_one_that_was_held_for_a_moment_leaves_the_session_as_it_was() -> None:
+    world = settled("a")
+    came_ms = world.now_ms
+    hold(world, "a", 2)
+    world.now_ms += 10
+    world.beat("a", 7)
+    assert world.shard.timers.deadline((SESSION, "g", "a")) == came_ms + SESSION_MS
+
+
 def test_news_after_a_hold_up_comes_before_the_end_of_sessions() -> None:
     world = settled("a", "b", "c")
     epoch = world.group().target_epoch
@@ -161,6 +213,15 @@ def test_news_after_a_hold_up_comes_before_the_end_of_sessions() -> None:
     assert world.group().members.keys() == {"b", "c"}
 
 
+def test_who_was_told_to_hear_news_at_once_and_then_not_heard_for_long_stays_too() -> None:
+    world = settled("a", "b")
+    held = hold(world, "b", 3)
+    world.join("c")
+    held_up(world)
+    assert held[0].member_epoch >= 3
+    assert "b" in world.group().members
+
+
 @pytest.mark.parametrize(("session_ms", "most_ms"), [(45_000, MOST_MS), (6_000, 2_000)])
 def test_no_heartbeat_is_held_for_longer_than_the_group_allows(session_ms: int, most_ms: int) -> None:
     world = settled("a")
@@ -168,6 +229,34 @@ def test_no_heartbeat_is_held_for_longer_than_the_group_allows(session_ms: int, 
     came_ms = world.now_ms
     hold(world, "a", 2, 2**31 - 1)
     assert world.shard.timers.deadline((HOLD, "g", "a")) == came_ms + most_ms
+
+
+def test_while_a_target_is_computed_it_is_held_until_that_is_there() -> None:
+    world = World({"t": 4}, group_consumer_assignors=f"{PLUG_IN},uniform")
+    held = hold(world, "m", world.join("m").member_epoch, MOST_MS)
+    world.advance(MOST_MS - 1)
+    assert (held, len(world.asked)) == ([], 1)
+    world.compute()
+    world.advance(0)
+    assert world.told(held[0]) == {"t": (0, 1, 2, 3)}
+
+
+def test_where_a_session_leaves_no_time_nothing_is_held() -> None:
+    world = settled("a")
+    world.configs["g"] = {"consumer.session.timeout.ms": 2}
+    assert hold(world, "a", 2)
+
+
+def test_without_a_target_it_is_held_no_longer_than_it_asks_for() -> None:
+    world = settled("a", "b")
+    world.join("c")
+    world.join("d")
+    held = hold(world, "c", world.group().members["c"].current.epoch, 10)
+    assert not held
+    world.advance(9)
+    assert not held
+    world.advance(1)
+    assert held
 
 
 def test_of_each_member_one_is_held_and_its_next_request_lets_it_go() -> None:
@@ -237,6 +326,7 @@ def test_a_static_member_that_another_has_replaced_hears_it_at_once() -> None:
     world = World()
     epoch = world.join("a", instance_id="i").member_epoch
     held = hold(world, "a", epoch, instance_id="i")
+    world.shard.state.held["g"]["other"] = world.shard.state.held["g"]["a"]
     assert not held
     # for Apache Kafka a member that is away has no requests; one of a stopped process may be on its way
     group = world.group()
@@ -246,6 +336,7 @@ def test_a_static_member_that_another_has_replaced_hears_it_at_once() -> None:
     world._carry_out()
     world.advance(0)
     assert held[0].error_code == ErrorCode.FENCED_INSTANCE_ID
+    assert world.shard.state.held["g"].keys() == {"other"}
 
 
 def test_a_shard_that_goes_refuses_what_it_holds() -> None:
@@ -254,6 +345,7 @@ def test_a_shard_that_goes_refuses_what_it_holds() -> None:
     world.shard.unload(world.now_ms)
     world._carry_out()
     assert held[0].error_code == ErrorCode.NOT_COORDINATOR
+    assert not world.shard.state.held
 
 
 def test_a_write_that_fails_lets_all_of_the_group_look_again() -> None:
@@ -264,3 +356,81 @@ def test_a_write_that_fails_lets_all_of_the_group_look_again() -> None:
     world.advance(0)
     assert held[0].assignment is None
     assert world.has("a") == {"t": (0, 1)}
+
+
+# where to begin
+
+
+def commit(world: World, *offsets: int, producer_id: int = -1) -> None:
+    """Offsets of the first partitions are committed, in a transaction if a producer is given."""
+    records = tuple(
+        OffsetCommitted("g", "t", number, offset, 9, "m", world.now_ms, -1)
+        for number, offset in enumerate(offsets)
+    )
+    world.shard.append("g", records, producer_id=producer_id, producer_epoch=0)
+    world._carry_out()
+
+
+def told_starts(answer: Any) -> dict[int, tuple[int, int, str | None]]:
+    return {row[0]: tuple(row[1:]) for topic in answer.offsets for row in topic.partitions}
+
+
+def test_who_asks_for_it_hears_with_new_partitions_what_is_committed_for_them() -> None:
+    world = settled("a")
+    commit(world, 5, 6, 7)
+    world.join("b")
+    world.beat("a", 2)
+    held = hold(world, "b", 3, wants_offsets=True)
+    world.beat("a", 2, (0, 1))
+    world.advance(0)
+    assert told_starts(held[0]) == {2: (7, 9, "m"), 3: (-1, -1, "")}
+    again = hold(world, "b", 3, 0, wants_offsets=True, topic_partitions=[(world.ids["t"], [2])])
+    assert (again[0].assignment, again[0].offsets) == (None, ())
+    full = {"subscribed_topic_names": ["t"], "rebalance_timeout_ms": 30_000, "topic_partitions": []}
+    whole = hold(world, "b", 3, 0, wants_offsets=True, **full)
+    assert told_starts(whole[0]).keys() == {2, 3}
+    assert not hold(world, "b", 3, 0, **full)[0].offsets
+
+
+def test_a_new_member_hears_it_with_its_first_answer() -> None:
+    world = settled("a")
+    commit(world, 5)
+    world.beat("a", -1)
+    fields = {"subscribed_topic_names": ["t"], "rebalance_timeout_ms": 30_000, "topic_partitions": []}
+    (answer,) = hold(world, "b", 0, 0, wants_offsets=True, **fields)
+    assert told_starts(answer)[0] == (5, 9, "m")
+
+
+def test_only_what_is_new_is_told_and_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(holding, "MOST_OFFSETS", 2)
+    world = settled("a", "b")
+    commit(world, 5, 6, 7, 8)
+    has = world.has("a")["t"]
+    world.beat("b", -1)
+    (answer,) = hold(world, "a", 3, wants_offsets=True)
+    assert world.told(answer) == {"t": (0, 1, 2, 3)}
+    assert told_starts(answer).keys() == {0, 1, 2, 3} - set(has)
+
+
+def test_nothing_is_said_of_what_is_being_committed_or_of_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    full = {"subscribed_topic_names": ["t"], "rebalance_timeout_ms": 30_000, "topic_partitions": []}
+    world = settled("a")
+    commit(world, 5)
+    commit(world, 1, 2, producer_id=77)
+    assert told_starts(hold(world, "a", 2, 0, wants_offsets=True, **full)[0]).keys() == {2, 3}
+    commit(world, 1, 2, 3, 4, producer_id=78)
+    assert hold(world, "a", 2, 0, wants_offsets=True, **full)[0].offsets == []
+    world.shard.end_transaction(78, committed=False)
+    world.held = []
+    rows = [OffsetCommitRequestPartition(2, 8)], [OffsetCommitResponsePartition(2)]
+    body = CommitRequest("g", 2, "a", None, -1, [CommitTopic("t", world.ids["t"], *rows)], False)
+    committed = world.begin(ApiKey.OFFSET_COMMIT, 9, body)
+    answers = hold(world, "a", 2, 0, wants_offsets=True, **full)
+    world.release()
+    assert committed
+    assert (len(answers[0].assignment.topic_partitions), answers[0].offsets) == (1, [])
+    assert told_starts(hold(world, "a", 2, 0, wants_offsets=True, **full)[0])[2][0] == 8
+    monkeypatch.setattr(holding, "MOST_OFFSETS", 4)
+    assert hold(world, "a", 2, 0, wants_offsets=True, **full)[0].offsets
+    monkeypatch.setattr(holding, "MOST_OFFSETS", 3)
+    assert not hold(world, "a", 2, 0, wants_offsets=True, **full)[0].offsets

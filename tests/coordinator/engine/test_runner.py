@@ -98,16 +98,53 @@ async def test_a_write_that_breaks_holds_up_no_other() -> None:
     assert written == ["b", "c"]
 
 
-async def test_with_a_linger_writes_wait_for_those_that_come_later() -> None:
+async def test_with_a_linger_writes_wait_for_those_that_come_later(monkeypatch: pytest.MonkeyPatch) -> None:
     log = MemoryLog(partition_count=1)
     c = coordinator(log)
     c._shards._linger_ms = 100
     await c.start()
-    first = asyncio.create_task(commit(c, "a"))
-    await asyncio.sleep(0.01)
+    timers: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(asyncio.get_running_loop(), "call_later", lambda *timer: timers.append(timer))
+    commits = []
+    for group in ("a", "b"):
+        commits.append(asyncio.create_task(commit(c, group)))
+        await asyncio.sleep(0)
     assert log.batches == {}
-    assert list(await asyncio.gather(first, commit(c, "b"))) == [[0], [0]]
+    [(seconds, write)] = timers
+    assert seconds == 0.1
+    write()
+    assert await asyncio.gather(*commits) == [[0], [0]]
     assert [len(batch.records) for batch in log.batches[0]] == [2]
+    await c.stop()
+
+
+@pytest.mark.parametrize("ends", ["next write", "moment later", "stop"])
+async def test_the_first_record_of_a_group_for_which_nobody_waits_goes_out_with_the_next(
+    monkeypatch: pytest.MonkeyPatch, ends: str
+) -> None:
+    log = MemoryLog(partition_count=1)
+    c = coordinator(log)
+    await c.start()
+    timers: list[tuple[float, Any]] = []
+    with monkeypatch.context() as patched:
+        patched.setattr(asyncio.get_running_loop(), "call_later", lambda *timer: timers.append(timer[:2]))
+        named = await c.handle(ApiKey.JOIN_GROUP, 9, join(), CONTEXT)
+        await asyncio.sleep(0)
+    assert log.batches == {}
+    [write] = [write for seconds, write in timers if seconds == runner._LAZY_S]
+    if ends == "next write":
+        joined = await c.handle(ApiKey.JOIN_GROUP, 9, join("g", named.member_id), CONTEXT)
+        synced = await c.handle(
+            ApiKey.SYNC_GROUP, 5, sync("g", named.member_id, joined.generation_id), CONTEXT
+        )
+        assert synced.assignment == b"share"
+    elif ends == "moment later":
+        write()
+    else:
+        await c.stop()
+    assert [len(batch.records) for batch in log.batches[0]] == [2 if ends == "next write" else 1]
+    write()
+    assert len(log.batches[0]) == 1
     await c.stop()
 
 

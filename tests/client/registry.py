@@ -9,7 +9,10 @@ from typing import Any
 
 
 class FakeRegistry:
-    """Serves schemas by id, and by subject and version, as Confluent's registry does."""
+    """Serves schemas by id, and by subject and version, and registers them, as Confluent's registry does.
+
+    A second schema of a subject is incompatible with the first.
+    """
 
     def __init__(self) -> None:
         self.schemas: dict[int, dict[str, Any]] = {}
@@ -24,9 +27,16 @@ class FakeRegistry:
 
         class Requests(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                registry.asked.append(self.path.split("?")[0])
+                self.respond(None)
+
+            def do_POST(self) -> None:
+                self.respond(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+
+            def respond(self, given: Any) -> None:
+                path = self.path.split("?")[0]
+                registry.asked.append(path)
                 registry.answers.wait(60)
-                status, body = registry.response(self.path.split("?")[0].strip("/").split("/"))
+                status, body = registry.response(path.strip("/").split("/"), given)
                 data = json.dumps(body).encode()
                 self.send_response(status)
                 self.send_header("Content-Type", "application/json")
@@ -50,13 +60,22 @@ class FakeRegistry:
             self.subjects[subject] = schema_id
         return schema_id
 
-    def response(self, path: list[str]) -> tuple[int, Any]:
+    def response(self, path: list[str], given: Any) -> tuple[int, Any]:
         if self.status:
             return self.status, {"error_code": self.status, "message": "told to fail"}
         match path:
             case ["schemas", "ids", number] if int(number) in self.schemas:
                 return 200, self.schemas[int(number)]
-            case ["subjects", subject, "versions", "1"] if subject in self.subjects:
+            case ["subjects", subject, "versions"] if given is not None:
+                if subject not in self.subjects:
+                    self.add(given["schema"], given.get("schemaType", "AVRO"), subject=subject)
+                elif self.schemas[self.subjects[subject]]["schema"] != given["schema"]:
+                    return 409, {"error_code": 409, "message": "Schema being registered is incompatible"}
+                return 200, {"id": self.subjects[subject]}
+            case ["subjects", subject] if given is not None and subject in self.subjects:
+                if (own := self.schemas[self.subjects[subject]])["schema"] == given["schema"]:
+                    return 200, {"subject": subject, "version": 1, "id": self.subjects[subject], **own}
+            case ["subjects", subject, "versions", "1" | "latest"] if subject in self.subjects:
                 schema_id = self.subjects[subject]
                 return 200, {"subject": subject, "version": 1, "id": schema_id, **self.schemas[schema_id]}
         return 404, {"error_code": 40403, "message": "Schema not found"}

@@ -1,6 +1,6 @@
 """Values that begin with the id of a schema, against a registry over HTTP.
 
-Covers: consumer/schema_registry.py.
+Covers: client/schema_registry.py.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kohort.consumer import InvalidRecordError, RegistryError, SchemaRegistry
 from kohort.consumer.decoding import Decoder
 from kohort.consumer.record import Record
 from kohort.consumer.service import Retry, _engine
-from tests.consumer.registry import FakeRegistry, framed
+from tests.client.registry import FakeRegistry, framed
 from tests.consumer.service.fakes import FakeConsumer, make_service, serving, until
 
 fastavro = pytest.importorskip("fastavro", reason="the extra 'avro' is not installed")

@@ -1,0 +1,61 @@
+"""AlterReplicaLogDirs (34), v1-2: replicas are wanted in a folder (KIP-113). A broker has one, so they are in
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...protocol import ApiKey, ErrorCode, KafkaError
+from ...protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirTopicResult,
+)
+from .._node import Node
+from ..authorizer import Operation, ResourceType, right
+from ._api import Request, ServedApi
+from ._errors import ErrorShape
+from ._guards import whole
+from ._lookup import find_partition
+
+
+async def handle(node: Node, request: Request) -> Any:
+    return request.answer(results=_results(request.body, lambda *wanted: _code(node, *wanted)))
+
+
+def _code(node: Node, topic: str, index: int, folder: str) -> ErrorCode:
+    if folder != node.logs.folder:
+        return ErrorCode.LOG_DIR_NOT_FOUND
+    try:
+        find_partition(node, topic, None, index, any_replica=True)
+    except KafkaError as error:
+        # as Apache Kafka tells of a replica that only other brokers have
+        elsewhere = error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return ErrorCode.REPLICA_NOT_AVAILABLE if elsewhere else error.code
+    return ErrorCode.NONE
+
+
+def _results(body: Any, code_of: Callable[[str, int, str], ErrorCode]) -> list[Any]:
+    """A code for each partition of a request; of one that is named twice the last folder counts."""
+    wanted = {
+        (topic.name, index): folder.path
+        for folder in body.dirs
+        for topic in folder.topics
+        for index in topic.partitions
+    }
+    topics: dict[str, list[Any]] = {}
+    for (topic, index), folder in wanted.items():
+        result = AlterReplicaLogDirPartitionResult(index, code_of(topic, index, folder))
+        topics.setdefault(topic, []).append(result)
+    return [AlterReplicaLogDirTopicResult(*each) for each in topics.items()]
+
+
+API = ServedApi(
+    key=ApiKey.ALTER_REPLICA_LOG_DIRS,
+    versions=(1, 2),
+    handler=handle,
+    guard=whole(right(Operation.ALTER, ResourceType.CLUSTER, "all partitions")),
+    errors=ErrorShape(fields=lambda body, _version, code: {"results": _results(body, lambda *_: code)}),
+    reads_only=True,
+)

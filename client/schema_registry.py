@@ -1,0 +1,334 @@
+"""Records in the wire format of Confluent's schema registry: a zero byte, the id of a schema, the content.
+
+Schemas are read and registered, and content is decoded and encoded, by confluent-kafka, which the extras
+"avro", "json-schema" and "protobuf" install with what the format needs.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, is_dataclass
+from typing import Any, Literal
+
+from .errors import ClientError, ConfigError
+
+#: A zero byte and a schema id.
+_HEAD_BYTES = 5
+#: Schemas that are remembered as known; others are asked for again, in a thread.
+_MOST_KNOWN = 1_000
+Kind = Literal["avro", "json", "protobuf"]
+#: Names of the subjects that schemas are registered under: Confluent's strategies, or a function of the topic
+#: and "key" or "value".
+SubjectName = Literal["topic", "record", "topic_record"] | Callable[[str, str], str]
+#: Refusals of a schema, which asking again does not change: unknown, incompatible, malformed.
+_REFUSALS = {404: "it is not registered", 409: "it is incompatible with an earlier one", 422: "it is invalid"}
+_HOME = "confluent_kafka.schema_registry"
+_MODULES = {"avro": "avro", "json": "json_schema", "protobuf": "protobuf"}
+_EXTRAS = {"avro": "avro", "json": "json-schema", "protobuf": "protobuf"}
+
+
+class RegistryError(ClientError, OSError):
+    """The schema registry does not answer, or refuses this client. Not the record's fault: tried again."""
+
+
+class SchemaRegistry:
+    """A Confluent-compatible schema registry: decoders for handlers, consumers and Spark, encoders for
+    producers.
+
+    ``decode=registry.avro()`` gives dicts, ``registry.avro(Order)`` instances of a type that pydantic
+    validates; ``encode=registry.avro_encoder(schema)`` takes both. Requests take up to ``timeout_ms`` each
+    and are tried ``1 + max_retries`` times. ``properties`` has more of Confluent's settings
+    ("basic.auth.user.info", "ssl.ca.location"). May be sent to other processes. Raises ConfigError.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        timeout_ms: int = 10_000,
+        max_retries: int = 2,
+        properties: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._url = url
+        self._conf = {
+            "url": url,
+            "timeout": timeout_ms / 1000,
+            "max.retries": max_retries,
+            "retries.wait.ms": 100,
+            "cache.capacity": _MOST_KNOWN,
+            **(properties or {}),
+        }
+        self._client: Any = None
+        self._made()
+
+    def __repr__(self) -> str:
+        return "SchemaRegistry(...)"  # its URL may have a password
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_client": None}
+
+    def _made(self) -> Any:
+        if self._client is None:
+            home = _imported("", "avro")
+            try:
+                self._client = home.SchemaRegistryClient(self._conf)
+            except (ValueError, TypeError) as error:
+                raise ConfigError(f"SchemaRegistry: {error}") from None
+        return self._client
+
+    def avro(self, model: Any = None, *, schema: str | None = None) -> RegistryDecoder:
+        """Decoder of Avro. ``schema``: the reader's; by default values are read as they were written."""
+        return RegistryDecoder(self, "avro", schema, model)
+
+    def json(self, model: Any = None, *, schema: str | None = None) -> RegistryDecoder:
+        """Decoder of JSON, validated by the schema that it was written with, or by ``schema``."""
+        return RegistryDecoder(self, "json", schema, model)
+
+    def protobuf(self, message: Any) -> RegistryDecoder:
+        """Decoder of Protobuf, to instances of a generated class. The registry is not asked."""
+        return RegistryDecoder(self, "protobuf", message, None)
+
+    def avro_encoder(
+        self,
+        schema: Any = None,
+        *,
+        subject_name: SubjectName = "topic",
+        auto_register: bool = True,
+        use_latest: bool = False,
+    ) -> RegistryEncoder:
+        """Encoder of dicts, pydantic models and dataclasses to Avro. ``schema``: text, or Confluent's Schema.
+
+        The schema is registered where it is not yet; with ``auto_register=False`` it must be. With
+        ``use_latest`` values are written by the newest schema of their subject, and ``schema`` may be left
+        out. Raises ConfigError for a schema that cannot be used.
+        """
+        return RegistryEncoder(self, "avro", schema, subject_name, auto_register, use_latest)
+
+    def json_encoder(
+        self,
+        schema: Any = None,
+        *,
+        subject_name: SubjectName = "topic",
+        auto_register: bool = True,
+        use_latest: bool = False,
+    ) -> RegistryEncoder:
+        """Encoder to JSON that fits a schema: text, Confluent's Schema, or a type that pydantic knows, whose
+        schema pydantic makes. The rest as ``avro_encoder``.
+        """
+        return RegistryEncoder(self, "json", schema, subject_name, auto_register, use_latest)
+
+    def protobuf_encoder(
+        self,
+        message: Any,
+        *,
+        subject_name: SubjectName = "topic",
+        auto_register: bool = True,
+        use_latest: bool = False,
+    ) -> RegistryEncoder:
+        """Encoder of messages of a generated class. The rest as ``avro_encoder``."""
+        return RegistryEncoder(self, "protobuf", message, subject_name, auto_register, use_latest)
+
+    @property
+    def forgets(self) -> bool:
+        """Return whether the newest schema of a subject is asked for again."""
+        return self._conf.get("cache.latest.ttl.sec") is not None
+
+    def content_encoder(self, kind: Kind, what: Any, conf: dict[str, Any]) -> Callable[[Any, str, str], Any]:
+        """The library's encoder, of a value, a topic, and "key" or "value". Raises ConfigError,
+        RegistryError.
+        """
+        home, client = _imported(_MODULES[kind], _EXTRAS[kind]), self._made()
+        context = importlib.import_module("confluent_kafka.serialization").SerializationContext
+        try:
+            if kind == "avro":
+                made = home.AvroSerializer(client, what, _as_dict, conf)
+            elif kind == "json":
+                schema, to_plain = _json_schema(what)
+                made = home.JSONSerializer(schema, client, to_plain, conf)
+            else:
+                made = home.ProtobufSerializer(what, client, conf)
+        except Exception as error:
+            _raise_registrys(error, "a schema that it refers to")
+            raise ConfigError(f"this schema cannot be used: {type(error).__name__}: {error}") from error
+        return lambda value, topic, field: made(value, context(topic, field))
+
+    def content_decoder(self, kind: Kind, what: Any) -> Callable[[bytes], Any]:
+        """The library's decoder. Raises ConfigError if it, or what it needs, is not installed."""
+        made: Callable[[bytes], Any]
+        home = _imported(_MODULES[kind], _EXTRAS[kind])
+        if kind == "avro":
+            made = home.AvroDeserializer(self._made(), what)
+        elif kind == "json":
+            conf = {"subject.name.strategy": _no_subject}
+            made = home.JSONDeserializer(what, schema_registry_client=self._made(), conf=conf)
+        else:
+            made = home.ProtobufDeserializer(what, {"use.deprecated.format": False})
+        return made
+
+    def load(self, schema_id: int) -> None:
+        """Have the schema and those that it refers to. Raises LookupError if there is none, RegistryError."""
+        client = self._made()
+        try:
+            open_ones = [client.get_schema(schema_id)]
+            while open_ones:
+                references = open_ones.pop().references or ()
+                # with the arguments of the library's own calls, which then find it in the cache
+                found = [client.get_version(each.subject, each.version, True) for each in references]
+                open_ones += [each.schema for each in found]
+        except Exception as error:
+            if getattr(error, "http_status_code", None) == 404:
+                raise LookupError(f"the registry has no schema {schema_id}") from error
+            raise RegistryError(f"schema {schema_id} cannot be read from the registry: {error!r}") from error
+
+
+class RegistryDecoder:
+    """Decodes what begins with a schema id, then validates it by ``model``, if there is one.
+
+    ``what``: the reader's schema, or the class of Protobuf messages.
+    """
+
+    def __init__(self, registry: SchemaRegistry, kind: Kind, what: Any, model: Any) -> None:
+        self._made_of = registry, kind, what, model
+        self._registry = registry
+        self._content = registry.content_decoder(kind, what)
+        self._validate = _validator(model)
+        self._asks = kind != "protobuf"
+        self._known: set[int] = set()
+
+    def __reduce__(self) -> Any:
+        return RegistryDecoder, self._made_of
+
+    def __call__(self, data: bytes) -> Any:
+        if len(data) <= _HEAD_BYTES or data[0] != 0:
+            raise ValueError("it does not begin with a zero byte and a schema id")
+        if self.waits(data):
+            schema_id = _schema_id(data)
+            self._registry.load(schema_id)
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known.add(schema_id)
+        found = self._content(data)
+        return found if self._validate is None else self._validate(found)
+
+    def waits(self, data: bytes) -> bool:
+        """Return whether the registry has to be asked."""
+        return self._asks and _schema_id(data) not in self._known
+
+
+class RegistryEncoder:
+    """Encodes values, with the id of the schema in front: ``encode(value, topic, "value")``.
+
+    ``what``: the schema, or the class of Protobuf messages.
+    """
+
+    def __init__(
+        self,
+        registry: SchemaRegistry,
+        kind: Kind,
+        what: Any,
+        subject_name: SubjectName,
+        auto_register: bool,
+        use_latest: bool,
+    ) -> None:
+        self._made_of = registry, kind, what, subject_name, auto_register, use_latest
+        if what is None and not use_latest:
+            raise ConfigError(f"{kind}_encoder: give a schema, or use_latest=True")
+        conf = {
+            "auto.register.schemas": auto_register and not use_latest,
+            "use.latest.version": use_latest,
+            "subject.name.strategy": _strategy(subject_name),
+        }
+        self._content = registry.content_encoder(kind, what, conf)
+        self._forgets = use_latest and registry.forgets
+        self._known: set[tuple[str, str]] = set()
+
+    def __reduce__(self) -> Any:
+        return RegistryEncoder, self._made_of
+
+    def __call__(self, value: Any, topic: str, field: str) -> Any:
+        try:
+            data = self._content(value, topic, field)
+        except Exception as error:
+            _raise_registrys(error, f"the schema of the {field}s of topic {topic!r}")
+            raise
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        self._known.add((topic, field))
+        return data
+
+    def waits(self, topic: str, field: str) -> bool:
+        """Return whether the registry has to be asked."""
+        return self._forgets or (topic, field) not in self._known
+
+
+def _strategy(subject_name: SubjectName) -> Callable[..., Any]:
+    """The library's function for the name of a subject. Raises ConfigError."""
+    if callable(subject_name):
+        return lambda context, _: subject_name(context.topic, context.field)
+    if subject_name not in ("topic", "record", "topic_record"):
+        raise ConfigError(
+            f"subject_name={subject_name!r}, but it must be 'topic', 'record', 'topic_record' or a function"
+        )
+    found: Callable[..., Any] = getattr(_imported("", "avro"), f"{subject_name}_subject_name_strategy")
+    return found
+
+
+def _raise_registrys(error: Exception, what: str) -> None:
+    """Raise what an error of the library means if the registry, and not a value, is to blame."""
+    status = getattr(error, "http_status_code", None)
+    if status in _REFUSALS:
+        raise ValueError(f"the registry refuses {what}, {_REFUSALS[status]}: {error}") from error
+    # under whichever name the library has its HTTP client
+    is_http = any(
+        base.__module__.startswith(("httpx", "httpcore", "authlib")) for base in type(error).__mro__
+    )
+    if status is not None or is_http or isinstance(error, OSError):
+        raise RegistryError(f"the registry cannot be asked about {what}: {error!r}") from error
+
+
+def _as_dict(value: Any, _: Any) -> Any:
+    """Models and dataclasses as dicts, everything else as it is."""
+    if hasattr(value, "model_dump"):
+        return value.model_dump()
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+
+
+def _json_schema(what: Any) -> tuple[Any, Callable[[Any, Any], Any]]:
+    """The schema of a type, or what was given as one; and how values become what JSON has."""
+    from pydantic import TypeAdapter
+
+    if what is None or isinstance(what, str) or hasattr(what, "schema_str"):
+        anything = TypeAdapter[Any](Any)
+        return what, lambda value, _: anything.dump_python(value, mode="json", by_alias=True)
+    adapter = TypeAdapter[Any](what)
+    schema = json.dumps(adapter.json_schema(mode="serialization"))
+    return schema, lambda value, _: adapter.dump_python(
+        adapter.validate_python(value), mode="json", by_alias=True
+    )
+
+
+def _no_subject(_: Any, __: Any) -> None:
+    """Schemas are found by their ids alone."""
+
+
+def _schema_id(data: bytes) -> int:
+    return int.from_bytes(data[1:_HEAD_BYTES], "big")
+
+
+def _validator(model: Any) -> Callable[[Any], Any] | None:
+    if model is None:
+        return None
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(model).validate_python
+
+
+def _imported(module: str, extra: str) -> Any:
+    try:
+        return importlib.import_module(f"{_HOME}.{module}" if module else _HOME)
+    except ImportError as error:
+        raise ConfigError(
+            f"a schema registry's values need confluent-kafka ({error}): pip install 'kohort[{extra}]'"
+        ) from error

@@ -1,0 +1,106 @@
+"""Encoding of keys and values: what users give as ``encode`` and ``key_encode``, and what its errors mean."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from types import UnionType
+from typing import Any, Self, get_origin
+
+from ..client.errors import ConfigError
+from ..client.schema_registry import RegistryEncoder
+from .accumulator import ProducerRecord
+from .errors import SerializationError
+
+
+class Encoders:
+    """Encode the values and keys of records, as far as there is an encoder; None stays a null.
+
+    Raises SerializationError for whatever ``encode`` raises, except for an OSError: that is about something
+    that the encoder asks, such as a schema registry, and may go well the next time.
+    """
+
+    def __init__(self, encode: Any, key_encode: Any) -> None:
+        self._value = None if encode is None else _Encoder(encode, "value")
+        self._key = None if key_encode is None else _Encoder(key_encode, "key")
+
+    @classmethod
+    def of(cls, encode: Any, key_encode: Any) -> Self | None:
+        """Encoders for these arguments; None for none. Raises ConfigError."""
+        return None if encode is None and key_encode is None else cls(encode, key_encode)
+
+    def pair(self, topic: str, value: Any, key: Any) -> tuple[Any, Any]:
+        """The value and the key as bytes."""
+        if self._value is not None:
+            value = self._value(topic, value)
+        return value, key if self._key is None else self._key(topic, key)
+
+    def record(self, given: ProducerRecord) -> ProducerRecord:
+        """The record with key and value as bytes."""
+        value, key = self.pair(given.topic, given.value, given.key)
+        return given._replace(value=value, key=key)
+
+    @property
+    def may_wait(self) -> bool:
+        """Return whether encoding may have to ask somebody."""
+        return any(each is not None and each.registry is not None for each in (self._value, self._key))
+
+    def must_wait(self, topic: str) -> bool:
+        """Return whether encoding for this topic has to ask somebody: not on an event loop."""
+        return any(
+            each is not None and each.registry is not None and each.registry.waits(topic, each.what)
+            for each in (self._value, self._key)
+        )
+
+
+class _Encoder:
+    """Encodes the ``what`` ("key" or "value") of records."""
+
+    def __init__(self, encode: Any, what: str) -> None:
+        self.what = what
+        self.registry = encode if isinstance(encode, RegistryEncoder) else None
+        self._encode = encode if self.registry is not None else _encode(encode, what)
+
+    def __call__(self, topic: str, given: Any) -> bytes | None:
+        if given is None:
+            return None
+        try:
+            if self.registry is not None:
+                found = self.registry(given, topic, self.what)
+            else:
+                found = self._encode(given)
+        except (OSError, SerializationError):
+            raise
+        except Exception as error:
+            text = f"the {self.what} cannot be encoded: {type(error).__name__}: {error}"
+            raise SerializationError(text) from error
+        if not isinstance(found, bytes):
+            raise SerializationError(
+                f"the {self.what} was encoded to {type(found).__name__}: an encoder returns bytes"
+            )
+        return found
+
+
+def _encode(encode: Any, what: str) -> Callable[[Any], Any]:
+    """The function to bytes for an argument ``encode`` or ``key_encode``. Raises ConfigError."""
+    name = "encode" if what == "value" else "key_encode"
+    if isinstance(encode, type | UnionType) or get_origin(encode) is not None:
+        # imported here so that producers of bytes do not pay for it
+        from pydantic import TypeAdapter
+        from pydantic.errors import PydanticSchemaGenerationError
+
+        try:
+            adapter = TypeAdapter[Any](encode)
+        except PydanticSchemaGenerationError as error:
+            first = str(error).splitlines()[0]
+            raise ConfigError(
+                f"{name}={encode!r} is nothing that pydantic can write as JSON: {first}"
+            ) from None
+        return lambda given: adapter.dump_json(adapter.validate_python(given), by_alias=True)
+    if not callable(encode) or inspect.iscoroutinefunction(encode):
+        raise ConfigError(
+            f"{name}={encode!r}, but it must be a type that pydantic writes as JSON, a plain function that "
+            "returns bytes, or an encoder of a SchemaRegistry"
+        )
+    checked: Callable[[Any], Any] = encode
+    return checked

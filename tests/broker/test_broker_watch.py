@@ -1,0 +1,76 @@
+"""A broker that refuses connections while its session goes on.
+
+Covers: broker/_broker_watch.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+import pytest
+
+from kohort.broker import _broker_watch, _fetcher
+from kohort.broker._topics import TopicPlan
+from tests.broker.clusters import Nodes, cluster, in_sync
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_broker_watch, "_AGAIN_S", 0.01)
+    monkeypatch.setattr(_broker_watch, "_LATER_S", 0.01)
+
+
+def follower_of_the_controller(nodes: Nodes) -> int:
+    image = nodes.any().topics.image
+    return next(node_id for node_id in sorted(nodes.brokers) if node_id != image.controller_id)
+
+
+def test_others_lead_for_a_killed_broker_before_its_session_ends_and_tell_of_it_once(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_fetcher, "_UNREACHABLE_S", 0.001)
+
+    async def run() -> None:
+        async with cluster() as nodes:
+            await nodes.create("orders", 6)
+            await in_sync(nodes)
+            victim = follower_of_the_controller(nodes)
+            # nobody ends its session
+            await nodes.brokers.pop(victim).kill()
+            others = set(nodes.brokers)
+            await nodes.until(
+                lambda: all(
+                    nodes.state("orders", n).leader in others and set(nodes.state("orders", n).isr) == others
+                    for n in range(6)
+                )
+            )
+            assert victim in nodes.any().topics.image.brokers
+        assert caplog.text.count("cannot be followed") <= len(others)
+
+    asyncio.run(run())
+
+
+def test_a_broker_that_only_listens_no_more_keeps_what_nobody_else_can_lead_and_is_asked_back() -> None:
+    async def run() -> None:
+        async with cluster(2, min_insync_replicas=1) as nodes:
+            victim = follower_of_the_controller(nodes)
+            [other] = nodes.brokers.keys() - {victim}
+            alone = TopicPlan("alone", 1, {}, assignments=[[victim]])
+            assert await nodes.any().topics.carry_out([alone]) == {}
+            await nodes.create("orders", 4)
+            await in_sync(nodes, count=2)
+            server = nodes.brokers[victim]._running().server
+            for acceptor in server.acceptors:
+                acceptor.close()
+            for connection in list(server._connections):
+                connection.transport.abort()
+            states = partial(map, partial(nodes.state, "orders", at=victim), range(4))
+            await nodes.until(lambda: all(each.leader == other and each.isr == (other,) for each in states()))
+            assert nodes.state("alone").leader == victim
+            for acceptor in server.acceptors:
+                await acceptor.listen(5)
+                acceptor.start()
+            await in_sync(nodes, count=2)
+
+    asyncio.run(run())
