@@ -1,5 +1,5 @@
-"""A broker's part in a cluster: its session with the shared metadata, its registration, the image that it
-goes by, and its connections to other brokers.
+"""A broker's part in a cluster: its session with the shared metadata, its registration, its image of the
+cluster, and its connections to other brokers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .security._between_brokers import BetweenBrokers
 
 log = logging.getLogger("kohort.broker")
 
-#: Time in which another broker has to take a connection, in milliseconds.
+#: Time for a connection to another broker to be accepted, in milliseconds.
 _CONNECT_MS = 2_000
 
 
@@ -51,7 +51,7 @@ class ClusterNode:
         windows = QuotaWindows(
             settings.replication_quota_window_num, settings.replication_quota_window_size_seconds
         )
-        #: Throttles of what this broker gives followers, and of what it takes as one.
+        #: Throttles of what this broker sends to followers, and of what it fetches as one.
         self.leader_throttle = ReplicationThrottle(
             self.node_id, windows, lambda: settings.leader_replication_throttled_rate
         )
@@ -83,8 +83,8 @@ class ClusterNode:
         return self.registration.epoch
 
     async def start(self, endpoints: Sequence[Endpoint]) -> None:
-        """Be part of the cluster: registered, following images, standing for election as controller."""
-        # before it is registered: where all brokers were gone, it is to see that it was
+        """Join the cluster: register, follow images, and stand for election as controller."""
+        # before it registers: if all brokers were gone, the image must show that this one was
         self.control.start()
         await self._missed()
         await self.registration.register(endpoints)
@@ -98,7 +98,7 @@ class ClusterNode:
         self.store.close()
 
     def close(self) -> None:
-        """Follow nothing more; the session stays, and ends as that of a broker that was killed."""
+        """Stop following images; the session expires as that of a killed broker."""
         self.registration.close()
         for connection in self._connections.values():
             connection.close()
@@ -106,8 +106,8 @@ class ClusterNode:
             self._follower.cancel()
 
     def endpoint(self, node_id: int, listener: str) -> tuple[str, int] | None:
-        """Host and port that clients of a listener are told for a broker; None if it is not there, or has no
-        such listener.
+        """Host and port that a broker advertises on a listener; None if it is not registered, or has no such
+        listener.
         """
         broker = self.view.image.brokers.get(node_id)
         for each in () if broker is None else broker.endpoints:
@@ -123,7 +123,7 @@ class ClusterNode:
         return found.partitions[partition].leader
 
     async def ask(self, node_id: int, body: Any, *, timeout_ms: float) -> Any:
-        """The answer of another broker, over a connection that is kept. Raises as ``connect`` does."""
+        """Send a request to another broker over a kept connection. Raises as ``connect`` does."""
         async with self._connecting:
             connection = self._connections.get(node_id)
             if connection is None or not connection.is_usable():
@@ -151,17 +151,17 @@ class ClusterNode:
                 sasl=between.sasl,
             )
         except SettingsError as error:
-            # files that are being exchanged
+            # certificate files may be replaced at this moment
             raise BrokerConnectionError(str(address), str(error)) from error
         except AuthenticationError as error:
-            # another time it may be right: passwords and certificates are exchanged while brokers run
+            # a retry may succeed: passwords and certificates are replaced while brokers run
             raise BrokerConnectionError(str(address), f"{error}; {between.advice()}") from error
 
     async def _missed(self) -> None:
-        """Wait until the controller has seen that the process before this one is gone, and others lead what
-        it led. Its log may have lost what was not on the disk: back too early it would be in sync as if it
-        had all, or lead under an epoch in which followers have other records, and a controller that is
-        elected meanwhile could not tell.
+        """Wait until the controller has seen that the former process is gone, and others lead its
+        partitions. The log may have lost records that were not on the disk. If this broker came back too
+        early, it would count as in sync with all records, or lead in an epoch in which followers have other
+        records, and a controller that is elected meanwhile could not tell.
         """
         told = False
         while True:
@@ -189,8 +189,8 @@ class ClusterNode:
         )
 
     def _is_replaced(self, image: ClusterImage) -> bool:
-        """Return whether another process has this node id since the session was lost: what the image says of
-        it, it says of that one.
+        """Return whether another process has taken this node id since the session was lost: then the image is
+        about that process.
         """
         found = image.brokers.get(self.node_id)
         return found is not None and found.endpoints != self.registration.endpoints

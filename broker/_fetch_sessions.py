@@ -1,7 +1,7 @@
-"""Fetch sessions (KIP-227): a request names what has changed since the one before, as its answer does.
+"""Fetch sessions (KIP-227): requests and responses name only what has changed since the previous one.
 
-Of the partitions that were not named only those are looked at that may have something to tell: all others
-have the session's waiter among theirs, and are due again as soon as they tell it.
+Of the partitions that a request does not name, only those that may have news are looked at. All others hold
+the session's waiter, and are due again as soon as they change.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ..protocol.messages.fetch import PartitionData
 from ._partition import Partition, Waiter
 
 NO_SESSION: Final = 0
-#: Epochs of a request that begins a session, and of one that has none, or ends the one that it names.
+#: Epochs of a request that begins a session, and of one without a session, or that ends the named one.
 FIRST_EPOCH, NO_EPOCH = 0, -1
 _LAST_EPOCH = _MOST_ID = 2**31 - 1
 
-#: A session that was used, or made, so long ago may go for another one, as in Apache Kafka.
+#: Time after its last use, or its creation, when a session may be evicted for another, as in Apache Kafka.
 _EVICTABLE_S: Final = 120.0
 
 #: A topic's id or name, and a number.
@@ -31,7 +31,7 @@ _Key: TypeAlias = tuple[UUID | str, int]
 
 @dataclass(slots=True, eq=False)
 class Place:
-    """A partition of a session as its client wants it, and what was told of it last."""
+    """A partition of a session as its client wants it, and what the client last learned of it."""
 
     topic: Any
     wanted: Any
@@ -41,7 +41,7 @@ class Place:
     partition: Partition | None = None
 
     def is_news(self, data: PartitionData) -> bool:
-        """Return whether an answer has to have this, which it then is taken to have."""
+        """Return whether the next response must have this; it then counts as sent."""
         is_news = bool(
             data.records
             or data.error_code
@@ -50,14 +50,14 @@ class Place:
             or self.high_watermark != data.high_watermark
             or self.log_start_offset != data.log_start_offset
         )
-        # behind an error the partition is told again
+        # after an error the partition is sent again
         self.high_watermark = -1 if data.error_code else data.high_watermark
         self.log_start_offset = data.log_start_offset
         return is_news
 
 
 class FetchSession:
-    """What one client reads. ``epoch`` is that of the next request: ``NO_EPOCH`` if there will be none."""
+    """A client's session. ``epoch`` is that of the next request: ``NO_EPOCH`` if there will be none."""
 
     __slots__ = (
         "_by_partition",
@@ -103,7 +103,7 @@ class FetchSession:
                 else:
                     place.topic, place.wanted = topic, wanted
                     if self.by_broker:
-                        # it may have had no use for what it was told, under another leader epoch
+                        # it may have ignored the last response, under another leader epoch
                         place.high_watermark = -1
                 self._due[place] = None
         for topic in forgotten:
@@ -114,7 +114,7 @@ class FetchSession:
                     self._leave(place)
 
     def look_again(self, now_s: float, after_s: float) -> None:
-        """Make all partitions due if that was so long ago."""
+        """Make all partitions due if that was long ago."""
         if now_s - self.looked_s >= after_s:
             self.looked_s = now_s
             self._due |= dict.fromkeys(self._places.values())
@@ -126,14 +126,14 @@ class FetchSession:
         return list(self._due)
 
     def told(self, partition: Partition) -> Place | None:
-        """A partition has told that it has changed; None if it is read no more."""
+        """Note that a partition has changed; None if it is no longer read here."""
         place = self._by_partition.get(partition)
         if place is not None:
             self._due[place] = None
         return place
 
     def watch(self, place: Place, partition: Partition) -> None:
-        """Be told of the partition's next change."""
+        """Wait for the partition's next change."""
         if place.partition is not partition:
             self._leave(place)
             place.partition = partition
@@ -149,7 +149,7 @@ class FetchSession:
             self.watch(place, partition)
 
     def end(self) -> None:
-        """Be told of nothing more."""
+        """Stop waiting for changes."""
         for place in list(self._by_partition.values()):
             self._leave(place)
 
@@ -165,7 +165,7 @@ class FetchSessions:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        # first the one that was not used for longest
+        # the least recently used one comes first
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
         self.evicted = 0
 
@@ -177,13 +177,13 @@ class FetchSessions:
 
     @property
     def partitions(self) -> int:
-        """Of all sessions."""
+        """Number of partitions of all sessions."""
         return sum(map(len, self._sessions.values()))
 
     def find(
         self, session_id: int, epoch: int, *, by_id: bool, by_broker: bool, now_s: float
     ) -> FetchSession:
-        """The session of a request: a new one, or the one that it goes on with. Raises KafkaError:
+        """The session of a request: a new one, or the one that it continues. Raises KafkaError:
         FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR.
         """
         if epoch in (FIRST_EPOCH, NO_EPOCH):
@@ -191,7 +191,7 @@ class FetchSessions:
                 self.drop(session_id)
             return FetchSession(epoch, by_id=by_id, by_broker=by_broker, now_s=now_s)
         session = self._sessions.get(session_id)
-        # what a broker reads is not for clients: it may not be committed yet
+        # clients may not continue a broker's session: its records may not be committed yet
         if session is None or session.by_broker != by_broker:
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"there is no session {session_id}")
         if session.epoch != epoch:
@@ -203,7 +203,7 @@ class FetchSessions:
         session.epoch = 1 if epoch == _LAST_EPOCH else epoch + 1
         session.used_s = now_s
         self._sessions.move_to_end(session_id)
-        # a request that still waits is answered: its client has gone on
+        # answer a request that still waits: its client has sent the next one
         session.waiter.interrupt()
         return session
 
@@ -219,14 +219,14 @@ class FetchSessions:
     def drop(self, session_id: int) -> None:
         session = self._sessions.pop(session_id, None)
         if session is not None:
-            # a request of it that waits is answered, and tells its client that there is no session
+            # a waiting request of it is answered without a session
             session.id = NO_SESSION
             session.end()
             session.waiter.interrupt()
 
     def _evict_for(self, session: FetchSession, now_s: float) -> bool:
-        """Make room: one that is not used any more goes first, then the smallest, if it is smaller than this
-        one and not too new; a broker's goes last.
+        """Make room by evicting a session: one that is no longer used first, then the smallest, if it is
+        smaller than this one and not too new; brokers' sessions last.
         """
         if not self._sessions:
             return False

@@ -1,4 +1,4 @@
-"""One leadership of a replicated partition on this broker: what followers have, and who waits for it."""
+"""One leadership of a replicated partition on this broker: followers' progress, and what waits for it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..cluster import PartitionState
 from ..protocol import ErrorCode, KafkaError
 from ..replication import IsrWish, Replication
 
-#: Called once: with None when records are committed, or with the reason why that will not be known here.
+#: Called once: with None when records are committed, or with the error that ends the wait here.
 Then: TypeAlias = Callable[[KafkaError | None], None]
 
 
@@ -21,8 +21,8 @@ class _Waiting(NamedTuple):
 
 
 class Leadership:
-    """``replication`` says what is committed; ``committed`` is told of a high watermark that has moved,
-    ``wants`` that ``replication`` may have a wish. ``clock_ms`` never goes back.
+    """``replication`` decides what is committed; ``committed`` is called with a new high watermark, ``wants``
+    when ``replication`` may want to change the in-sync replicas. ``clock_ms`` never goes back.
     """
 
     __slots__ = ("_clock_ms", "_committed", "_waiting", "_wants", "replication")
@@ -69,20 +69,20 @@ class Leadership:
         self._took(moved=moved)
 
     def refused(self, wish: IsrWish, code: ErrorCode) -> None:
-        """The controller has refused a wish, or nobody knows what it made of it; another try may be due."""
+        """The controller has refused a change, or its outcome is unknown; a retry may be due."""
         if self.replication.refused(wish, code, self._clock_ms()):
             self._moved()
 
     def brokers_changed(self, eligible: Mapping[int, int]) -> None:
-        """Other brokers may be in sync, by their epochs."""
+        """Other brokers may be in sync now: node ids with their epochs."""
         self._took(moved=self.replication.brokers_changed(eligible, self._clock_ms()))
 
     def reconfigured(self, min_isr: int, lag_time_max_ms: int) -> None:
-        """Other settings are in force."""
+        """Settings have changed."""
         self._took(moved=self.replication.reconfigured(min_isr, lag_time_max_ms, self._clock_ms()))
 
     def advance(self) -> None:
-        """Look who has lagged for too long."""
+        """Find followers that have lagged for too long."""
         self.replication.advance(self._clock_ms())
         self._took(moved=False)
 
@@ -96,12 +96,12 @@ class Leadership:
         return False
 
     def replicated(self, end_offset: int, timeout_ms: float) -> asyncio.Future[None] | None:
-        """As ``when_committed``, to be awaited; None: they are. It ends with KafkaError: REQUEST_TIMED_OUT,
-        NOT_ENOUGH_REPLICAS_AFTER_APPEND, NOT_LEADER_OR_FOLLOWER.
+        """As ``when_committed``, as an awaitable; None if they are committed. It ends with KafkaError:
+        REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND, NOT_LEADER_OR_FOLLOWER.
         """
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
-        # whoever asked may be gone by then
+        # the caller may be gone by then
         done.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
 
         def then(error: KafkaError | None) -> None:
@@ -125,11 +125,11 @@ class Leadership:
         return None
 
     def forget(self, then: Then) -> None:
-        """Call ``then`` no more."""
+        """Do not call ``then`` any more."""
         self._waiting = deque(each for each in self._waiting if each.then is not then)
 
     def end(self, error: KafkaError) -> None:
-        """Another broker leads, or nobody: whoever waits is told so."""
+        """End the leadership: another broker leads, or none. Everything that waits gets an error."""
         waiting, self._waiting = self._waiting, deque()
         for each in waiting:
             each.then(error)

@@ -1,4 +1,4 @@
-"""A broker's registration: its entry under ``/brokers/ids``, which goes with its session."""
+"""A broker's registration: its ephemeral entry under ``/brokers/ids``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._image import BrokerRegistration, Endpoint
 from ._layout import BROKER_IDS, CLUSTER_ID, broker_path, changing_of_broker, id_text, stored_broker
 from ._store import ConflictError, Create, MetadataStore, Put, SessionState
 
-#: Until a registration that failed is tried again.
+#: Pause before a failed registration is retried.
 _AGAIN_SECONDS = 0.1
 
 log = logging.getLogger("kohort.cluster")
@@ -24,7 +24,7 @@ class WrongClusterError(KohortError):
 
 
 class Registration:
-    """The entry of one broker: recreated under each session, until this is closed.
+    """The entry of one broker: created again in each session, until this is closed.
 
     ``now_ms`` is the wall clock.
     """
@@ -46,13 +46,13 @@ class Registration:
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
-        """Where this broker is to be reached."""
+        """The addresses of this broker."""
         return self._broker.endpoints
 
     async def register(self, endpoints: Sequence[Endpoint] = ()) -> int:
-        """Return the epoch once the entry exists. Waits for another owner of the node id: the session of a
-        killed broker lasts a while. ``endpoints`` are those of a broker that has begun to listen since this
-        was made.
+        """Return the epoch once the entry exists. Waits while another session owns the node id: that of a
+        killed broker lasts a while. ``endpoints`` replace those given at first, if the broker has begun to
+        listen since.
         """
         assert self._keeper is None, "a broker is registered once"
         self._broker = self._broker._replace(endpoints=tuple(endpoints) or self._broker.endpoints)
@@ -63,20 +63,20 @@ class Registration:
         return await self._first
 
     async def shut_down(self) -> None:
-        """Say that this broker is about to stop, and wants to lead nothing. Raises OSError, ConflictError."""
+        """Announce that this broker is about to stop and must lead nothing. Raises OSError, ConflictError."""
         self._broker = self._broker._replace(shutting_down=True)
         await self._tell()
 
     def damaged(self, replicas: frozenset[tuple[UUID, int]]) -> None:
-        """Say, as soon as that is possible, that these replicas of this broker cannot be used, and no others:
-        topic ids and partitions.
+        """Announce, as soon as possible, which replicas of this broker cannot be used: topic ids and
+        partitions. They replace those announced before.
         """
         if replicas != self._broker.damaged:
             self._broker = self._broker._replace(damaged=replicas)
             self._wake.set()
 
     def close(self) -> None:
-        """Stop keeping the registration; it goes with the session."""
+        """Stop keeping the registration; the entry goes when the session ends."""
         if self._keeper is not None:
             self._keeper.cancel()
 
@@ -122,7 +122,7 @@ class Registration:
                 self._first.set_result(entry.created)
 
     async def _tell(self) -> None:
-        """Let the entry say what has changed since it was made. Raises OSError, ConflictError."""
+        """Update the entry with what has changed since it was created. Raises OSError, ConflictError."""
         async with self._telling:
             entry = self._store.get(self._path)
             if entry is None or self.epoch != entry.created:
@@ -145,7 +145,7 @@ class Registration:
 
 
 async def shared_cluster_id(store: MetadataStore, known: str | None = None) -> str:
-    """The id of the cluster, which its first broker gives it. ``known`` is the one in the data folder.
+    """The id of the cluster, which its first broker creates. ``known`` is the one in the data folder.
 
     Raises WrongClusterError where they differ, and OSError.
     """

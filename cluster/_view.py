@@ -32,18 +32,18 @@ log = logging.getLogger("kohort.cluster")
 #: Topics of the coordinators.
 _INTERNAL: Final = ("__consumer_offsets", "__transaction_state")
 
-#: What parsing raises for an entry that is not what it should be.
+#: Errors of parsing a malformed entry.
 _UNREADABLE: Final = (ValueError, KeyError, TypeError, AttributeError)
 
 _NO_STATE: Final = PartitionState(NO_LEADER, UNKNOWN_EPOCH, (), ())
 
 
 class ClusterView:
-    """The image of the cluster, for one broker of it.
+    """The image of the cluster, for one of its brokers.
 
-    Watches note what has changed; the next look at ``image`` makes another one of it. ``changed`` is called
-    when there is something new to look at: once, until somebody looks. It is called among the watches of a
-    step: look afterwards, not in it.
+    Watches note what has changed; the next read of ``image`` builds a new one. ``changed`` is called once
+    when there is something new, until the image is read. It is called inside the watches of a step: read
+    the image afterwards.
     """
 
     def __init__(self, store: MetadataStore, changed: Callable[[], None] = lambda: None) -> None:
@@ -71,7 +71,7 @@ class ClusterView:
 
     @property
     def image(self) -> ClusterImage:
-        """The cluster as it is now."""
+        """The current image of the cluster."""
         if self._stale:
             self._refresh()
         return self._image
@@ -83,7 +83,7 @@ class ClusterView:
     # -- what is watched -------------------------------------------------------------------------------------
 
     def _watch_all(self, parent: str, changed: Callable[[str], None]) -> None:
-        """Call ``changed`` with the name of each entry below that is there, comes, changes or goes."""
+        """Call ``changed`` with the name of each entry below, now and when one comes, changes or goes."""
         watched: set[str] = set()
 
         def watch(name: str) -> None:
@@ -201,7 +201,7 @@ class ClusterView:
     def _topics(
         self, names: Iterable[str], brokers: Mapping[int, BrokerRegistration]
     ) -> tuple[list[TopicImage], list[TopicImage]]:
-        """Topics of these names as they are now, and those that are gone."""
+        """Topics of these names as they are now, and the names that are gone."""
         there, gone = [], []
         order: dict[str, int] = {}
         for name in names:
@@ -250,7 +250,7 @@ class ClusterView:
 
 
 def _damaged(brokers: Mapping[int, BrokerRegistration], node_id: int) -> frozenset[PartitionKey] | None:
-    """Replicas of a broker that cannot be used; None: it is not there."""
+    """Replicas of a broker that cannot be used; None if it is not registered."""
     broker = brokers.get(node_id)
     return None if broker is None else broker.damaged
 

@@ -1,4 +1,4 @@
-"""The application: its addresses, and what each of them does."""
+"""The application: its routes and their handlers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .pages import PAGE, Frame
 from .views import ClusterView, GroupsView, GroupView, TopicsView, TopicView, matching
 
 _ASSETS: Final = {"page.js": "text/javascript", "page.css": "text/css"}
-#: A group that is rebalancing is waited for so long by a what-if.
+#: Time that a what-if waits for a group that is rebalancing.
 _SETTLE_S: Final = 5.0
 #: Most members that a what-if adds: the computation takes their square in memory, or worse.
 _MOST_JOINING: Final = 2_000
@@ -53,9 +53,9 @@ class Pages:
     def _page(
         self, request: Request, title: str, view: View, events: str, body: object, at: str = ""
     ) -> HTMLResponse:
-        """A page that is kept up to date; a view that has seen nothing yet has no body."""
+        """A page that is kept up to date; it has no body before the view's first look."""
         seen = view.seen_at is not None and body is not None
-        # a page that has nothing to put news into loads itself again when there are some
+        # a page without a body reloads itself when there are news
         place = body if seen else tag("p", "Waiting for the cluster.", id="waiting", class_="quiet")
         trouble = self.observer.trouble_of(view)
         where = f"/events?{events}&after={view.version if seen else -1}"
@@ -119,7 +119,7 @@ class Pages:
             after = int(request.query_params.get("after", "-1"))
         except (KeyError, ValueError):
             raise HTTPException(404) from None
-        # a limit that is reached is an answer, not a stream that ends at once
+        # the limit is reported by a response, not by a stream that ends at once
         stream = self.observer.events(key, make, after)
         first = await anext(stream)
 
@@ -193,7 +193,7 @@ class Pages:
     def change(
         self, act: Callable[[Request, GroupAdmin, dict[str, str]], Awaitable[Response]]
     ) -> Callable[[Request], Awaitable[Response]]:
-        """A handler of a form from one of our pages."""
+        """Make the handler of a form from one of our pages."""
 
         async def handle(request: Request) -> Response:
             given = await form_of(request)
@@ -209,7 +209,7 @@ class Pages:
 
 
 def assignors() -> list[str]:
-    """Names of assignors that a what-if may run: those that are installed, and coordinators' own."""
+    """Names of assignors that a what-if may run: the installed ones, and those of coordinators."""
     return sorted({*available_assignors(), *OWN})
 
 

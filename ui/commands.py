@@ -12,7 +12,7 @@ from ..admin.commands import add_connection, run_program
 if TYPE_CHECKING:
     import socket
 
-#: Shortest token that somebody may choose.
+#: Shortest token that users may choose.
 _SHORTEST_TOKEN: Final = 16
 
 
@@ -48,7 +48,7 @@ def _port(text: str) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Serve until Ctrl-C or SIGTERM; the exit code."""
+    """Serve until Ctrl-C or SIGTERM; return the exit code."""
     return run_program("kohort ui", lambda: asyncio.run(_serve(options)), interrupted=0)
 
 

@@ -1,7 +1,7 @@
-"""Who may see the pages: the Host header, the token, and what a browser may do with an answer.
+"""Access to the pages: the Host header, the token, and the headers that restrict browsers.
 
-Whoever reaches the page's port sees what kohort may see of the cluster. So it listens on this machine, and
-elsewhere, or when it may change something, it asks for a token.
+Anyone who reaches the port sees what kohort may see of the cluster. So the server listens on 127.0.0.1; on
+other addresses, or if it may change something, it requires a token.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from . import pages
 #: Largest form, in bytes, and most fields of it.
 MOST_FORM_BYTES: Final = 16_384
 _MOST_FIELDS: Final = 32
-#: A form that takes longer to arrive is none.
+#: Time for a form to arrive.
 _FORM_S: Final = 10.0
 
 _HEADERS: Final = {
@@ -39,16 +39,16 @@ _HEADERS: Final = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
 }
-#: Paths that are shown without a token: what the page that asks for it looks like.
+#: Paths that need no token: the assets of the page that asks for it.
 _OPEN: Final = "/assets/"
 _LOGIN: Final = "/login"
 
 
 class Guard:
-    """Stands in front of the application. ``token`` is None where nobody is asked for one.
+    """Checks requests before the application. ``token`` is None if none is required.
 
-    ``hosts`` are names that the page goes by; with ``any_address`` every IP address is one too. A page of
-    another site whose name leads here (DNS rebinding) has a name that is not among them.
+    ``hosts`` are the names of this server; with ``any_address`` every IP address is one too. A page of
+    another site whose name resolves to this address (DNS rebinding) has a name that is not among them.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Guard:
         await (answer or self._app)(scope, receive, guarded)
 
     def _refusal(self, request: Request) -> Response | None:
-        """The answer to a request that no page of ours sends."""
+        """The response to a request that no page of ours sends; None for others."""
         if not self._known(_host(request.headers)):
             return PlainTextResponse("kohort ui is not known by this name: see --allow-host\n", 421)
         if request.method in ("GET", "HEAD"):
@@ -106,7 +106,7 @@ class Guard:
         return self._any_address
 
     async def _admitted(self, request: Request) -> Response | None:
-        """The answer to somebody who has not shown the token; None for those who have."""
+        """The response to a client without the token; None for a client that has it."""
         path = request.scope["path"]
         if self._token is None or path.startswith(_OPEN):
             return None
@@ -139,7 +139,7 @@ class FormTokens:
         self._cookie = cookie
 
     def of(self, request: Request) -> str:
-        """The token for whoever asks."""
+        """The token for the sender of a request."""
         return _keyed(self._key, request.cookies.get(self._cookie, ""))
 
     def fits(self, request: Request, given: str) -> bool:
@@ -147,7 +147,7 @@ class FormTokens:
 
 
 async def form_of(request: Request) -> dict[str, str]:
-    """Fields of a form; {} for what is none. The guard has seen to its size."""
+    """Fields of a form; {} if the body is none. The guard has limited its size."""
     body = b""
     try:
         async with asyncio.timeout(_FORM_S):

@@ -1,8 +1,8 @@
-"""What pages show: looked at again and again while somebody wants it, once for all browsers.
+"""Views of the cluster, refreshed while pages show them, once for all browsers.
 
-Each :class:`View` is one thing (a group, the list of topics) with the last that was seen of it. The
+Each :class:`View` is one thing (a group, the list of topics) with its last known state. The
 :class:`Observer` keeps a task for each view that is wanted, all on one client of the cluster. A view that
-nobody has wanted for a while is not looked at any more; without any, the client is closed.
+no page has shown for a while is no longer refreshed; without any view the client is closed.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from ..protocol import KohortError
 
 V = TypeVar("V", bound="View")
 
-#: Views that are remembered, and pages that are kept up to date at the same time.
+#: Most views in memory, and most pages that are kept up to date at a time.
 MOST_VIEWS: Final = 64
 MOST_LISTENERS: Final = 200
 
-#: A view is looked at for so long after it was last wanted.
+#: Time that a view is refreshed after a page last asked for it.
 LINGER_S: Final = 10.0
-#: A page waits so long for a first look; then it says that the cluster does not answer.
+#: Time that a page waits for the first look; then it says that the cluster does not respond.
 FIRST_LOOK_S: Final = 3.0
-#: A page that is opened shows nothing older than this, if the cluster answers.
+#: Greatest age of what a newly opened page shows, if the cluster responds.
 _FRESH_S: Final = 1.0
-#: Longest wait between two attempts at a cluster that does not answer.
+#: Longest pause between two attempts to reach a cluster that does not respond.
 _MOST_PAUSE_S: Final = 5.0
 _KEEP_ALIVE_S: Final = 15.0
 
@@ -39,11 +39,11 @@ _log = logging.getLogger(__name__)
 
 
 class TooBusyError(KohortError):
-    """More is looked at than the limits allow: close some pages."""
+    """The limits allow no more views or pages: close some pages."""
 
 
 class View(ABC):
-    """Something that is looked at every ``every_s`` seconds. ``trouble`` says why the last look failed."""
+    """Something that is refreshed every ``every_s`` seconds. ``trouble`` says why the last look failed."""
 
     every_s = 5.0
 
@@ -60,7 +60,7 @@ class View(ABC):
         self.now = asyncio.Event()
 
     def look_now(self) -> None:
-        """Do not wait for the next look: something else is wanted."""
+        """Look at once instead of at the next interval."""
         self.now.set()
 
     @abstractmethod
@@ -68,14 +68,14 @@ class View(ABC):
         """Look once. Raises KohortError."""
 
     def tell(self, event: str, value: Any) -> None:
-        """Send an event to every page, now and to those that come; the last one of its kind counts."""
+        """Send an event to every page, including pages opened later; only the last of its kind is kept."""
         self._version += 1
         data = json.dumps(value, separators=(",", ":"))
         self._events[event] = (self._version, f"event: {event}\ndata: {data}\n\n".encode())
         self.wake()
 
     def wake(self) -> None:
-        """Let those that wait for a change look again."""
+        """Wake the pages that wait for a change."""
         self._changed.set()
         self._changed = asyncio.Event()
 
@@ -85,7 +85,7 @@ class View(ABC):
         return self._version
 
     def events_since(self, version: int) -> list[bytes]:
-        """The last event of each kind that is newer, the oldest first."""
+        """The last event of each kind after this number, oldest first."""
         newer = sorted((number, data) for number, data in self._events.values() if number > version)
         return [data for _, data in newer]
 
@@ -99,7 +99,7 @@ class View(ABC):
 
 
 class Observer:
-    """The cluster as all pages see it. ``make_admin`` makes a client that is not connected."""
+    """The state of the cluster that all pages share. ``make_admin`` makes a client that is not connected."""
 
     def __init__(self, make_admin: Callable[[], GroupAdmin], *, patience_s: float = 15.0) -> None:
         self._make_admin = make_admin
@@ -108,7 +108,7 @@ class Observer:
         self._users = 0
         self._connecting = asyncio.Lock()
         self._refused: Exception | None = None
-        # the one that was wanted the longest ago comes first
+        # the view that was asked for longest ago comes first
         self._views: dict[object, View] = {}
         self._closing = asyncio.Event()
 
@@ -129,7 +129,7 @@ class Observer:
             refused = self._refused
             async with self._connecting:
                 if self._admin is None:
-                    # whoever has waited for an attempt does not wait for one of his own
+                    # a caller that waited for another's attempt makes none of its own
                     if self._refused is not None and self._refused is not refused:
                         raise self._refused.with_traceback(None)
                     admin = self._make_admin()
@@ -147,7 +147,7 @@ class Observer:
                 await admin.close()
 
     def view(self, key: object, make: Callable[[], V]) -> V:
-        """The view of this key, which is wanted now. Raises TooBusyError."""
+        """The view of this key, which is refreshed from now on. Raises TooBusyError."""
         known = self._views.pop(key, None)
         view = make() if known is None else cast(V, known)
         if len(self._views) >= MOST_VIEWS:
@@ -163,7 +163,7 @@ class Observer:
         return view
 
     async def fresh(self, view: View, *, looks: int = 0) -> None:
-        """Wait a little until the view has been seen of late, and looked at so many times."""
+        """Wait a little until the view is recent, and has been refreshed this many times."""
         if (
             view.seen_at is not None
             and time.monotonic() - view.seen_at > _FRESH_S
@@ -179,7 +179,7 @@ class Observer:
             await view.changed(left)
 
     def trouble_of(self, view: View) -> str:
-        """What the page says when the view is old; "" when it is not."""
+        """The page's message if the view is old; "" if it is not."""
         if view.trouble:
             words = f"The cluster cannot be asked: {view.trouble}."
         elif time.monotonic() - max(view.started_at, view.seen_at or 0.0) > _late_s(view):
@@ -233,7 +233,7 @@ class Observer:
                             await self._look(view, admin)
                             pause_s = view.every_s
                             await _pause(view)
-                except Exception as error:  # whatever it is, the page says it, and looks again
+                except Exception as error:  # the page shows any error, and the look is repeated
                     view.trouble = _words(error)
                     view.looks += 1
                     view.wake()
@@ -266,7 +266,7 @@ class Observer:
 
 
 async def _pause(view: View) -> None:
-    """Wait until the next look is due, or wanted."""
+    """Wait until the next look is due or asked for."""
     try:
         async with asyncio.timeout(view.every_s):
             await view.now.wait()
@@ -275,7 +275,7 @@ async def _pause(view: View) -> None:
 
 
 def _late_s(view: View) -> float:
-    """A look is late after so long. A page has waited for the first one already."""
+    """Seconds after which a look is late. A page has already waited for the first one."""
     return 0.9 * FIRST_LOOK_S if view.seen_at is None else max(3.0, 3 * view.every_s)
 
 

@@ -1,4 +1,4 @@
-"""Pages as HTML, from what views have seen. Every text is escaped (:mod:`kohort.admin._markup`)."""
+"""HTML pages, made from views. Every text is escaped (:mod:`kohort.admin._markup`)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MOST_ROWS: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What is around every page. ``form_token`` is None where nothing may be changed."""
+    """The frame around every page. ``form_token`` is None where nothing may be changed."""
 
     bootstrap: str
     form_token: str | None = None
@@ -46,7 +46,7 @@ def group_address(group: str) -> str:
 
 
 def versioned(name: str) -> str:
-    """The address of an asset, which is another one when the asset is."""
+    """The address of an asset, which changes with its content."""
     return f"/assets/{name}?{hashlib.sha256(asset(name).encode()).hexdigest()[:12]}"
 
 
@@ -132,7 +132,7 @@ def _find(path: str, text: str, label: str) -> Html:
 
 
 def _listing(path: str, text: str, at: int, shown: int, count: int) -> Html:
-    """How many there are, and the pages before and behind this one."""
+    """The number of rows, and links to the previous and the next page."""
     links = []
     if at > 1:
         links.append(tag("a", "previous", href=_address(path, q=text, p=at - 1), rel="prev"))
@@ -315,7 +315,7 @@ def _what_if(name: str, assignors: Sequence[str], chosen: Mapping[str, str] | No
 def what_if(
     name: str, assignors: Sequence[str], given: Mapping[str, str], scene: Scene, trial: Trial
 ) -> Html:
-    """Balance before and after, and what would move: what ``kohort assignors try`` shows."""
+    """Balance before and after, and partitions that would move, as ``kohort assignors try`` shows them."""
     now, then = scene.now, scene.then
     after = trial.after
     if after is None:
@@ -387,7 +387,7 @@ RESETS: Final = {
 
 
 def _changes(frame: Frame, lanes: Lanes) -> Html | None:
-    """Forms of what may be done to a group without members. The whole is live: it goes when members come."""
+    """Forms for changes to a group without members; they disappear when members join."""
     if frame.form_token is None:
         return None
     name = lanes.now.group
@@ -436,7 +436,7 @@ def _confirmed(frame: Frame, action: str, name: str, words: str, **values: str) 
 
 
 def planned(frame: Frame, plan: ResetPlan, asked: Mapping[str, str]) -> Html:
-    """What a reset does, or has done; one that is possible asks to be confirmed."""
+    """The plan or the outcome of a reset; a possible reset has a form to confirm it."""
     rows = (
         (f"{c.topic}-{c.partition}", number(c.current_offset), number(c.new_offset), c.note or None)
         for c in plan.changes
@@ -475,5 +475,5 @@ def elect(frame: Frame) -> Html | None:
 
 
 def outcomes(back: str, words: str, rows: Iterable[tuple[str, str]]) -> Html:
-    """What became of a change."""
+    """Outcomes of a change."""
     return join((tag("p", tag("a", "Back", href=back)), table(words, ["What", "Result"], rows)))

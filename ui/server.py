@@ -1,4 +1,4 @@
-"""What ``kohort ui`` serves, from the command's options."""
+"""The server of ``kohort ui``, made from the command's options."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from .app import make_app
 from .guard import FormTokens, Guard
 from .observer import Observer
 
-#: Most connections at a time: below the number of files that a process may have open.
+#: Most connections at a time: fewer than the files that a process may have open.
 MOST_CONNECTIONS: Final = 500
-#: A connection on which no request comes for so long, or none that is whole, is closed.
+#: A connection without a complete request for this long is closed.
 REQUEST_S: Final = 10.0
 
 
 class Ui(NamedTuple):
-    """An application with its guard, the address to open, and what to tell whoever started it."""
+    """An application with its guard, the address to open, and a note for the user."""
 
     app: ASGIApp
     observer: Observer
@@ -39,8 +39,8 @@ class Ui(NamedTuple):
 
 
 def ui_of(options: argparse.Namespace, listening: tuple[Any, ...], token: str | None) -> Ui:
-    """The page of the cluster of the options. ``listening`` is the socket's own address; without a ``token``
-    one is made where the page is not only for this machine, or may change something. Raises ConfigError.
+    """The page of the cluster of the options. ``listening`` is the socket's own address. Without a ``token``
+    one is generated if the page is not only for this machine, or may change something. Raises ConfigError.
     """
     connection = connection_of(options)
     settings = connection.settings()
@@ -57,7 +57,7 @@ def ui_of(options: argparse.Namespace, listening: tuple[Any, ...], token: str | 
         secret = ""
         if token is None:
             remarks.append("whoever works on this machine can open it: --token-file asks for a token")
-    # what nobody can type is what a browser on this machine is told
+    # a wildcard address cannot be opened: show this machine's
     shown = "127.0.0.1" if address.is_unspecified else str(address)
     shown = f"[{shown}]" if ":" in shown else shown
     cookie = f"kohort_ui_{port}"
@@ -80,7 +80,7 @@ def ui_of(options: argparse.Namespace, listening: tuple[Any, ...], token: str | 
 
 
 class Protocol(H11Protocol):
-    """A connection that has to ask for something: uvicorn would wait for its request without end."""
+    """A connection that must send a request in time; uvicorn alone would wait for ever."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -94,7 +94,7 @@ class Protocol(H11Protocol):
         if self.transport.is_closing():
             return
         if answered is before:
-            self.transport.abort()  # nothing was asked since the last time
+            self.transport.abort()  # no request since the last look
         else:
             self.loop.call_later(REQUEST_S, self._hurry, answered if answered is not self else object())
 

@@ -25,14 +25,14 @@ from ..admin.topic_commands import Described, Listed, describe_topics, list_topi
 from ..protocol import KafkaError, KohortError
 from .observer import View
 
-#: Generations of a group that are shown, and groups of which a list shows more than their names.
+#: Most generations of a group, and most groups of which a list shows more than the name.
 _GENERATIONS: Final = 60
 _MOST_SHOWN: Final = 200
-#: Members of a group, those that are gone included, whose names are remembered.
+#: Most members of a group, former ones included, whose names are kept.
 _MOST_PEOPLE: Final = 5_000
 _SHOWN_FOR_S: Final = 30.0
 _AT_ONCE: Final = 8
-#: Offsets of __consumer_offsets that are read at first, when a group has changed, and for a row of the list.
+#: Most offsets of __consumer_offsets that are read at first, after a change, and for a row of the list.
 _MANY_OFFSETS: Final = 200_000
 _FEW_OFFSETS: Final = 20_000
 _ROW_OFFSETS: Final = 2_000
@@ -46,7 +46,7 @@ def now_ms() -> int:
 
 
 class GroupView(View):
-    """A group with its lanes: from the coordinator's events, else from records and from what is seen."""
+    """A group with its lanes: from the coordinator's events, else from records and from observed changes."""
 
     every_s = 1.0
 
@@ -79,7 +79,7 @@ class GroupView(View):
         history = await self._learned(admin, now, at_ms)
         lanes = self.lanes
         if lanes is not None and history is self._history and _alike(lanes.now, now):
-            # a large group's lanes are much work
+            # lanes of a large group take long
             self.lanes = lanes.later(now, at_ms, self._samples)
         else:
             self.lanes = self._drawn(now, history, at_ms)
@@ -87,7 +87,7 @@ class GroupView(View):
         self._tell(self.lanes)
 
     def _drawn(self, now: GroupDescription, history: GroupHistory, at_ms: int) -> Lanes:
-        # those that were seen last are kept
+        # the most recent ones are kept
         self._people = dict([*(self._people | people_of(now, history)).items()][-_MOST_PEOPLE:])
         return lanes_of(
             now, history, at_ms, since_ms=self._since_ms, samples=self._samples, people=self._people
@@ -117,11 +117,11 @@ class GroupView(View):
             return await admin.history(self.group, _GENERATIONS, every_move=True)
         if not entries:
             return known
-        # a history that is not read anew has to end somewhere, too
+        # a history that is not read again must be bounded, too
         return replace(known, entries=(*known.entries, *entries)[-200:])
 
     async def _recorded(self, admin: GroupAdmin, now: GroupDescription, at_ms: int) -> GroupHistory:
-        """What a broker without events tells: records of generations, and what two looks differ by."""
+        """The history where the broker has no events: from records and from differences between two looks."""
         known = self._history
         if known is not None and self._before is not None and not _differs(self._before, now):
             return known
@@ -160,7 +160,7 @@ def _differs(before: GroupDescription, now: GroupDescription) -> bool:
 
 
 def _seen(before: GroupDescription, now: GroupDescription, at_ms: int) -> Iterable[Generation]:
-    """A generation for what has moved between two looks, if anything has."""
+    """A generation for the partitions that moved between two looks; None if none did."""
     old, new = owners_now(before), owners_now(now)
     if old is None or new is None or old == new:
         return
@@ -186,7 +186,7 @@ def _seen(before: GroupDescription, now: GroupDescription, at_ms: int) -> Iterab
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """More of a group than its name. ``last`` is its last rebalance, ``error`` why nothing is known."""
+    """Details of a group in a list. ``last`` is its last rebalance, ``error`` why nothing is known."""
 
     members: int | None = None
     lag: int | None = None
@@ -195,7 +195,7 @@ class Detail:
 
 
 class GroupsView(View):
-    """All groups; of those that pages show, members, lag and the last rebalance."""
+    """All groups; with members, lag and the last rebalance of those that pages show."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -206,7 +206,7 @@ class GroupsView(View):
         self._told: object = None
 
     def show(self, groups: Iterable[str]) -> bool:
-        """Want more of these groups; return whether it is known of each."""
+        """Ask for details of these groups; return whether all are known."""
         wanted = list(groups)
         for group in wanted:
             self._shown.pop(group, None)
@@ -245,9 +245,7 @@ class GroupsView(View):
         return Detail(members, now.total_lag, last)
 
     async def _rebalanced(self, admin: GroupAdmin, now: GroupDescription) -> Generation | None:
-        """The last rebalance: asked for again after another one; where that is not told, when the group has
-        changed.
-        """
+        """The last rebalance: read again after another one, or, if brokers report none, after a change."""
         mark, last = self._last.get(now.group, (None, None))
         entries = await admin.events(now.group, mark if isinstance(mark, int) else -1)
         seen: object
@@ -262,7 +260,7 @@ class GroupsView(View):
                 found = await admin.history(now.group, 1, max_offsets=_ROW_OFFSETS)
                 last = found.generations[-1] if found.generations else None
             except KohortError:
-                last = None  # the topic may not be read: the group's page says so
+                last = None  # no right to read the topic: the group's page says so
         self._last[now.group] = (seen, last)
         return last
 
@@ -284,7 +282,7 @@ class TopicsView(View):
 
 
 class TopicView(View):
-    """A topic; None where it is not there."""
+    """A topic; None if it does not exist."""
 
     def __init__(self, topic: str) -> None:
         super().__init__()
@@ -303,7 +301,7 @@ class TopicView(View):
 
 
 class ClusterView(View):
-    """Brokers, and partitions that lack replicas or are reassigned."""
+    """Brokers, and partitions that lack replicas or are being reassigned."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -317,6 +315,6 @@ class ClusterView(View):
 
 
 def matching(rows: Sequence[Any], text: str, name: str) -> list[Any]:
-    """Rows whose name has the text in it, whatever the case."""
+    """Rows whose name contains the text, ignoring case."""
     wanted = text.casefold()
     return [row for row in rows if wanted in getattr(row, name).casefold()]

@@ -14,7 +14,7 @@ import pytest
 from kohort.log.tools.verify import verify_folder
 from kohort.protocol import ApiKey, iter_batches
 from kohort.testing import running_broker
-from tests.broker.wire import Wire, part
+from tests.broker.wire import Wire, commit_fields, part
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "kafka-data-folder"
 EXPECTED: dict[str, Any] = json.loads((DATA / "expected.json").read_text())
@@ -69,17 +69,7 @@ def stored_records(folder: Path) -> int:
 
 
 def commit(wire: Wire, group: str, offset: int) -> int:
-    row = part(
-        ApiKey.OFFSET_COMMIT,
-        5,
-        "OffsetCommitRequestTopic",
-        "OffsetCommitRequestPartition",
-        partition_index=3,
-        committed_offset=offset,
-        committed_metadata="",
-    )
-    topics = [part(ApiKey.OFFSET_COMMIT, 5, "OffsetCommitRequestTopic", name="orders-a", partitions=[row])]
-    fields = {"group_id": group, "generation_id_or_member_epoch": -1, "member_id": "", "topics": topics}
+    fields = commit_fields(group, "orders-a", offset, partition=3)
     error: int = wire.call(ApiKey.OFFSET_COMMIT, 5, **fields).topics[0].partitions[0].error_code
     return error
 

@@ -100,10 +100,12 @@ def batch(values: int = 1, *, key: bytes | None = b"k", **fields: Any) -> bytes:
     return bytes(build_batch([(key, b"v%d" % number, ()) for number in range(values)], **fields))
 
 
-def commit_fields(group: str, topic: str, offset: int) -> dict[str, Any]:
-    """The fields of an OffsetCommit of partition 0, for a group without members."""
-    partition = OffsetCommitRequestPartition(0, committed_offset=offset, committed_metadata="")
-    topics = [OffsetCommitRequestTopic(topic, partitions=[partition])]
+def commit_fields(
+    group: str, topic: str, offset: int, metadata: str = "", partition: int = 0
+) -> dict[str, Any]:
+    """The fields of an OffsetCommit of one partition, for a group without members."""
+    row = OffsetCommitRequestPartition(partition, committed_offset=offset, committed_metadata=metadata)
+    topics = [OffsetCommitRequestTopic(topic, partitions=[row])]
     return {
         "group_id": group,
         "generation_id_or_member_epoch": -1,

@@ -9,7 +9,7 @@ import pytest
 
 from kohort.protocol import ApiKey, ErrorCode
 from kohort.testing import RunningBroker, running_broker
-from tests.broker.wire import Wire, batch, create_topic, fetch, part, produce
+from tests.broker.wire import Wire, batch, commit_fields, create_topic, fetch, part, produce
 
 
 def ask(wire: Wire, *topics: str | UUID) -> list[Any]:
@@ -81,24 +81,7 @@ def test_deletion_can_be_forbidden() -> None:
 
 def test_committed_offsets_go_with_the_topic(wire: Wire, name: str) -> None:
     create_topic(wire, name)
-    one = part(
-        ApiKey.OFFSET_COMMIT,
-        5,
-        "OffsetCommitRequestTopic",
-        "OffsetCommitRequestPartition",
-        partition_index=0,
-        committed_offset=5,
-        committed_metadata="",
-    )
-    topic = part(ApiKey.OFFSET_COMMIT, 5, "OffsetCommitRequestTopic", name=name, partitions=[one])
-    wire.call(
-        ApiKey.OFFSET_COMMIT,
-        5,
-        group_id=name,
-        generation_id_or_member_epoch=-1,
-        member_id="",
-        topics=[topic],
-    )
+    wire.call(ApiKey.OFFSET_COMMIT, 5, **commit_fields(name, name, 5))
 
     def committed() -> int:
         answer = wire.call(

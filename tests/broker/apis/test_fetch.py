@@ -13,7 +13,17 @@ from kohort.broker.apis import fetch as handler
 from kohort.protocol import ApiKey, ErrorCode, iter_batches
 from kohort.testing import RunningBroker
 from tests.broker.topic_requests import LATEST
-from tests.broker.wire import Wire, batch, create_topic, fetch, fetch_fields, offset_at, part, produce
+from tests.broker.wire import (
+    Wire,
+    batch,
+    commit_fields,
+    create_topic,
+    fetch,
+    fetch_fields,
+    offset_at,
+    part,
+    produce,
+)
 
 
 def batches(records: bytes) -> int:
@@ -219,31 +229,7 @@ def test_the_offsets_topic_can_be_read_and_wakes_its_readers(
     number = wire.send(ApiKey.FETCH, 12, **fields)
     with Wire(broker.bootstrap) as other:
         create_topic(other, name)
-        commit = part(
-            ApiKey.OFFSET_COMMIT,
-            5,
-            "OffsetCommitRequestTopic",
-            name=name,
-            partitions=[
-                part(
-                    ApiKey.OFFSET_COMMIT,
-                    5,
-                    "OffsetCommitRequestTopic",
-                    "OffsetCommitRequestPartition",
-                    partition_index=0,
-                    committed_offset=5,
-                    committed_metadata="",
-                )
-            ],
-        )
-        other.call(
-            ApiKey.OFFSET_COMMIT,
-            5,
-            group_id=name,
-            generation_id_or_member_epoch=-1,
-            member_id="",
-            topics=[commit],
-        )
+        other.call(ApiKey.OFFSET_COMMIT, 5, **commit_fields(name, name, 5))
     answer = wire.receive(ApiKey.FETCH, 12, number)
     assert name.encode() in answer.responses[0].partitions[0].records
 

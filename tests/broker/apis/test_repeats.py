@@ -10,8 +10,7 @@ from kohort.coordinator.repeats import MAX_REPEATS
 from kohort.protocol import ApiKey, ErrorCode
 from kohort.testing import running_broker
 from tests.broker.authorizer.other_requests import acl_filter
-from tests.broker.network.test_requests_without_task import commit
-from tests.broker.wire import Wire, batch, create_topic, part, produce
+from tests.broker.wire import Wire, batch, commit_fields, create_topic, part, produce
 
 FETCH, INVALID = ApiKey.OFFSET_FETCH, ErrorCode.INVALID_REQUEST
 MANY = 1_000
@@ -22,7 +21,7 @@ def group(wire: Wire, name: str) -> str:
     """A group with an offset in partition 0 of the topic of its name."""
     create_topic(wire, name, 2)
     produce(wire, name, batch(3))
-    wire.call(ApiKey.OFFSET_COMMIT, 8, **commit(name, name, 7))
+    wire.call(ApiKey.OFFSET_COMMIT, 8, **commit_fields(name, name, 7))
     return name
 
 

@@ -24,9 +24,9 @@ from kohort.broker.metrics._traffic import MAX_CLIENTS, OTHERS, Clients
 from kohort.broker.network._peer import Peer
 from kohort.protocol import ApiKey, encode_request
 from tests.broker.apis.test_client_quotas import alter
-from tests.broker.network.test_requests_without_task import COMMIT, HEARTBEAT, commit, heartbeat
+from tests.broker.network.test_requests_without_task import COMMIT, HEARTBEAT, heartbeat
 from tests.broker.test_throttling import WIRE, fetched, produced
-from tests.broker.wire import Wire, create_topic
+from tests.broker.wire import Wire, commit_fields, create_topic
 from tests.messages import request_of
 
 
@@ -69,7 +69,7 @@ async def test_what_clients_do_is_counted_by_api_client_and_topic(broker: Broker
         wire.call(ApiKey.FETCH, 11, **fetched(offset=99))
         for number in range(40):
             wire.call(HEARTBEAT, 3, **heartbeat("g"), group_instance_id=None)
-            wire.call(COMMIT, 8, **commit("g", "t", number))
+            wire.call(COMMIT, 8, **commit_fields("g", "t", number))
 
     await asking(broker, work)
     now = broker.metrics()

@@ -17,30 +17,10 @@ from kohort.broker.network._flow import MAX_AHEAD, RequestQueue
 from kohort.offsets_topic import OffsetsStore
 from kohort.protocol import ApiKey, ErrorCode, encode_request
 from kohort.testing import RunningBroker
-from tests.broker.wire import Wire, create_topic, part
+from tests.broker.wire import Wire, commit_fields, create_topic, part
 from tests.messages import request_of
 
 COMMIT, FETCH_OFFSETS, HEARTBEAT = ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH, ApiKey.HEARTBEAT
-
-
-def commit(group: str, topic: str, offset: int, metadata: str = "") -> dict[str, Any]:
-    partition = part(
-        COMMIT,
-        8,
-        "OffsetCommitRequestTopic",
-        "OffsetCommitRequestPartition",
-        partition_index=0,
-        committed_offset=offset,
-        committed_leader_epoch=-1,
-        committed_metadata=metadata,
-    )
-    return {
-        "group_id": group,
-        "generation_id_or_member_epoch": -1,
-        "member_id": "",
-        "group_instance_id": None,
-        "topics": [part(COMMIT, 8, "OffsetCommitRequestTopic", name=topic, partitions=[partition])],
-    }
 
 
 def committed(answer: Any) -> int:
@@ -80,10 +60,10 @@ def send_for_ever(link: socket.socket, data: bytes) -> None:
 
 def test_a_read_behind_commits_sees_the_last_of_them(wire: Wire, name: str) -> None:
     create_topic(wire, name)
-    commits = [wire.send(COMMIT, 8, **commit(name, name, offset)) for offset in range(50)]
+    commits = [wire.send(COMMIT, 8, **commit_fields(name, name, offset)) for offset in range(50)]
     read = wire.send(FETCH_OFFSETS, 5, **fetch(name, name))
     beat = wire.send(HEARTBEAT, 4, **heartbeat(name))
-    after = wire.send(COMMIT, 8, **commit(name, name, 99))
+    after = wire.send(COMMIT, 8, **commit_fields(name, name, 99))
     other = wire.send(ApiKey.METADATA, 1, topics=[])
     assert {refused(wire.receive(COMMIT, 8, number)) for number in commits} == {0}
     assert committed(wire.receive(FETCH_OFFSETS, 5, read)) == 49
@@ -115,7 +95,7 @@ def test_an_answer_leaves_before_a_write_that_it_does_not_wait_for(
 
 def test_more_commits_than_may_run_ahead_are_all_answered_in_order(wire: Wire, name: str) -> None:
     create_topic(wire, name)
-    body = request_of(COMMIT)(version=8, **commit(name, name, 7))
+    body = request_of(COMMIT)(version=8, **commit_fields(name, name, 7))
     numbers = range(1_000, 1_000 + 3 * MAX_AHEAD)
     wire.socket.sendall(b"".join(bytes(encode_request(8, number, "wire", body)) for number in numbers))
     for number in numbers:
@@ -136,7 +116,9 @@ def test_no_more_bytes_than_may_wait_run_ahead(
     monkeypatch.setattr(RequestQueue, "add", adding)
     monkeypatch.setattr(_connection, "MAX_WAITING_BYTES", 1_000)
     with Wire(broker.bootstrap) as other:
-        last = other.send_together(COMMIT, 8, [commit(name, name, offset, "m" * 400) for offset in range(8)])
+        last = other.send_together(
+            COMMIT, 8, [commit_fields(name, name, offset, "m" * 400) for offset in range(8)]
+        )
         assert [refused(other.receive(COMMIT, 8, number + 1)) for number in range(last)] == [0] * 8
     assert waited
 
@@ -146,7 +128,7 @@ def test_commits_of_a_client_that_leaves_at_once_are_kept(
 ) -> None:
     create_topic(wire, name)
     with Wire(broker.bootstrap) as leaving:
-        leaving.send_together(COMMIT, 8, [commit(name, name, offset) for offset in range(100)])
+        leaving.send_together(COMMIT, 8, [commit_fields(name, name, offset) for offset in range(100)])
         # the first answer is there: all were read; the others are not waited for
         leaving.receive(COMMIT, 8, 1)
     deadline = time.monotonic() + 20
@@ -157,7 +139,7 @@ def test_commits_of_a_client_that_leaves_at_once_are_kept(
 
 def test_a_client_that_closes_its_side_still_gets_the_answers_to_its_commits(wire: Wire, name: str) -> None:
     create_topic(wire, name)
-    numbers = [wire.send(COMMIT, 8, **commit(name, name, offset)) for offset in range(20)]
+    numbers = [wire.send(COMMIT, 8, **commit_fields(name, name, offset)) for offset in range(20)]
     wire.socket.shutdown(socket.SHUT_WR)
     for number in numbers:
         assert refused(wire.receive(COMMIT, 8, number)) == 0
@@ -177,7 +159,7 @@ def test_nothing_overtakes_a_join_that_waits_for_others(broker: RunningBroker, w
         other.socket.sendall(bytes(ahead) + bytes(encode_request(5, waits, "wire", joining)))
         assert other.receive(HEARTBEAT, 4, 0).error_code == ErrorCode.UNKNOWN_MEMBER_ID
         behind = other.send(HEARTBEAT, 4, **heartbeat(name))
-        committing = other.send(COMMIT, 8, **commit(f"{name}-alone", name, 5))
+        committing = other.send(COMMIT, 8, **commit_fields(f"{name}-alone", name, 5))
         last = other.send(ApiKey.METADATA, 1, topics=[])
         other.socket.settimeout(0.2)
         with pytest.raises(TimeoutError):
@@ -209,9 +191,9 @@ def test_a_flood_of_heartbeats_in_one_read_lets_others_go_on(
 def test_a_commit_whose_metadata_no_hand_reads_is_the_same_commit(wire: Wire, name: str) -> None:
     """A text of more than 127 bytes has a longer length; one of more than 4,096 is refused alone."""
     create_topic(wire, name)
-    assert refused(wire.call(COMMIT, 8, **commit(name, name, 5, "m" * 200))) == 0
+    assert refused(wire.call(COMMIT, 8, **commit_fields(name, name, 5, "m" * 200))) == 0
     answer = wire.call(FETCH_OFFSETS, 5, **fetch(name, name))
     assert answer.topics[0].partitions[0].metadata == "m" * 200
-    too_large = wire.call(COMMIT, 8, **commit(name, name, 6, "m" * 4_097))
+    too_large = wire.call(COMMIT, 8, **commit_fields(name, name, 6, "m" * 4_097))
     assert refused(too_large) == ErrorCode.OFFSET_METADATA_TOO_LARGE
     assert committed(wire.call(FETCH_OFFSETS, 5, **fetch(name, name))) == 5

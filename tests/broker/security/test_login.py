@@ -26,7 +26,7 @@ from kohort.broker.security._sasl import Sasl, plain_users
 from kohort.broker.security._scram_users import ScramUsers
 from kohort.protocol import ApiKey, ProtocolError, decode_response, encode_request
 from kohort.testing import RunningBroker, running_broker
-from tests.broker.network.test_requests_without_task import commit, heartbeat, join
+from tests.broker.network.test_requests_without_task import heartbeat, join
 from tests.broker.security.logins import (
     asks,
     authenticate,
@@ -36,7 +36,7 @@ from tests.broker.security.logins import (
     plain,
 )
 from tests.broker.security.principals import principals_of
-from tests.broker.wire import Wire, create_topic
+from tests.broker.wire import Wire, commit_fields, create_topic
 from tests.messages import request_of
 
 JAAS = (
@@ -132,7 +132,7 @@ def test_nothing_is_carried_out_before_the_login_not_even_hot_requests_or_those_
     [
         (ApiKey.HEARTBEAT, 4, heartbeat("g")),
         (ApiKey.JOIN_GROUP, 5, join("g", "")),
-        (ApiKey.OFFSET_COMMIT, 8, commit("g", "t", 7)),
+        (ApiKey.OFFSET_COMMIT, 8, commit_fields("g", "t", 7)),
     ],
 )
 def test_no_hot_request_is_answered_before_during_or_after_a_failed_login(
