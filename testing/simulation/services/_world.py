@@ -73,7 +73,7 @@ class ServiceWorld(World[ServicePlan], Home):
         if plan.protocol == "registry":
             from ._zookeeper import SimulatedZooKeeper
 
-            self.zookeeper = SimulatedZooKeeper(self)
+            self.zookeeper = SimulatedZooKeeper(self, self.limits.disturbed)
             self.ledger.owns = self.zookeeper.owns
         #: What is to be put right when the faults are over, if not before.
         self.to_undo: list[Callable[[], None]] = []

@@ -27,8 +27,7 @@ from kazoo.exceptions import (
 
 from ....client.zookeeper import ZooKeeperSettings
 from ....protocol import TopicPartition
-from ._process import Process
-from ._world import ServiceWorld
+from ._process import Home, Process
 
 #: Longest time until a client tries to connect again.
 _RECONNECT_MS: Final = 80
@@ -47,10 +46,11 @@ class _Entry:
 
 
 class SimulatedZooKeeper:
-    """The servers. ``away``: none of them answers."""
+    """The servers. ``away``: none of them answers. ``disturbed`` is called when members or owners change."""
 
-    def __init__(self, world: ServiceWorld) -> None:
+    def __init__(self, world: Home, disturbed: Callable[[], None]) -> None:
         self.world = world
+        self._disturbed = disturbed
         self.away = False
         self.entries: dict[str, _Entry] = {"/": _Entry(b"")}
         #: The connected client of each session that is not over, and when it was last heard of.
@@ -189,7 +189,7 @@ class SimulatedZooKeeper:
         self._committed(session, path, data)
         entry = self.entries[path] = _Entry(data, session.number if ephemeral else 0)
         if ephemeral:
-            self.world.limits.disturbed()
+            self._disturbed()
         self._changed("CREATED", path)
         return (path, entry.stat()) if include_data else path
 
@@ -212,7 +212,7 @@ class SimulatedZooKeeper:
         for each in [path, *(each for each in self.entries if each.startswith(f"{path}/"))][::-1]:
             del self.entries[each]
             self._changed("DELETED", each)
-        self.world.limits.disturbed()
+        self._disturbed()
 
     def _entry(self, path: str) -> _Entry:
         if path not in self.entries:
