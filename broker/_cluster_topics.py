@@ -86,9 +86,11 @@ class ClusterTopics(Topics):
         before, self._seen = self._seen, image
         changed = [topic for topic in image.topics() if before.topic(topic.name) is not topic]
         gone = [topic for topic in before.topics() if image.topic_by_id(topic.id) is None]
+        typed = []
         for topic in changed:
-            self._count(before.topic(topic.name), topic)
-        typed = [topic.having(configs=self._typed(topic)) for topic in changed]
+            known = before.topic(topic.name)
+            self._count(known, topic)
+            typed.append(topic.having(configs=self._typed(topic, known)))
         now = self.image.changed(
             typed,
             deleted=[self.image.topic(each.name) or each for each in gone],
@@ -145,7 +147,10 @@ class ClusterTopics(Topics):
         for partition in made:
             partition.replicate()
 
-    def _typed(self, topic: TopicImage) -> dict[str, Any]:
+    def _typed(self, topic: TopicImage, before: TopicImage | None) -> Mapping[str, Any]:
+        known = self.image.topic(topic.name)
+        if known is not None and before is not None and before.configs == topic.configs:
+            return known.configs  # its replicas have changed, as they do more often
         try:
             checked = read_settings(TopicConfig, topic.configs)
         except SettingsError as error:

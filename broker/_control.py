@@ -118,7 +118,10 @@ class Control:
         self._next_image = asyncio.Event()
         here, image = self._settings.node_id, self._followed
         brokers = image.brokers if image.controller_id == here else {}
-        self._watch.follow({node_id: each for node_id, each in brokers.items() if node_id != here})
+        # one that stops refuses connections at its end, and leads nothing by then
+        self._watch.follow(
+            {node_id: each for node_id, each in brokers.items() if node_id != here and not each.shutting_down}
+        )
         self.controller.wake()
 
     def settings_changed(self) -> None:

@@ -364,7 +364,11 @@ def _replica_figures(node: Node) -> ReplicaFigures:
         from ._cluster_topics import ClusterTopics
 
         assert isinstance(node.topics, ClusterTopics)
-        return node.topics.figures(is_controller=node.cluster.control.is_active)
+        cluster, now = node.cluster, clock()
+        return node.topics.figures(is_controller=cluster.control.is_active)._replace(
+            leader_throttled_rate=cluster.leader_throttle.used(now),
+            follower_throttled_rate=cluster.follower_throttle.used(now),
+        )
     partitions = list(node.logs.partitions())
     damaged = sum(one.damage is not None for one in partitions)
     return ReplicaFigures(sum(one.log is not None for one in partitions), offline_partitions=damaged)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
+from itertools import chain
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 from uuid import UUID
@@ -157,7 +158,7 @@ class ClusterImage:
     def topics(self) -> Sequence[TopicImage]:
         """Every topic, the oldest first."""
         if self._all is None:
-            every = (topic for shard in self._by_name for topic in shard.values())
+            every = chain.from_iterable(shard.values() for shard in self._by_name if shard)
             self._all = sorted(every, key=attrgetter("order"))
         return self._all
 

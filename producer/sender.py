@@ -80,10 +80,11 @@ class Sender:
             self._timer = self._loop.call_at(at_ms / 1000, self._on_timer)
 
     def _on_timer(self) -> None:
-        self._timer, self._timer_ms = None, math.inf
-        self._pump()
+        due_ms, self._timer, self._timer_ms = self._timer_ms, None, math.inf
+        # what was due then is due now, though a rounding makes the timer early
+        self._pump(due_ms)
 
-    def _pump(self) -> None:
+    def _pump(self, due_ms: float = 0.0) -> None:
         self._scheduled = False
         if self._closed:
             return
@@ -92,7 +93,7 @@ class Sender:
         if self._transactions is not None and not self._transactions.writes:
             # also what was under way when the transaction failed, and would be sent again
             waiting.drop_waiting(TransactionAbortedError("its transaction was aborted before it was written"))
-        now = now_ms()
+        now = max(now_ms(), due_ms)
         for node, batches in waiting.take(now, self._cluster.leader, self._room):
             self._send(node, batches)
         if self._overdue_ms <= now:

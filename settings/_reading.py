@@ -21,6 +21,7 @@ _PLAIN_WHOLE: Final = re.compile(r"-?\d{1,19}", re.ASCII)
 _PLAIN: Final[dict[Any, Callable[[str], Any]]] = {int: int, bool: "true".__eq__, str: str}
 
 _adapters: dict[type[Any], Any] = {}
+_named: dict[type[Any], dict[str, str]] = {}
 
 
 class Around(NamedTuple):
@@ -91,7 +92,7 @@ def _by_field(cls: type[Any], given: Mapping[str, Any]) -> tuple[dict[str, Any],
     are a mistake.
     """
     scope: Scope = cls.SCOPE
-    fields = {_key(scope, name): one.name for one in settings_of(cls).values() for name in one.names(scope)}
+    fields = _fields(cls)
     values: dict[str, Any] = {}
     given_as: dict[str, str] = {}
     wrong = []
@@ -104,6 +105,15 @@ def _by_field(cls: type[Any], given: Mapping[str, Any]) -> tuple[dict[str, Any],
         else:
             values[field], given_as[field] = value, name
     return values, wrong
+
+
+def _fields(cls: type[Any]) -> dict[str, str]:
+    """Field names, by all names that they may be given by."""
+    if cls not in _named:
+        scope: Scope = cls.SCOPE
+        every = settings_of(cls).values()
+        _named[cls] = {_key(scope, name): one.name for one in every for name in one.names(scope)}
+    return _named[cls]
 
 
 def _key(scope: Scope, name: str) -> str:

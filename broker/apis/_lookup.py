@@ -47,11 +47,18 @@ def find_partition(
     known_epoch: int = NO_EPOCH,
     any_replica: bool = False,
 ) -> Partition:
-    """A partition that this broker leads, or with ``any_replica`` has. Raises as ``find_topic``, then
-    KAFKA_STORAGE_ERROR, FENCED_LEADER_EPOCH and UNKNOWN_LEADER_EPOCH for another epoch than the client knows
-    (KIP-320), NOT_LEADER_OR_FOLLOWER.
-    """
+    """A partition as ``partition_of`` finds it. Raises as ``find_topic``, too."""
     topic = find_topic(node, name, topic_id, by_id=by_id)
+    return partition_of(node, topic, index, known_epoch=known_epoch, any_replica=any_replica)
+
+
+def partition_of(
+    node: Node, topic: TopicImage, index: int, *, known_epoch: int, any_replica: bool
+) -> Partition:
+    """A partition that this broker leads, or with ``any_replica`` has. Raises KafkaError
+    UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR, FENCED_LEADER_EPOCH and UNKNOWN_LEADER_EPOCH for another
+    epoch than the client knows (KIP-320), NOT_LEADER_OR_FOLLOWER.
+    """
     if not 0 <= index < len(topic.partitions):
         raise KafkaError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,

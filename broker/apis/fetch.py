@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ...cluster import NO_LEADER
+from ...cluster import NO_LEADER, TopicImage
 from ...protocol import ApiKey, ErrorCode, KafkaError
 from ...protocol.messages.fetch import (
     AbortedTransaction,
@@ -28,7 +28,7 @@ from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType, right
 from ._api import Asked, Guard, Request, ServedApi
 from ._errors import ErrorShape, Level, same
 from ._guards import each, topic_name, topics
-from ._lookup import NO_EPOCH, find_partition
+from ._lookup import NO_EPOCH, find_topic, partition_of
 
 if TYPE_CHECKING:
     from .._cluster import ClusterNode
@@ -48,13 +48,22 @@ _READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
 _ALL_AGAIN_S = 5.0
 
 
-@dataclass(slots=True)
 class _Fetch:
-    """One request that is carried out."""
+    """One request that is carried out, and what is the same for all of its partitions."""
 
-    node: Node
-    request: Request
-    session: FetchSession
+    __slots__ = ("any_replica", "by_broker", "cluster", "committed", "found", "node", "request", "session")
+
+    def __init__(self, node: Node, request: Request, session: FetchSession) -> None:
+        self.node = node
+        self.request = request
+        self.session = session
+        self.by_broker = session.by_broker
+        self.any_replica = not session.by_broker and request.version >= _RACKS_FROM
+        self.committed = request.body.isolation_level == _READ_COMMITTED
+        # of those that choose a replica for their clients
+        self.cluster = None if session.by_broker or not request.body.rack_id else node.cluster
+        # a topic of the request, and what it is: most partitions are of the same topic as the one before
+        self.found: tuple[Any, TopicImage] | None = None
 
 
 @dataclass(slots=True)
@@ -98,8 +107,8 @@ async def _answered(fetch: _Fetch, replica: tuple[int, int] | None, now_s: float
     most = _most_bytes(node, request, by_broker=replica is not None)
     # there may be no batches that come to so little: any will do
     min_bytes = body.min_bytes if body.min_bytes <= most else 1
-    all_again_s = min(_ALL_AGAIN_S, node.settings.replica_lag_time_max_ms / 4_000)
-    session.look_again(now_s, all_again_s)
+    if epoch != NO_SESSION_EPOCH:
+        session.look_again(now_s, min(_ALL_AGAIN_S, node.settings.replica_lag_time_max_ms / 4_000))
     found = _look(fetch, session.due(), most, replica=replica)
     if body.max_wait_ms > 0 and session and not found.urgent and found.size < min_bytes:
         await _grown(fetch, found, min_bytes)
@@ -107,14 +116,17 @@ async def _answered(fetch: _Fetch, replica: tuple[int, int] | None, now_s: float
             # its client has gone on with another request
             return request.answer(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         found = _look(fetch, session.due(), most)
-    for _, partition, data in found.rows:
-        if partition is not None and replica is None:
-            traffic = partition.topic.traffic
-            traffic.fetch_requests += 1
-            if data.records:
-                traffic.bytes_out += len(data.records)
-        elif partition is not None and node.cluster is not None and _is_throttled(node.cluster, partition):
-            node.cluster.leader_throttle.record(_size(data), clock())
+    if replica is None:
+        for _, partition, data in found.rows:
+            if partition is not None:
+                traffic = partition.topic.traffic
+                traffic.fetch_requests += 1
+                if data.records:
+                    traffic.bytes_out += len(data.records)
+    elif node.cluster is not None:
+        for _, partition, data in found.rows:
+            if partition is not None and _is_throttled(node.cluster, partition):
+                node.cluster.leader_throttle.record(_size(data), clock())
     if epoch == NO_SESSION_EPOCH:
         return request.answer(session_id=NO_SESSION, responses=_by_topic(found))
     told = _Round()
@@ -147,9 +159,9 @@ def _has_more(fetch: _Fetch, place: Place, partition: Partition | None, data: Pa
     """Return whether a partition has anything to tell already that its session was not told."""
     if partition is None or data.diverging_epoch is not None or data.preferred_read_replica >= 0:
         return True
-    if fetch.session.by_broker:
+    if fetch.by_broker:
         end = partition.log_end_offset
-    elif fetch.request.body.isolation_level == _READ_COMMITTED:
+    elif fetch.committed:
         end = data.last_stable_offset
     else:
         end = data.high_watermark
@@ -179,6 +191,7 @@ async def _grown(fetch: _Fetch, found: _Round, min_bytes: int) -> None:
                 changed = await session.waiter.changed()
             if not changed:
                 return
+            fetch.found = None
             for partition in changed:
                 grown = session.told(partition)
                 if grown is None:
@@ -224,6 +237,7 @@ def _look(
     replica: tuple[int, int] | None = None,
 ) -> _Round:
     """Read partitions. What a ``replica`` asks for says what it has: it is taken in once."""
+    fetch.found = None
     found = _Round()
     refused: list[tuple[Place, Partition | None, PartitionData]] = []
     for place in places:
@@ -254,23 +268,21 @@ def _read(
     replica: tuple[int, int] | None = None,
 ) -> tuple[Partition, PartitionData]:
     """Read a partition; of ``range_bytes`` or more only the place in the file is told."""
-    node, request, topic, wanted = fetch.node, fetch.request, place.topic, place.wanted
+    request, topic, wanted = fetch.request, place.topic, place.wanted
     if request.may is not None and not request.may(topic):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "the topic may not be read")
-    by_broker = fetch.session.by_broker
-    partition = find_partition(
-        node,
-        topic.topic,
-        topic.topic_id,
+    if fetch.found is None or fetch.found[0] is not topic:
+        fetch.found = topic, find_topic(fetch.node, topic.topic, topic.topic_id, by_id=fetch.session.by_id)
+    partition = partition_of(
+        fetch.node,
+        fetch.found[1],
         wanted.partition,
-        by_id=fetch.session.by_id,
         known_epoch=wanted.current_leader_epoch,
-        any_replica=request.version >= _RACKS_FROM and not by_broker,
+        any_replica=fetch.any_replica,
     )
     if (
-        node.cluster is not None
-        and not by_broker
-        and (nearest := _nearest(node.cluster, fetch, partition, wanted.fetch_offset)) != NO_LEADER
+        fetch.cluster is not None
+        and (nearest := _nearest(fetch.cluster, fetch, partition, wanted.fetch_offset)) != NO_LEADER
     ):
         found.urgent = True
         return partition, PartitionData(
@@ -282,7 +294,6 @@ def _read(
             aborted_transactions=None,
             preferred_read_replica=nearest,
         )
-    committed = request.body.isolation_level == _READ_COMMITTED
     if wanted.last_fetched_epoch != NO_EPOCH and (diverging := _diverging(partition, wanted)) is not None:
         found.urgent = True
         return partition, PartitionData(
@@ -296,14 +307,14 @@ def _read(
         )
     if replica is not None and partition.leadership is not None:
         _fetched(partition, wanted, *replica)
-    held_back = by_broker and _is_held_back(node, request, partition)
-    allowed = 0 if held_back else max(0, min(wanted.partition_max_bytes, left))
+    held_back = fetch.by_broker and _is_held_back(fetch.node, request, partition)
+    allowed = 0 if held_back or left < 0 else min(wanted.partition_max_bytes, left)
     # a batch over the limit is given only as the first of an answer, so that every client gets on (KIP-74)
     info = partition.read(
         wanted.fetch_offset,
         allowed,
-        committed=committed,
-        to_log_end=by_broker,
+        committed=fetch.committed,
+        to_log_end=fetch.by_broker,
         at_least_one=not found.size and not held_back,
         range_bytes=range_bytes,
     )
@@ -315,7 +326,7 @@ def _read(
         info.high_watermark,
         info.last_stable_offset,
         info.log_start_offset,
-        aborted_transactions=[AbortedTransaction(*one) for one in info.aborted] if committed else None,
+        aborted_transactions=[AbortedTransaction(*one) for one in info.aborted] if fetch.committed else None,
         records=records,
     )
 

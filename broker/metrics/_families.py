@@ -187,6 +187,18 @@ FAMILIES: Final = (
             ),
         )
     ),
+    _kafka(
+        "kafka.server:type=LeaderReplication byte-rate",
+        "gauge",
+        "Bytes a second of throttled replicas that are sent to followers",
+        lambda now: now.replicas.leader_throttled_rate,
+    ),
+    _kafka(
+        "kafka.server:type=FollowerReplication byte-rate",
+        "gauge",
+        "Bytes a second that are taken as throttled replicas",
+        lambda now: now.replicas.follower_throttled_rate,
+    ),
     *(
         _kafka(f"kafka.server:type=ReplicaManager,name={name}PerSec", "counter", words, read)
         for name, words, read in (

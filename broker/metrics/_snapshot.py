@@ -94,7 +94,8 @@ class QuotaFigures(NamedTuple):
 
 class ReplicaFigures(NamedTuple):
     """Partitions that this broker leads, how many of them lack in-sync replicas (any, or too many),
-    and how often in-sync replicas left and came. As controller: 1, and partitions that have no leader.
+    and how often in-sync replicas left and came. As controller: 1, and partitions that have no leader. Bytes
+    a second of throttled replicas that are sent to followers, and taken from leaders.
     """
 
     leaders: int
@@ -104,6 +105,8 @@ class ReplicaFigures(NamedTuple):
     isr_expands: int = 0
     active_controller: int = 1
     offline_partitions: int = 0
+    leader_throttled_rate: float = 0.0
+    follower_throttled_rate: float = 0.0
 
 
 class BrokerSnapshot(NamedTuple):

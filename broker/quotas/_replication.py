@@ -35,8 +35,12 @@ class ReplicationThrottle:
             return False
         return replicas == _EVERY or (partition, self._node_id) in _listed(replicas)
 
+    def used(self, now: float) -> float:
+        """Bytes a second of throttled replicas."""
+        return self._gauge.used(now)
+
     def is_exceeded(self, now: float) -> bool:
-        return self._gauge.used(now) > self._rate()
+        return self.used(now) > self._rate()
 
     def record(self, size: int, now: float) -> None:
         """Count bytes of throttled replicas; ``now`` is in seconds of a clock that never goes back."""

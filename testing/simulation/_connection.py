@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from ...client.errors import BrokerConnectionError, BrokerTimeoutError
 from ...client.metadata import Address
@@ -30,7 +30,6 @@ class SimulatedConnection:
     """Takes the place of ``kohort.client.connection.Connection``: whole messages, no frames."""
 
     retired = False
-    features: ClassVar[dict[str, int]] = {"group.version": 1}
 
     def __init__(self, process: Caller, address: Address, node: Receiver, link: Link | None = None) -> None:
         self.address = address
@@ -40,7 +39,9 @@ class SimulatedConnection:
         self.node = node
         self.line = Connection(process.world, node, link)
         self._process = process
-        self._waiting: dict[Call, asyncio.Future[Any]] = {}
+        #: Features in force, as its broker says.
+        self.features = {"group.version": 1}
+        self._waiting: dict[Call, tuple[asyncio.Future[Any], asyncio.TimerHandle]] = {}
         self._closed_because: str | None = None
         self._ended = asyncio.Event()
 
@@ -78,18 +79,17 @@ class SimulatedConnection:
         call.version = version
         self._process.sending(call)
         loop = asyncio.get_running_loop()
-        answer = self._waiting[call] = loop.create_future()
+        answer: asyncio.Future[Any] = loop.create_future()
+        timer = loop.call_later(timeout_ms / 1000, self._late, call, answer, timeout_ms)
+        self._waiting[call] = answer, timer
         self.line.send(call, int(timeout_ms))
-
-        def late() -> None:
-            if not answer.done():
-                why = f"{api_for(body.API_KEY).name} was not answered within {timeout_ms:.0f} ms"
-                answer.set_exception(BrokerTimeoutError(str(self.address), why))
-                self.close(why)
-
-        timer = loop.call_later(timeout_ms / 1000, late)
-        answer.add_done_callback(lambda _: timer.cancel())
         return answer
+
+    def _late(self, call: Call, answer: asyncio.Future[Any], timeout_ms: float) -> None:
+        if not answer.done():
+            why = f"{api_for(call.api_key).name} was not answered within {timeout_ms:.0f} ms"
+            answer.set_exception(BrokerTimeoutError(str(self.address), why))
+            self.close(why)
 
     async def wait_closed(self) -> None:
         await self._ended.wait()
@@ -101,7 +101,8 @@ class SimulatedConnection:
             self.line.close()
             self._process.connections.pop(self, None)
         waiting, self._waiting = self._waiting, {}
-        for answer in waiting.values():
+        for answer, timer in waiting.values():
+            timer.cancel()
             if not answer.done():
                 answer.set_exception(BrokerConnectionError(str(self.address), self._closed_because))
                 # the caller may have ended
@@ -110,9 +111,12 @@ class SimulatedConnection:
     # --- from the network ---------------------------------------------------------------------------------
 
     def on_answer(self, call: Call, body: Any) -> None:
-        answer = self._waiting.pop(call, None)
-        if answer is not None and not answer.done():
-            answer.set_result(body)
+        found = self._waiting.pop(call, None)
+        if found is not None:
+            answer, timer = found
+            timer.cancel()
+            if not answer.done():
+                answer.set_result(body)
 
     def on_failure(self, _call: Call, error: BrokerConnectionError) -> None:
         self.close(str(error))

@@ -20,6 +20,7 @@ MOST_STEPS: Final = 20_000
 #: After this many steps at one moment the clock goes on, by so little for each.
 _STEPS_OF_A_MOMENT: Final = 2_000
 _STEP_S: Final = 1e-9
+_TASKS: Final = 100
 #: How often a discarded coroutine may await something else.
 _MOST_CLOSES: Final = 50
 
@@ -33,6 +34,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
     for.
 
     ``delay_ms`` tells how long a function takes in a thread: it runs in one step at the end of that time.
+    ``ran`` is called when the process has done something.
     """
 
     def __init__(
@@ -41,12 +43,16 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         *,
         failed: Callable[[dict[str, Any]], None],
         delay_ms: Callable[[Callable[..., Any]], int],
+        ran: Callable[[], None] = lambda: None,
     ) -> None:
         self.alive = True
-        self.tasks: dict[asyncio.Task[Any], None] = {}
+        # also some that have ended: looking now and then is cheaper than a callback of each
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._most_tasks = _TASKS
         self._heap = heap
         self._failed = failed
         self._delay_ms = delay_ms
+        self._ran = ran
         self._ready: deque[asyncio.Handle] = deque()
         self._due = False
         self._moment = self._steps = 0
@@ -57,6 +63,11 @@ class ProcessLoop(asyncio.AbstractEventLoop):
 
     def __repr__(self) -> str:
         return f"ProcessLoop({len(self._ready)} ready, {len(self.tasks)} tasks)"
+
+    @property
+    def tasks(self) -> list[asyncio.Task[Any]]:
+        """Tasks that have not ended."""
+        return [task for task in self._tasks if not task.done()]
 
     # --- the life of a process ----------------------------------------------------------------------------
 
@@ -74,7 +85,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
     def clear(self) -> None:
         """Discard everything a killed process was doing."""
         self.kill()
-        tasks, self.tasks = self.tasks, {}
+        tasks, self._tasks = self.tasks, []
         before = asyncio._get_running_loop()
         asyncio._set_running_loop(self)
         try:
@@ -159,6 +170,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         finally:
             asyncio._set_running_loop(before)
             self._due = False
+            self._ran()
 
     def create_future(self) -> asyncio.Future[Any]:
         return asyncio.Future(loop=self)
@@ -173,8 +185,10 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         task = asyncio.Task(
             coro, loop=self, name=name or getattr(coro, "__qualname__", "task"), context=context
         )
-        self.tasks[task] = None
-        task.add_done_callback(lambda done: self.tasks.pop(done, None))
+        self._tasks.append(task)
+        if len(self._tasks) > self._most_tasks:
+            self._tasks = self.tasks
+            self._most_tasks = 2 * len(self._tasks) + _TASKS
         return task
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
@@ -273,6 +287,7 @@ class _Threads:
             error = failure
         finally:
             asyncio._set_running_loop(before)
+            self._loop._ran()
         # reported a little later: the process may be killed in between
         self._loop._heap.at(self._loop._heap.now + 1, self._tell, future, result, error)
         self._free += 1

@@ -48,6 +48,8 @@ INVARIANTS: Final[dict[str, str]] = {
     "B6": "an acknowledged commit is what every later coordinator of the group has",
     "B7": "when the faults are over, all replicas have the same bytes",
     "B8": "when the faults are over, all brokers serve, all replicas get in sync, and clients get on",
+    "B9": "a coordinator knows the members of the last generation that was handed out, under their ids, and "
+    "puts none out before its session is over",
     "L1": "when the faults are over, all members are in one Stable generation within a rebalance timeout, a "
     "session timeout and two heartbeats",
     "L2": "then no request is left unanswered",

@@ -104,6 +104,48 @@ CLUSTER_BUGS = (
         "self.epoch = -1",
         "pass",
     ),
+    _Bug(
+        "the generation of a group is not in its record",
+        "coordinator.classic.group:ClassicGroup.to_record",
+        "self.generation,",
+        "0,",
+    ),
+    _Bug(
+        "sessions are ended by a coordinator that has just begun",
+        "coordinator.classic.rebalance:resume",
+        "restart_session(shard, group, member, now_ms)",
+        "restart_session(shard, group, member, now_ms - 10_000)",
+    ),
+    _Bug(
+        "replicas that are taken away stay in sync",
+        "cluster.controller.partitions:_reassigned",
+        "isr=staying",
+        "isr=state.isr",
+    ),
+    _Bug(
+        "a broker keeps what was given to others",
+        "broker._cluster_topics:ClusterTopics._have",
+        "[n for n in local.partitions if n not in here]",
+        "[]",
+    ),
+    _Bug(
+        "consumers read from followers what is not committed",
+        "broker._fetcher:Fetcher._append",
+        "partition.committed(data.high_watermark)",
+        "partition.committed(partition.log_end_offset)",
+    ),
+    _Bug(
+        "followers do not see where transactions end",
+        "log._partition:PartitionLog.append_copied",
+        "markers_of(data, headers)",
+        "[None] * len(headers)",
+    ),
+    _Bug(
+        "a transaction is over though another broker has not marked its end",
+        "broker._transactions:end_in",
+        "return not error or error in _FINAL",
+        "return True",
+    ),
 )
 
 if __name__ == "__main__":

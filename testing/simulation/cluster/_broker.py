@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Iterable
 from contextvars import copy_context
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -30,6 +31,7 @@ from .._plan import Incident
 from ._home import HOST, PORT, Home
 from ._links import Way
 from ._metadata import Session
+from ._plan import rack_of
 
 _DATA: Final = Path("/data")
 #: Whoever runs a broker starts it again after that time.
@@ -53,7 +55,9 @@ class Broker(FailingDisk):
         self.session: Session | None = None
         #: What its wall clock shows beyond virtual time.
         self.clock_off_ms = world.clock_off_ms
-        self.settings = BrokerSettings(**{**world.plan.settings, "node_id": number})
+        self.settings = BrokerSettings(
+            **{**world.plan.settings, "node_id": number, "broker_rack": rack_of(number)}
+        )
         self._endpoint = (HOST, PORT + number)
         self._loop: ProcessLoop | None = None
         self._context = copy_context()
@@ -64,7 +68,7 @@ class Broker(FailingDisk):
                 make_random=lambda: Random(world.rng.getrandbits(64)),
             ),
         )
-        self._serving: dict[asyncio.Task[None], None] = {}
+        self._serving: dict[Call, asyncio.Task[None]] = {}
         self._noticed = False
 
     def __repr__(self) -> str:
@@ -91,11 +95,15 @@ class Broker(FailingDisk):
         assert self._loop is not None
         self.world.stats.requests += 1
         call.on_set = lambda _call, _body: None
-        task = self._loop.create_task(self._serve(call), context=self._context)
-        self._serving[task] = None
-        task.add_done_callback(lambda done: self._serving.pop(done, None))
+        self._serving[call] = self._loop.create_task(self._serve(call), context=self._context)
 
     async def _serve(self, call: Call) -> None:
+        try:
+            await self._answer(call)
+        finally:
+            self._serving.pop(call, None)
+
+    async def _answer(self, call: Call) -> None:
         parts = self.parts
         assert parts is not None
         self.world.arrived(self, call)
@@ -158,7 +166,10 @@ class Broker(FailingDisk):
     def start(self) -> None:
         if self._loop is None:
             self._loop = loop = ProcessLoop(  # type: ignore[abstract]
-                self.world.heap, failed=self._failed, delay_ms=self._delay_ms
+                self.world.heap,
+                failed=self._failed,
+                delay_ms=self._delay_ms,
+                ran=partial(self.world.ran, self),
             )
             self.session = self.world.metadata.open(loop, self.name)
             loop.create_task(self._start(self.session), context=self._context)
@@ -312,10 +323,11 @@ class Broker(FailingDisk):
 
         async def stopped() -> None:
             self.reachable = False
-            for task in self._serving:
+            serving = list(self._serving.values())
+            for task in serving:
                 task.cancel()
-            if self._serving:
-                await asyncio.wait(self._serving)
+            if serving:
+                await asyncio.wait(serving)
             await stop()
 
         parts.server.stop = stopped  # type: ignore[method-assign]

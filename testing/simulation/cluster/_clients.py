@@ -23,11 +23,13 @@ from .._connection import SimulatedConnection
 from .._loop import ProcessLoop
 from .._network import Call
 from ._home import BOOTSTRAP, HOST, PORT, Home
-from ._plan import BROKERS, GROUP, TOPIC
+from ._plan import BROKERS, GROUP, OUTPUT, TOPIC
 
 _RETRY_S: Final = 0.03
+#: How often a reader goes on at another broker though it was answered.
+_ELSEWHERE: Final = 0.1
 _BY_NAME: Final = 12
-_RECORDS_S: Final = (0.02, 0.05, 0.15)
+_RECORDS_S: Final = (0.03, 0.08, 0.2)
 
 
 class Client:
@@ -81,6 +83,7 @@ class Client:
         if not broker.reachable:
             raise BrokerConnectionError(str(address), "cannot connect: connection refused")
         connection = SimulatedConnection(self, address, broker)
+        connection.features = {**connection.features, **self.world.plan.features}
         self.connections[connection] = None
         return connection
 
@@ -121,7 +124,8 @@ class Writer(Client):
     def _told(self, value: bytes, done: asyncio.Future[Any]) -> None:
         if not done.cancelled() and done.exception() is None:
             told = done.result()
-            self.world.ledger.was_acknowledged(value, told.partition, told.offset)
+            place = TopicPartition(TOPIC, told.partition)
+            self.world.ledger.was_acknowledged(value, place, told.offset)
 
 
 class Member(Client):
@@ -145,18 +149,22 @@ class Member(Client):
             **self.world.plan.consumer,
         ) as consumer:
             async for record in consumer:
-                ledger.was_read(self.name, record.partition, record.offset, record.value or b"")
+                ledger.was_read(self.name, record.topic_partition, record.offset, record.value or b"")
                 consumer.done(record)
 
 
 class Reader(Client):
-    """Reads a partition from its beginning on; it asks any broker, also one that is long replaced."""
+    """Reads a partition from its beginning on; it asks any broker: one that is long replaced, or a follower.
 
-    def __init__(self, world: Home, partition: int) -> None:
-        self.partition = partition
+    Of ``OUTPUT`` it reads what is committed.
+    """
+
+    def __init__(self, world: Home, place: TopicPartition) -> None:
+        self.place = place
         self.position = 0
+        self._reads_committed = place.topic == OUTPUT
         self._to: dict[int, SimulatedConnection] = {}
-        super().__init__(world, f"r{partition}")
+        super().__init__(world, f"r-{place.topic}-{place.partition}")
 
     async def run(self) -> None:
         number = 1
@@ -165,8 +173,9 @@ class Reader(Client):
                 led = await self._ask(number)
             except KohortError:
                 led = False
-            if not led:
+            if not led or self.rng.random() < _ELSEWHERE:
                 number = self.rng.randint(1, BROKERS)
+            if not led:
                 await asyncio.sleep(_RETRY_S)
 
     async def _ask(self, number: int) -> bool:
@@ -175,11 +184,16 @@ class Reader(Client):
         if connection is None or connection.closed:
             connection = self._to[number] = await self._open(Address(HOST, PORT + number))
         wanted = FetchPartition(
-            self.partition,
+            self.place.partition,
             fetch_offset=self.position,
             partition_max_bytes=self.rng.choice((100, 1_000, 100_000)),
         )
-        fetch = FetchRequest(max_wait_ms=100, min_bytes=1, topics=[FetchTopic(TOPIC, None, [wanted])])
+        fetch = FetchRequest(
+            max_wait_ms=300,
+            min_bytes=1,
+            isolation_level=int(self._reads_committed),
+            topics=[FetchTopic(self.place.topic, None, [wanted])],
+        )
         answer = await connection.request(fetch, timeout_ms=1_000, max_version=_BY_NAME)
         data = answer.responses[0].partitions[0]
         if data.error_code:
@@ -188,13 +202,24 @@ class Reader(Client):
                     "B3", f"{self} cannot read {self.position}: it is damaged at broker {number}"
                 )
             return False
-        reader = ChunkReader(TopicPartition(TOPIC, self.partition), bytes(data.records or b""), self.position)
+        self._take(data)
+        return True
+
+    def _take(self, data: Any) -> None:
+        world = self.world
+        reader = ChunkReader(
+            self.place,
+            bytes(data.records or b""),
+            self.position,
+            aborted=data.aborted_transactions or (),
+        )
         while records := reader.read():
             for record in records:
-                self.world.ledger.was_read(self.name, self.partition, record.offset, record.value or b"")
-        if reader.next_offset > max(data.high_watermark, self.position):
-            self.world.found(
-                "B3", f"{self} reads to {reader.next_offset}, the high watermark is {data.high_watermark}"
-            )
+                value = record.value or b""
+                world.ledger.was_read(self.name, self.place, record.offset, value)
+                if self._reads_committed:
+                    world.transactions.seen(self.place.partition, value)
+        end = data.last_stable_offset if self._reads_committed else data.high_watermark
+        if reader.next_offset > max(end, self.position):
+            world.found("B3", f"{self} reads to {reader.next_offset}, it may to {end}")
         self.position = max(self.position, reader.next_offset)
-        return True

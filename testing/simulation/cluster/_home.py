@@ -9,10 +9,11 @@ from ....broker.apis import served_apis
 from ....client.metadata import Address
 from .._network import Call, Receiver
 from .._world import Phases
+from ..transactions._ledger import Ledger as TransactionLedger
 from ._ledger import Ledger
 from ._links import Links
 from ._metadata import Metadata
-from ._plan import BROKERS, ClusterPlan
+from ._plan import BROKERS, OUTPUT, ClusterPlan
 
 HOST: Final = "simulated"
 #: The port of broker 0, which there is not; the others follow.
@@ -35,6 +36,9 @@ class Home(Phases[ClusterPlan]):
         self.metadata = Metadata(self, self.metadata_changed)
         self.links = Links(self.heap)
         self.ledger = Ledger(self)
+        self.transactions = TransactionLedger(self, plan.inputs, plan.topics.get(OUTPUT, 0))
+        #: Who has begun last to work on each input.
+        self.processors: dict[int, Any] = {}
 
     @abstractmethod
     def broker_at(self, address: Address) -> Machine:
@@ -51,6 +55,10 @@ class Home(Phases[ClusterPlan]):
     @abstractmethod
     def answered(self, broker: Any, call: Call, body: Any) -> None:
         """Called with each answer before it is sent."""
+
+    @abstractmethod
+    def ran(self, broker: Any) -> None:
+        """Called when a broker has done something."""
 
     @abstractmethod
     def lost_disk(self, broker: Any) -> None:

@@ -16,11 +16,11 @@ class Ledger:
         self._schedule = schedule
         self._sent = 0
         #: Where each acknowledged record is.
-        self.acknowledged: dict[bytes, tuple[int, int]] = {}
+        self.acknowledged: dict[bytes, tuple[TopicPartition, int]] = {}
         #: The offset behind the last acknowledged record of each partition.
-        self.ends: dict[int, int] = {}
+        self.ends: dict[TopicPartition, int] = {}
         #: What somebody has read, by partition and offset.
-        self.read: dict[tuple[int, int], bytes] = {}
+        self.read: dict[tuple[TopicPartition, int], bytes] = {}
         #: The highest offset whose commit was acknowledged, by group and partition.
         self.committed: dict[tuple[str, TopicPartition], int] = {}
 
@@ -32,12 +32,12 @@ class Ledger:
         self._sent += 1
         return f"{producer}:{self._sent}".encode()
 
-    def was_acknowledged(self, value: bytes, partition: int, offset: int) -> None:
+    def was_acknowledged(self, value: bytes, partition: TopicPartition, offset: int) -> None:
         self._schedule.stats.records += 1
         self.acknowledged[value] = partition, offset
         self.ends[partition] = max(offset + 1, self.ends.get(partition, 0))
 
-    def was_read(self, who: str, partition: int, offset: int, value: bytes) -> None:
+    def was_read(self, who: str, partition: TopicPartition, offset: int, value: bytes) -> None:
         before = self.read.setdefault((partition, offset), value)
         if before != value:
             self._schedule.found(
@@ -48,27 +48,24 @@ class Ledger:
         self._schedule.stats.commits += 1
         self.committed[group, partition] = max(offset, self.committed.get((group, partition), 0))
 
-    def compare(self, partition: int, records: Iterable[tuple[int, bytes]]) -> None:
+    def compare(self, partition: TopicPartition, records: Iterable[tuple[int, bytes]]) -> None:
         """Compare what is committed in a partition in the end with what clients know of it."""
         there = dict(records)
         offsets: dict[bytes, int] = {}
         for offset, value in there.items():
             if value in offsets:
-                self._schedule.fail(
-                    "B2", f"{value!r} is in partition {partition} at {offsets[value]} and at {offset}"
-                )
+                self._schedule.fail("B2", f"{value!r} is in {partition} at {offsets[value]} and at {offset}")
             offsets[value] = offset
         for value, (where, offset) in self.acknowledged.items():
             if where == partition and there.get(offset) != value:
                 self._schedule.fail(
                     "B1",
-                    f"{value!r} was acknowledged at {offset} of partition {partition}, where now is "
+                    f"{value!r} was acknowledged at {offset} of {partition}, where now is "
                     f"{there.get(offset)!r}",
                 )
         for (where, offset), value in self.read.items():
             if where == partition and there.get(offset) != value:
                 self._schedule.fail(
                     "B3",
-                    f"{value!r} was read at {offset} of partition {partition}, where now is "
-                    f"{there.get(offset)!r}",
+                    f"{value!r} was read at {offset} of {partition}, where now is {there.get(offset)!r}",
                 )

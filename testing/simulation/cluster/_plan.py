@@ -13,6 +13,9 @@ from .._plan import faults_table as coordinator_faults_table
 BROKERS: Final = 3
 TOPIC: Final = "orders"
 GROUP: Final = "billing"
+#: The topic of records that are written in transactions, and the group that has their producers' places.
+OUTPUT: Final = "payments"
+PROCESSORS: Final = "processors"
 
 #: What happens at moments that are drawn: (what it is, how often at most in one schedule).
 INCIDENTS: Final[dict[str, tuple[str, int]]] = {
@@ -36,8 +39,14 @@ INCIDENTS: Final[dict[str, tuple[str, int]]] = {
     "fsync-error": ("a sync fails at a broker: what was to be synced is lost to the disk", 1),
     "short-write": ("a write leaves half of its bytes at a broker, and fails", 1),
     "move-leader": ("another replica in sync is to lead a partition", 3),
+    "reassign": ("a partition is to have one replica less, or one more, or what was begun is undone", 4),
     "client-kill": ("a member of the group is killed, and another one starts", 2),
+    "processor-kill": ("a producer of transactions is killed, and started again later", 2),
+    "processor-pause": ("a producer of transactions stands still, maybe for longer than one may take", 2),
+    "processor-twin": ("another process begins with a transactional id that is in use", 2),
 }
+
+RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 #: Faults of connections, of clients and between brokers.
 _NETWORK: Final = ("drop", "delay", "reset", "lost-answer")
@@ -46,11 +55,17 @@ _ALWAYS: Final = frozenset({"kill"})
 _SHARE: Final = 0.15
 
 
+def rack_of(broker: int) -> str:
+    return f"rack-{broker}"
+
+
 @dataclass(slots=True)
 class ClusterPlan(Plan):
     """``settings`` are the brokers', ``configs`` the topic's. ``victim`` is the broker whose disk may lose
-    what it has: with min.insync.replicas=2 nothing acknowledged is lost by that. ``lost_writes`` is how
-    likely the answer to a write of metadata is lost.
+    what it has: where another one is in sync nothing acknowledged is lost by that. ``lost_writes`` is how
+    likely the answer to a write of metadata is lost. ``inputs`` are how many numbers each producer of
+    transactions has to work on, ``timeout_ms`` how long one may take; ``aborts`` and ``idles`` how likely one
+    is given up, or left open for long.
     """
 
     settings: dict[str, Any] = field(default_factory=dict)
@@ -61,6 +76,12 @@ class ClusterPlan(Plan):
     consumer: dict[str, Any] = field(default_factory=dict)
     victim: int = 1
     lost_writes: float = 0.0
+    inputs: tuple[int, ...] = ()
+    timeout_ms: int = 1_000
+    aborts: float = 0.0
+    idles: float = 0.0
+    pauses_ms: tuple[int, ...] = (10,)
+    features: dict[str, int] = field(default_factory=dict)
 
     def _who(self) -> list[str]:
         return []
@@ -78,9 +99,12 @@ class ClusterPlan(Plan):
 def draw_cluster_plan(seed: int) -> ClusterPlan:
     rng = Random(f"cluster {seed}")
     session_ms = rng.choice((300, 600, 1_000))
-    faults_ms = rng.randint(1_500, 4_000)
+    faults_ms = rng.randint(1_000, 3_000)
     member_session_ms = rng.choice((1_500, 3_000))
     on = {name for name in (*_NETWORK, *INCIDENTS) if rng.random() < 0.3} | _ALWAYS
+    partitions = rng.choice((1, 1, 2, 3))
+    inputs = tuple(rng.randint(5, 25) for _ in range(min(rng.choice((0, 0, 1, 2)), partitions)))
+    racks = rng.random() < 0.3
     return ClusterPlan(
         seed=seed,
         run_seed=rng.getrandbits(64),
@@ -91,16 +115,19 @@ def draw_cluster_plan(seed: int) -> ClusterPlan:
         initial_delay_ms=0,
         fsync=True,
         flips=rng.choice((0, 0, 3)),
-        topics={TOPIC: rng.choice((1, 1, 2, 3))},
+        topics={TOPIC: partitions, **({OUTPUT: rng.choice((1, 2))} if inputs else {})},
         groups={},
         network={name: NETWORK[name][1] * _SHARE for name in _NETWORK if name in on},
         incidents=_incidents(rng, on, faults_ms),
         settings={
             "default_replication_factor": BROKERS,
-            "min_insync_replicas": 2,
+            "min_insync_replicas": 1 if rng.random() < 0.1 else 2,
             "offsets_topic_num_partitions": rng.choice((1, 1, 2)),
             "offsets_topic_replication_factor": BROKERS,
             "transaction_state_log_replication_factor": BROKERS,
+            "transaction_state_log_num_partitions": rng.choice((1, 2)),
+            "transaction_abort_timed_out_transaction_cleanup_interval_ms": rng.choice((50, 300)),
+            "replica_selector_class": RACK_AWARE if racks else "",
             "replica_lag_time_max_ms": rng.choice((300, 800, 2_000)),
             "replica_fetch_wait_max_ms": rng.choice((100, 200, 300)),
             "offsets_commit_timeout_ms": rng.choice((500, 2_000)),
@@ -129,9 +156,16 @@ def draw_cluster_plan(seed: int) -> ClusterPlan:
             "request_timeout_ms": 1_000,
             "retry_backoff_ms": 20,
             "retry_backoff_max_ms": 200,
+            **({"client_rack": rack_of(rng.randint(1, BROKERS))} if racks else {}),
         },
         victim=rng.randint(1, BROKERS),
         lost_writes=0.05 if rng.random() < 0.3 else 0.0,
+        inputs=inputs,
+        timeout_ms=rng.choice((600, 1_000, 2_000)),
+        aborts=rng.choice((0.0, 0.1, 0.4)),
+        idles=rng.choice((0.0, 0.0, 0.1)),
+        pauses_ms=(0, 30, rng.choice((30, 150))),
+        features={"transaction.version": rng.choice((0, 2, 2))},
     )
 
 

@@ -8,13 +8,14 @@ import random
 from collections.abc import Iterator
 from typing import Any, Final
 
-from ....broker._names import OFFSETS_TOPIC
+from ....broker._names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ....broker._partition import Partition
 from ....broker._topics import TopicPlan
 from ....client.metadata import Address
 from ....cluster import PartitionState
 from ....cluster._layout import BROKERS as BROKER_ENTRIES
 from ....cluster._layout import PARTITION_STATES, PartitionKey, parse_states
+from ....coordinator.engine.runner import ShardRunner
 from ....log import CorruptLogError, decode_records
 from ....protocol import ApiKey, KafkaError, KohortError, TopicPartition, iter_batches
 from ....replication import Replication
@@ -23,8 +24,10 @@ from .._plan import Incident
 from .._world import LOOK_MS
 from ._broker import Broker
 from ._clients import Client, Member, Reader, Writer
+from ._groups import GROUP_APIS, GroupLedger
 from ._home import PORT, Home
-from ._plan import BROKERS, GROUP, TOPIC, ClusterPlan
+from ._plan import BROKERS, GROUP, OUTPUT, PROCESSORS, TOPIC, ClusterPlan
+from ._processor import Processor
 
 #: How long until all is settled: those who wait for metadata, controllers and back-off have limits of 10 s.
 _SETTLE_MS: Final = 30_000
@@ -48,9 +51,14 @@ class ClusterWorld(Home):
         self._leaders: dict[tuple[str, int, int], int] = {}
         self._watermarks: dict[tuple[str, int, int], int] = {}
         self._newest: dict[tuple[str, int], int] = {}
+        # epochs in which a coordinator has loaded a partition of groups
+        self._loaded: set[tuple[int, int]] = set()
+        self.groups = GroupLedger(self)
         # partitions that a broker is in sync for and has lost
         self._suspect: set[PartitionKey] = set()
         self._met = self.brokers[1]
+        # brokers that have done something since the last look
+        self._acted: list[Broker] = []
         self.happen = self._happen
 
     @property
@@ -76,12 +84,17 @@ class ClusterWorld(Home):
 
     def look(self) -> None:
         super().look()
-        self.touched = True  # every event counts
-        for broker in self.brokers.values():
+        acted, self._acted = self._acted, []
+        for broker in acted:
             broker.look()
-            if broker.parts is not None:
-                for partition, leadership in broker.leaderships():
-                    self._look_at(broker, partition, leadership.replication)
+            for partition, leadership in broker.leaderships():
+                self._look_at(broker, partition, leadership.replication)
+                if partition.topic.name == OFFSETS_TOPIC:
+                    self._look_at_group(broker, partition)
+
+    def ran(self, broker: Broker) -> None:
+        self._acted.append(broker)
+        self.touched = True
 
     def _look_at(self, broker: Broker, partition: Partition, replication: Replication) -> None:
         name = partition.topic.name
@@ -104,12 +117,24 @@ class ClusterWorld(Home):
         if epoch <= self._newest.get((name, index), -1):
             return  # it learns late of what is over
         self._newest[name, index] = epoch
-        if name == TOPIC and partition.log_end_offset < self.ledger.ends.get(index, 0):
+        end = self.ledger.ends.get(TopicPartition(name, index), 0)
+        if partition.log_end_offset < end:
             self.fail(
                 "B1",
                 f"{broker} leads {name}-{index}, ends at {partition.log_end_offset} and lacks what was "
-                f"acknowledged up to {self.ledger.ends[index]}",
+                f"acknowledged up to {end}",
             )
+
+    def _look_at_group(self, broker: Broker, partition: Partition) -> None:
+        """What a coordinator that has just loaded its partition knows of the group."""
+        key = partition.index, partition.leader_epoch
+        parts = broker.parts
+        if parts is None or key in self._loaded or parts.coordinator.partition_of(GROUP) != partition.index:
+            return
+        runner = parts.coordinator._shards.serving_partition(partition.index)
+        if isinstance(runner, ShardRunner) and self._is_newest(broker, partition):
+            self._loaded.add(key)
+            self.groups.was_loaded(broker.name, runner.shard.state.durable.stored.get(GROUP))
 
     def _is_newest(self, broker: Broker, partition: Partition) -> bool:
         return (
@@ -121,6 +146,9 @@ class ClusterWorld(Home):
     def arrived(self, broker: Broker, call: Call) -> None:  # noqa: ARG002
         if call.api_key == ApiKey.OFFSET_FETCH:
             call.note = dict(self.ledger.committed)
+        elif call.api_key in GROUP_APIS:
+            call.note = self.heap.now
+            self.groups.arrived(call)
 
     def answered(self, broker: Broker, call: Call, body: Any) -> None:
         if call.api_key == ApiKey.OFFSET_COMMIT:
@@ -138,13 +166,15 @@ class ClusterWorld(Home):
                     if not row.error_code and row.committed_offset < known:
                         text = f"{broker} says {row.committed_offset} is committed of {place}"
                         self.found("B6", f"{text}, {known} was acknowledged")
+        elif call.api_key in GROUP_APIS:
+            self.groups.answered(call, body, newest=self._coordinates(broker))
 
-    def _coordinates(self, broker: Broker) -> bool:
-        """Return whether nobody has led the offsets of the group after this broker."""
+    def _coordinates(self, broker: Broker, group: str = GROUP) -> bool:
+        """Return whether nobody has led the offsets of a group after this broker."""
         if broker.parts is None:
             return False
         logs = broker.parts.node.logs
-        index = broker.parts.coordinator.partition_of(GROUP)
+        index = broker.parts.coordinator.partition_of(group)
         partition = logs.led(OFFSETS_TOPIC, index)
         return partition is not None and self._is_newest(broker, partition)
 
@@ -210,10 +240,25 @@ class ClusterWorld(Home):
             self._met._meet_cut_metadata(incident)
         elif incident.kind == "move-leader":
             self._move_leader(incident)
+        elif incident.kind == "reassign":
+            self._reassign(incident)
         elif incident.kind == "client-kill" and self._members:
             member = self._members.pop(incident.who % len(self._members))
             member.kill()
             self.heap.at(until_ms, self._join)
+        elif incident.kind.startswith("processor") and self.processors:
+            self._happen_to(self.processors[incident.who % len(self.processors)], incident)
+
+    def _happen_to(self, processor: Processor, incident: Incident) -> None:
+        until_ms = self.heap.now + incident.length_ms
+        if incident.kind == "processor-pause":
+            processor.loop.freeze(until_ms)
+        elif not processor.done:
+            if incident.kind == "processor-kill":
+                processor.kill()
+            else:
+                until_ms = self.heap.now
+            self.heap.at(until_ms, self._process, processor.source)
 
     def _other(self, incident: Incident) -> int:
         others = [number for number in self.brokers if number != self._met.number]
@@ -221,26 +266,56 @@ class ClusterWorld(Home):
 
     def _move_leader(self, incident: Incident) -> None:
         """Somebody asks the controller to give a partition other replicas in front."""
+        found = self._partition_of(incident)
+        if found is not None:
+            broker, key, state = found
+            replicas = list(state.replicas)
+            self.rng.shuffle(replicas)
+            broker.do(self._moved(broker, key, replicas, elects=True))
+
+    def _reassign(self, incident: Incident) -> None:
+        """Somebody asks the controller to give a partition other replicas, or to undo that."""
+        found = self._partition_of(incident)
+        if found is None:
+            return
+        broker, key, state = found
+        target: list[int] | None
+        if (state.adding or state.removing) and incident.draw < 0.5:
+            target = None
+        elif len(state.replicas) < BROKERS:
+            target = list(self.brokers)
+        else:
+            target = [each for each in state.replicas if each != self._met.number]
+            if incident.who // 16 % 2:
+                # and is to have it again later
+                self.heap.at(self.heap.now + incident.length_ms, self._reassign, incident)
+        broker.do(self._moved(broker, key, target, elects=False))
+
+    def _partition_of(self, incident: Incident) -> tuple[Broker, TopicPartition, PartitionState] | None:
+        """The controller, and the partition that an incident is about as it knows it."""
         for broker in self.brokers.values():
             parts = broker.parts
-            control = None if parts is None else parts.node.control
-            if parts is not None and control is not None and control.is_active:
-                name = (TOPIC, OFFSETS_TOPIC)[incident.who % 2]
-                topic = parts.node.topics.image.topic(name)
-                if topic is None:
-                    return
-                index = incident.who // 2 % len(topic.partitions)
-                replicas = list(topic.partitions[index].replicas)
-                self.rng.shuffle(replicas)
-                broker.do(self._moved(control, TopicPartition(name, index), replicas))
-                return
+            if parts is not None and parts.node.control is not None and parts.node.control.is_active:
+                names = (TOPIC, OFFSETS_TOPIC, OUTPUT, TRANSACTIONS_TOPIC)[: 4 if self.plan.inputs else 2]
+                topic = parts.node.topics.image.topic(names[incident.who % len(names)])
+                if topic is not None:
+                    index = incident.who // 4 % len(topic.partitions)
+                    return broker, TopicPartition(topic.name, index), topic.partitions[index]
+        return None
 
-    async def _moved(self, control: Any, key: TopicPartition, replicas: list[int]) -> None:
+    async def _moved(
+        self, broker: Broker, key: TopicPartition, replicas: list[int] | None, *, elects: bool
+    ) -> None:
+        assert broker.parts is not None
+        control = broker.parts.node.control
+        assert control is not None, "it is the controller"
+        self.say(f"{key} is to have replicas {replicas}")
         try:
             await control.reassign({key: replicas})
-            await control.elect([key], unclean=False)
+            if elects:
+                await control.elect([key], unclean=False)
         except KafkaError as error:
-            self.say(f"the leader was not moved: {error}")
+            self.say(f"{key} was not moved: {error}")
 
     # --- the run ------------------------------------------------------------------------------------------
 
@@ -261,7 +336,13 @@ class ClusterWorld(Home):
                 self._clients.append(Writer(self, f"p{number}"))
             for _ in range(self.plan.group_members):
                 self._join()
-            self._readers = [Reader(self, index) for index in range(self.plan.topics[TOPIC])]
+            for source in range(len(self.plan.inputs)):
+                self._process(source)
+            self._readers = [
+                Reader(self, TopicPartition(name, index))
+                for name, count in self.plan.topics.items()
+                for index in range(count)
+            ]
             self._clients += self._readers
             self._let_pass(start + self.plan.faults_ms)
             self._heal()
@@ -280,8 +361,10 @@ class ClusterWorld(Home):
         self._wait(_FORM_MS, self._not_formed)
         first = self.brokers[1]
         assert first.parts is not None
-        plan = TopicPlan(TOPIC, self.plan.topics[TOPIC], self.plan.configs, BROKERS)
-        first.do(first.parts.node.topics.carry_out([plan]))
+        plans = [
+            TopicPlan(name, count, self.plan.configs, BROKERS) for name, count in self.plan.topics.items()
+        ]
+        first.do(first.parts.node.topics.carry_out(plans))
         self._wait(_FORM_MS, self._not_led)
         self.healed = False
 
@@ -294,17 +377,21 @@ class ClusterWorld(Home):
 
     def _not_led(self) -> tuple[str, str] | None:
         led = {
-            partition.index
+            (partition.topic.name, partition.index)
             for broker in self.brokers.values()
             for partition, _ in broker.leaderships()
-            if partition.topic.name == TOPIC
+            if partition.topic.name in self.plan.topics
         }
-        return None if len(led) == self.plan.topics[TOPIC] else ("B8", "the topic has no leaders")
+        return None if len(led) == sum(self.plan.topics.values()) else ("B8", "a topic has no leaders")
 
     def _join(self) -> None:
         member = Member(self, f"m{len(self._clients)}")
         self._members.append(member)
         self._clients.append(member)
+
+    def _process(self, source: int) -> None:
+        self.processors[source] = processor = Processor(self, f"t{len(self._clients)}", source)
+        self._clients.append(processor)
 
     def _heal(self) -> None:
         self.say("the faults are over")
@@ -312,6 +399,8 @@ class ClusterWorld(Home):
         self.links.heal()
         for broker in self.brokers.values():
             broker.heal()
+        for processor in self.processors.values():
+            processor.loop.freeze(0)
 
     def _settle(self) -> None:
         self._wait(_SETTLE_MS, self._unsettled)
@@ -329,52 +418,66 @@ class ClusterWorld(Home):
         for client in self._clients:
             if isinstance(client, Writer) and not client.done:
                 return "B8", f"{client} waits for its records"
+        for processor in self.processors.values():
+            if not processor.done:
+                return "L6", f"{processor} is not done"
         for broker in self.brokers.values():
             if broker.parts is None or broker.parts.node.cluster is None or not broker.reachable:
                 return "B8", f"{broker} does not serve"
         image = self.brokers[1].parts.node.image  # type: ignore[union-attr]
-        if image.topic(TOPIC) is None:
-            return "B8", "a broker does not know the topic"
+        if any(image.topic(name) is None for name in self.plan.topics):
+            return "B8", "a broker does not know a topic"
         for topic in image.topics():
             for index, state in enumerate(topic.partitions):
-                if len(state.isr) < BROKERS:
-                    return "B8", f"in sync of {topic.name}-{index} are {state.isr}"
-                found = [self._partition(b, topic.name, index) for b in self.brokers.values()]
-                ends = {None if p is None else (p.log_end_offset, p.high_watermark) for p in found}
-                if len(ends) > 1 or None in ends or len(set(next(iter(ends)))) > 1:  # type: ignore[arg-type]
-                    return "B8", f"{topic.name}-{index} ends at {sorted(map(str, ends))}"
+                left = self._unsettled_at(topic.name, index, state)
+                if left is not None:
+                    return left
         for reader in self._readers:
-            end = self._end(self.brokers[1], reader.partition)
+            end = self._partition_at(reader.place).log_end_offset
             if reader.position < end:
                 return "B8", f"{reader} is at {reader.position} of {end}"
         return self._uncommitted() if self._members else None
 
+    def _unsettled_at(self, topic: str, index: int, state: PartitionState) -> tuple[str, str] | None:
+        name = f"{topic}-{index}"
+        if set(state.isr) != set(state.replicas) or state.adding or state.removing:
+            return "B8", f"of {name} is {state}"
+        found = {number: self._partition(b, topic, index) for number, b in self.brokers.items()}
+        there = {number: each for number, each in found.items() if each is not None}
+        if set(there) != set(state.replicas):
+            return "B8", f"{name} is at {sorted(there)}, its replicas are {state.replicas}"
+        ends = {(p.log_end_offset, p.high_watermark, p.last_stable_offset) for p in there.values()}
+        if len(ends) > 1:
+            return "B8", f"{name} ends at {sorted(ends)}"
+        end, *others = next(iter(ends))
+        return None if {end} == set(others) else ("B8", f"{name} ends at {end}, and is read to {others}")
+
     def _uncommitted(self) -> tuple[str, str] | None:
-        for broker in self.brokers.values():
-            if self._coordinates(broker):
-                break
-        else:
-            return "B8", "nobody coordinates the group"
-        assert broker.parts is not None
         for index in range(self.plan.topics[TOPIC]):
-            end = self._end(broker, index)
-            committed = self._committed(broker, index)
+            end = self._partition_at(TopicPartition(TOPIC, index)).log_end_offset
+            committed = self._committed(GROUP, index)
             if committed < end:
                 return "B8", f"of {TOPIC}-{index} {committed} of {end} is committed"
         return None
 
-    def _committed(self, broker: Broker, index: int) -> int:
-        assert broker.parts is not None
-        for runner in broker.parts.coordinator._shards:
-            entry = runner.shard.state.durable.offset(GROUP, TopicPartition(TOPIC, index))
-            if entry is not None:
-                return entry.offset
+    def _committed(self, group: str, index: int) -> int:
+        """The group's offset of a partition of the input."""
+        for broker in self.brokers.values():
+            parts = broker.parts
+            if parts is not None and self._coordinates(broker, group):
+                runner = parts.coordinator._shards.serving_partition(parts.coordinator.partition_of(group))
+                if isinstance(runner, ShardRunner):
+                    entry = runner.shard.state.durable.offset(group, TopicPartition(TOPIC, index))
+                    return 0 if entry is None else entry.offset
         return 0
 
-    def _end(self, broker: Broker, index: int) -> int:
-        found = self._partition(broker, TOPIC, index)
-        assert found is not None, "it has a replica"
-        return found.log_end_offset
+    def _partition_at(self, place: TopicPartition) -> Partition:
+        """A partition at its leader."""
+        for broker in self.brokers.values():
+            found = self._partition(broker, *place)
+            if found is not None and found.leadership is not None:
+                return found
+        raise AssertionError(f"{place} has no leader, though it is settled")
 
     def _partition(self, broker: Broker, topic: str, index: int) -> Partition | None:
         found = None if broker.parts is None else broker.parts.node.logs.topic(topic)
@@ -385,15 +488,18 @@ class ClusterWorld(Home):
         topics = self.brokers[1].parts.node.image.topics()  # type: ignore[union-attr]
         for topic in topics:
             for index in range(len(topic.partitions)):
+                found = [self._partition(b, topic.name, index) for b in self.brokers.values()]
                 try:
-                    logs = [_content(self._partition(b, topic.name, index)) for b in self.brokers.values()]
+                    logs = [_content(each) for each in found if each is not None]
                 except CorruptLogError as error:
                     self.fail("B7", f"a replica of {topic.name}-{index} cannot be read: {error}")
                     continue
                 if any(log != logs[0] for log in logs):
                     self.fail("B7", f"the replicas of {topic.name}-{index} differ")
-                if topic.name == TOPIC:
-                    self.ledger.compare(index, _records(logs[0]))
+                if topic.name in self.plan.topics:
+                    self.ledger.compare(TopicPartition(topic.name, index), _records(logs[0]))
+        if self.plan.inputs:
+            self.transactions.compare([self._committed(PROCESSORS, each) for each in self.processors])
 
     def close(self) -> None:
         self.healed = True
@@ -407,6 +513,8 @@ class ClusterWorld(Home):
         self._clients.clear()
         self._members.clear()
         self._readers.clear()
+        self._acted.clear()
+        self.processors.clear()
         del self.happen, self._met
 
     def describe(self) -> dict[str, Any]:
@@ -416,6 +524,7 @@ class ClusterWorld(Home):
             "session (ms)": plan.session_ms,
             "settings": plan.settings,
             "producers, members": (plan.producers, plan.group_members),
+            "inputs": plan.inputs,
             "producer": plan.producer,
             "network": sorted(plan.network),
             "incidents": [f"{i.name}: {i.kind} at {i.at_ms / 1000:.3f}" for i in plan.incidents],
@@ -448,9 +557,8 @@ class _Lines(logging.Handler):
         self._world.say(f"    {record.getMessage()}{'' if error is None else f': {error!r}'}")
 
 
-def _content(partition: Partition | None) -> bytes:
+def _content(partition: Partition) -> bytes:
     """All batches of a log, from its start to its end."""
-    assert partition is not None
     log = partition.log
     if log is None:
         return b""
@@ -465,5 +573,5 @@ def _content(partition: Partition | None) -> bytes:
 
 def _records(data: bytes) -> Iterator[tuple[int, bytes]]:
     for position, header in iter_batches(data):
-        for offset, _, _, value in decode_records(data, header, position):
+        for offset, _, _, value in () if header.control else decode_records(data, header, position):
             yield offset, bytes(value or b"")

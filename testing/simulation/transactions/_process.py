@@ -347,7 +347,9 @@ class Producer(Process):
             transaction.outcome = Outcome.ABORTED
             raise
         if committed:
-            self.ledger.committed(transaction, who, newest)
+            self.ledger.committed(transaction)
+            if who < newest:
+                self.schedule.found("T7", f"{transaction} as {who}, though {newest} was known")
         else:
             transaction.outcome = Outcome.ABORTED
         if answer.producer_id >= 0:

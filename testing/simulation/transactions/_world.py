@@ -39,7 +39,7 @@ class TransactionWorld(Phases[TransactionPlan]):
     def __init__(self, plan: TransactionPlan, *, checked: bool = True, traced: bool = False) -> None:
         super().__init__(plan, checked=checked, traced=traced)
         self.broker = Broker(self)
-        self.ledger = Ledger(self)
+        self.ledger = Ledger(self, [0] * plan.topics[INPUT], plan.topics[OUTPUT])
         self.producers: list[Producer] = []
         self.readers: list[Reader] = []
         self._all: list[Process] = []

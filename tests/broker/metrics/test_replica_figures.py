@@ -5,6 +5,7 @@ Covers: broker/_cluster_topics.py.
 
 from __future__ import annotations
 
+from kohort.broker._stopwatch import clock
 from kohort.broker.metrics import ReplicaFigures
 from kohort.protocol import TopicPartition
 from kohort.testing import RunningBroker, running_broker, running_cluster
@@ -29,6 +30,13 @@ def test_brokers_of_a_cluster_tell_of_what_they_lead_and_the_controller_of_what_
         brokers = cluster.brokers
         assert [figures(brokers[n]).active_controller for n in (controller, first, second)] == [1, 0, 0]
         assert all(figures(each)[:3] == (1, 0, 0) for each in brokers.values())
+        for number, side in ((first, "leader"), (second, "follower")):
+            throttle = getattr(cluster._part(number), f"{side}_throttle")
+            throttle.record(1 << 40, clock())
+            told = figures(brokers[number])
+            rates = {"leader": told.leader_throttled_rate, "follower": told.follower_throttled_rate}
+            assert rates.pop(side) > 0
+            assert list(rates.values()) == [0]
         cluster.kill(first)
         found = figures(brokers[controller])
         assert (found.under_replicated, found.under_min_isr) == (found.leaders, found.leaders)
