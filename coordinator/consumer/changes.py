@@ -209,7 +209,7 @@ def _start_over(shard: GroupShard, group_id: str, now_ms: int) -> None:
     found = shard.state.find(group_id)
     if isinstance(found, ClassicGroup):
         if not found.members:
-            # offsets keep their age from now on: the members that go with the refused write were not in the log
+            # the members that go with the refused write used the offsets until now
             found.state_timestamp_ms = now_ms
             found.protocol_type = found.protocol_type or CONSUMER
         resume(shard, found, now_ms)

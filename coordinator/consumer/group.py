@@ -339,7 +339,7 @@ class ConsumerGroup:
         )
 
     def offset_age_counts_from(self, topic: str, commit_ms: int) -> int | None:
-        if self.patterns and not self.patterns.keys() <= self.regexes.keys():
+        if not self.patterns.keys() <= self.regexes.keys():
             # what a member that just joined subscribes to is not known yet
             return None
         return None if self.subscribes_to(topic) else commit_ms

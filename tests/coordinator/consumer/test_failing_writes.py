@@ -279,5 +279,6 @@ def test_offsets_of_a_group_that_loses_its_members_with_a_refused_write_keep_the
     assert world.join("m").error_code == ErrorCode.NOT_COORDINATOR
     world.failing = False
     group = world.shard.state.find("g")
-    assert isinstance(group, ClassicGroup) and not group.members
+    assert isinstance(group, ClassicGroup)
+    assert not group.members
     assert world.after_retention() == ["quiet"]
