@@ -1,4 +1,4 @@
-"""``kohort deadletters``: what services have set aside, and why; and the way back to its topics."""
+"""``kohort deadletters``: records that services have set aside, with the reasons, and their replay."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from ..protocol import TopicPartition
 
 _CLIENT: Final = "kohort-deadletters"
-#: Header of a replayed record: the letter that it was.
+#: Header of a replayed record: the letter that it came from.
 _REPLAYED: Final = "kohort.replayed"
-#: Letters of one transaction.
+#: Most letters in one transaction.
 _TOGETHER: Final = 500
 _WAIT_MS: Final = 500
 
@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run a command that ``add_arguments`` has read; the exit code."""
+    """Run a command that ``add_arguments`` has read; return the exit code."""
 
     def perform() -> int:
         import asyncio
@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _filter(options: argparse.Namespace) -> Callable[[DeadLetter], bool] | None:
-    """The choice of letters; None for all."""
+    """The filter for letters; None for all."""
     wanted = {"error_class": options.error, "group": options.group, "topic": options.origin}
     wanted = {name: text for name, text in wanted.items() if text is not None}
 
@@ -103,7 +103,7 @@ async def _ranges(cluster: Cluster, topic: str) -> dict[TopicPartition, tuple[in
 async def _letters(
     options: argparse.Namespace, ranges: dict[TopicPartition, tuple[int, int]]
 ) -> AsyncIterator[list[_Letter]]:
-    """The records within ``ranges``, as they are read."""
+    """Yield the records within ``ranges`` as they are read."""
     from ..consumer import AsyncGroupConsumer
     from ..consumer.service import read_dead_letter
     from ..protocol import ErrorCode, KafkaError
@@ -116,7 +116,7 @@ async def _letters(
         partitions=list(left),
         client_id=_CLIENT,
         isolation_level="read_committed",
-        # letters that retention removes meanwhile are passed over, not all that are behind them
+        # skip letters that retention removes meanwhile, not the ones after them
         auto_offset_reset="earliest",
         default_api_timeout_ms=max(1, round(options.timeout * 1_000)),
         **connection_of(options).settings(),
@@ -224,13 +224,13 @@ async def _replay(options: argparse.Namespace, screen: Screen) -> int:
         ranges = await _ranges(cluster, options.topic)
         producer = None
         if options.execute:
-            # before the group is asked: it ends what another replay of these letters has under way
+            # before the offsets are read: it aborts the transaction of another replay of these letters
             producer = await stack.enter_async_context(
                 Producer(
                     client_id=_CLIENT,
                     transactional_id=group,
                     max_block_ms=max(1, round(options.timeout * 1_000)),
-                    # as those that set letters aside: the topic limits the size of batches as sent
+                    # as the services that wrote the letters: the topic limits the size of batches as sent
                     compression="gzip",
                     max_request_size=MAX_INT,
                     buffer_memory=MAX_LONG,
@@ -249,7 +249,7 @@ async def _replay(options: argparse.Namespace, screen: Screen) -> int:
                 if letter.says is not None and (takes is None or takes(letter.says)):
                     chosen.append(letter)
             for topic in {options.to or letter.says.topic for letter in chosen if letter.says} - there:
-                # a producer would have the broker make it
+                # a producer would make the broker create it
                 await topic_rows(cluster, [topic])
                 there.add(topic)
             if producer is not None and (chosen or takes is None):
@@ -288,12 +288,12 @@ async def _write(
     to: str | None,
     progress: tuple[str, dict[TopicPartition, int]] | None,
 ) -> None:
-    """Write letters and how far they are in one transaction."""
+    """Write letters and commit their offsets in one transaction."""
     async with producer.transaction():
         for record, says in letters:
             assert says is not None, "only letters are written"
             topic = to or says.topic
-            # its old partition, where its topic still has that: records of one key stay together
+            # its old partition, if the topic still has it: records of one key stay together
             same = to is None and 0 <= says.partition < await producer.partitions_for(topic)
             await producer.send(
                 topic,
@@ -311,7 +311,7 @@ def _own_headers(record: Record) -> list[tuple[str, bytes | None]]:
     """Headers that the record had before it was set aside."""
     from ..consumer.service import DEAD_LETTER_HEADERS
 
-    # the last ones: a letter that was set aside again has those of before too
+    # the last ones: a letter that was set aside again has the earlier ones too
     added = {*DEAD_LETTER_HEADERS}
     own = []
     for name, value in reversed(record.headers):

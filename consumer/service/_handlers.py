@@ -1,4 +1,4 @@
-"""A handler: the function, its parameters, and what happens to records that it fails with."""
+"""A handler: the function, its parameters, and the treatment of records that it fails with."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _key_of: Callable[[Any], Hashable] = itemgetter(Record._fields.index("key"))
 _offset_of: Callable[[Any], Hashable] = itemgetter(Record._fields.index("offset"))
 
 
-#: A topic for all records, or one by the class of the error: the first class that fits counts.
+#: A topic for all records, or topics by the class of the error: the first class that matches counts.
 DeadLetterTopics = str | Mapping[type[Exception], str]
 
 
@@ -60,7 +60,7 @@ class Middleware(Protocol):
 
 
 class HandlerCancelledError(ConsumerError):
-    """A handler let asyncio.CancelledError out although it was not cancelled: what it awaited was.
+    """A handler let asyncio.CancelledError out although it was not cancelled itself: what it awaited was.
 
     Such a handler has failed like one that raises anything else. The cause is the CancelledError.
     """
@@ -71,9 +71,9 @@ class HandlerTimeoutError(ConsumerError, TimeoutError):
 
 
 class FailedRecordsError(ConsumerError):
-    """Raised by a batch handler that failed with some of its records only; the others count as done.
+    """Raised by a batch handler that failed with only some of its records; the others count as done.
 
-    ``failed`` has the error of each: it is tried again, and set aside in the end, as if it had been alone.
+    ``failed`` has the error of each: the record is retried, and finally set aside, as if it had been alone.
     """
 
     def __init__(self, failed: Mapping[Record, Exception]) -> None:
@@ -91,7 +91,7 @@ class FailedRecordsError(ConsumerError):
 
 
 class HandlerFailedError(ConsumerError):
-    """A handler failed with a record, was out of tries, and has no dead-letter topic: the service stops.
+    """A handler failed with a record, has no attempts left and no dead-letter topic: the service stops.
 
     The record is not committed; the group continues with it at the next start. ``topic``, ``partition`` and
     ``offset`` say which it is; the cause is the handler's error.
@@ -139,7 +139,7 @@ class Handler:
     #: Whether it is paused.
     held: bool = False
     counters: Counters = field(default_factory=Counters)
-    #: Found out when it is registered, with the parameters after the records, filled by type at a start.
+    #: Determined at registration; the parameters after the records are filled by type at a start.
     validate: Callable[[bytes], Any] | None = None
     value_decoder: Decoder | None = None
     key_decoder: Decoder | None = None
@@ -167,7 +167,7 @@ class Handler:
 
     @property
     def given(self) -> tuple[str, ...]:
-        """The arguments that it is called with, in words."""
+        """The arguments of its calls, in words."""
         key = () if self.key_decoder is None else ("the key",)
         value = () if self.value_decoder is None else ("the value",)
         return (*key, *(value if self.validate is None else ("the model",)), "the record")
@@ -179,7 +179,7 @@ class Handler:
 
     @property
     def may_wait(self) -> bool:
-        """Return whether decoding, or encoding, may have to ask somebody."""
+        """Return whether decoding, or encoding, may have to wait for a schema registry."""
         decoders = (self.key_decoder, self.value_decoder)
         return any(each is not None and each.waits is not None for each in decoders) or (
             self.encoders is not None and self.encoders.may_wait
@@ -210,7 +210,7 @@ class Handler:
             records, given = [record for record, _ in letters], [letter.record for _, letter in letters]
         try:
             if not given:
-                result = None  # letters of other groups, which a failure below takes apart from ours
+                result = None  # letters of other groups, which a failure below separates from ours
             elif self.tracing is None:
                 result = await self._called(records, given, threads)
             else:
@@ -260,7 +260,7 @@ class Handler:
     def _called(
         self, records: list[Record], given: list[Record], threads: DaemonThreads | None
     ) -> Awaitable[Any]:
-        """The awaitable of a call; that of an async function itself, since a step in between costs time.
+        """The awaitable of a call; for an async function its own, since a wrapper costs time.
 
         ``given`` are the records as the handler sees them.
         """
@@ -318,7 +318,7 @@ class Handler:
         return threads.call(functools.partial(self._in_thread, given))
 
     async def _in_time(self, called: Awaitable[Any], timeout_ms: int) -> Any:
-        # not asyncio.wait_for: a TimeoutError of the handler's own is not ours
+        # not asyncio.wait_for: a TimeoutError that the handler raises is not ours
         try:
             async with asyncio.timeout(timeout_ms / 1000) as bound:
                 return await called
@@ -359,11 +359,11 @@ class Handler:
         return (*self._decoded(records[0]), records[0])
 
     def _columns(self, rows: list[tuple[Any, ...]], records: list[Record]) -> tuple[Any, ...]:
-        """Lists of keys and values, as far as they are decoded, and the records."""
+        """Lists of the decoded keys and values, and the records."""
         return (*map(list, zip(*rows, strict=True)), records)
 
     async def _arguments_in_turns(self, records: list[Record]) -> tuple[Any, ...]:
-        """On the event loop, which heartbeats share."""
+        """The arguments, decoded on the event loop in short turns, because heartbeats share it."""
         now = asyncio.get_running_loop().time
         rows, until = [], now() + STRETCH_S
         for record in records:
@@ -374,7 +374,7 @@ class Handler:
         return self._columns(rows, records)
 
     def _decoded(self, record: Record) -> tuple[Any, ...]:
-        """The record's key and value, as far as they are decoded."""
+        """The record's key and value, decoded if the handler takes them."""
         key = () if self.key_decoder is None else (self.key_decoder(record.key),)
         if self.validate is not None:
             return (*key, self._validated(record))
@@ -402,7 +402,7 @@ class Handler:
         send: SendDeadLetter,
     ) -> Outcome:
         invalid = isinstance(error, InvalidRecordError)
-        # a value that does not fit the model never will
+        # a value that does not fit the model never will: no retry
         delay_ms = None if invalid else self.retry.delay_ms(attempt, error)
         self.counters.failed += not invalid
         if delay_ms is not None:
@@ -454,7 +454,7 @@ class Handler:
     async def _after_some_failed(
         self, records: list[Record], failed: Mapping[Record, Exception], attempt: int, send: SendDeadLetter
     ) -> Outcome:
-        """Each that failed takes the way of a record that failed alone; the others are finished."""
+        """Treat each failed record as if it had failed alone; finish the others."""
         finished = set(records) - failed.keys()
         self.counters.handled += len(finished)
         waits: list[float] = []
@@ -492,20 +492,20 @@ class Handler:
         return next((topic for kind, topic in self.dead_letter.items() if isinstance(error, kind)), None)
 
     def _tell(self, level: int, text: str, values: tuple[object, ...], error: BaseException) -> None:
-        # the stack of an invalid record is of no use
+        # the stack of an invalid record is useless
         shown = None if isinstance(error, InvalidRecordError) else error
         self.log.line((self.name, text, type(error)), level, text, *values, short(error), error=shown)
 
 
 def _handlers_own(error: BaseException) -> BaseException:
-    """The error that counts as the handler's; raises errors that are meant for others."""
+    """The error that counts as the handler's; raises errors that are not the handler's."""
     if isinstance(error, SystemExit | KeyboardInterrupt | GeneratorExit):
         raise error
     if not isinstance(error, asyncio.CancelledError):
         return error
     this = asyncio.current_task()
     if this is not None and this.cancelling():
-        raise error  # its partition is taken away, or the loop ends
+        raise error  # its partition is revoked, or the loop ends
     cancelled = HandlerCancelledError("something that the handler awaited was cancelled")
     cancelled.__cause__ = error
     return cancelled
@@ -518,7 +518,7 @@ def _place(records: list[Record]) -> str:
 
 
 def _as_given(name: str, result: object) -> list[ProducerRecord]:
-    """The records that a handler has returned: None, one, or several. Raises TypeError."""
+    """The records that a handler has returned: none, one or several. Raises TypeError."""
     if result is None:
         return []
     if isinstance(result, ProducerRecord):

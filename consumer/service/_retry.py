@@ -16,7 +16,7 @@ def _are_errors(kinds: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """Tries of a record that its handler fails with, and the back-off in between.
+    """Attempts at a record that its handler fails with, and the back-off in between.
 
     While a record waits, its lane waits with it and all other lanes go on. Raises ConfigError.
     """
@@ -57,7 +57,7 @@ class Retry:
             )
 
     def delay_ms(self, attempt: int, error: BaseException) -> float | None:
-        """Milliseconds to wait after try number ``attempt`` (from 1) failed; None: do not try again."""
+        """Milliseconds to wait after attempt number ``attempt`` (from 1) failed; None: do not retry."""
         if attempt >= self.attempts or not isinstance(error, self.retry_on):
             return None
         # an exponent past 60 only overflows: every limit is reached long before
@@ -65,5 +65,5 @@ class Retry:
         return delay * random.uniform(1.0 - self.jitter, 1.0 + self.jitter)
 
 
-#: One try, no second one.
+#: One attempt, no retry.
 ONCE = Retry(attempts=1)

@@ -15,16 +15,16 @@ log = logging.getLogger("kohort.consumer.service")
 
 
 class Services:
-    """Runs services of different groups together: one event loop, one handling of signals, one health port.
+    """Runs services of different groups together: one event loop, one signal handler, one health port.
 
-    A stop stops all of them. When one fails, the others are stopped in order too, and its error is raised.
-    ``health_port`` and ``health_host`` are as for a service, with probes about all. Raises ConfigError.
+    A stop stops all of them. If one fails, the others stop in good order and its error is raised.
+    ``health_port`` and ``health_host`` are as for a service; the probes cover all. Raises ConfigError.
     """
 
     def __init__(
         self, *services: ConsumerService, health_host: str = "127.0.0.1", health_port: int | None = None
     ) -> None:
-        from ._options import check_own  # pydantic comes with it
+        from ._options import check_own  # it imports pydantic
 
         if not services or not all(isinstance(service, ConsumerService) for service in services):
             raise ConfigError(f"Services: {services!r}, but it takes one or more ConsumerServices")
@@ -80,7 +80,7 @@ class Services:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def stop(self, reason: str = "stop() was called") -> None:
-        """Ask all of them for a graceful end, from any thread."""
+        """Ask all of them to stop in good order, from any thread."""
         for service in self.services:
             service.stop(reason)
 
