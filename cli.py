@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from . import __version__
-
 if TYPE_CHECKING:
     from .broker import Broker, LogHandler
 
-#: Exit codes, as shells know them: all went well, and "you asked for something I cannot do".
-OK, WRONG_USE = 0, 2
+#: Exit codes, as shells know them: all went well, "you asked for something I cannot do", and Ctrl-C.
+OK, WRONG_USE, INTERRUPTED = 0, 2, 130
 
 _READY = "kohort broker ready on"
+_MOST_WORKERS = 1_000
 
 
 class _Parser(argparse.ArgumentParser):
@@ -27,17 +27,18 @@ class _Parser(argparse.ArgumentParser):
 
 
 #: Commands with a module of their own: help, description, the module, and its functions that add arguments
-#: and run the command. A module is imported only where the words name its command.
+#: and run the command. A module is imported only where the words name its command; where importing it takes
+#: long, the arguments are here.
 _COMMANDS: Final = {
     "serve-check": (
         "what a broker's settings open to whom, what they limit, and what to think about again",
         "Read the settings of a broker and say what they mean. Nothing is started or changed.",
-        ("broker._commands", "add_check_arguments", "run_check"),
+        ("broker._commands", "", "run_check"),
     ),
     "users": (
         "SCRAM users of a data folder: make the first ones before a broker starts",
         "Look at the SCRAM users of a data folder and change them, while no broker uses it.",
-        ("broker._commands", "add_users_arguments", "run_users"),
+        ("broker._commands", "", "run_users"),
     ),
     "groups": (
         "look at groups, reset their offsets, delete them: on any broker of Kafka's protocol",
@@ -72,7 +73,7 @@ _COMMANDS: Final = {
     "run": (
         "run a ConsumerService, in one process or in several",
         "Run a ConsumerService. SIGTERM: drain, commit, leave. SIGHUP, with --workers: restart one by one.",
-        ("consumer.service._command", "add_arguments", "run"),
+        ("consumer.service._command", "", "run"),
     ),
     "assignors": (
         "what a group would get from an assignor, what would move, and how assignors compare",
@@ -109,6 +110,14 @@ _COMMANDS: Final = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; gives the exit code."""
+    try:
+        return _run(argv)
+    except KeyboardInterrupt:
+        return INTERRUPTED  # before the command has begun to listen for it
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    _occupy_standard_streams()
     words = sys.argv[1:] if argv is None else argv
     parser = _parser(words)
     options = parser.parse_args(words)
@@ -122,9 +131,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
+def _occupy_standard_streams() -> None:
+    """Open closed ones on the null device: a data file would get their numbers, and errors in it."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(number)
+    # sys.stdout stays None: commands whose output nobody reads say so
+    sys.stdin = sys.stdin or os.fdopen(0)
+    sys.stderr = sys.stderr or os.fdopen(2, "w")
+
+
+class _Version(argparse.Action):
+    """Looks the version up when it is asked for: that takes as long as all else before a command begins."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from . import __version__
+
+        print(f"kohort {__version__}")
+        parser.exit()
+
+
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     parser = _Parser(prog="kohort", description="Kafka's consumer-group coordinator in Python.")
-    parser.add_argument("--version", action="version", version=f"kohort {__version__}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
     broker = commands.add_parser(
         "broker",
@@ -147,9 +176,9 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     )
     for name, (told, description, (module, add_arguments, _)) in _COMMANDS.items():
         command = commands.add_parser(name, help=told, description=description)
-        if name == "serve-check":
-            _add_broker_arguments(command)
-        if name in words:
+        if name in _ARGUMENTS:
+            _ARGUMENTS[name](command)
+        elif name in words:
             getattr(import_module(f".{module}", __package__), add_arguments)(command)
     return parser
 
@@ -189,6 +218,79 @@ def _add_broker_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PORT",
         help="serve Prometheus metrics at http://HOST:PORT/metrics, 0 for a free one (default: not served)",
     )
+
+
+def _add_check_arguments(parser: argparse.ArgumentParser) -> None:
+    _add_broker_arguments(parser)
+    parser.add_argument("--strict", action="store_true", help="end with 1 if there is a warning")
+
+
+def _add_users_arguments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    add = actions.add_parser(
+        "add", help="make a user, or give one another password; it is asked for, or read"
+    )
+    remove = actions.add_parser("remove", help="take a user's credentials away")
+    show = actions.add_parser("list", help="users and their mechanisms")
+    for action in (add, remove):
+        action.add_argument("user")
+        words = "only this one (default: each)"
+        action.add_argument("--mechanism", choices=("SCRAM-SHA-256", "SCRAM-SHA-512"), help=words)
+    add.add_argument("--iterations", type=int, default=4096, help="default: %(default)s")
+    for action in (add, remove, show):
+        place = action.add_mutually_exclusive_group(required=True)
+        place.add_argument("--data", metavar="DIR", help="data folder of a broker that is stopped")
+        place.add_argument(
+            "--settings",
+            metavar="FILE",
+            dest="settings_file",
+            help="settings of a broker of a cluster: its users are in ZooKeeper, whether brokers run or not",
+        )
+        action.add_argument(
+            "--node-id", type=int, default=1, help="node.id of the data folder (default: %(default)s)"
+        )
+
+
+def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "target", metavar="MODULE:SERVICE", help="where the ConsumerService is, as app:service"
+    )
+    parser.add_argument(
+        "--workers", type=_workers, metavar="N", help="run it in N processes, which are kept running"
+    )
+    parser.add_argument(
+        "--instance-id",
+        metavar="PREFIX",
+        help="with --workers: make them static members PREFIX-0, PREFIX-1 ...: no rebalance at restarts",
+    )
+    parser.add_argument(
+        "--config",
+        metavar="FILE",
+        help="settings that the service leaves open, by Java's names or as TOML (default: KOHORT_CONFIG; "
+        "see docs/connections.md)",
+    )
+    parser.add_argument(
+        "--log-level",
+        type=str.upper,
+        choices=("DEBUG", "INFO", "WARNING", "ERROR"),
+        default="INFO",
+        help="what to say on standard error (default: %(default)s)",
+    )
+
+
+_ARGUMENTS: Final = {
+    "serve-check": _add_check_arguments,
+    "users": _add_users_arguments,
+    "run": _add_run_arguments,
+}
+
+
+def _workers(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= _MOST_WORKERS):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no number of workers: give one from 1 to {_MOST_WORKERS}"
+        )
+    return int(text)
 
 
 def _port(text: str) -> int:

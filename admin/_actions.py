@@ -71,7 +71,11 @@ async def _timeline(admin: GroupAdmin, options: argparse.Namespace, screen: Scre
         from .lanes import lanes_of
         from .lanes_page import page
 
-        Path(options.html).write_text(page(lanes_of(now, history, round(time.time() * 1_000))), "utf-8")
+        text = page(lanes_of(now, history, round(time.time() * 1_000)))
+        try:
+            Path(options.html).write_text(text, "utf-8")
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, options.html) from None  # a full disk names no file
         screen.remark(f"the picture is in {options.html}")
     waits, unknown = await _held_back(admin, now)
     if screen.as_json:

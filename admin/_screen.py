@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 #: Exit codes. REFUSED: the broker said no, or there is no such group. UNREACHABLE: nobody answered.
 OK, REFUSED, WRONG_USE, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 130
 
+#: Tables in fewer columns say nothing.
+_LEAST_WIDTH = 40
 #: A pipe has no width: rows stay on one line, so that they can be searched and cut.
 _PIPE_WIDTH = 100_000
 
@@ -40,7 +42,9 @@ class Screen:
         from rich.console import Console
 
         if sys.stdout.isatty() or "COLUMNS" in os.environ:
-            return Console(file=sys.stdout, highlight=False)
+            console = Console(file=sys.stdout, highlight=False)
+            console.width = max(console.width, _LEAST_WIDTH)
+            return console
         return Console(file=sys.stdout, highlight=False, width=_PIPE_WIDTH)
 
     def show(self, *parts: Any) -> None:

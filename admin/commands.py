@@ -246,7 +246,8 @@ def run_program(
         code, words = _perform(perform, refused)
         if words:
             print(f"{program}:", " ".join(words.split()), file=sys.stderr)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
         return code
     except BrokenPipeError:
         # the reader of the output has closed the pipe; the interpreter must not fail on it again at exit
@@ -261,6 +262,8 @@ def _perform(perform: Callable[[], int], refused: int) -> tuple[int, str]:
     from ..client import BrokerConnectionError, ConfigError
     from ..protocol import KohortError
 
+    if sys.stdout is None:
+        return WRONG_USE, "standard output is closed: give it a file, or /dev/null"
     try:
         return perform(), ""
     except BrokenPipeError:
@@ -272,4 +275,4 @@ def _perform(perform: Callable[[], int], refused: int) -> tuple[int, str]:
     except KohortError as error:
         return refused, str(error)
     except OSError as error:
-        return WRONG_USE, f"{error.filename or ''}: {error.strerror or error}"
+        return WRONG_USE, f"{error.filename or 'standard output'}: {error.strerror or error}"

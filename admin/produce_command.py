@@ -262,7 +262,7 @@ def _from_json(line: bytes) -> _Record | None:
         return None
     try:
         given = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"it is no JSON: {error}") from None
     if not isinstance(given, dict):
         raise ValueError('it is no JSON object: write {"value": ...}')
@@ -288,8 +288,10 @@ def _bytes(given: Any) -> bytes | None:
             return base64.b64decode(given["base64"], validate=True)
         except ValueError as error:
             raise ValueError(f"{given['base64']!r} is no base64: {error}") from None
-    text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, separators=(",", ":"))
-    return text.encode()
+    if isinstance(given, str):
+        return given.encode()
+    # what is no JSON, such as NaN, is read all the same
+    return json.dumps(given, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
 def _whole(name: str, given: Any) -> int | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -249,6 +248,8 @@ def _live(console: Console, options: argparse.Namespace) -> None:
 
 def _fetch(address: str) -> Look:
     """A snapshot of this moment. Raises OSError, and ValueError for what is no metrics."""
+    import urllib.request  # not above: the help needs no HTTP
+
     with urllib.request.urlopen(f"http://{address}/metrics", timeout=_TIMEOUT_S) as answer:
         return look_at(str(answer.read(), "utf-8"), time.monotonic())
 

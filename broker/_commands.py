@@ -29,37 +29,6 @@ from .security._scram_users import (
 OK, WARNED, WRONG_USE = 0, 1, 2
 
 
-def add_check_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of ``kohort serve-check`` besides those of ``kohort broker`` that it shares."""
-    parser.add_argument("--strict", action="store_true", help="end with 1 if there is a warning")
-
-
-def add_users_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of ``kohort users``."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    add = actions.add_parser(
-        "add", help="make a user, or give one another password; it is asked for, or read"
-    )
-    remove = actions.add_parser("remove", help="take a user's credentials away")
-    show = actions.add_parser("list", help="users and their mechanisms")
-    for action in (add, remove):
-        action.add_argument("user")
-        action.add_argument("--mechanism", choices=sorted(HASHES), help="only this one (default: each)")
-    add.add_argument("--iterations", type=int, default=MIN_ITERATIONS, help="default: %(default)s")
-    for action in (add, remove, show):
-        place = action.add_mutually_exclusive_group(required=True)
-        place.add_argument("--data", metavar="DIR", help="data folder of a broker that is stopped")
-        place.add_argument(
-            "--settings",
-            metavar="FILE",
-            dest="settings_file",
-            help="settings of a broker of a cluster: its users are in ZooKeeper, whether brokers run or not",
-        )
-        action.add_argument(
-            "--node-id", type=int, default=1, help="node.id of the data folder (default: %(default)s)"
-        )
-
-
 def run_check(options: argparse.Namespace) -> int:
     """Print what the settings mean."""
     users, quotas = ScramUsers(), None

@@ -291,6 +291,11 @@ class DataFolder:
                 "directory.id": encode_uuid(uuid.uuid4()),
             }
             write_properties(self._fs, path, properties)
+        if (layout := properties.get("version", "1")) not in ("0", "1"):
+            raise DataFolderError(
+                f"{path} has version {layout}, and this broker knows versions 0 and 1: use the broker that "
+                "wrote the folder, or choose another one"
+            )
         owner = properties.get("node.id", str(node_id))
         if owner != str(node_id):
             raise DataFolderError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
@@ -39,6 +40,9 @@ class BlockingProducer:
         #: Whether the loop is going to take in what was given, or is at it.
         self._taking = False
         self._order = asyncio.Lock()
+        #: By topic, in order: records that wait until their topic is known, while those of others go on.
+        self._aside: dict[str, deque[tuple[ProducerRecord, Future[RecordMetadata]]]] = {}
+        self._aside_tasks: set[asyncio.Task[None]] = set()
         self._lock = threading.Lock()
         self._closed = False
 
@@ -78,7 +82,7 @@ class BlockingProducer:
             self._stop()
 
     async def _close(self, timeout_ms: float | None) -> None:
-        await self._take_in()
+        await self._take_in_all()
         await self._producer.close(timeout_ms)
 
     def _stop(self) -> None:
@@ -122,7 +126,7 @@ class BlockingProducer:
                 asyncio.run_coroutine_threadsafe(self._take_in(), self._loop)
         # callbacks of futures run where the records are taken in
         if full and threading.current_thread() is not self._thread:
-            self._run(self._take_in)
+            asyncio.run_coroutine_threadsafe(self._room(), self._loop).result()
         return future
 
     def send_and_wait(self, *record: Any, **named: Any) -> RecordMetadata:
@@ -147,12 +151,42 @@ class BlockingProducer:
                         self._taking = False
                         return
                 for record, future in given:
-                    try:
-                        sending = await self._producer.send(*record)
-                    except Exception as error:
-                        future.set_exception(error)
+                    topic = record.topic
+                    if type(topic) is str and topic in self._aside:
+                        self._aside[topic].append((record, future))
+                    elif self._producer.may_have_to_ask(topic, record.partition):
+                        self._aside[topic] = deque([(record, future)])
+                        task = self._loop.create_task(self._send_aside(topic))
+                        self._aside_tasks.add(task)
+                        task.add_done_callback(self._aside_tasks.discard)
                     else:
-                        sending.add_done_callback(_copier(future))
+                        await self._accept(record, future)
+
+    async def _send_aside(self, topic: str) -> None:
+        waiting = self._aside[topic]
+        while waiting:
+            await self._accept(*waiting.popleft())
+        del self._aside[topic]
+
+    async def _accept(self, record: ProducerRecord, future: Future[RecordMetadata]) -> None:
+        try:
+            sending = await self._producer.send(*record)
+        except Exception as error:
+            future.set_exception(error)
+        else:
+            sending.add_done_callback(_copier(future))
+
+    async def _take_in_all(self) -> None:
+        """As ``_take_in``; those of unknown topics too."""
+        await self._take_in()
+        while self._aside_tasks:
+            await asyncio.wait(self._aside_tasks)
+
+    async def _room(self) -> None:
+        """As ``_take_in``; while too many wait for their topics, all do."""
+        await self._take_in()
+        if sum(map(len, self._aside.values())) >= _MOST_GIVEN:
+            await self._take_in_all()
 
     # transactions
 
@@ -200,7 +234,7 @@ class BlockingProducer:
             raise ProducerError("a callback of a future may send and cannot wait: wait in a thread of yours")
 
         async def call() -> T:
-            await self._take_in()
+            await self._take_in_all()
             return await function(*arguments)
 
         return asyncio.run_coroutine_threadsafe(call(), self._loop).result()

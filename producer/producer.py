@@ -288,6 +288,13 @@ class Producer:
             await self._learn(topic, None)
         return len(self._topics[topic].queues)
 
+    def may_have_to_ask(self, topic: Any, partition: Any) -> bool:
+        """Return whether a record's topic or partition is not known, so that ``send`` may wait for it."""
+        if type(topic) is not str or not isinstance(partition, int | None):
+            return False
+        known = self._topics.get(topic)
+        return known is None or (partition is not None and partition >= len(known.queues))
+
     def _running(self) -> Sender:
         sender = self._sender
         if sender is None or self._closed:

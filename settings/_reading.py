@@ -51,8 +51,9 @@ def read_settings(
     if not given and not around.values and is_unchecked(cls):
         return cls()
     values, wrong = _by_field(cls, given)
-    origins = sorted({around.origins[field] for field in around.values.keys() - values.keys()})
-    values = {**around.values, **values}
+    further = beside(values, around.values)
+    origins = sorted({around.origins[field] for field in further})
+    values = {**further, **values}
     known = settings_of(cls)
     if (
         not wrong
@@ -65,6 +66,21 @@ def read_settings(
         words = "; ".join(dict.fromkeys(wrong + refused))
         raise error(f"{words} (settings also come from {', '.join(origins)})" if origins else words)
     return made
+
+
+def beside(given: Mapping[str, Any], further: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of ``further`` settings that still count beside the ones that are ``given``, by field.
+
+    Who says that a connection is plain text means no login that a file has; a TLS context, or a function that
+    gives tokens, stands for all settings of its kind.
+    """
+    void: tuple[str, ...] = ()
+    if isinstance(protocol := given.get("security_protocol"), str):
+        void += () if protocol.startswith("SASL") else ("sasl_",)
+        void += () if "SSL" in protocol else ("ssl_",)
+    void += () if given.get("ssl_context") is None else ("ssl_",)
+    void += () if given.get("sasl_oauth_token_provider") is None else ("sasl_oauth_",)
+    return {name: value for name, value in further.items() if name not in given and not name.startswith(void)}
 
 
 def is_plain(setting: Setting, value: object) -> bool:

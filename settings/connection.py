@@ -18,7 +18,7 @@ from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
 from ._file import read_settings_file
-from ._reading import Around, SettingsError
+from ._reading import Around, SettingsError, beside
 from ._table import Row, Setting, settings_of
 
 log = logging.getLogger(__name__)
@@ -230,15 +230,16 @@ def settings_around(
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     path = environ.get(f"{VARIABLE}CONFIG") if config is None else config
-    if isinstance(path, str) and path:
-        for field, value in _of_file(cls, path):
-            values[field], origins[field] = value, path
     for field, setting in known.items():
         if setting.row.client:
             for name in _keys(setting):
                 variable = f"{VARIABLE}{name.upper()}"
                 if variable in environ:
                     values[field], origins[field] = _typed(setting, environ[variable]), variable
+    if isinstance(path, str) and path:
+        filed = beside(values, dict(_of_file(cls, path)))
+        values |= filed
+        origins |= dict.fromkeys(filed, path)
     return Around(values, origins)
 
 

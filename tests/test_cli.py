@@ -16,11 +16,21 @@ from pathlib import Path
 import pytest
 
 import kohort
+from kohort import cli
 from kohort.cli import main
 from kohort.protocol import ApiKey
 from tests.broker.wire import Wire, create_topic, part
 
 PATIENCE_S = 20
+#: What takes long to import, and no help needs.
+SLOW = (
+    "kohort.client.cluster",
+    "kohort.broker",
+    "kohort.consumer",
+    "kohort.offsets_topic",
+    "pydantic",
+    "rich",
+)
 
 
 @contextmanager
@@ -51,6 +61,31 @@ def ends(process: subprocess.Popen[str]) -> tuple[int, str]:
     """Wait for the end; exit code and standard error."""
     _, errors = process.communicate(timeout=PATIENCE_S)
     return process.returncode, errors
+
+
+@pytest.mark.parametrize("command", ["groups", "topics", "run", "users", "serve-check", "ui", "top", "spark"])
+def test_the_help_of_a_command_loads_no_client_and_no_broker(command: str) -> None:
+    script = (
+        "import sys\nfrom kohort.cli import main\n"
+        f"try:\n    main([{command!r}, '--help'])\nexcept SystemExit:\n    pass\n"
+        f"print('loaded:', [name for name in {SLOW!r} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("loaded: []\n")
+
+
+@pytest.mark.parametrize("command", ["broker", "groups", "users"])
+def test_ctrl_c_while_a_command_is_being_loaded_is_no_traceback(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "_broker", interrupted)
+    monkeypatch.setattr(cli, "import_module", interrupted)
+    words = {"users": ["list", "--data", "x"], "groups": ["list"], "broker": ["--port", "0"]}[command]
+    assert main([command, *words]) == 130
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

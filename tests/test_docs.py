@@ -81,7 +81,6 @@ def test_what_the_page_of_the_api_names_is_public() -> None:
 
 #: What stands for the reader's own on a page: a function, a class, a session.
 READERS_OWN = {
-    "service.md": ["Database", "Settings"],
     "simulation.md": ["TenantAssignor", "overloaded", "make_service", "make_record", "look"],
     "spark.md": ["handle", "newest_of_each_key", "write"],
     "spark-from-kafka-source.md": ["spark"],

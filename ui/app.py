@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from functools import partial
+from typing import Any, Final
 from urllib.parse import urlencode
 
 from starlette.applications import Starlette
@@ -33,6 +35,8 @@ from .views import ClusterView, GroupsView, GroupView, TopicsView, TopicView, ma
 _ASSETS: Final = {"page.js": "text/javascript", "page.css": "text/css"}
 #: Time that a what-if waits for a group that is rebalancing.
 _SETTLE_S: Final = 5.0
+#: A page waits for the computation of a what-if so long.
+_COMPUTE_S: Final = 60.0
 #: Most members that a what-if adds: the computation takes their square in memory, or worse.
 _MOST_JOINING: Final = 2_000
 
@@ -145,18 +149,26 @@ class Pages:
         leaving = tuple(part.strip() for part in given.get("leave", "").split(",") if part.strip())
         if self.computing.locked():
             raise HTTPException(503, "another what-if is being computed: try again")
-        async with self.computing:
-            scene, trial = await self._tried(name, spec, WhatIf(leaving, int(joining)))
+        # it keeps the others out until it is over, also when nobody waits for it any more
+        tried = asyncio.create_task(self._tried(name, spec, WhatIf(leaving, int(joining))))
+        tried.add_done_callback(lambda task: task.cancelled() or task.exception())
+        try:
+            async with asyncio.timeout(_COMPUTE_S):
+                scene, trial = await asyncio.shield(tried)
+        except TimeoutError:
+            text = f"{spec} has not answered for {_COMPUTE_S:.0f} s; the next what-if waits for its end"
+            raise HTTPException(503, text) from None
         body = pages.what_if(name, assignors(), given, scene, trial)
         return pages.page(self.frame(request), f"What if: {name}", body)
 
     async def _tried(self, group: str, spec: str, change: WhatIf) -> tuple[Scene, Trial]:
         measure = measure_of(spec)
-        async with self.observer.admin() as admin:
-            measures = set() if measure is None else {measure}
-            scene = await live_scene(admin.cluster, group, change, measures, wait_s=_SETTLE_S)
-        [trial] = await asyncio.to_thread(scene.try_all, [spec])
-        return scene, trial
+        async with self.computing:
+            async with self.observer.admin() as admin:
+                measures = set() if measure is None else {measure}
+                scene = await live_scene(admin.cluster, group, change, measures, wait_s=_SETTLE_S)
+            [trial] = await _apart(partial(scene.try_all, [spec]))
+            return scene, trial
 
     # --- changes --------------------------------------------------------------------------------------------
 
@@ -213,13 +225,39 @@ def assignors() -> list[str]:
     return sorted({*available_assignors(), *OWN})
 
 
+async def _apart(function: Callable[[], Any]) -> Any:
+    """Call in a thread that does not keep the process from ending: an assignor is anybody's code."""
+    loop = asyncio.get_running_loop()
+    called: asyncio.Future[tuple[Any, Exception | None]] = loop.create_future()
+
+    def tell(outcome: tuple[Any, Exception | None]) -> None:
+        if not called.done():
+            called.set_result(outcome)
+
+    def call() -> None:
+        outcome: tuple[Any, Exception | None]
+        try:
+            outcome = function(), None
+        except Exception as error:
+            outcome = None, error
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(tell, outcome)
+
+    threading.Thread(target=call, name="kohort ui: what if", daemon=True).start()
+    found, error = await called
+    if error is not None:
+        raise error
+    return found
+
+
 def _page_number(request: Request) -> int:
     text = request.query_params.get("p", "")
     return max(1, int(text)) if text.isascii() and text.isdigit() and len(text) < 9 else 1
 
 
 def _check_confirmed(given: Mapping[str, str], wanted: str) -> None:
-    if given.get("confirm", "").strip() != wanted.strip():
+    # spaces of every kind are one: nobody can type those that do not break
+    if given.get("confirm", "").split() != wanted.split():
         raise HTTPException(400, "nothing has been changed: what you typed is another name")
 
 

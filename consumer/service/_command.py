@@ -15,43 +15,8 @@ from ...protocol import KohortError
 from ..errors import short
 from ._service import ConsumerService
 from ._services import Services
-from ._workers import INDEX, MAX_WORKERS, WRONG_USE, Workers, run_worker
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
-    parser.add_argument(
-        "target", metavar="MODULE:SERVICE", help="where the ConsumerService is, as app:service"
-    )
-    parser.add_argument(
-        "--workers", type=_workers, metavar="N", help="run it in N processes, which are kept running"
-    )
-    parser.add_argument(
-        "--instance-id",
-        metavar="PREFIX",
-        help="with --workers: make them static members PREFIX-0, PREFIX-1 ...: no rebalance at restarts",
-    )
-    parser.add_argument(
-        "--config",
-        metavar="FILE",
-        help="settings that the service leaves open, by Java's names or as TOML (default: KOHORT_CONFIG; "
-        "see docs/connections.md)",
-    )
-    parser.add_argument(
-        "--log-level",
-        type=str.upper,
-        choices=("DEBUG", "INFO", "WARNING", "ERROR"),
-        default="INFO",
-        help="what to say on standard error (default: %(default)s)",
-    )
-
-
-def _workers(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MAX_WORKERS):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is no number of workers: give one from 1 to {MAX_WORKERS}"
-        )
-    return int(text)
+from ._signals import LOADING
+from ._workers import INDEX, WRONG_USE, Workers, run_worker
 
 
 def run(options: argparse.Namespace) -> int:
@@ -96,12 +61,15 @@ def load_service(target: str) -> ConsumerService | Services:
     module_name, colon, attribute = target.partition(":")
     if not colon or not module_name or not attribute:
         raise ConfigError(f"{target!r} is no MODULE:SERVICE: give, say, app.billing:service")
+    loading = LOADING.set(target)
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name is None or not module_name.startswith(error.name):
             raise
         raise ConfigError(f"there is no module {module_name!r} here or in sys.path") from None
+    finally:
+        LOADING.reset(loading)
     found = getattr(module, attribute, None)
     if not isinstance(found, ConsumerService | Services):
         what = "has no such name" if found is None else f"is a {type(found).__name__}"

@@ -9,10 +9,15 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+
+from ...client.errors import ConfigError
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 #: Process managers send a signal to a process and to its group, or two different ones: together they are one.
 ONE_SIGNAL_S = 0.5
+#: What `kohort run` is about to run, while it imports the module.
+LOADING: ContextVar[str] = ContextVar("LOADING", default="")
 
 
 @contextmanager
@@ -22,6 +27,11 @@ def graceful_signals(stop: Callable[[str], None]) -> Iterator[None]:
     Those that come within half a second of the first count as the same. Outside the main thread signals
     belong to somebody else: nothing is installed.
     """
+    if target := LOADING.get():
+        raise ConfigError(
+            f"the module of {target} runs the service while it is imported: put its run() behind "
+            "'if __name__ == \"__main__\":'"
+        )
     if threading.current_thread() is not threading.main_thread():
         yield
         return

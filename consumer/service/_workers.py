@@ -31,7 +31,6 @@ INDEX, INSTANCE, SOCKET = "KOHORT_WORKER", "KOHORT_WORKER_INSTANCE_ID", "KOHORT_
 WRONG_USE = 2
 #: A worker that has run for this long starts again with the shortest pause.
 SETTLED_S = 60.0
-MAX_WORKERS = 1_000
 READY_POLL_S = 0.02
 
 log = logging.getLogger("kohort.consumer.service")

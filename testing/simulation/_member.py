@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil
 from typing import Any, Protocol
 from uuid import UUID, uuid5
@@ -18,7 +19,7 @@ from ...assignors import TopicInfo
 from ...client.errors import BrokerConnectionError
 from ...client.offsets import CommittedOffset
 from ...client.pool import Channel
-from ...consumer.config import consumer_config
+from ...consumer.config import ConsumerConfig, consumer_config
 from ...consumer.consumer_membership import ConsumerMembership
 from ...consumer.effects import (
     Assign,
@@ -79,6 +80,24 @@ class Giving:
     lost: bool = False
 
 
+@lru_cache(maxsize=1_024)
+def _settings(
+    group: str, instance_id: str | None, session_ms: int, heartbeat_ms: int, rebalance_ms: int
+) -> ConsumerConfig:
+    """Settings of a member; to check them anew for each would be a twentieth of a schedule."""
+    return consumer_config(
+        bootstrap="localhost:9092",
+        group=group,
+        group_instance_id=instance_id,
+        session_timeout_ms=session_ms,
+        heartbeat_interval_ms=heartbeat_ms,
+        rebalance_timeout_ms=rebalance_ms,
+        request_timeout_ms=_REQUEST_TIMEOUT_MS,
+        retry_backoff_ms=50,
+        retry_backoff_max_ms=300,
+    )
+
+
 class Member:
     """One process of a member, from its start to its end; a restart is another one."""
 
@@ -99,16 +118,9 @@ class Member:
         self.reading: dict[TopicPartition, int] = {}
         #: The partitions it read when it learned that it had missed a generation.
         self.stale: set[TopicPartition] = set()
-        settings = consumer_config(
-            bootstrap="localhost:9092",
-            group=plan.group,
-            group_instance_id=plan.instance_id,
-            session_timeout_ms=schedule.plan.session_ms,
-            heartbeat_interval_ms=schedule.plan.heartbeat_ms,
-            rebalance_timeout_ms=schedule.plan.rebalance_ms,
-            request_timeout_ms=_REQUEST_TIMEOUT_MS,
-            retry_backoff_ms=50,
-            retry_backoff_max_ms=300,
+        drawn = schedule.plan
+        settings = _settings(
+            plan.group, plan.instance_id, drawn.session_ms, drawn.heartbeat_ms, drawn.rebalance_ms
         )
         self.membership: Membership | ConsumerMembership = (
             ConsumerMembership(settings, schedule.rng)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -218,6 +220,25 @@ def test_a_reader_that_goes_away_is_no_error(bootstrap: str) -> None:
         running.stdout.close()
         assert running.stderr.read() == ""
         assert running.wait(20) == 0
+
+
+def test_a_disk_that_is_full_is_said_in_one_line(groups: Groups, orders: tuple[str, str]) -> None:
+    done = groups("timeline", orders[1], "--html", "/dev/full")
+    assert (done.code, done.err) == (2, "kohort groups: /dev/full: No space left on device\n")
+
+
+@pytest.mark.parametrize("where", [">&-", "> /dev/full"])
+def test_output_that_cannot_be_written_is_said_in_one_line(bootstrap: str, where: str) -> None:
+    command = f"{shlex.quote(sys.executable)} -m kohort groups list --bootstrap {bootstrap} {where}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert re.fullmatch(r"kohort groups: standard output.*\n", done.stderr)
+
+
+@pytest.mark.usefixtures("orders")
+def test_tables_are_readable_in_a_tiny_terminal(groups: Groups, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "1")
+    assert "GROUP" in groups("list").out
 
 
 def test_watch_tells_what_changes_and_ctrl_c_ends_it(bootstrap: str, orders: tuple[str, str]) -> None:

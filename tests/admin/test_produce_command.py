@@ -95,6 +95,8 @@ def test_a_json_line_says_everything_of_a_record(
     [
         ("{", "it is no JSON"),
         ("[1]", "it is no JSON object"),
+        ("[" * 100_000, "it is no JSON"),
+        ('{"value": [NaN]}', "not JSON compliant"),
         ('{"key": "a"}', "it has no value: write null"),
         ('{"value": "a", "vlaue": 1}', "'vlaue' is no field of a record"),
         ('{"value": {"base64": "?"}}', "'?' is no base64"),

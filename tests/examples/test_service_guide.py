@@ -44,12 +44,19 @@ EXPECTED: dict[str, tuple[list[str], list[str]]] = {
     "from_aiokafka": (["first", "last"], ["read b'first'", "read b'last'"]),
     "from_confluent_kafka": (["first", "last"], ["read b'first'", "read b'last'"]),
     "from_faststream_or_spring": (["{", '{"id": 7}'], ["billed 7"]),
+    "exactly_once": (list("ab"), ["billed b'a'", "billed b'b'"]),
+    "exactly_once_kafka": (list("ab"), ["billed b'a'", "billed b'b'"]),
     "failed": (["1", "x", "3"], ["booked 1", "booked 3"]),
+    "lifespan": (list("ab"), ["billed b'a'", "billed b'b'"]),
     "middleware": (["0", "1"], ["orders 0: 0.", "orders 1: 0."]),
+    "producer": ([], ["0 0"]),
     "pause": ([str(number) for number in range(6)], BILLED),
     "registry": ([], ["billed id=5"]),
     "retry_topics": (list("abcde"), [f"billed orders 0 {n} b'{c}'" for n, c in enumerate("abcde")]),
     "test_billing": ([], ["2 passed"]),
+    "routed": (["{", '{"id": 8}'], ["billed 8"]),
+    "service": (['{"id": 7, "amount": 1}'], ["billed 7"]),
+    "transaction": ([], ["moved"]),
     "services": (["0"], ["billed b'0'", "shipped b'0'"]),
 }
 
@@ -88,7 +95,7 @@ def test_a_snippet_runs(
         for value in values:
             producer.send(topic, value.encode())
     code = SNIPPETS[name].replace("localhost:9092", bootstrap).replace('"orders', f'"{topic}')
-    code = code.replace("http://localhost:8081", fake.url)
+    code = code.replace("http://localhost:8081", fake.url).replace("health_port=8080", "health_port=0")
     if '"bills"' in code:
         code = code.replace('"bills"', f'"{new_topic("bills", partitions=1)}"')
     path = tmp_path / f"{name}.py"

@@ -87,6 +87,15 @@ def test_another_nodes_folder_is_refused_and_left_unlocked(tmp_path: Path) -> No
     DataFolder.open(tmp_path, node_id=2).close()
 
 
+def test_a_folder_of_a_later_version_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    text = "version=2\nnode.id=1\ncluster.id=TQT4qcGZQMaBwOvUjJPl-w\n"
+    (tmp_path / "meta.properties").write_text(text)
+    with pytest.raises(DataFolderError, match="has version 2, and this broker knows versions 0 and 1"):
+        DataFolder.open(tmp_path)
+    assert [path.name for path in tmp_path.iterdir() if path.name != ".lock"] == ["meta.properties"]
+    assert (tmp_path / "meta.properties").read_text() == text
+
+
 def test_a_folder_without_a_cluster_id_is_refused(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text("version=1\nnode.id=1\n")
     with pytest.raises(DataFolderError, match=r"no cluster\.id: put it back, or remove the file"):

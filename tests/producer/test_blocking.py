@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 
 import pytest
+from kafka import KafkaAdminClient
 
 from kohort.client import BrokerConnectionError
 from kohort.producer import (
@@ -78,6 +79,23 @@ def test_a_future_that_is_cancelled_takes_nothing_with_it(bootstrap: str, new_to
         assert [future.result(30).offset for future in futures] == list(range(1, 11))
         with pytest.raises(KafkaError):
             refused.result()
+
+
+def test_a_partition_that_does_not_exist_yet_holds_up_no_other_topic(
+    bootstrap: str, new_topic: Topics
+) -> None:
+    topic, small = new_topic("prod", partitions=1), new_topic("small", partitions=1)
+    with BlockingProducer(bootstrap_servers=bootstrap) as producer:
+        early = [producer.send(small, b"%d" % number, partition=1) for number in range(3)]
+        wrong = producer.send(["a list"], b"x")  # type: ignore[arg-type]
+        assert producer.send(topic, b"first").result(30).offset == 0
+        assert not any(future.done() for future in early)
+        with pytest.raises(TypeError):
+            wrong.result(30)
+        with KafkaAdminClient(bootstrap_servers=bootstrap) as admin:
+            admin.create_partitions({small: 2})
+        producer.flush()  # waits for those too
+        assert [future.result(30).offset for future in early] == [0, 1, 2]
 
 
 def test_a_callback_may_send_and_is_told_not_to_wait(bootstrap: str, new_topic: Topics) -> None:

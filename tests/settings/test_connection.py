@@ -6,6 +6,7 @@ Covers: settings/connection.py.
 from __future__ import annotations
 
 import logging
+import ssl
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,28 @@ def test_arguments_count_before_variables_and_these_before_the_file(
     # no file: nobody gives the user then
     with pytest.raises(ConfigError, match=r"needs sasl_plain_username .* KOHORT_SASL_MECHANISM, KOHORT_SA"):
         producer_config(config="")
+
+
+def test_what_comes_first_voids_what_does_not_go_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text(f"sasl.username=file\nsasl.password={SECRET}\nssl.truststore.location=ca.pem\n")
+    monkeypatch.setenv("KOHORT_CONFIG", str(path))
+    monkeypatch.setenv("KOHORT_BOOTSTRAP", "environment:1")
+    plain = consumer_config(security_protocol="PLAINTEXT")
+    assert (plain.sasl_plain_username, plain.ssl_cafile) == (None, None)
+    by_context = consumer_config(security_protocol="SSL", ssl_context=ssl.create_default_context())
+    assert (by_context.sasl_plain_username, by_context.ssl_cafile) == (None, None)
+    monkeypatch.setenv("KOHORT_SECURITY_PROTOCOL", "PLAINTEXT")
+    assert consumer_config().sasl_plain_password is None
+    monkeypatch.setenv("KOHORT_SECURITY_PROTOCOL", "SASL_SSL")
+    monkeypatch.setenv("KOHORT_SASL_MECHANISM", "OAUTHBEARER")
+    monkeypatch.setenv("KOHORT_SASL_OAUTH_TOKEN_URL", "https://tokens")
+    assert consumer_config(sasl_oauth_token_provider=str).sasl_oauth_token_url is None
+    # what is given itself must go together as before
+    with pytest.raises(ConfigError, match="sasl_plain_username needs security_protocol"):
+        consumer_config(security_protocol="PLAINTEXT", sasl_plain_username="given")
 
 
 def test_variables_are_for_connections_alone() -> None:
@@ -186,4 +209,8 @@ def test_client_credentials_are_those_of_java_s_login(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="must begin with https://"):
         consumer_config(config=str(path), sasl_oauth_token_url="http://issuer/token")
     with pytest.raises(ConfigError, match="give one of them"):
-        consumer_config(config=str(path), sasl_oauth_token_provider=lambda: "token")
+        consumer_config(
+            config=str(path),
+            sasl_oauth_token_url="https://issuer/token",
+            sasl_oauth_token_provider=lambda: "token",
+        )

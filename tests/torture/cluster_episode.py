@@ -21,6 +21,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import kafka
+
 from kohort.log._records import decode_records
 from kohort.protocol import iter_batches
 from tests.reliability_report import write_section
@@ -87,9 +89,8 @@ def run(folder: Path, seed: int, faults: int, tell: Callable[[str], object]) -> 
     program = rng.choice(list(PROGRAMS))
     with cluster_machine(folder, seed, history) as broken:
         bootstrap = broken.bootstrap
-        create_topic(bootstrap, TOPIC, PARTITIONS, len(NODES))
-        for topic in ("source", "target"):
-            create_topic(bootstrap, topic, NUMBERED, len(NODES))
+        for topic, partitions in ((TOPIC, PARTITIONS), ("source", NUMBERED), ("target", NUMBERED)):
+            _create(bootstrap, topic, partitions)
         tell(f"three brokers serve after {time.monotonic() - began:.0f} s; processors: {program}")
         nemesis = Nemesis(broken, seed, FAULTS, may_overlap, tell)
         place = (history, bootstrap, TOPIC)
@@ -183,6 +184,20 @@ def _finished(
         if node.broker.stop() != 0:
             found.append(Anomaly("stop", node.broker.log[-2_000:]))
     return found
+
+
+def _create(bootstrap: str, topic: str, partitions: int) -> None:
+    """Create a topic; on a busy machine a broker may be missed for a moment before anything is broken."""
+    deadline = time.monotonic() + EQUAL_S
+    while True:
+        try:
+            create_topic(bootstrap, topic, partitions, len(NODES))
+            return
+        except kafka.errors.TopicAlreadyExistsError:
+            return
+        except kafka.errors.KafkaError:
+            assert time.monotonic() < deadline, f"{topic} cannot be created"
+            time.sleep(0.5)
 
 
 def _rampage(

@@ -159,7 +159,9 @@ class ClusterMachine:
     def is_whole(self) -> bool:
         """Whether every broker is there, and every replica in sync."""
         image = self.watch.image
-        return len(image.brokers) == len(self.nodes) and all(
+        # the image has a broker that was killed until it is missed
+        there = len(image.brokers) == len(self.nodes) and all(node.is_ready for node in self.nodes.values())
+        return there and all(
             state.leader in image.brokers
             and len(state.isr) == len(state.replicas) == len(self.nodes)
             and not state.adding

@@ -11,6 +11,10 @@ from typing import NamedTuple
 Place = tuple[int, int]
 
 
+#: The offset of a record that a producer was told is stored, and not where.
+NOWHERE = -1
+
+
 class Sent(NamedTuple):
     """A producer was told that its ``number``-th value is stored at this place."""
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.torture.checker import ANOMALIES, check, set_back
-from tests.torture.history import Commit, History, Seen, Sent, WireCommit, value_of
+from tests.torture.history import NOWHERE, Commit, History, Seen, Sent, WireCommit, value_of
 
 RECORDS = 10
 
@@ -52,6 +52,14 @@ def test_what_was_not_acknowledged_may_be_there_or_not() -> None:
     history.sent["p"] = history.sent["p"][::2]
     del history.final[0, 9]
     assert check(history) == []
+
+
+def test_a_record_may_be_acknowledged_without_its_offset_and_must_be_there() -> None:
+    history = right()
+    history.sent["p"][4] = Sent(4, 0, NOWHERE)
+    assert check(history) == []
+    del history.final[0, 4]
+    assert [anomaly.kind for anomaly in check(history)] == ["lost write"]
 
 
 def lost_write(history: History) -> None:

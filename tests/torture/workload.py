@@ -23,7 +23,7 @@ import kafka
 from kohort.protocol import ApiKey, ErrorCode
 from tests.broker.wire import Wire, commit_fields
 from tests.torture.clients import MEMBERS, READERS, Client
-from tests.torture.history import Commit, History, Seen, Sent, value_of
+from tests.torture.history import NOWHERE, Commit, History, Seen, Sent, value_of
 
 GROUP, SIMPLE_GROUP = "billing", "audit"
 RETRY_S = 0.2
@@ -114,7 +114,10 @@ class ConfluentProducer(Worker):
         if error is not None:
             self.history.refused[f"{self.name}: {error.name()}"] += 1
         else:
-            self.history.sent[self.name].append(Sent(number, message.partition(), message.offset()))
+            # a batch that is stored since long is acknowledged without its offset
+            offset = message.offset()
+            place = (message.partition(), NOWHERE if offset is None else offset)
+            self.history.sent[self.name].append(Sent(number, *place))
 
 
 class KafkaPythonProducer(Worker):

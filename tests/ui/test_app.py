@@ -8,16 +8,18 @@ from __future__ import annotations
 import asyncio
 import html
 import re
+import threading
 from collections.abc import Callable
 
 import httpx
 import pytest
 
 from kohort.admin import GroupAdmin, ListedGroup
+from kohort.admin._assignor_actions import Scene
 from kohort.admin.cluster_commands import Ailing, Moving, Status
 from kohort.client import Cluster
 from kohort.testing import RunningBroker
-from kohort.ui import pages
+from kohort.ui import app, pages
 from kohort.ui.observer import MOST_LISTENERS
 from kohort.ui.pages import Frame
 from kohort.ui.views import GroupsView, GroupView
@@ -166,6 +168,27 @@ def test_a_what_if_runs_installed_assignors_only(page: Browser, query: str) -> N
     assert page.get(f"/what-if?name=g&{query}").status_code == 400
 
 
+def test_a_what_if_that_does_not_end_is_waited_for_in_vain_and_keeps_the_next_one_out(
+    broker: RunningBroker, page: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_end, try_all = threading.Event(), Scene.try_all
+
+    def hang(scene: Scene, specs: list[str]) -> object:
+        may_end.wait(60)
+        return try_all(scene, specs)
+
+    monkeypatch.setattr(Scene, "try_all", hang)
+    asked = "/what-if?name=hung&assignor=range"
+    with grouped(broker, "hung", "orders", ["app-1"]):
+        monkeypatch.setattr(app, "_COMPUTE_S", 0.5)
+        assert "range has not answered for" in words(page.get(asked))
+        assert "another what-if is being computed" in words(page.get(asked))
+        monkeypatch.setattr(app, "_COMPUTE_S", 60)
+        may_end.set()
+        answers = (page.get(asked).status_code for _ in range(1_000))
+        assert next((status for status in answers if status != 503), 503) == 200
+
+
 def test_what_is_not_there_is_said(page: Browser) -> None:
     assert page.get("/nothing").status_code == 404
     assert page.get("/assets/../../pyproject.toml").status_code == 404
@@ -258,6 +281,17 @@ def test_a_group_is_deleted_once_its_name_is_typed(broker: RunningBroker, changi
     done = changing.post("/group/delete", data={"csrf": csrf, "name": "gone", "confirm": "gone"})
     assert "gone deleted" in words(done)
     assert offsets(broker, "gone") == {}
+
+
+def test_a_name_with_spaces_that_nobody_can_type_is_confirmed_with_plain_ones(
+    broker: RunningBroker, changing: Browser
+) -> None:
+    name = "two\N{NO-BREAK SPACE}words"
+    commit(broker.bootstrap, name, {"resets": 3})
+    csrf = form_token(changing.get(f"/group?name={name}"))
+    done = changing.post("/group/delete", data={"csrf": csrf, "name": name, "confirm": "two words"})
+    assert "deleted" in words(done)
+    assert offsets(broker, name) == {}
 
 
 def test_leaders_are_elected(changing: Browser) -> None:

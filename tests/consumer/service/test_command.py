@@ -56,6 +56,15 @@ def test_several_services_are_found_as_one(app: str) -> None:
     assert load_service(f"{app}:both") is module.both
 
 
+def test_a_module_that_runs_the_service_itself_is_refused(
+    app: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with (tmp_path / f"{app}.py").open("a") as module:
+        module.write("\nservice.run()\n")
+    assert main(["run", f"{app}:service"]) == 2
+    assert "runs the service while it is imported" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("target", "text"),
     [
