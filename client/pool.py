@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from .connection import Connection
 from .errors import AuthenticationError, BrokerConnectionError
 from .metadata import Address
 from .waiting import Backoff
+from .zookeeper import ZooKeeperSession
 
 #: As Connection.open.
 OpenConnection = Callable[..., Awaitable[Connection]]
@@ -21,7 +23,8 @@ OpenConnection = Callable[..., Awaitable[Connection]]
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Dependencies of a client besides its event loop: connections, random numbers, threads.
+    """Dependencies of a client besides its event loop: connections, random numbers, threads, ZooKeeper, the
+    time of day in ms.
 
     A simulation replaces them for everything that is started in one context. ``make_random`` is called for
     each part that draws numbers. ``in_thread(pool, size, function)`` replaces a pool of ``size`` threads and
@@ -31,6 +34,8 @@ class Surroundings:
     open_connection: OpenConnection = Connection.open
     make_random: Callable[[], random.Random] = random.Random
     in_thread: Callable[[object, int, Callable[[], Any]], Awaitable[Any]] | None = None
+    open_zookeeper: Callable[..., ZooKeeperSession] = ZooKeeperSession
+    time_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
 
 
 _REAL: Final = Surroundings()

@@ -61,7 +61,7 @@ class Parts:
             self.registry = ZooKeeperRegistry(
                 config.zookeeper, config.group, config.session_timeout_ms, config.default_api_timeout_ms
             )
-            self.membership = RegistryMembership(config, rng, new_member_id(config.group))
+            self.membership = RegistryMembership(config, rng, new_member_id(config.group, rng))
         elif manual:
             self.membership = ManualAssignment(config, _assignors(config.assignor), rng)
         else:

@@ -192,6 +192,12 @@ class ConsumerConfig(ClientSettings):
                 f"coordination={self.coordination!r}: it is 'kafka', or "
                 "'zookeeper://HOST:PORT[,HOST:PORT...][/CHROOT]'"
             )
+        if self.group in (".", "..") or re.search(
+            r"[/\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]", self.group or ""
+        ):
+            raise ValueError(
+                f"group={self.group!r}: in ZooKeeper a group's name is one part of a path, without '/'"
+            )
         for name in ("protocol", "assignor", "group_instance_id"):
             if name in self.model_fields_set:
                 raise ValueError(

@@ -500,7 +500,12 @@ class AsyncGroupConsumer:
     async def committed(self, *partitions: TopicPartition) -> dict[TopicPartition, CommittedOffset]:
         """The group's committed offsets, of these partitions or the assigned ones."""
         self._require_group("committed")
-        return await self._running().cluster.committed(self.config.group, partitions or self.assignment())
+        wanted = partitions or self.assignment()
+        parts = self._running()
+        stored = {} if parts.registry is None else await parts.registry.stored(wanted)
+        if left := [partition for partition in wanted if partition not in stored]:
+            stored |= await parts.cluster.committed(self.config.group, left)
+        return stored
 
     def _require_group(self, call: str) -> None:
         if not self.config.group:
@@ -615,7 +620,14 @@ class AsyncGroupConsumer:
         )
 
     def group_metadata(self) -> GroupMetadata:
-        """Identity of this member now, for ``Producer.send_offsets``."""
+        """Identity of this member now, for ``Producer.send_offsets``. Raises ConfigError in a group without a
+        coordinator: its offsets are not the brokers' to commit.
+        """
+        if self.config.zookeeper is not None:
+            raise ConfigError(
+                "transactions commit offsets to a group that brokers coordinate, and ZooKeeper coordinates "
+                "this one: leave coordination out"
+            )
         config, membership = self.config, self._built.membership
         return GroupMetadata(
             config.group, membership.generation, membership.member_id, config.group_instance_id

@@ -153,14 +153,14 @@ class Driver:
         self.membership.leave(reason)
         effects = self.membership.take_effects()
         for effect in effects:
-            if isinstance(effect, Send):
+            if isinstance(effect, Send | RegistryEffect):
                 try:
                     async with asyncio.timeout(timeout_ms / 1000):
-                        await self._request(effect)
+                        await (
+                            self._request(effect) if isinstance(effect, Send) else self._ask_registry(effect)
+                        )
                 except (TimeoutError, KohortError) as error:
                     self.report(BrokerUnavailable("leaving the group", error))
-            elif isinstance(effect, RegistryEffect):
-                await self._ask_registry(effect)
             elif isinstance(effect, Report):
                 self.report(effect.event)
 

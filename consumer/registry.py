@@ -21,11 +21,21 @@ from ..protocol import ErrorCode, TopicPartition
 from ..statemachine import MEMBER, MemberState, MemberTrigger
 from .config import ConsumerConfig
 from .effects import Assign, Effect, Send, SessionAtRisk
-from .events import RebalanceCompleted, RebalanceRetried, RebalanceStarted
+from .events import (
+    RebalanceCompleted,
+    RebalanceRetried,
+    RebalanceStarted,
+    SessionInDoubt,
+    SessionResumed,
+)
 from .member import MOVES, GroupMember
 
 #: Partitions that become free within this time are claimed together: each claim asks for all that is missing.
 FREED_MS = 20.0
+
+#: Of a session: after this part of it without an answer nothing more is delivered, as ZooKeeper's own clients
+#: have it. Half of that after the last answer the registry is asked whether it still answers.
+_SILENT = 2 / 3
 
 #: Threads by topic that a member registers with: one of ours; clients of Kafka 0.8 may have several.
 Topics = Mapping[str, int]
@@ -36,7 +46,7 @@ class RegistryEffect(Effect, eq=False):
 
 
 class Register(RegistryEffect, eq=False):
-    """Register ``member_id`` with these topics, in place of an earlier id of this member."""
+    """Register ``member_id`` with these topics, in place of any earlier id of this member."""
 
     member_id: str
     topics: tuple[str, ...]
@@ -49,13 +59,21 @@ class Claim(RegistryEffect, eq=False):
 
 
 class Release(RegistryEffect, eq=False):
-    """Be no longer the owner of these partitions."""
+    """Be no longer the owner of these partitions, as far as this member is."""
 
     partitions: tuple[TopicPartition, ...]
 
 
 class Withdraw(RegistryEffect, eq=False):
-    """Be no longer registered, nor the owner of anything."""
+    """Be no longer registered, nor the owner of these partitions."""
+
+    partitions: tuple[TopicPartition, ...]
+
+
+class Check(RegistryEffect, eq=False):
+    """See that the session goes on; the outcome is those of the partitions that this member owns."""
+
+    partitions: tuple[TopicPartition, ...]
 
 
 def share_of(member_id: str, members: Mapping[str, Topics], counts: Mapping[str, int]) -> set[TopicPartition]:
@@ -63,7 +81,9 @@ def share_of(member_id: str, members: Mapping[str, Topics], counts: Mapping[str,
     takes one range, and the first ones take one more if they do not divide evenly.
     """
     share: set[TopicPartition] = set()
-    for topic in members[member_id]:
+    for topic, own in members[member_id].items():
+        if own < 1:
+            continue
         threads = sorted(
             (f"{name}-{number}", name)
             for name, topics in members.items()
@@ -80,6 +100,9 @@ def share_of(member_id: str, members: Mapping[str, Topics], counts: Mapping[str,
 class RegistryMembership(GroupMember):
     """Call ``subscribe`` to begin, and ``connected`` when there is a session with the registry.
 
+    One thing at a time is asked of the registry, so that each follows the outcome of the last. What fails is
+    asked for again after a back-off, as long as it is needed.
+
     The generation counts this member's rebalances: others count theirs.
     """
 
@@ -88,51 +111,58 @@ class RegistryMembership(GroupMember):
     def __init__(self, config: ConsumerConfig, rng: random.Random, member_id: str) -> None:
         super().__init__(config, rng)
         self.member_id = self._id = member_id
-        self._ids = 0
+        #: Subscriptions before this one; -1 before the first.
+        self._earlier = -1
         self._rounds = 0
         self._session = self._registered = False
+        #: Whether something of this member may be in the registry, and the partitions that it may own there:
+        #: never fewer than it does own, whatever became of requests and sessions.
+        self._present = False
+        self._held: frozenset[TopicPartition] = frozenset()
         self._members: Mapping[str, Topics] = {}
         self._counts: dict[str, int] | None = None
         self._target: frozenset[TopicPartition] = frozenset()
-        #: Partitions whose owner this member is, or may be.
-        self._held: frozenset[TopicPartition] = frozenset()
-        #: What was asked of the registry: one thing at a time, so that each follows the outcome of the last.
-        self._asking: Claim | Release | None = None
-        self._claim_at = self._release_at = 0.0
+        self._asking: RegistryEffect | None = None
+        #: When the pending effect was asked for, and the last one that was answered.
+        self._asked_at = self._heard_at = 0.0
+        #: Nothing is asked before the one, no Claim before the other.
+        self._again_at = self._claim_at = 0.0
         self._began = 0.0
         self._added: list[TopicPartition] = []
         self._revoked: tuple[TopicPartition, ...] = ()
-        # since the connection broke: when the session is over at the latest
+        #: While there is no connection: when the session is over at the latest.
         self._over_at: float | None = None
         self._in_doubt = False
 
     # what the driver asks
 
     def next_deadline(self) -> float | None:
-        times = [self._over_at]
-        times += [self._claim_at] if self._may_claim() else []
-        times += [self._release_at] if self._may_release() else []
-        return min((at for at in times if at is not None), default=None)
+        times = [] if self._over_at is None else [self._over_at]
+        if (due := self._next()) is not None:
+            times.append(due[0])
+        if self._session and self._registered and not self._in_doubt:
+            times.append(self._doubtful_at())
+        return min(times, default=None)
 
     def can_commit(self) -> bool:
         return self._session and self.generation >= 0
 
     # what the user wants
 
-    def subscribe(self, topics: Iterable[str], now: float) -> None:  # noqa: ARG002 - the registry tells when
+    def subscribe(self, topics: Iterable[str], now: float) -> None:
         wanted = tuple(sorted(set(topics)))
         if wanted != self._subscription:
             self._subscription = wanted
-            if self._registered:
-                # whoever knows the old registration reads the new one, as it has another name
-                self._ids += 1
-                self.member_id = f"{self._id}.{self._ids}"
-            self._register()
+            self._earlier += 1
+            # whoever knows the old registration reads the new one, as it has another name
+            self.member_id = f"{self._id}.{self._earlier}" if self._earlier else self._id
+            self._registered = False
+            self._proceed(now)
 
-    def resume(self, now: float) -> None:  # noqa: ARG002 - as above
+    def resume(self, now: float) -> None:
         if self.paused:
             self.paused = False
-            self._register()
+            self._proceed(now)
 
     def announce_leave(self, reason: str, now: float) -> bool:  # noqa: ARG002 - nobody would hear it
         return False
@@ -140,22 +170,21 @@ class RegistryMembership(GroupMember):
     # what happens in the registry
 
     def connected(self, now: float) -> None:
-        """There is a session, the same one as before or another."""
+        """There is a session. In the same one as before, delivery goes on once it is known that this member
+        owns what it owned.
+        """
         self._session = True
         self._over_at = None
-        self._doubted(False)
-        if self._registered:
-            self._asking = None
-            self._proceed(now)
-        else:
-            self._register()
+        self._heard_at = self._again_at = now
+        self._attempts = 0
+        self._proceed(now)
 
     def suspended(self, now: float) -> None:
         """The connection broke, or nothing came for so long that it was given up: nobody knows here how much
         of the session is left, which is ZooKeeper's to bound. So delivery stops at once.
         """
         self._session = False
-        self._doubted(True)
+        self._doubted(True, now)
         self._over_at = now + self._config.session_timeout_ms
 
     def expired(self, now: float) -> None:  # noqa: ARG002 - others may have gone on long before
@@ -164,42 +193,69 @@ class RegistryMembership(GroupMember):
         self._members = {}
         self._over_at = None
         self._lost("the session with ZooKeeper is over")
-        self._doubted(False)
+        if self._in_doubt:
+            # what was in doubt is lost
+            self._in_doubt = False
+            self._emit(SessionAtRisk(False))
 
     def members_changed(self, members: Mapping[str, Topics], now: float) -> None:
         """Who is registered, with which topics."""
         before, self._members = self._members, members
-        if self._registered and self.member_id in before and self.member_id not in members:
-            self._lost("this member was removed from ZooKeeper")
-            self._register()
+        if self._registered and self.member_id not in members:
+            if self.member_id in before:
+                self._lost("this member was removed from ZooKeeper")
+            # or who told did not know of it yet: to register once more changes nothing
+            self._registered = False
         self._follow("the members changed", now)
+        self._proceed(now)
 
-    def freed(self, now: float) -> None:
-        """A partition that was refused may have no owner any more; others that follow at once are claimed
-        together with it.
+    def freed(self, partition: TopicPartition, now: float) -> None:
+        """A partition has no owner, or another one. If it was refused, it may be free; others that follow at
+        once are claimed together with it.
         """
-        self._claim_at = min(self._claim_at, now + FREED_MS)
+        # of what is claimed or released now the outcome tells
+        asked = self._asking.partitions if isinstance(self._asking, Claim | Release | Withdraw) else ()
+        if not self._robbed(frozenset({partition}).difference(asked)):
+            self._claim_at = min(self._claim_at, now + FREED_MS)
+        self._proceed(now)
+
+    def _robbed(self, gone: frozenset[TopicPartition]) -> bool:
+        """Others may own these partitions: are they read here, or being given up?"""
+        robbed = bool(self.owned & gone or (self._revocations and self._held & gone))
+        self._held -= gone
+        if robbed:
+            self._lost("this member was removed from its partitions in ZooKeeper")
+        return robbed
 
     def done(self, effect: RegistryEffect, outcome: frozenset[TopicPartition], now: float) -> None:
         """An effect was carried out; ``outcome`` are the partitions of a Claim that this member owns."""
-        if isinstance(effect, Register) and effect.member_id == self.member_id and not self.paused:
-            self._registered = True
-            self._follow("first join" if not self._rounds else "registered again", now)
-        elif self._asking is not None and effect is self._asking:
-            asked, self._asking = self._asking, None
-            if isinstance(asked, Claim):
-                self._claimed(asked, outcome, now)
-            else:
-                self._held -= frozenset(asked.partitions)
-            self._proceed(now)
+        if effect is not self._asking:
+            return
+        self._asking = None
+        self._heard_at = self._asked_at
+        match effect:
+            case Register(member_id) if member_id == self.member_id and not self.paused:
+                self._registered = self._session
+                self._follow("registered again" if self._rounds else "first join", now)
+            case Claim(partitions):
+                self._claimed(frozenset(partitions), outcome, now)
+            case Release(partitions):
+                self._held -= frozenset(partitions)
+            case Withdraw():
+                self._present, self._held = False, frozenset()
+            case Check(partitions):
+                self._robbed(frozenset(partitions) - outcome)
+                if self._session:
+                    self._doubted(False, now)
+        self._proceed(now)
 
     def undone(self, effect: RegistryEffect, error: Exception, now: float) -> None:
-        """An effect may have been carried out or not: the connection broke. What is needed is tried again
-        in the next one.
-        """
+        """An effect may have been carried out or not: the connection broke, or it was refused."""
         if effect is self._asking:
             self._asking = None
-            self._claim_at = self._release_at = now + self._pause_ms(str(error))
+            if not self._in_doubt:
+                self._heard_at = self._asked_at
+            self._again_at = now + self._pause_ms(str(error))
 
     # what happens otherwise
 
@@ -226,23 +282,74 @@ class RegistryMembership(GroupMember):
         self._counts = {**kept, **known}
         self._follow("the partitions changed", now)
 
-    def commit_refused(self, code: ErrorCode, generation: int, now: float) -> None:  # noqa: ARG002
+    def commit_refused(self, code: ErrorCode, generation: int, now: float) -> None:
         if generation == self.generation and code is ErrorCode.ILLEGAL_GENERATION:
             self._lost("another member has gone on from its partitions")
-            self._register()
+            self._proceed(now)
 
     def advance(self, now: float) -> None:
         if self._over_at is not None and now >= self._over_at:
             self._over_at = None
             self._lost("ZooKeeper did not answer for the time of a session")
+        if self._session and self._registered and now >= self._doubtful_at():
+            # also when this process stood still: its session may be over
+            self._doubted(True, now)
         self._proceed(now)
 
-    # a rebalance
+    # what is asked of the registry
 
-    def _register(self) -> None:
-        wanted = self._subscription or self._ids
-        if wanted and self._session and not self.paused and self.state is not MemberState.FAILED:
-            self._emit(Register(self.member_id, self._subscription))
+    def _proceed(self, now: float) -> None:
+        """Go on as far as it goes now. A rebalance waits until everything is revoked."""
+        if (
+            self.state is MemberState.PREPARING
+            and self._session
+            and self._registered
+            and not self._revocations
+        ):
+            self.generation = self._rounds
+            self._rounds += 1
+            self._fire(MemberTrigger.JOINED, f"its share is {len(self._target)} partitions")
+        if self.state is MemberState.COMPLETING and self._target == self.owned:
+            self._settled(now)
+        if (due := self._next()) is not None and now >= due[0]:
+            self._ask(due[1], now)
+
+    def _next(self) -> tuple[float, RegistryEffect] | None:
+        """What the registry is to be asked next, and when."""
+        if not self._session or self._asking is not None:
+            return None
+        if self.paused:
+            return (self._again_at, self._withdrawal()) if self._present else None
+        if not self._registered:
+            wanted = Register(self.member_id, self._subscription)
+            return (self._again_at, wanted) if self._earlier >= 0 else None
+        if self._in_doubt:
+            return self._again_at, self._check()
+        extra, missing = self._held - self._target - self.owned, self._target - self.owned
+        if extra and not self._revocations:
+            return self._again_at, Release(tuple(sorted(extra)))
+        if missing and self.state is MemberState.COMPLETING:
+            return max(self._again_at, self._claim_at), Claim(tuple(sorted(missing)))
+        check_at = self._heard_at + self._config.session_timeout_ms * _SILENT / 2
+        return max(self._again_at, check_at), self._check()
+
+    def _check(self) -> Check:
+        return Check(tuple(sorted(self._held)))
+
+    def _withdrawal(self) -> Withdraw:
+        return Withdraw(tuple(sorted(self._held)))
+
+    def _ask(self, effect: RegistryEffect, now: float) -> None:
+        self._asking, self._asked_at = effect, now
+        self._present = self._present or not isinstance(effect, Withdraw)
+        if isinstance(effect, Claim):
+            self._held |= frozenset(effect.partitions)
+        self._emit(effect)
+
+    def _doubtful_at(self) -> float:
+        return self._heard_at + self._config.session_timeout_ms * _SILENT
+
+    # a rebalance
 
     def _follow(self, reason: str, now: float) -> None:
         """Begin a rebalance if this member's share is another one."""
@@ -264,41 +371,11 @@ class RegistryMembership(GroupMember):
         self._claim_at = now
         self._proceed(now)
 
-    def _proceed(self, now: float) -> None:
-        """Once everything is revoked: give back, and take what is new."""
-        if not self._is_ready():
-            return
-        if self.state is MemberState.PREPARING:
-            self.generation = self._rounds
-            self._rounds += 1
-            self._fire(MemberTrigger.JOINED, f"its share is {len(self._target)} partitions")
-        if self._may_release() and now >= self._release_at:
-            self._ask(Release(tuple(sorted(self._held - self._target - self.owned))))
-        if self._may_claim() and now >= self._claim_at:
-            missing = self._target - self.owned
-            self._held |= missing
-            self._ask(Claim(tuple(sorted(missing))))
-        if self.state is MemberState.COMPLETING and self._target == self.owned:
-            self._settled(now)
-
-    def _ask(self, effect: Claim | Release) -> None:
-        self._asking = effect
-        self._emit(effect)
-
-    def _is_ready(self) -> bool:
-        return self._session and self._registered and not self._revocations
-
-    def _may_release(self) -> bool:
-        return self._is_ready() and self._asking is None and not self._held <= self._target | self.owned
-
-    def _may_claim(self) -> bool:
-        ready = self._is_ready() and self._asking is None
-        return ready and self.state is MemberState.COMPLETING and self._target != self.owned
-
-    def _claimed(self, claim: Claim, mine: frozenset[TopicPartition], now: float) -> None:
-        asked = frozenset(claim.partitions)
-        self._held = (self._held - asked) | mine | self.owned
-        if not self._revocations and (added := tuple(sorted(mine & self._target - self.owned))):
+    def _claimed(self, asked: frozenset[TopicPartition], mine: frozenset[TopicPartition], now: float) -> None:
+        self._held = (self._held - asked) | mine
+        if self.state is not MemberState.COMPLETING:
+            return  # another share, or none: what of it is still wanted is claimed again
+        if added := tuple(sorted(mine & self._target - self.owned)):
             kept = tuple(sorted(self.owned))
             self.owned |= frozenset(added)
             self._added += added
@@ -334,23 +411,24 @@ class RegistryMembership(GroupMember):
 
     def _lost(self, reason: str) -> None:
         self._registered = False
-        self._held = frozenset()
-        if self.state not in (MemberState.UNJOINED, MemberState.FAILED):
+        if self.state is not MemberState.UNJOINED:
             self._lose(reason)
 
     def _depart(self, reason: str) -> None:  # noqa: ARG002 - nobody is told why
+        """Withdraw now, whatever is asked of the registry at the moment: it is carried out after that."""
         self._registered = False
-        self._held = frozenset()
-        if self._session:
-            self._emit(Withdraw())
+        if self._session and self._present:
+            self._asking = self._withdrawal()
+            self._emit(self._asking)
 
     def _forget_generation(self, reason: str) -> None:
         self.generation = -1
-        self._target, self._asking = frozenset(), None
-        if self.state not in (MemberState.UNJOINED, MemberState.FAILED):
+        self._target = frozenset()
+        if self.state is not MemberState.UNJOINED:
             self._fire(MemberTrigger.RESET, reason)
 
-    def _doubted(self, in_doubt: bool) -> None:
+    def _doubted(self, in_doubt: bool, now: float) -> None:
         if in_doubt != self._in_doubt:
             self._in_doubt = in_doubt
             self._emit(SessionAtRisk(in_doubt))
+            self._report(SessionInDoubt(now - self._heard_at) if in_doubt else SessionResumed())

@@ -7,8 +7,9 @@
 ==========================  ==========  ========================================================
 
 An owner writes the entry of the offset once, unchanged, and from then on by its version alone: whoever owned
-the partition before, and does not know that it is over, can commit nothing more. Clients of Kafka 0.8 do not
-look at the version, and are not held back.
+the partition before, and does not know that it is over, can commit nothing more. Where there is no entry it
+makes one of -1, by which clients of Kafka 0.8 say that there is no offset. They do not look at the version,
+and are not held back.
 """
 
 from __future__ import annotations
@@ -16,33 +17,42 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import random
 import socket
-import time
-import uuid
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from ..client.errors import BrokerConnectionError, ConfigError
 from ..client.offsets import CommittedOffset
+from ..client.pool import SURROUNDINGS
 from ..client.waiting import now_ms
 from ..client.zookeeper import ZooKeeperSession, ZooKeeperSettings, unanswered
 from ..protocol import ErrorCode, TopicPartition
-from .registry import Claim, Register, RegistryEffect, RegistryMembership, Release, Topics, Withdraw
+from .registry import Check, Claim, Register, RegistryEffect, RegistryMembership, Release, Topics, Withdraw
 
 #: Session of somebody who only looks.
 _READING_SESSION_MS = 10_000
+#: What clients of Kafka 0.8 take for no offset.
+_NO_OFFSET = b"-1"
+#: The highest offset that there is; no client of Kafka 0.8 has as many threads as the other.
+_MAX_OFFSET = (1 << 63) - 1
+_MAX_THREADS = 10_000
+#: How long until members that ZooKeeper refuses to tell are asked for again.
+_READ_AGAIN_S = 1.0
+
+Key = TypeVar("Key")
 
 log = logging.getLogger("kohort.consumer")
 
 
 class _Stored(NamedTuple):
-    """The offset of an owned partition: its entry's version (None: there is no entry), and what it says.
+    """The offset of an owned partition: its entry's version, and what it says.
 
     ``tried`` is what was written without an answer: the entry may say that by now.
     """
 
-    version: int | None
+    version: int
     data: bytes
     tried: bytes | None = None
 
@@ -66,25 +76,31 @@ async def read_registry(address: str, group: str, timeout_ms: int) -> Registered
         registry.close()
 
 
-def new_member_id(group: str) -> str:
+def new_member_id(group: str, rng: random.Random) -> str:
     """A member id as clients of Kafka 0.8 make theirs: group, host, milliseconds, eight hex digits."""
-    return f"{group}_{socket.gethostname()}-{time.time_ns() // 1_000_000}-{uuid.uuid4().hex[:8]}"
+    time_ms = SURROUNDINGS.get().time_ms()
+    return f"{group}_{socket.gethostname()}-{time_ms}-{rng.getrandbits(32):08x}"
 
 
 class ZooKeeperRegistry:
     """One member's part of the registry; belongs to the event loop on which ``open`` was called."""
 
     def __init__(self, address: str, group: str, session_timeout_ms: int, timeout_ms: int) -> None:
-        self._settings = ZooKeeperSettings(address, session_timeout_ms, timeout_ms)
-        self._root = f"/consumers/{group}"
+        # not kazoo's chroot: it makes no folders on the way there
+        hosts, slash, folder = address.partition("/")
+        self._settings = ZooKeeperSettings(hosts, session_timeout_ms, timeout_ms)
+        self._root = f"{slash}{folder}/consumers/{group}"
         self._session: ZooKeeperSession | None = None
         self._member: RegistryMembership
         self._told: Callable[[], None]
         self._members: dict[str, Topics] = {}
+        #: How often the members were read, or began to be.
+        self._reads = 0
+        #: The ids that this member may be registered under, and the one that it is to have.
+        self._ids: set[str] = set()
         self._me = ""
-        self._owned: set[TopicPartition] = set()
         self._stored: dict[TopicPartition, _Stored] = {}
-        #: Partitions whose owner, another one, is watched.
+        #: Partitions whose owner, this member or another one, is watched.
         self._watched: set[TopicPartition] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._in_order = asyncio.Lock()
@@ -92,7 +108,7 @@ class ZooKeeperRegistry:
         self.watches_fired = 0
 
     def __repr__(self) -> str:
-        return f"ZooKeeperRegistry({self._settings.connect}{self._root}, {len(self._owned)} partitions)"
+        return f"ZooKeeperRegistry({self._settings.connect}{self._root}, {len(self._stored)} partitions)"
 
     async def open(self, member: RegistryMembership, told: Callable[[], None]) -> None:
         """Begin a session, and tell the member what happens; ``told`` is called each time.
@@ -101,14 +117,12 @@ class ZooKeeperRegistry:
         """
         self._member, self._told = member, told
         await self.connect(self._state_changed)
-        for name in ("ids", "owners", "offsets"):
-            await self._call("ensure_path", f"{self._root}/{name}")
         self._connected()
 
     async def connect(self, state_changed: Callable[[str], None]) -> None:
         """Begin a session; ``state_changed`` is told what comes after its begin. Raises as ``open``."""
         try:
-            self._session = session = ZooKeeperSession(self._settings, log)
+            self._session = session = SURROUNDINGS.get().open_zookeeper(self._settings, log)
         except ModuleNotFoundError as error:
             raise ConfigError(
                 "coordination by ZooKeeper needs kazoo: pip install 'kohort[cluster]'"
@@ -125,12 +139,8 @@ class ZooKeeperRegistry:
             async with asyncio.timeout(self._settings.connection_timeout_ms / 1_000):
                 await session.begin(told)
                 await begun
-                if session.client.chroot:
-                    await asyncio.to_thread(session.client.ensure_path, "/")
         except TimeoutError as error:
             raise BrokerConnectionError(self._settings.connect, str(self._settings.no_answer())) from error
-        except Exception as error:
-            raise self._no_answer(error) from error
 
     async def read(self) -> Registered:
         """Who is registered, and every stored offset. Raises BrokerConnectionError."""
@@ -143,8 +153,8 @@ class ZooKeeperRegistry:
             for topic in await self._below("offsets"):
                 for number in await self._below(f"offsets/{topic}"):
                     data, _ = await self._call("get", f"{self._root}/offsets/{topic}/{number}")
-                    if data.isdigit() and number.isdigit():
-                        offsets[TopicPartition(topic, int(number))] = int(data)
+                    if (offset := _offset_in(data)) is not None and number.isascii() and number.isdigit():
+                        offsets[TopicPartition(topic, int(number))] = offset
         except (KazooException, OSError) as error:
             raise self._no_answer(error) from error
         return Registered({name: _topics_in(name, data) for name, (data, _) in entries}, offsets)
@@ -171,8 +181,8 @@ class ZooKeeperRegistry:
             self._connected()
         elif state == "SUSPENDED":
             self._tell(self._member.suspended)
+            self._start(self._forget_last_change())
         else:
-            self._owned.clear()
             self._stored.clear()
             self._tell(self._member.expired)
 
@@ -181,55 +191,84 @@ class ZooKeeperRegistry:
         self._tell(self._member.connected)
         self._read_members()
 
+    async def _forget_last_change(self) -> None:
+        """Once the session is over: servers that have lost their data refuse who has seen later changes."""
+        await asyncio.sleep(self._settings.session_timeout_ms / 1_000)
+        assert self._session is not None, "it is open"
+        if self._session.client.client_id is None:
+            self._session.client.last_zxid = 0
+
     def _tell(self, what: Callable[[float], None]) -> None:
         what(now_ms())
         self._told()
-
-    def _freed(self, partition: TopicPartition) -> None:
-        self._watched.discard(partition)
-        self._tell(self._member.freed)
 
     def _call(self, request: str, path: str, *arguments: Any) -> asyncio.Future[Any]:
         assert self._session is not None, "it is open"
         return self._session.call(getattr(self._session.client, f"{request}_async"), path, *arguments)
 
-    @property
-    def _session_id(self) -> int:
+    def _is_mine(self, stat: Any) -> bool:
+        """Return whether an entry is ephemeral and of this session. Raises ConnectionLoss while there is no
+        connection: nobody knows.
+        """
+        from kazoo.exceptions import ConnectionLoss
+
         assert self._session is not None, "it is open"
-        (number, _) = self._session.client.client_id
-        return int(number)
-
-    # -- who is there ----------------------------------------------------------------------------------------
-
-    def _read_members(self) -> None:
-        self._start(self._tell_members())
+        if (known := self._session.client.client_id) is None:
+            raise ConnectionLoss
+        return bool(getattr(stat, "ephemeralOwner", None) == known[0])
 
     def _start(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work, name="kohort registry")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _tell_members(self) -> None:
-        from kazoo.exceptions import KazooException, NoNodeError
+    # -- who is there ----------------------------------------------------------------------------------------
 
-        path = f"{self._root}/ids"
+    def _read_members(self) -> None:
+        self._start(self._tell_members())
+
+    async def _tell_members(self) -> None:
+        from kazoo.exceptions import KazooException
+
+        self._reads += 1
+        number = self._reads
         try:
-            names = await self._call("get_children", path, self._ids_changed)
-            known = {name: self._members[name] for name in names if name in self._members}
-            missing = [name for name in names if name not in known]
-            reads = (self._call("get", f"{path}/{name}") for name in missing)
-            for name, read in zip(missing, await asyncio.gather(*reads, return_exceptions=True), strict=True):
-                if isinstance(read, NoNodeError):
-                    continue  # it has gone meanwhile: the watch tells
-                if isinstance(read, BaseException):
-                    raise read
-                known[name] = _topics_in(name, read[0])
+            known = await self._find_members()
         except (KazooException, OSError) as error:
-            # the next connection reads it again
-            log.debug("the members of %s were not read: %r", self._root, error)
+            if not _is_refused(error):
+                return  # the next connection reads them
+            log.warning("the members of %s are not to be had from ZooKeeper: %r", self._root, error)
+            await asyncio.sleep(_READ_AGAIN_S)
+            known = None
+        if number != self._reads:
+            return  # a later read knows better, even if it was answered sooner
+        if known is None:
+            self._read_members()
             return
         self._members = known
         self._tell(lambda now: self._member.members_changed(known, now))
+
+    async def _find_members(self) -> dict[str, Topics]:
+        """Who is registered, and with what, which is read once: whoever has other topics has another name.
+        The next change is watched.
+        """
+        from kazoo.exceptions import NoNodeError
+
+        path = f"{self._root}/ids"
+        while True:
+            try:
+                names = await self._call("get_children", path, self._ids_changed)
+                break
+            except NoNodeError:
+                await self._call("ensure_path", path)  # nobody was here, or somebody has removed it
+        known = {name: self._members[name] for name in names if name in self._members}
+        missing = [name for name in names if name not in known]
+        for name, read in (await self._each("get", {name: f"{path}/{name}" for name in missing})).items():
+            if isinstance(read, NoNodeError):
+                continue  # it has gone meanwhile: the watch tells
+            known[name] = _topics_in(name, b"" if isinstance(read, Exception) else read[0])
+        self._members = self._members | known
+        return known
 
     def _ids_changed(self, event: Any) -> None:
         """Called in a thread of kazoo's."""
@@ -241,7 +280,7 @@ class ZooKeeperRegistry:
 
     async def carry_out(self, effect: RegistryEffect) -> frozenset[TopicPartition]:
         """Carry out what a membership asks for, in the order of the calls; returns the partitions that are
-        owned after a Claim. Raises BrokerConnectionError.
+        owned after a Claim, or at a Check. Raises BrokerConnectionError.
         """
         from kazoo.exceptions import KazooException
 
@@ -254,9 +293,11 @@ class ZooKeeperRegistry:
                         return await self._claim(partitions)
                     case Release(partitions):
                         await self._release(partitions)
-                    case Withdraw():
-                        await self._release(tuple(self._owned))
-                        await self._remove(f"{self._root}/ids/{self._me}")
+                    case Withdraw(partitions):
+                        await self._release(partitions)
+                        await self._unregister(self._ids)
+                    case Check(partitions):
+                        return await self._owned(partitions)
             except (KazooException, OSError) as error:
                 raise self._no_answer(error) from error
         return frozenset()
@@ -264,32 +305,54 @@ class ZooKeeperRegistry:
     async def _register(self, member_id: str, topics: tuple[str, ...]) -> None:
         subscription = dict.fromkeys(topics, 1)
         entry = {"version": 1, "subscription": subscription, "pattern": "static"}
-        entry["timestamp"] = str(time.time_ns() // 1_000_000)
-        before, self._me = self._me, member_id
+        entry["timestamp"] = str(SURROUNDINGS.get().time_ms())
+        self._me = member_id
+        self._ids.add(member_id)
         await self._create(f"{self._root}/ids/{member_id}", json.dumps(entry).encode())
-        if before not in ("", member_id):
-            await self._remove(f"{self._root}/ids/{before}")
+        await self._unregister(self._ids - {member_id})
+
+    async def _unregister(self, ids: Iterable[str]) -> None:
+        for name in list(ids):
+            await self._remove(f"{self._root}/ids/{name}")
+            self._ids.discard(name)
 
     async def _claim(self, partitions: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
-        from kazoo.exceptions import NodeExistsError
+        paths = {partition: self._owner(partition) for partition in partitions}
+        claims = await self._each(self._create, paths, f"{self._me}-0".encode())
+        mine = [partition for partition, claim in claims.items() if claim is None]
+        # the offset may be another one since this member last had the partition
+        fences = await self._each(self._fence, {partition: partition for partition in mine})
+        self._watch(claims)
+        if unread := [partition for partition, fence in fences.items() if fence is not None]:
+            await self._release(unread)
+        return frozenset(mine).difference(unread)
 
-        wanted = list(partitions)
-        owner = f"{self._me}-0".encode()
-        claims = (self._create(self._owner(partition), owner) for partition in wanted)
-        mine = set()
-        for partition, claim in zip(
-            wanted, await asyncio.gather(*claims, return_exceptions=True), strict=True
-        ):
-            if claim is None:
-                mine.add(partition)
-            elif not isinstance(claim, NodeExistsError):
-                raise claim
-        self._owned |= mine
-        for partition in set(wanted) - mine - self._watched:
-            self._watched.add(partition)
-            self._start(self._watch_owner(partition))
-        await asyncio.gather(*(self._fence(partition) for partition in mine - self._stored.keys()))
-        return frozenset(mine & self._stored.keys())
+    async def _owned(self, partitions: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
+        await self._call("exists", self._root)
+        owners = await self._each("exists", {partition: self._owner(partition) for partition in partitions})
+        self._watch(owners)
+        return frozenset(partition for partition, stat in owners.items() if self._is_mine(stat))
+
+    async def _each(
+        self, call: str | Callable[..., Any], of: Mapping[Key, Any], *more: Any
+    ) -> dict[Key, Any]:
+        """What ZooKeeper says to each, or the exception of what it refuses; only where it does not answer
+        that is raised, when all have ended.
+        """
+        from kazoo.exceptions import NodeExistsError, NoNodeError
+
+        calls = [
+            self._call(call, each, *more) if isinstance(call, str) else call(each, *more)
+            for each in of.values()
+        ]
+        results = dict(zip(of, await asyncio.gather(*calls, return_exceptions=True), strict=True))
+        for key, result in results.items():
+            if isinstance(result, BaseException):
+                if not _is_refused(result):
+                    raise result
+                if not isinstance(result, NodeExistsError | NoNodeError):
+                    log.warning("ZooKeeper refuses %s of %s: %r", key, self._root, result)
+        return results
 
     async def _create(self, path: str, data: bytes) -> None:
         """Create an ephemeral entry; one that this session has already is as good. Raises NodeExistsError."""
@@ -302,7 +365,7 @@ class ZooKeeperRegistry:
                 stat = await self._call("exists", path)
                 if stat is None:
                     continue
-                if stat.ephemeralOwner != self._session_id:
+                if not self._is_mine(stat):
                     raise
                 try:
                     await self._call("set", path, data)
@@ -310,82 +373,110 @@ class ZooKeeperRegistry:
                     continue
             return
 
+    def _watch(self, partitions: Iterable[TopicPartition]) -> None:
+        for partition in set(partitions) - self._watched:
+            self._watched.add(partition)
+            self._start(self._watch_owner(partition))
+
     async def _watch_owner(self, partition: TopicPartition) -> None:
         from kazoo.exceptions import KazooException
 
+        def changed(event: Any) -> None:
+            """Called in a thread of kazoo's."""
+            if event.type != "NONE" and self._session is not None:
+                self.watches_fired += 1
+                self._session.hand_over(self._owner_changed, partition, event.type)
+
         try:
-
-            def changed(event: Any) -> None:
-                """Called in a thread of kazoo's."""
-                if self._session is not None:
-                    self.watches_fired += event.type != "NONE"
-                    self._session.hand_over(self._freed, partition)
-
-            if await self._call("exists", self._owner(partition), changed) is None:
-                self._freed(partition)
+            stat = await self._call("exists", self._owner(partition), changed)
+            free = stat is None or (partition in self._member.owned and not self._is_mine(stat))
         except (KazooException, OSError) as error:
             self._watched.discard(partition)
             log.debug("the owner of %s-%d is not watched: %r", *partition, error)
+        else:
+            if free:
+                self._tell(lambda now: self._member.freed(partition, now))
+
+    def _owner_changed(self, partition: TopicPartition, how: str) -> None:
+        if how == "DELETED":
+            self._watched.discard(partition)
+            self._tell(lambda now: self._member.freed(partition, now))
+        else:
+            self._start(self._watch_owner(partition))
 
     async def _release(self, partitions: Iterable[TopicPartition]) -> None:
-        mine = self._owned.intersection(partitions)
-        for partition in mine:
+        for partition in partitions:
             self._stored.pop(partition, None)
-        await asyncio.gather(*(self._remove(self._owner(partition)) for partition in mine))
-        self._owned -= mine
+        await asyncio.gather(*(self._remove(self._owner(partition)) for partition in partitions))
 
     async def _remove(self, path: str) -> None:
+        """Remove an entry, if it is of this session: it may be another's by now."""
         from kazoo.exceptions import NoNodeError
 
         with suppress(NoNodeError):
-            await self._call("delete", path)
+            if self._is_mine(await self._call("exists", path)):
+                await self._call("delete", path)
 
     # -- offsets ---------------------------------------------------------------------------------------------
 
     async def _fence(self, partition: TopicPartition) -> None:
         """Read the offset of a partition that is owned now, and change its entry's version."""
-        from kazoo.exceptions import BadVersionError, NoNodeError
+        from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
 
         path = self._offset(partition)
         while True:
-            try:
-                data, stat = await self._call("get", path)
-                stat = await self._call("set", path, data, stat.version)
-            except NoNodeError:
-                self._stored[partition] = _Stored(None, b"")
-            except BadVersionError:
-                continue  # the owner before was about to commit
-            else:
-                self._stored[partition] = _Stored(stat.version, data)
-            return
+            # the owner before may be about to commit, or somebody to remove the entry
+            with suppress(BadVersionError, NodeExistsError):
+                try:
+                    data, stat = await self._call("get", path)
+                    stat = await self._call("set", path, data, stat.version)
+                except NoNodeError:
+                    data = _NO_OFFSET
+                    _, stat = await self._call("create", path, data, None, False, False, True, True)
+                break
+        if _offset_in(data) is None and data != _NO_OFFSET:
+            log.warning("the offset of %s-%d in ZooKeeper is no number: %.40r", *partition, data)
+        self._stored[partition] = _Stored(stat.version, data)
+
+    async def stored(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedOffset]:
+        """The offsets of any partitions, read now, as far as there are any. Raises BrokerConnectionError."""
+        from kazoo.exceptions import KazooException
+
+        try:
+            read = await self._each("get", {partition: self._offset(partition) for partition in partitions})
+        except (KazooException, OSError) as error:
+            raise self._no_answer(error) from error
+        offsets = {
+            p: None if isinstance(entry, Exception) else _offset_in(entry[0]) for p, entry in read.items()
+        }
+        return {p: CommittedOffset(offset) for p, offset in offsets.items() if offset is not None}
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedOffset]:
         """The offsets of owned partitions, as far as there are any."""
         found = {}
         for partition in partitions:
             stored = self._stored.get(partition)
-            if stored is not None and stored.data.isdigit():
-                found[partition] = CommittedOffset(int(stored.data))
+            if stored is not None and (offset := _offset_in(stored.data)) is not None:
+                found[partition] = CommittedOffset(offset)
         return found
 
     async def commit(
         self, offsets: Mapping[TopicPartition, CommittedOffset]
     ) -> dict[TopicPartition, ErrorCode]:
-        """Store offsets of owned partitions; ILLEGAL_GENERATION for those of another owner. Raises
-        BrokerConnectionError.
+        """Store offsets of owned partitions; ILLEGAL_GENERATION for those of another owner, and
+        GROUP_AUTHORIZATION_FAILED where ZooKeeper refuses it. Raises BrokerConnectionError.
         """
         from kazoo.exceptions import KazooException
 
-        writes = (self._store(partition, b"%d" % value.offset) for partition, value in offsets.items())
-        results = await asyncio.gather(*writes, return_exceptions=True)
-        codes = {}
-        for partition, result in zip(offsets, results, strict=True):
-            if isinstance(result, KazooException | OSError):
-                raise self._no_answer(result) from result
-            if isinstance(result, BaseException):
-                raise result
-            codes[partition] = result
-        return codes
+        try:
+            codes = await self._each(
+                lambda partition: self._store(partition, b"%d" % offsets[partition].offset),
+                {partition: partition for partition in offsets},
+            )
+        except (KazooException, OSError) as error:
+            raise self._no_answer(error) from error
+        refused = ErrorCode.GROUP_AUTHORIZATION_FAILED
+        return {p: refused if isinstance(code, Exception) else code for p, code in codes.items()}
 
     async def _store(self, partition: TopicPartition, data: bytes) -> ErrorCode:
         from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
@@ -395,16 +486,18 @@ class ZooKeeperRegistry:
             if (stored := await self._certain(partition)) is None:
                 return ErrorCode.ILLEGAL_GENERATION
             self._stored[partition] = stored._replace(tried=data)
-            if stored.version is None:
-                await self._call("create", path, data, None, False, False, True)
-                version = 0
-            else:
-                version = (await self._call("set", path, data, stored.version)).version
+            try:
+                stat = await self._call("set", path, data, stored.version)
+            except NoNodeError:
+                # somebody has removed the offset, and not its owner
+                if not self._is_mine(await self._call("exists", self._owner(partition))):
+                    raise
+                _, stat = await self._call("create", path, data, None, False, False, True, True)
         except (BadVersionError, NoNodeError, NodeExistsError):
             self._stored.pop(partition, None)
             return ErrorCode.ILLEGAL_GENERATION
         if partition in self._stored:
-            self._stored[partition] = _Stored(version, data)
+            self._stored[partition] = _Stored(stat.version, data)
         return ErrorCode.NONE
 
     async def _certain(self, partition: TopicPartition) -> _Stored | None:
@@ -417,11 +510,10 @@ class ZooKeeperRegistry:
         try:
             data, stat = await self._call("get", self._offset(partition))
         except NoNodeError:
-            return stored if stored.version is None else None
-        written = 0 if stored.version is None else stored.version + 1
-        if stat.version == stored.version:
             return stored
-        return _Stored(stat.version, data) if (stat.version, data) == (written, stored.tried) else None
+        if (stat.version, data) in ((stored.version + 1, stored.tried), (0, stored.tried)):
+            return _Stored(stat.version, data)
+        return stored if stat.version == stored.version else None
 
     def _no_answer(self, error: Exception) -> BrokerConnectionError:
         return BrokerConnectionError(self._settings.connect, str(unanswered(error)))
@@ -435,12 +527,26 @@ class ZooKeeperRegistry:
         return f"{self._root}/offsets/{partition.topic}/{partition.partition}"
 
 
+def _is_refused(error: BaseException) -> bool:
+    """Return whether ZooKeeper has answered, with this error."""
+    from kazoo.exceptions import KazooException
+
+    return isinstance(error, KazooException) and not isinstance(unanswered(error), ConnectionError)
+
+
+def _offset_in(data: bytes) -> int | None:
+    """The offset that an entry says; None if it says none, or anything else."""
+    return int(data) if data.isdigit() and len(data) < 20 and int(data) <= _MAX_OFFSET else None
+
+
 def _topics_in(name: str, data: bytes) -> Topics:
     """The threads by topic of a registration; none if it cannot be read, or subscribes to patterns."""
     try:
         entry = json.loads(data)
         topics = {str(topic): int(count) for topic, count in entry["subscription"].items()}
-    except (ValueError, KeyError, TypeError, AttributeError):
+        if any(not 0 <= count <= _MAX_THREADS for count in topics.values()):
+            raise ValueError(topics)
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         log.warning("the registration of %s in ZooKeeper cannot be read: it gets no partitions", name)
         return {}
     if entry.get("pattern", "static") != "static":

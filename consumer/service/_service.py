@@ -260,6 +260,11 @@ class ConsumerService:
             )
         if self._once is not None or self._output is not None:
             raise ConfigError("exactly_once: there is a sink already, and a record has one transaction")
+        if isinstance(sink, KafkaOutput) and self._config.get("coordination", "kafka") != "kafka":
+            raise ConfigError(
+                "exactly_once: a KafkaOutput commits offsets to a group that brokers coordinate: leave "
+                "coordination out, or keep the offsets in a database"
+            )
         if isinstance(sink, KafkaOutput):
             self._output = sink
         else:

@@ -28,17 +28,17 @@ def main() -> int:
     parser.add_argument("--services", action="store_true", help="schedules of whole services")
     parser.add_argument(
         "--protocol",
-        choices=("classic", "consumer", "mixed"),
+        choices=("classic", "consumer", "mixed", "registry"),
         default="classic",
-        help="of the members: consumer is for services, mixed for light ones",
+        help="of the members: consumer and registry (by ZooKeeper) are for services, mixed for light ones",
     )
     parser.add_argument("--transactions", action="store_true", help="schedules of transactions")
     parser.add_argument("--cluster", action="store_true", help="schedules of several brokers")
     given = parser.parse_args()
     if given.crashes and (given.services or given.transactions or given.cluster):
         parser.error("--crashes are of the coordinator's schedules: give no other kind")
-    if given.protocol == ("mixed" if given.services else "consumer"):
-        parser.error("--protocol consumer goes with --services, mixed goes without")
+    if given.protocol in (("mixed",) if given.services else ("consumer", "registry")):
+        parser.error("--protocol consumer and registry go with --services, mixed goes without")
     left_out = [name for name in given.without.split(",") if name]
     if given.seed is not None:
         if given.services:

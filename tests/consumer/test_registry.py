@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Mapping
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from kohort.assignors import TopicInfo
 from kohort.consumer.effects import Assign, Revoke, SessionAtRisk
 from kohort.consumer.registry import (
+    Check,
     Claim,
     Register,
     RegistryEffect,
@@ -50,21 +50,26 @@ def test_each_thread_takes_a_range_and_the_first_ones_one_more(
 class Registry:
     """A registry in memory, and members whose effects are carried out one by one."""
 
-    def __init__(self) -> None:
+    def __init__(self, seed: int = 0) -> None:
+        self.rng = random.Random(seed)
         self.now = 0.0
         self.partitions = PARTITIONS
+        #: Entries with the sessions that they go with.
         self.ids: dict[str, tuple[int, Topics]] = {}
         self.owners: dict[TopicPartition, int] = {}
-        self.members = [
-            RegistryMembership(config(session_timeout_ms=SESSION_MS), random.Random(number), f"m{number}")
-            for number in range(MEMBERS)
-        ]
+        self.sessions = list(range(MEMBERS))
+        self.living = set(self.sessions)
+        self.members = [self.make(number) for number in range(MEMBERS)]
         self.waiting: list[list[RegistryEffect]] = [[] for _ in self.members]
         #: Who reads what: from Assign until the revocation is done.
         self.reading: list[set[TopicPartition]] = [set() for _ in self.members]
         self.revoking: list[list[Revoke]] = [[] for _ in self.members]
         self.at_risk = [False] * MEMBERS
         self.there = [False] * MEMBERS
+        self.linked = [True] * MEMBERS
+
+    def make(self, number: int) -> RegistryMembership:
+        return RegistryMembership(config(session_timeout_ms=SESSION_MS), random.Random(number), f"m{number}")
 
     def take(self, number: int) -> None:
         for effect in self.members[number].take_effects():
@@ -83,56 +88,148 @@ class Registry:
         if not self.there[number]:
             self.there[number] = True
             self.waiting[number], self.revoking[number] = [], []
-            self.members[number] = member = RegistryMembership(
-                config(session_timeout_ms=SESSION_MS), random.Random(number), f"m{number}"
-            )
+            self.reading[number], self.at_risk[number] = set(), False
+            self.linked[number] = True
+            self._new_session(number)
+            self.members[number] = member = self.make(number)
             member.subscribe(["orders"], self.now)
             self.see_topics(number)
             member.connected(self.now)
             self.take(number)
 
+    def _new_session(self, number: int) -> None:
+        self._end_session(self.sessions[number])
+        self.sessions[number] = max(self.sessions) + 1
+        self.living.add(self.sessions[number])
+
+    def _end_session(self, session: int) -> None:
+        self.living.discard(session)
+        self.ids = {name: row for name, row in self.ids.items() if row[0] != session}
+        self.owners = {p: owner for p, owner in self.owners.items() if owner != session}
+
     def see_topics(self, number: int) -> None:
-        self.members[number].topics({"orders": TopicInfo(self.partitions)}, self.now)
+        there = {"orders": TopicInfo(self.partitions)} if self.partitions else {}
+        gone = frozenset(() if self.partitions else ("orders",))
+        self.members[number].topics(there, self.now, gone)
         self.take(number)
 
     def grow(self, number: int) -> None:
-        """The topic has another partition, and one member sees that now."""
-        self.partitions = min(self.partitions + 1, 2 * PARTITIONS)
+        """The topic has another partition, or is deleted, and one member sees that now."""
+        self.partitions = 0 if self.rng.random() < 0.2 else min(self.partitions + 1, 2 * PARTITIONS)
         if self.there[number]:
             self.see_topics(number)
 
     def carry_out(self, number: int) -> None:
         """The next effect of a member."""
-        if not self.waiting[number]:
+        if not self.waiting[number] or not self.linked[number]:
             return
-        effect, member = self.waiting[number].pop(0), self.members[number]
-        outcome: frozenset[TopicPartition] = frozenset()
-        if not self.there[number]:
-            return
+        effect = self.waiting[number].pop(0)
+        if self.there[number]:
+            self.members[number].done(effect, self._change(number, effect), self.now)
+            self.take(number)
+
+    def refuse(self, number: int) -> None:
+        """The next effect of a member is refused."""
+        if self.waiting[number] and self.there[number] and self.linked[number]:
+            self.members[number].undone(self.waiting[number].pop(0), OSError("no rights"), self.now)
+            self.take(number)
+
+    def _change(self, number: int, effect: RegistryEffect) -> frozenset[TopicPartition]:
+        session = self.sessions[number]
         match effect:
             case Register(name, topics):
-                self.ids = {i: row for i, row in self.ids.items() if row[0] != number}
-                self.ids[name] = (number, dict.fromkeys(topics, 1))
+                self.ids = {i: row for i, row in self.ids.items() if row[0] != session}
+                self.ids[name] = (session, dict.fromkeys(topics, 1))
             case Claim(partitions):
-                outcome = frozenset(p for p in partitions if self.owners.setdefault(p, number) == number)
-            case Release(partitions):
+                return frozenset(p for p in partitions if self.owners.setdefault(p, session) == session)
+            case Release(partitions) | Withdraw(partitions):
                 for partition in partitions:
-                    if self.owners.get(partition) == number:
+                    if self.owners.get(partition) == session:
                         del self.owners[partition]
-            case Withdraw():
-                self._forget(number)
-        member.done(effect, outcome, self.now)
+                if isinstance(effect, Withdraw):
+                    self.ids = {name: row for name, row in self.ids.items() if row[0] != session}
+            case Check(partitions):
+                return frozenset(p for p in partitions if self.owners.get(p) == session)
+        return frozenset()
+
+    def cut(self, number: int) -> None:
+        """The connection breaks: some of what is under way is carried out, and nobody hears of it."""
+        if not self.there[number] or not self.linked[number]:
+            return
+        self.linked[number] = False
+        asked, self.waiting[number] = self.waiting[number], []
+        made = self.rng.randint(0, len(asked))
+        member = self.members[number]
+        for at, effect in enumerate(asked):
+            if at < made:
+                self._change(number, effect)
+            member.undone(effect, ConnectionError("cut"), self.now)
+        member.suspended(self.now)
         self.take(number)
 
-    def _forget(self, number: int) -> None:
-        self.ids = {name: row for name, row in self.ids.items() if row[0] != number}
-        self.owners = {p: owner for p, owner in self.owners.items() if owner != number}
+    def link(self, number: int) -> None:
+        """There is a connection again: with the same session, if that is not over."""
+        if not self.there[number] or self.linked[number]:
+            return
+        member = self.members[number]
+        if self.sessions[number] not in self.living:
+            member.expired(self.now)
+            self.take(number)
+            self._new_session(number)
+        self.linked[number] = True
+        member.connected(self.now)
+        self.take(number)
+
+    def expire(self, number: int) -> None:
+        """The session ends, and the member learns it when it connects again."""
+        self.cut(number)
+        self._end_session(self.sessions[number])
 
     def tell(self, number: int) -> None:
         """What a member sees of the others, now."""
-        if self.there[number]:
+        if self.there[number] and self.linked[number]:
             self.members[number].members_changed(self.seen(), self.now)
-            self.members[number].freed(self.now)
+            self.take(number)
+            self._tell_owners(number)
+
+    def _tell_owners(self, number: int) -> None:
+        for partition in [TopicPartition("orders", n) for n in range(2 * PARTITIONS)]:
+            owner = self.owners.get(partition)
+            if owner is None or (partition in self.members[number].owned and owner != self.sessions[number]):
+                self.members[number].freed(partition, self.now)
+                self.take(number)
+
+    def remove(self, number: int) -> None:
+        """Somebody removes an entry by hand."""
+        if self.owners and self.rng.random() < 0.5:
+            session = self.owners.pop(self.rng.choice(sorted(self.owners)))
+            number = self.sessions.index(session) if session in self.sessions else number
+            if self.there[number] and self.linked[number]:
+                self._tell_owners(number)
+        else:
+            self.ids = {name: row for name, row in self.ids.items() if row[0] != self.sessions[number]}
+
+    def doubt_commit(self, number: int) -> None:
+        """A commit is refused, as somebody else has changed the offset."""
+        member = self.members[number]
+        if self.there[number]:
+            member.commit_refused(ErrorCode.ILLEGAL_GENERATION, member.generation, self.now)
+            self.take(number)
+
+    def resubscribe(self, number: int) -> None:
+        if self.there[number]:
+            topics = ["orders", "bills"] if self.rng.random() < 0.7 else ["bills"]
+            self.members[number].subscribe(topics, self.now)
+            self.take(number)
+
+    def pause(self, number: int) -> None:
+        """The program does not poll for long, or does again."""
+        member = self.members[number]
+        if self.there[number]:
+            if member.paused:
+                member.resume(self.now)
+            else:
+                member.pause("no poll")
             self.take(number)
 
     def seen(self) -> Mapping[str, Topics]:
@@ -145,22 +242,13 @@ class Registry:
             self.members[number].revocation_done(self.now)
             self.take(number)
 
-    def expire(self, number: int) -> None:
-        """The session ends, and the member learns it at once."""
-        if self.there[number]:
-            self._forget(number)
-            self.waiting[number].clear()
-            self.members[number].expired(self.now)
-            self.take(number)
-            self.members[number].connected(self.now)
-            self.take(number)
-
     def leave(self, number: int) -> None:
         if self.there[number] and not self.reading[number]:
             self.members[number].leave("the test is over with it")
             self.take(number)
-            while self.waiting[number]:
+            while self.waiting[number] and self.linked[number]:
                 self.carry_out(number)
+            self._end_session(self.sessions[number])
             self.there[number] = False
 
     def pass_time(self, number: int) -> None:
@@ -171,13 +259,23 @@ class Registry:
                 self.take(each)
 
     def check(self) -> None:
-        readers = Counter(partition for share in self.reading for partition in share)
-        assert [p for p, count in readers.items() if count > 1] == []
+        """Whoever reads is the owner; but for those who have stopped, as they do not know."""
         for number, share in enumerate(self.reading):
-            assert all(self.owners.get(partition) == number for partition in share)
+            if self.there[number] and not self.at_risk[number]:
+                assert all(self.owners.get(partition) == self.sessions[number] for partition in share)
+
+    def mend(self) -> None:
+        """Nothing is out of order any more."""
+        for number in range(MEMBERS):
+            self.link(number)
+            if self.there[number]:
+                self.members[number].resume(self.now)
+                self.members[number].subscribe(["orders"], self.now)
+                self.take(number)
+        self.partitions = self.partitions or PARTITIONS
 
     def settle(self) -> None:
-        for _ in range(60):
+        for _ in range(30):
             for number in range(MEMBERS):
                 if self.there[number]:
                     self.see_topics(number)
@@ -191,36 +289,45 @@ class Registry:
 
 #: What happens, and how often beside the others.
 STEPS = {
-    Registry.start: 2,
-    Registry.carry_out: 12,
-    Registry.tell: 8,
-    Registry.finish: 4,
-    Registry.expire: 1,
+    Registry.start: 3,
+    Registry.carry_out: 20,
+    Registry.tell: 10,
+    Registry.finish: 5,
+    Registry.refuse: 1,
+    Registry.cut: 1,
+    Registry.link: 3,
+    Registry.expire: 0.5,
+    Registry.remove: 0.5,
+    Registry.doubt_commit: 0.5,
+    Registry.resubscribe: 0.5,
+    Registry.pause: 1,
     Registry.leave: 1,
-    Registry.pass_time: 6,
+    Registry.pass_time: 8,
     Registry.grow: 1,
 }
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_partition_has_one_reader_in_any_order_and_all_have_one_in_the_end(seed: int) -> None:
-    rng = random.Random(seed)
-    for _ in range(10):
-        registry = Registry()
+    for number in range(10):
+        registry = Registry(100 * seed + number)
+        rng = registry.rng
         for step in rng.choices(list(STEPS), list(STEPS.values()), k=250):
             step(registry, rng.randrange(MEMBERS))
             registry.check()
+        registry.mend()
         registry.settle()
-        there = [number for number in range(MEMBERS) if registry.there[number]]
-        for number in there:
-            member = registry.members[number]
+        there = [each for each in range(MEMBERS) if registry.there[each]]
+        for each in there:
+            member = registry.members[each]
             assert member.state is MemberState.STABLE
-            assert member.owned == registry.reading[number]
-        read = sorted(p for share in registry.reading for p in share)
-        every = [TopicPartition("orders", number) for number in range(registry.partitions)]
+            assert member.owned == registry.reading[each]
+            assert not registry.at_risk[each]
+        read = sorted(p for each in there for p in registry.reading[each])
+        every = [TopicPartition("orders", n) for n in range(registry.partitions)]
         assert read == (every if there else [])
         assert sorted(registry.owners) == read
-        assert registry.seen().keys() == {registry.members[number].member_id for number in there}
+        assert registry.seen().keys() == {registry.members[each].member_id for each in there}
 
 
 def alone() -> Registry:
@@ -241,6 +348,8 @@ def test_delivery_stops_before_others_may_have_gone_on_and_goes_on_when_they_hav
     assert len(member.owned) == PARTITIONS
     member.connected(registry.now)
     registry.take(0)
+    assert registry.at_risk[0]  # until ZooKeeper says that it is still the owner
+    registry.carry_out(0)
     assert registry.at_risk == [False] * MEMBERS
     assert member.can_commit()
     assert len(member.owned) == PARTITIONS
@@ -313,11 +422,11 @@ def test_an_answer_that_was_lost_is_asked_for_again_in_the_next_connection() -> 
     member = registry.members[0]
     (claim,) = registry.waiting[0]
     assert isinstance(claim, Claim)
-    member.suspended(registry.now)
     # it was carried out, and nobody heard of it
-    registry.owners = dict.fromkeys(claim.partitions, 0)
+    registry.owners = dict.fromkeys(claim.partitions, registry.sessions[0])
     registry.waiting[0].clear()
     member.undone(claim, ConnectionError("cut"), registry.now)
+    member.suspended(registry.now)
     member.connected(registry.now)
     registry.take(0)
     registry.settle()
@@ -329,3 +438,146 @@ def test_partitions_that_a_topic_gets_are_shared_out_too() -> None:
     registry.partitions += 3
     registry.settle()
     assert len(registry.members[0].owned) == PARTITIONS + 3
+
+
+def test_a_registration_that_is_refused_is_tried_again() -> None:
+    registry = Registry()
+    registry.start(0)
+    registry.refuse(0)
+    assert registry.waiting[0] == []
+    registry.settle()
+    assert len(registry.reading[0]) == PARTITIONS
+
+
+def test_whoever_is_removed_before_it_saw_itself_registers_again() -> None:
+    registry = Registry()
+    registry.start(0)
+    registry.carry_out(0)
+    registry.ids.clear()
+    registry.settle()
+    assert len(registry.reading[0]) == PARTITIONS
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["heard", "unheard"])
+def test_partitions_that_were_claimed_and_move_meanwhile_are_given_back(known: bool) -> None:
+    """The share changes while a Claim is under way: nobody else could read what it made this member own."""
+    registry = Registry()
+    registry.start(0)
+    registry.carry_out(0)
+    registry.tell(0)
+    (claim,) = registry.waiting[0]
+    assert isinstance(claim, Claim)
+    registry.start(1)
+    registry.carry_out(1)
+    registry.tell(0)  # half of it is the other's
+    if known:
+        registry.carry_out(0)
+    else:
+        registry.owners = dict.fromkeys(claim.partitions, registry.sessions[0])
+        registry.waiting[0].clear()
+        registry.members[0].undone(claim, ConnectionError("cut"), registry.now)
+    registry.settle()
+    assert [len(share) for share in registry.reading] == [4, 3, 0, 0]
+
+
+def test_what_is_lost_in_a_session_that_goes_on_is_given_back_if_it_moved() -> None:
+    registry = alone()
+    registry.cut(0)
+    registry.pass_time(round(SESSION_MS / 50))
+    assert registry.reading[0] == set()
+    registry.start(1)
+    registry.carry_out(1)
+    registry.link(0)
+    registry.settle()
+    assert [len(share) for share in registry.reading] == [4, 3, 0, 0]
+
+
+def test_whoever_stops_polling_while_there_is_no_connection_withdraws_in_the_next() -> None:
+    registry = alone()
+    registry.cut(0)
+    registry.pause(0)
+    registry.link(0)
+    registry.settle()
+    assert (registry.ids, registry.owners) == ({}, {})
+
+
+def test_a_withdrawal_without_an_answer_is_repeated() -> None:
+    registry = alone()
+    registry.pause(0)
+    registry.rng.seed(2)  # the effect is not carried out
+    registry.cut(0)
+    assert registry.ids
+    registry.link(0)
+    registry.settle()
+    assert (registry.ids, registry.owners) == ({}, {})
+
+
+def test_a_subscription_that_changes_before_the_first_is_registered_gets_a_name_of_its_own() -> None:
+    registry = Registry()
+    registry.start(0)
+    registry.resubscribe(0)
+    assert [effect.member_id for effect in registry.waiting[0] if isinstance(effect, Register)] == ["m0"]
+    registry.carry_out(0)
+    (again,) = registry.waiting[0]
+    assert isinstance(again, Register)
+    assert again.member_id == "m0.1"
+
+
+def test_a_subscription_that_could_not_be_registered_is_registered_in_the_next_connection() -> None:
+    registry = alone()
+    registry.members[0].subscribe(["bills"], registry.now)
+    registry.take(0)
+    registry.rng.seed(2)
+    registry.cut(0)
+    registry.link(0)
+    registry.settle()
+    assert registry.seen() == {"m0.1": {"bills": 1}}
+    assert registry.owners == {}
+
+
+def test_whoever_stood_still_for_most_of_a_session_delivers_nothing_until_zookeeper_has_answered() -> None:
+    registry = alone()
+    member = registry.members[0]
+    while registry.waiting[0]:
+        registry.carry_out(0)
+    heard = registry.now
+    deadline = member.next_deadline()
+    assert deadline is not None
+    assert deadline - heard == pytest.approx(SESSION_MS / 3, abs=1_000)
+    registry.now += SESSION_MS * 0.7
+    member.advance(registry.now)
+    registry.take(0)
+    assert registry.at_risk == [True, False, False, False]
+    registry.carry_out(0)
+    assert registry.at_risk == [False] * MEMBERS
+    assert len(registry.reading[0]) == PARTITIONS
+
+
+def test_without_an_answer_for_most_of_a_session_delivery_stops() -> None:
+    registry = alone()
+    while registry.waiting[0]:
+        registry.carry_out(0)
+    for _ in range(25):
+        registry.pass_time(2)  # and nothing is carried out
+    assert registry.waiting[0]
+    assert registry.at_risk == [False] * MEMBERS
+    registry.pass_time(40)
+    assert registry.at_risk == [True, False, False, False]
+
+
+def test_partitions_that_are_given_up_are_lost_once_their_owner_was_removed() -> None:
+    registry = alone()
+    registry.start(1)
+    registry.carry_out(1)
+    registry.tell(0)
+    (moving,) = registry.revoking[0]
+    assert not moving.lost
+    del registry.owners[moving.partitions[-1]]
+    registry.tell(0)
+    assert registry.revoking[0][-1].lost
+    assert registry.reading[0] == set()
+
+
+def test_a_registration_by_others_with_no_threads_gets_nothing_and_breaks_nothing() -> None:
+    assert share_of("a", {"a": {"orders": 0}}, {"orders": 3}) == set()
+    assert len(share_of("a", {"a": {"orders": 1}, "b": {"orders": 0}}, {"orders": 3})) == 3

@@ -8,17 +8,21 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from kazoo.client import KazooClient
+from kazoo.exceptions import NotEmptyError
 
 from kohort.admin import GroupAdmin
 from kohort.cli import main
 from kohort.client.errors import BrokerConnectionError, ConfigError
-from kohort.consumer import AsyncGroupConsumer
+from kohort.consumer import AsyncGroupConsumer, assembly
 from kohort.consumer.errors import CommitFailedError, StaleRecordError
 from kohort.consumer.events import PartitionsLost
+from kohort.consumer.service import ConsumerService, KafkaOutput
+from kohort.consumer.zookeeper_registry import _offset_in, _topics_in
 from kohort.protocol import TopicPartition
 from kohort.statemachine import MemberState
 from tests.cluster.servers import ZooKeeper, zookeeper
@@ -138,7 +142,9 @@ async def test_whoever_owned_a_partition_before_can_commit_nothing_more(
     partition = TopicPartition(topic, 0)
     consumer = await join(topic, group=name, enable_auto_commit=False)
     await until(lambda: bool(consumer.assignment()))
+    assert await consumer.committed() == {}
     await consumer.commit({partition: 3})
+    assert (await consumer.committed())[partition].offset == 3
     path = f"/consumers/{name}/offsets/{topic}/0"
     # as the next owner does at first
     await asyncio.to_thread(client.set, path, b"3")
@@ -210,11 +216,24 @@ async def test_a_zookeeper_that_does_not_answer_is_named(bootstrap: str) -> None
         ({"coordination": "zookeeper://h:1", "assignor": "range"}, "assignor is for groups that brokers"),
         ({"coordination": "zookeeper://h:1", "protocol": "consumer"}, "protocol is for groups that brokers"),
         ({"dual_commit": True}, "dual_commit is for coordination by ZooKeeper"),
+        ({"coordination": "zookeeper://h:1", "group": "a/b"}, "in ZooKeeper a group's name is one part"),
+        ({"coordination": "zookeeper://h:1", "group": ".."}, "in ZooKeeper a group's name is one part"),
+        ({"coordination": "zookeeper://h:1", "group": "a\x01"}, "in ZooKeeper a group's name is one part"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        AsyncGroupConsumer("orders", bootstrap="localhost:9092", group="billing", **settings)
+        AsyncGroupConsumer("orders", bootstrap="localhost:9092", **{"group": "billing", **settings})
+
+
+def test_transactions_which_commit_to_brokers_groups_are_refused() -> None:
+    settings: dict[str, Any] = {"group": "billing", "coordination": "zookeeper://h:1"}
+    consumer = AsyncGroupConsumer("orders", bootstrap="localhost:9092", **settings)
+    with pytest.raises(ConfigError, match="transactions commit offsets to a group that brokers coordinate"):
+        consumer.group_metadata()
+    service = ConsumerService(bootstrap="localhost:9092", **settings)
+    with pytest.raises(ConfigError, match="a KafkaOutput commits offsets to a group that brokers coordinate"):
+        service.exactly_once(KafkaOutput())
 
 
 async def test_offsets_are_imported_into_the_group_once_nobody_is_registered(
@@ -256,3 +275,111 @@ async def test_offsets_are_imported_into_the_group_once_nobody_is_registered(
     assert {partition.partition: value.offset for partition, value in found.items()} == {0: 4, 1: 10}
     assert await imported("--zookeeper", f"{address}/elsewhere") == 1
     assert "is --zookeeper right?" in capsys.readouterr().err
+
+
+async def test_members_find_each_other_again_when_the_groups_folder_is_removed(
+    join: Maker, client: KazooClient, new_topic: Callable[..., str], group: Callable[[str], str]
+) -> None:
+    topic, name = new_topic("orders", partitions=PARTITIONS), group("billing")
+    first, second = Worker(await join(topic, group=name)), Worker(await join(topic, group=name))
+    await until(lambda: sorted(owned(first, second)) == [[0, 1], [2, 3]])
+    before = {each.consumer.state.generation for each in (first, second)}
+    with suppress(NotEmptyError):  # members are quick to come back
+        await asyncio.to_thread(client.delete, f"/consumers/{name}", recursive=True)
+    await until(lambda: before.isdisjoint({each.consumer.state.generation for each in (first, second)}))
+    await until(lambda: sorted(owned(first, second)) == [[0, 1], [2, 3]])
+    await first.stop()
+    await until(lambda: owned(second) == [[0, 1, 2, 3]])
+    await second.stop()
+
+
+async def test_an_owner_that_somebody_removes_is_one_again_before_anybody_else_is(
+    join: Maker, client: KazooClient, new_topic: Callable[..., str], group: Callable[[str], str]
+) -> None:
+    topic, name = new_topic("orders", partitions=1), group("billing")
+    worker = Worker(await join(topic, group=name))
+    await until(lambda: owned(worker) == [[0]])
+    await asyncio.to_thread(client.delete, f"/consumers/{name}/owners/{topic}/0")
+    events = worker.consumer.events.recent
+    await until(lambda: any(isinstance(event, PartitionsLost) for event in events))
+    await until(lambda: owned(worker) == [[0]])
+    assert client.get(f"/consumers/{name}/owners/{topic}/0")[1].ephemeralOwner
+    await worker.stop()
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        b"\xff\xfe\x00",
+        b"[" * 100_000,
+        b"",
+        b"5",
+        b'{"subscription":[1]}',
+        b'{"subscription":{"orders":1e400}}',
+        b'{"version":9,"subscription":{"orders":1000000000},"pattern":"static"}',
+        b'{"version":1,"subscription":{"orders":-4},"pattern":"static"}',
+        b'{"version":1,"subscription":{"ord.*":1},"pattern":"white_list"}',
+    ],
+)
+def test_a_registration_that_makes_no_sense_has_no_topics(entry: bytes) -> None:
+    assert _topics_in("other", entry) == {}
+
+
+def test_a_registration_of_a_client_of_kafka_0_8_is_read() -> None:
+    entry = b'{"version":1,"subscription":{"orders":2},"pattern":"static","timestamp":"1416"}'
+    assert _topics_in("other", entry) == {"orders": 2}
+
+
+@pytest.mark.parametrize(
+    ("data", "offset"),
+    [
+        (b"0", 0),
+        (b"42", 42),
+        (b"-1", None),
+        (b"", None),
+        (b"\xb2", None),
+        (b"9" * 19, None),
+        (b"9" * 99, None),
+    ],
+)
+def test_an_offset_is_a_number_that_there_can_be(data: bytes, offset: int | None) -> None:
+    assert _offset_in(data) == offset
+
+
+async def test_folders_on_the_way_to_the_group_are_made(
+    join: Maker, address: str, new_topic: Callable[..., str], group: Callable[[str], str]
+) -> None:
+    topic, deeper = new_topic("orders", partitions=1), f"zookeeper://{address}/a/b"
+    worker = Worker(await join(topic, group=group("billing"), coordination=deeper))
+    await until(lambda: owned(worker) == [[0]])
+    await worker.stop()
+
+
+async def test_an_offset_that_somebody_removes_is_written_again_by_the_owner(
+    join: Maker, client: KazooClient, new_topic: Callable[..., str], group: Callable[[str], str]
+) -> None:
+    topic, name = new_topic("orders", partitions=1), group("billing")
+    consumer = await join(topic, group=name, enable_auto_commit=False)
+    await until(lambda: bool(consumer.assignment()))
+    path = f"/consumers/{name}/offsets/{topic}/0"
+    # nobody who owned the partition before can make the entry now
+    assert (await asyncio.to_thread(client.get, path))[0] == b"-1"
+    for offset in (3, 5):
+        await consumer.commit({TopicPartition(topic, 0): offset})
+        assert (await asyncio.to_thread(client.get, path))[0] == b"%d" % offset
+        await asyncio.to_thread(client.delete, path)
+
+
+async def test_of_two_members_with_one_id_the_second_waits_for_the_first_to_go(
+    join: Maker, new_topic: Callable[..., str], group: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(assembly, "new_member_id", lambda *_: "same")
+    topic, name = new_topic("orders", partitions=2), group("billing")
+    first = Worker(await join(topic, group=name))
+    await until(lambda: owned(first) == [[0, 1]])
+    second = Worker(await join(topic, group=name))
+    await until(lambda: any("NodeExistsError" in str(event) for event in second.consumer.events.recent))
+    assert owned(first, second) == [[0, 1], []]
+    await first.stop()
+    await until(lambda: owned(second) == [[0, 1]])
+    await second.stop()

@@ -173,6 +173,40 @@ class ServiceIncidents:
             self._world.ledger.flood(*found)
             self._world.topics.changed()
 
+    # --- ZooKeeper ----------------------------------------------------------------------------------------
+
+    def _zookeeper_cut(self, incident: Incident) -> None:
+        process = self._process(incident)
+        if process is None or not process.sessions:
+            return
+        session = process.sessions[-1]
+        # it breaks at once, or nothing comes any more
+        session.silent = True
+        if incident.draw < 0.5:
+            session.broken()
+
+        def mend() -> None:
+            session.silent = False
+            session.broken()
+
+        self._later(incident, mend)
+
+    def _zookeeper_away(self, incident: Incident) -> None:
+        zookeeper = self._world.zookeeper
+        assert zookeeper is not None, "the plan has a group without a coordinator"
+        zookeeper.away = True
+        for session in list(zookeeper.sessions.values()):
+            session.broken()
+        self._later(incident, lambda: setattr(zookeeper, "away", False))
+
+    def _zookeeper_expires(self, incident: Incident) -> None:
+        assert self._world.zookeeper is not None, "the plan has a group without a coordinator"
+        self._world.zookeeper.interfere(incident.who, end=True)
+
+    def _zookeeper_removed(self, incident: Incident) -> None:
+        assert self._world.zookeeper is not None, "the plan has a group without a coordinator"
+        self._world.zookeeper.interfere(incident.who, end=False)
+
     # --- brokers ------------------------------------------------------------------------------------------
 
     def _node_down(self, incident: Incident) -> None:

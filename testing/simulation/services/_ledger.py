@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol, TypeAlias
 from ....consumer import Record, done_ahead
 from ....consumer.decode import ChunkReader
 from ....protocol import ApiKey, TopicPartition
+from ....protocol.messages.offset_commit import OffsetCommitRequestPartition
 from .._network import Call
 from .._schedule import Schedule
 from ._plan import ServicePlan
@@ -134,6 +135,8 @@ class Ledger:
         self.at_work: dict[Entry, None] = {}
         #: When a record of each partition was last done.
         self.moved_ms: dict[TopicPartition, int] = {}
+        #: Whether a process may begin with records of a partition now, where somebody knows that.
+        self.owns: Callable[[Process, TopicPartition], bool] = lambda _process, _partition: True
 
     # --- records come and go ------------------------------------------------------------------------------
 
@@ -226,6 +229,8 @@ class Ledger:
                 self._schedule.say(f"{process.name} begins {entry}, which takes {entry.work_ms} ms")
             if entry.finished and self._schedule.plan.calm and not entry.gone:
                 self._schedule.found("S14", f"{process.name} is given {entry}, which was finished before")
+            if not self.owns(process, entry.partition):
+                self._schedule.found("S4", f"{process.name} begins {entry} and is not the partition's owner")
             entry.running[process] = now
             entry.begun.setdefault(process, now)
             self.at_work[entry] = None
@@ -326,6 +331,12 @@ class Ledger:
                 partition = TopicPartition(topic.name, index)
                 if not error and partition in asked:
                     self._acknowledged(partition, asked[partition])
+
+    def stored(self, process: Process, partition: TopicPartition, offset: int) -> None:
+        """An offset was committed elsewhere than with the coordinator."""
+        self._schedule.say(f"{process.name} stores {partition}: {offset}")
+        self._committing(process, partition, OffsetCommitRequestPartition(partition.partition, offset))
+        self._acknowledged(partition, offset)
 
     def _committing(self, process: Process, partition: TopicPartition, row: Any) -> None:
         progress = self._progress[partition]

@@ -9,6 +9,7 @@ from typing import Any, Final
 from ....consumer import AsyncGroupConsumer
 from ....consumer.decode import RUN_BYTES
 from ....protocol import ApiKey, TopicPartition
+from ....statemachine import MemberState
 from .._checks import stable_members
 from .._network import Call
 from ._ledger import BIG_BYTES
@@ -106,6 +107,9 @@ class Limits:
 
     def _settled(self) -> bool:
         world = self._world
+        if world.plan.protocol == "registry":
+            consumers = [process.consumer for process in world.processes.values() if process.alive]
+            return all(each is not None and each.state.state is MemberState.STABLE for each in consumers)
         return stable_members(world.shard, world.plan.group) is not None
 
     def _good(self, partition: TopicPartition, now: int) -> bool:

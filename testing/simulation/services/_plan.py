@@ -40,6 +40,18 @@ INCIDENTS: Final[dict[str, tuple[str, int]]] = {
     "flood": ("many records come into one partition at once", 1),
 }
 
+#: The same, for groups without a coordinator, drawn apart from all else.
+REGISTRY: Final[dict[str, tuple[str, int]]] = {
+    "zookeeper-cut": ("a process and ZooKeeper cannot reach each other, shorter or longer than a session", 2),
+    "zookeeper-away": ("no ZooKeeper answers for a while", 1),
+    "zookeeper-expires": ("ZooKeeper ends a session", 1),
+    "zookeeper-removed": ("somebody removes a member or the owner of a partition", 2),
+}
+#: What such a group cannot know, as its offsets are numbers of topics' names and nothing else; or has not.
+_NOT_OF_REGISTRIES: Final = frozenset(
+    {"cut", "delete-topic", "remake-topic", "refuse-commits", "lose-group-rights"}
+)
+
 #: After which no record need be handled twice, and no commit be lost.
 _HARMLESS: Final = ("process-stop", "arrive", "leaderless", "new-leader", "grow-topic", "flood")
 #: Of a cluster that works, while somebody deletes, cuts and grows topics.
@@ -50,7 +62,7 @@ _OF_TOPICS: Final = (
 
 #: With these a member may lose its session, its partitions, or its commits.
 _UNSOUND: Final = frozenset(
-    {"process-pause", "process-kill", "kill", "power-loss", "stop", "move"}
+    {"process-pause", "process-kill", "kill", "power-loss", "stop", "move", *REGISTRY}
     | {"refuse-commits", "lose-group-rights", "node-down"}
 )
 
@@ -145,6 +157,22 @@ class ServicePlan(Plan):
             # by name still, but with a member's epoch
             commits = max(self.versions[ApiKey.OFFSET_COMMIT], 9)
             self.versions = {**self.versions, ApiKey.OFFSET_COMMIT: commits}
+        elif protocol == "registry":
+            self.config = {**self.config, "coordination": "zookeeper://simulated:2181"}
+            del self.config["assignor"]
+            self.incidents = [i for i in self.incidents if i.kind not in _NOT_OF_REGISTRIES]
+            if not self.calm:
+                self._disturb_zookeeper(Random(self.seed))
+            for process in self.processes:
+                process.instance_id = None
+
+    def _disturb_zookeeper(self, rng: Random) -> None:
+        for kind, (_, most) in REGISTRY.items():
+            for _ in range(rng.randint(1, most) if rng.random() < 0.4 else 0):
+                name, at_ms = f"z{len(self.incidents)}", rng.randint(200, self.faults_ms - 100)
+                length_ms = rng.randint(1, 2 * self.session_ms)
+                who, draw = rng.getrandbits(16), rng.random()
+                self.incidents.append(Incident(name, at_ms, kind, who, draw, length_ms))
 
     def _who(self) -> list[str]:
         return [process.name for process in self.processes[1:]]

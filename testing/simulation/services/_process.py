@@ -55,6 +55,10 @@ class Home(Schedule[ServicePlan]):
     database: str
 
     @abstractmethod
+    def open_zookeeper(self, process: Process, *given: Any) -> Any:
+        """A session with ZooKeeper, as client.zookeeper makes it."""
+
+    @abstractmethod
     def sending(self, process: Process, call: Call) -> None:
         """Called when a consumer sends a request."""
 
@@ -82,12 +86,16 @@ class Process:
         self.loop = ProcessLoop(  # type: ignore[abstract]
             world.heap, failed=self._failed, delay_ms=self._delay_ms
         )
+        #: Of groups without a coordinator: its sessions with ZooKeeper.
+        self.sessions: list[Any] = []
         self._databases: list[sqlite3.Connection] = []
         self._hanging: list[asyncio.Future[None]] = []
         around = Surroundings(
             open_connection=self._open,  # type: ignore[arg-type]
             make_random=lambda: Random(self.rng.getrandbits(64)),
             in_thread=self.loop.in_thread,
+            open_zookeeper=lambda *given: world.open_zookeeper(self, *given),
+            time_ms=world.clock_ms,
         )
         context = copy_context()
         context.run(SURROUNDINGS.set, around)

@@ -26,7 +26,7 @@ def simulate_service(
     protocol: str = "classic",
 ) -> SimulationReport:
     """Run schedules of whole services; ``seeds`` is how many, or which. The members of planned ones speak
-    ``protocol``, "classic" or "consumer".
+    ``protocol``, "classic" or "consumer", or share partitions out by ZooKeeper, "registry".
 
     ``service`` makes the ConsumerService of each process that starts; without it those of the plan run.
     ``record(topic, random)`` makes the key and the value of a record. ``settled`` gets the keys and values of

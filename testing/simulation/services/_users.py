@@ -15,7 +15,7 @@ from .._plan import GroupPlan
 from ._ledger import MakeRecord, Row
 from ._plan import ServicePlan
 from ._process import Process
-from ._work import BOOTSTRAP, ServiceProgram
+from ._work import BOOTSTRAP, ServiceProgram, instance_of
 
 MakeService = Callable[[], ConsumerService]
 #: Takes keys and values by partition.
@@ -45,7 +45,7 @@ class UsersService:
     def program(self, process: Process) -> ServiceProgram:
         plan = process.world.plan
         service = self._service()
-        service.reconfigure(bootstrap=BOOTSTRAP, group_instance_id=process.plan.instance_id, **plan.config)
+        service.reconfigure(bootstrap=BOOTSTRAP, **{**instance_of(process), **plan.config})
         service._drain_timeout_ms = plan.drain_ms
         for handler in service._handlers:
             handler.function = _told(process, handler.function)

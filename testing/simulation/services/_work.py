@@ -54,9 +54,16 @@ def _settings(process: Process) -> dict[str, Any]:
         "bootstrap": BOOTSTRAP,
         "group": plan.group,
         "drain_timeout_ms": plan.drain_ms,
-        "group_instance_id": process.plan.instance_id,
+        **instance_of(process),
         **plan.config,
     }
+
+
+def instance_of(process: Process) -> dict[str, Any]:
+    """The setting of a static member; a group without a coordinator has none."""
+    if process.world.plan.protocol == "registry":
+        return {}
+    return {"group_instance_id": process.plan.instance_id}
 
 
 def make_service(process: Process) -> ConsumerService:

@@ -6,7 +6,7 @@ import random
 import sqlite3
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from ....coordinator.consumer.group import ConsumerGroup
@@ -24,6 +24,9 @@ from ._process import Home, Process
 from ._topics import Topics
 from ._users import UsersService
 from ._work import make_program
+
+if TYPE_CHECKING:
+    from ._zookeeper import SimulatedZooKeeper
 
 #: Delay before a process that ended with an error is restarted.
 _RESTART_MS: Final = 200
@@ -65,6 +68,13 @@ class ServiceWorld(World[ServicePlan], Home):
         self.cluster = Cluster(self, self.broker, self.topics, self.ledger)
         self.limits = Limits(self)
         self._users = users
+        #: Of a group without a coordinator.
+        self.zookeeper: SimulatedZooKeeper | None = None
+        if plan.protocol == "registry":
+            from ._zookeeper import SimulatedZooKeeper
+
+            self.zookeeper = SimulatedZooKeeper(self, self.limits.disturbed)
+            self.ledger.owns = self.zookeeper.owns
         #: What is to be put right when the faults are over, if not before.
         self.to_undo: list[Callable[[], None]] = []
         self._all: list[Process] = []
@@ -117,6 +127,12 @@ class ServiceWorld(World[ServicePlan], Home):
         self.heap.at(self.heap.now + length_ms, once)
 
     # --- what consumers do --------------------------------------------------------------------------------
+
+    def open_zookeeper(self, process: Process, *given: Any) -> Any:
+        from ._zookeeper import Session
+
+        assert self.zookeeper is not None, "the plan has a group without a coordinator"
+        return Session(process, self.zookeeper, *given)
 
     def sending(self, process: Process, call: Call) -> None:
         self.limits.sent(process, call)
@@ -273,13 +289,19 @@ class ServiceWorld(World[ServicePlan], Home):
                 return "L1", f"{process.name} is {consumer}"
         if not living:
             return None
-        if stable_members(shard, self.plan.group) != len(living):
+        if self.zookeeper is not None:
+            if len(there := self.zookeeper.registered(self.plan.group)) != len(living):
+                return "L1", f"registered are {there}, alive are {living}"
+        elif stable_members(shard, self.plan.group) != len(living):
             return "L1", f"{self.plan.group} is {shard.state.find(self.plan.group)}, alive are {living}"
         if left := self.ledger.left():
             return "L3", f"{left[0]} is not done, and in {len(left) - 1} other partitions is one"
         for partition, end in self.topics.ends().items():
-            entry = shard.state.durable.offset(self.plan.group, partition)
-            committed = None if entry is None else entry.offset
+            if self.zookeeper is not None:
+                committed = self.zookeeper.offset(self.plan.group, partition)
+            else:
+                entry = shard.state.durable.offset(self.plan.group, partition)
+                committed = None if entry is None else entry.offset
             if partition.topic in self.plan.topics and end and committed != end:
                 name = f"{partition.topic}-{partition.partition}"
                 return "L3", f"{name} ends at {end}, committed is {committed}"
@@ -297,7 +319,9 @@ class ServiceWorld(World[ServicePlan], Home):
         group: Any = None if self.shard is None else self.shard.state.find(self.plan.group)
         members = [] if group is None else list(group.members.values())
         told = [m.metadata for m in members] if isinstance(group, ConsumerGroup) else members
-        left = [each for each in told if each.instance_id is None]
+        left: list[Any] = [each for each in told if each.instance_id is None]
+        if self.zookeeper is not None:
+            left = self.zookeeper.registered(self.plan.group)
         if left:
             self.fail("L5", f"all processes have ended, and in {self.plan.group} are still {left}")
         if self.plan.kind == "once":

@@ -1,0 +1,64 @@
+"""Services in a group without a coordinator, on a simulated ZooKeeper: schedules, and bugs that they find.
+
+Covers: testing/simulation/services/_zookeeper.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kohort.consumer.registry import RegistryMembership
+from kohort.consumer.zookeeper_registry import ZooKeeperRegistry
+from kohort.testing import simulate_service
+from kohort.testing.simulation.services import trace_service
+
+pytestmark = pytest.mark.slow(2)
+
+
+def test_whatever_happens_a_partition_has_one_owner_and_every_record_is_handled() -> None:
+    assert simulate_service(12, protocol="registry").stats.records > 3_000
+
+
+def test_a_seed_is_the_same_schedule_each_time() -> None:
+    assert trace_service(7, protocol="registry") == trace_service(7, protocol="registry")
+
+
+def _nothing(*_: Any) -> None:
+    pass
+
+
+async def _nothing_async(*_: Any) -> None:
+    pass
+
+
+def _suspended(member: RegistryMembership, now: float) -> None:
+    member._session = False
+    member._over_at = now + 2 * member._config.session_timeout_ms
+
+
+def _lost(member: RegistryMembership, reason: str) -> None:
+    member._registered, member._held = False, frozenset()
+    if member.generation >= 0:
+        member._lose(reason)
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "bug", "found"),
+    [
+        pytest.param(RegistryMembership, "suspended", _suspended, "S4", id="delivers-unconnected"),
+        pytest.param(RegistryMembership, "_lost", _lost, "L1", id="forgets-what-it-holds"),
+        pytest.param(ZooKeeperRegistry, "_release", _nothing_async, "L1", id="releases-nothing"),
+        pytest.param(ZooKeeperRegistry, "_ids_changed", _nothing, "L1", id="watches-nobody"),
+    ],
+)
+def test_planted_bugs_are_found(
+    monkeypatch: pytest.MonkeyPatch, where: type, name: str, bug: Callable[..., Any], found: str
+) -> None:
+    monkeypatch.setattr(where, name, bug)
+    for seed in range(100):
+        if simulate_service([seed], protocol="registry", go_on=True).failed == {seed: found}:
+            return
+    raise AssertionError("not found")
