@@ -313,6 +313,9 @@ class Fetcher:
         if fetched.preferred_replica >= 0:
             position.read_replica = fetched.preferred_replica
             position.replica_until = now_ms() + self.config.metadata_max_age_ms
+            if fetched.preferred_replica not in self.reading.cluster.known.nodes:
+                # a broker that has come back: its leader would name it again and again
+                self._metadata_is_stale()
         if not fetched.records:
             return
         end, leader_epoch, damage = end_of_run(fetched.records, position.fetch_offset, position.leader_epoch)

@@ -44,6 +44,8 @@ class ScriptedCluster:
     beside: list[dict[TopicPartition, FetchedPartition]] = field(default_factory=list)
     answered: asyncio.Event = field(default_factory=asyncio.Event)
     nodes: set[int] = field(default_factory=lambda: {LEADER, NEAR})
+    #: Nodes that the next metadata has too.
+    back: set[int] = field(default_factory=set)
     topic_ids: dict[str, uuid.UUID] = field(default_factory=dict)
     leaderless: set[TopicPartition] = field(default_factory=set)
     errors: dict[str, int] = field(default_factory=dict)
@@ -70,7 +72,7 @@ class ScriptedCluster:
         return self.topic_ids.get(topic)
 
     async def metadata(self, _: Any) -> None:
-        """Nothing new."""
+        self.nodes |= self.back
 
     async def connect_to(self, node_id: int, channel: Channel) -> None:
         if channel in self.closed:

@@ -45,6 +45,14 @@ async def test_a_replica_is_left_when_its_lease_is_over_or_it_is_gone() -> None:
     assert _nodes(await bench.run(2)) == [LEADER, LEADER]
 
 
+async def test_a_replica_that_is_not_known_yet_is_looked_for() -> None:
+    answers = {LEADER: [{A: fetched(preferred=NEAR)}] * 6, NEAR: [{A: fetched()}] * 6}
+    bench = FetchBench(answers)
+    bench.cluster.nodes, bench.cluster.back = {LEADER}, {NEAR}
+    bench.begin(A)
+    assert _nodes(await bench.run(5))[-1] == NEAR
+
+
 async def test_one_request_is_under_way_for_a_broker_and_asks_for_no_more_than_may_be_prefetched() -> None:
     some = batch([b"x" * 900])
     first, second, third = (fetched(bytes(bytearray(some))) for _ in range(3))
