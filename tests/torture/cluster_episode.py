@@ -105,8 +105,10 @@ def run(folder: Path, seed: int, faults: int, tell: Callable[[str], object]) -> 
         )
         for worker in (*crew.producers, crew.committer):
             worker.pace_s = PACE_S
+        # with several batches on their way librdkafka may send one again under another epoch
         feeders = [
-            confluent_numbers(bootstrap, "source", each, "none", pause_s=PACE_S) for each in range(NUMBERED)
+            confluent_numbers(bootstrap, "source", each, "none", pause_s=PACE_S, in_flight=1)
+            for each in range(NUMBERED)
         ]
         anomalies: list[Anomaly] = []
         numbers: list[int] = []

@@ -74,6 +74,8 @@ class Session(TreeStore):
         self._held_until = 0
         # what is on its way there and back, and who waits for an answer
         self._asked: deque[tuple[int, Sequence[Change], asyncio.Future[None]]] = deque()
+        # how many of those that were asked arrived while it was cut off and had not noticed: TCP has them yet
+        self._stuck = 0
         self._told: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
         self._waiting: dict[asyncio.Future[None], None] = {}
 
@@ -133,6 +135,9 @@ class Session(TreeStore):
             else:
                 for _ in self._told:
                     self._heap.at(self._heap.now, self._deliver)
+                for _ in range(self._stuck):
+                    self._heap.at(self._heap.now, self._arrive)
+                self._stuck = 0
 
     def blink(self) -> None:
         """The connection breaks, and another one in the same session follows."""
@@ -157,6 +162,9 @@ class Session(TreeStore):
     def _arrive(self) -> None:
         """The oldest request that is on its way is there."""
         if self.is_over or not self._asked:
+            return
+        if self._is_cut and not self._has_noticed:
+            self._stuck += 1
             return
         known, changes, answer = self._asked.popleft()
         if self._is_cut or known != self._present:
@@ -205,6 +213,9 @@ class Session(TreeStore):
             self._has_noticed = True
             # what was on its way is lost: it is read anew
             self._told.clear()
+            while self._stuck:
+                self._asked.popleft()
+                self._stuck -= 1
             self._loop.call_soon(self._suspended)
 
     def _suspended(self) -> None:
