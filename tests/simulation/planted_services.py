@@ -183,8 +183,8 @@ SERVICE_BUGS = (
     _Bug(
         "who leaves does not tell the group",
         "consumer.driver:Driver.leave",
-        "await self._request(effect)",
-        "pass",
+        "self._request(effect) if",
+        "asyncio.sleep(0) if",
     ),
     _Bug(
         "the leader does not see that a topic has grown",
