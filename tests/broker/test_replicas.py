@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import socket
 import time
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -469,6 +470,11 @@ def test_a_wiped_broker_that_is_back_before_it_was_missed_takes_nothing_from_the
     asyncio.run(run())
 
 
+def _listens(address: Address) -> bool:
+    with socket.socket() as connection:
+        return connection.connect_ex((address.host, address.port)) == 0
+
+
 async def test_a_broker_that_is_coming_back_tells_nobody_that_there_are_no_topics() -> None:
     """librdkafka gives records up at once when a broker says so of a topic that was there."""
     async with cluster() as nodes:
@@ -476,8 +482,8 @@ async def test_a_broker_that_is_coming_back_tells_nobody_that_there_are_no_topic
         former, port = nodes.stores[3], nodes.brokers[3].port
         await nodes.brokers.pop(3).kill()
         starting = asyncio.create_task(nodes.start(3))
-        await nodes.until(lambda: nodes.stores[3] is not former)
         address = Address("127.0.0.1", port)
+        await nodes.until(lambda: _listens(address))
         asking = asyncio.create_task(Connection.open(address, client_id="c", timeout_ms=30_000))
         # enough for an answer, if it gave one
         await asyncio.wait([asking], timeout=0.2)

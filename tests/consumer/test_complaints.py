@@ -16,6 +16,7 @@ import pytest
 
 from kohort.consumer import AsyncGroupConsumer, CommitFailedError, Record, StaleRecordError
 from kohort.consumer.events import PartitionsLost, RebalanceCompleted
+from kohort.coordinator.consumer import heartbeat
 from kohort.protocol import KafkaError, TopicPartition
 from kohort.statemachine import MemberState
 from kohort.testing import RunningBroker
@@ -55,6 +56,11 @@ async def member(broker: RunningBroker, protocol: str) -> AsyncIterator[Member]:
             return await stack.enter_async_context(consumer)
 
         yield make
+
+
+def _assign_without_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The broker does as Apache Kafka: committed offsets do not come with an assignment."""
+    monkeypatch.setattr(heartbeat, "starts", lambda *_: ())
 
 
 def _stable(consumer: AsyncGroupConsumer, partitions: int = PARTITIONS) -> bool:
@@ -258,8 +264,9 @@ async def test_18_what_is_read_never_jumps_back_at_a_rebalance(broker: RunningBr
 
 @both_protocols
 async def test_19_committed_offsets_that_are_refused_at_first_are_asked_for_again(
-    broker: RunningBroker, member: Member
+    broker: RunningBroker, member: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    _assign_without_offsets(monkeypatch)
     broker.produce("orders", [str(n) for n in range(8)])
     fault = broker.faults.error("offset_fetch", "NOT_COORDINATOR", times=2)
     assert len(await read(await member(), 8)) == 8
@@ -375,8 +382,9 @@ async def test_41_a_join_waits_as_long_as_the_rebalance_may_take(
 @both_protocols
 @pytest.mark.parametrize("api", ["the join", "offset_commit", "offset_fetch"])
 async def test_42_a_coordinator_that_loads_is_waited_for(
-    broker: RunningBroker, member: Member, api: str, protocol: str
+    broker: RunningBroker, member: Member, api: str, protocol: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    _assign_without_offsets(monkeypatch)
     if api == "the join":
         api = "join_group" if protocol == "classic" else "consumer_group_heartbeat"
     broker.produce("orders", ["1"], partition=0)

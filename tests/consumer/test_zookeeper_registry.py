@@ -300,8 +300,7 @@ async def test_an_owner_that_somebody_removes_is_one_again_before_anybody_else_i
     worker = Worker(await join(topic, group=name))
     await until(lambda: owned(worker) == [[0]])
     await asyncio.to_thread(client.delete, f"/consumers/{name}/owners/{topic}/0")
-    events = worker.consumer.events.recent
-    await until(lambda: any(isinstance(event, PartitionsLost) for event in events))
+    await until(lambda: any(isinstance(event, PartitionsLost) for event in worker.consumer.events.recent))
     await until(lambda: owned(worker) == [[0]])
     assert client.get(f"/consumers/{name}/owners/{topic}/0")[1].ephemeralOwner
     await worker.stop()

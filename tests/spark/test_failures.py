@@ -143,7 +143,7 @@ def test_a_query_whose_broker_goes_away_in_a_batch_ends_with_one_error_and_goes_
         "topics": "orders",
         "max_offsets": 10,
     }
-    with pytest.raises(Exception, match="BrokerConnectionError") as failed:
+    with pytest.raises(Exception, match="BrokerRefusedError") as failed:
         run_to_end(lambda: stream(spark, request_timeout_ms=2000, **given))
     assert broker_process.bootstrap in str(failed.value)
     assert written == [(0, 10)]
