@@ -154,12 +154,6 @@ TRANSACTION_BUGS = (
         "return ErrorCode.NONE",
     ),
     _Bug(
-        "a commit in a transaction may be of an older generation",
-        "coordinator.offsets.commit:_unacceptable_in_transaction",
-        "return _IN_TRANSACTION.get(error, error)",
-        "return _IN_TRANSACTION.get(error, ErrorCode.NONE if error == 22 else error)",
-    ),
-    _Bug(
         "a consumer that was put out of its group goes on in its transactions",
         "coordinator.consumer.group:ConsumerGroup.check_commit",
         "return ErrorCode.UNKNOWN_MEMBER_ID",
