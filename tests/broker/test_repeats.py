@@ -185,17 +185,22 @@ def test_one_that_is_too_long_or_names_a_topic_without_partitions_keeps_no_other
 
 @pytest.mark.parametrize(("topics", "partitions"), [(1, 50), (45, 1), (1, 200), (180, 1)])
 def test_what_is_learnt_of_a_connection_is_bounded_in_bytes(topics: int, partitions: int) -> None:
-    repeats = Repeats()
-    learn(repeats, body("g", "t", 0))
     request = body("g", "t", *[0] * partitions)
     data = frame_of(request._replace(topics=[*request.topics] * topics))
-    tracemalloc.start()
-    learn(repeats, CODEC.request(data, 0))
-    gc.collect()
-    held = tracemalloc.get_traced_memory()[0]
-    tracemalloc.stop()
-    assert (repeats.known is not None) == (topics * partitions <= 50)
-    assert held < 40_000
+
+    def held() -> int:
+        repeats = Repeats()
+        learn(repeats, body("g", "t", 0))
+        tracemalloc.start()
+        learn(repeats, CODEC.request(data, 0))
+        gc.collect()
+        size = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+        assert (repeats.known is not None) == (topics * partitions <= 50)
+        return size
+
+    # other threads of the process may ask for memory at the same time
+    assert min(held() for _ in range(5)) < 40_000
 
 
 def frame_of(request: OffsetCommitRequest) -> bytes:
