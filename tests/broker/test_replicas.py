@@ -484,16 +484,20 @@ async def test_a_broker_that_is_coming_back_tells_nobody_that_there_are_no_topic
         starting = asyncio.create_task(nodes.start(3))
         address = Address("127.0.0.1", port)
         await nodes.until(lambda: _listens(address))
-        asking = asyncio.create_task(Connection.open(address, client_id="c", timeout_ms=30_000))
+
+        async def ask() -> Any:
+            connection = await Connection.open(address, client_id="c", timeout_ms=30_000)
+            request = MetadataRequest([MetadataRequestTopic(name="orders")])
+            answer = await connection.request(request, timeout_ms=9_000)
+            connection.close()
+            return answer
+
+        asking = asyncio.create_task(ask())
         # enough for an answer, if it gave one
         await asyncio.wait([asking], timeout=0.2)
         former.expire()
         await starting
-        connection = await asking
-        answer = await connection.request(
-            MetadataRequest([MetadataRequestTopic(name="orders")]), timeout_ms=9_000
-        )
-        connection.close()
+        answer = await asking
         assert [(len(topic.partitions), topic.error_code) for topic in answer.topics] == [(3, 0)]
 
 
