@@ -1,4 +1,6 @@
-"""AlterPartitionReassignments (45), v0-1: other replicas for partitions, or no longer (KIP-455, KIP-860)."""
+"""AlterPartitionReassignments (45), v0-1: reassigns partitions to other replicas, or cancels that
+(KIP-455, KIP-860).
+"""
 
 from __future__ import annotations
 
@@ -46,8 +48,8 @@ async def handle(node: Node, request: Request) -> Any:
             request.part("ReassignableTopicResponse")(
                 topic.name,
                 [
-                    make(refused[topic.name, each.partition_index], partition_index=each.partition_index)  # type: ignore[index]
-                    for each in topic.partitions
+                    make(refused[topic.name, each.partition_index], partition_index=each.partition_index)  #
+                    type: ignore[index] for each in topic.partitions
                 ],
             )
             for topic in body.topics
