@@ -1,4 +1,6 @@
-"""Move of a single broker's data folder into a cluster: its topics, users and settings become the cluster's."""
+"""Move of a single broker's data folder into a cluster: its topics, users and settings become the
+cluster's.
+"""
 
 from __future__ import annotations
 

@@ -338,7 +338,9 @@ class Partition:
             self.check_usable()
 
     def cut_damage(self, *, now_ms: int) -> None:
-        """Truncate a follower's log to its first known damage: the leader has the records. Raises KafkaError."""
+        """Truncate a follower's log to its first known damage: the leader has the records. Raises
+        KafkaError.
+        """
         log = self.open()
         damaged = None if log is None else log.first_damaged_offset
         if log is not None and damaged is not None:

@@ -172,7 +172,7 @@ class Topics(ABC):
 
     @abstractmethod
     async def alter(self, changes: Mapping[TopicImage, dict[str, Any]]) -> None:
-        """Replace the configs of topics, durably. Raises KafkaError; nothing is changed then."""
+        """Replace the configs of topics, durably. Raises KafkaError, and then changes nothing."""
 
     @abstractmethod
     async def add_partitions(
@@ -184,7 +184,7 @@ class Topics(ABC):
 
     @abstractmethod
     async def delete(self, topics: Collection[TopicImage]) -> None:
-        """Delete topics; ``clear`` removes their files. Raises KafkaError; none is deleted then."""
+        """Delete topics; ``clear`` removes their files. Raises KafkaError, and then deletes none."""
 
     @abstractmethod
     async def clear(self) -> None:
@@ -306,7 +306,7 @@ class FolderTopics(Topics):
         return {}
 
     async def alter(self, changes: Mapping[TopicImage, dict[str, Any]]) -> None:
-        """Replace the configs of topics, durably. Raises KafkaError; nothing is changed then."""
+        """Replace the configs of topics, durably. Raises KafkaError, and then changes nothing."""
         await self._change(self._puts({each: {"configs": configs} for each, configs in changes.items()}))
         self.image = self.image.changed(
             [self._now(each).having(configs=configs) for each, configs in changes.items()]
@@ -328,7 +328,7 @@ class FolderTopics(Topics):
         return {}
 
     async def delete(self, topics: Collection[TopicImage]) -> None:
-        """Delete topics; ``clear`` removes their files. Raises KafkaError; none is deleted then."""
+        """Delete topics; ``clear`` removes their files. Raises KafkaError, and then deletes none."""
         changes: list[Change] = []
         for each in topics:
             changes += [Delete(topic_path(each.name)), Create(deleted_topic_path(each.id), each.name)]

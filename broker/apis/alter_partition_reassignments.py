@@ -48,8 +48,8 @@ async def handle(node: Node, request: Request) -> Any:
             request.part("ReassignableTopicResponse")(
                 topic.name,
                 [
-                    make(refused[topic.name, each.partition_index], partition_index=each.partition_index)  #
-                    type: ignore[index] for each in topic.partitions
+                    make(refused[topic.name, each.partition_index], partition_index=each.partition_index)  # type: ignore[index]
+                    for each in topic.partitions
                 ],
             )
             for topic in body.topics

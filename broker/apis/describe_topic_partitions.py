@@ -99,7 +99,7 @@ def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
     try:
         check_name(name)
     except KafkaError as error:
-        # for invalid names the error is this one; Kafka's reserved topics are unknown
+        # an invalid name has an error of its own; a reserved topic counts as unknown
         if error.code == ErrorCode.INVALID_TOPIC_EXCEPTION:
             code = error.code
     return DescribeTopicPartitionsResponseTopic(
