@@ -95,7 +95,10 @@ class Router:
         False for any other request, and for one that is malformed or not fully allowed: those go to
         ``answer``.
         """
-        route = self._without_task.get(frame[:4]) or self._learn(frame[:4])
+        try:
+            route = self._without_task[frame[:4]]
+        except KeyError:
+            route = self._learn(frame[:4])
         if route is None:
             return False
         codec, meter, api = route
@@ -176,9 +179,11 @@ class Router:
         """The route of requests that begin with an API number and version."""
         api = self.api_of(start)
         version = int.from_bytes(start[2:], "big")
-        if api is None or not api.without_task or not api.serves(version) or not self._is_on(api):
+        if api is None or not api.serves(version) or not self._is_on(api):
             return None
-        route = Route(codec_of(api.key, version), self._node.metrics.requests.of(api.key), api)
+        route = None
+        if api.without_task:
+            route = Route(codec_of(api.key, version), self._node.metrics.requests.of(api.key), api)
         self._without_task[start] = route
         return route
 
