@@ -59,7 +59,8 @@ class Router:
         self._load = apis
         self._apis: Mapping[int, ServedApi] = {}
         self._gate = None if node.authorizer is None else Gate(node.authorizer)
-        self._without_task: dict[bytes, Route] = {}
+        # by API number and version; None: those requests have a task
+        self._without_task: dict[bytes, Route | None] = {}
         node.features.on_change.append(self._without_task.clear)
 
     @property
@@ -181,10 +182,11 @@ class Router:
         version = int.from_bytes(start[2:], "big")
         if api is None or not api.serves(version) or not self._is_on(api):
             return None
-        route = None
-        if api.without_task:
-            route = Route(codec_of(api.key, version), self._node.metrics.requests.of(api.key), api)
-        self._without_task[start] = route
+        route = self._without_task[start] = (
+            Route(codec_of(api.key, version), self._node.metrics.requests.of(api.key), api)
+            if api.without_task
+            else None
+        )
         return route
 
     async def answer(self, frame: bytes, peer: Peer) -> bytes | bytearray | Sequence[Part] | None:
