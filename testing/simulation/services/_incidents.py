@@ -184,12 +184,7 @@ class ServiceIncidents:
         session.silent = True
         if incident.draw < 0.5:
             session.broken()
-
-        def mend() -> None:
-            session.silent = False
-            session.broken()
-
-        self._later(incident, mend)
+        self._later(incident, session.mend)
 
     def _zookeeper_away(self, incident: Incident) -> None:
         zookeeper = self._world.zookeeper
