@@ -87,8 +87,9 @@ class SimulatedZooKeeper:
         back_ms = now if unreachable else max((s.back_ms for s in process.sessions), default=_NEVER_MS)
         told_ms = max(by_hand_ms, min(back_ms, by_hand_ms + plan.session_ms))
         by_hand = now <= told_ms + _NEWS_MS
+        wakes = now <= process.awake_ms + _NEWS_MS
         in_thread = plan.kind in ("plain", "once")
-        return in_thread or by_hand or (owner is not None and owner.process is process)
+        return in_thread or by_hand or wakes or (owner is not None and owner.process is process)
 
     # --- sessions -----------------------------------------------------------------------------------------
 
