@@ -63,7 +63,7 @@ class Delivery:
     report: Callable[[Event], None]
     hungry: Callable[[], None] = lambda: None
     halted: bool = False
-    #: Called with each change of ``halted``, for those who have records that were delivered and have not begun.
+    #: Called with each change of ``halted``: for those who hold delivered records that were not begun.
     halting: Callable[[bool], None] = lambda _: None
     #: The buffered bytes, and the memory that they hold.
     held: HeldBytes = field(init=False)

@@ -15,7 +15,8 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import NewPartitions
 from kazoo.client import KazooClient
-from kazoo.exceptions import NotEmptyError
+from kazoo.exceptions import KazooException, NotEmptyError
+from kazoo.handlers.threading import KazooTimeoutError
 
 from kohort.admin import GroupAdmin
 from kohort.cli import main
@@ -73,11 +74,20 @@ def join(member: Maker, address: str, monkeypatch: pytest.MonkeyPatch) -> Maker:
     return make
 
 
-async def end_session(session: tuple[int, bytes], address: str) -> None:
+async def end_session(consumer: AsyncGroupConsumer, hosts: str) -> None:
     """End a member's session, as ZooKeeper does with one that it has not heard of."""
-    twin = KazooClient(address, client_id=session)
-    await asyncio.to_thread(twin.start)
-    await asyncio.to_thread(twin.stop)  # ends the session that it shares
+    registry = consumer.parts.registry
+    assert registry is not None
+    assert registry._session is not None
+    member = registry._session.client
+    session = member.client_id
+    # another client of the session ends it, unless the member takes the connection back before that
+    while member._session_id == session[0]:
+        twin = KazooClient(hosts, client_id=session)
+        with suppress(KazooException, KazooTimeoutError):
+            await asyncio.to_thread(twin.start)
+            await asyncio.to_thread(twin.stop)
+        await asyncio.to_thread(twin.close)
 
 
 def owned(*workers: Worker) -> list[list[int]]:
@@ -122,7 +132,7 @@ async def test_members_take_their_ranges_and_every_record_is_read_once_as_they_c
 
 async def test_a_member_whose_session_ends_loses_what_it_had_and_commits_nothing_more(
     join: Maker,
-    address: str,
+    servers: ZooKeeper,
     new_topic: Callable[..., str],
     group: Callable[[str], str],
     produce: Callable[..., None],
@@ -131,10 +141,7 @@ async def test_a_member_whose_session_ends_loses_what_it_had_and_commits_nothing
     await asyncio.to_thread(produce, topic, range(10))
     consumer = await join(topic, group=name)
     records = await read(consumer, 10)
-    registry = consumer.parts.registry
-    assert registry is not None
-    assert registry._session is not None
-    await end_session(registry._session.client.client_id, address)
+    await end_session(consumer, servers.hosts)
     await until(lambda: any(isinstance(event, PartitionsLost) for event in consumer.events.recent))
     with pytest.raises(StaleRecordError):
         consumer.done(records[0])
@@ -441,19 +448,18 @@ async def test_members_go_on_when_zookeeper_was_away_for_longer_than_a_session(
 
 
 async def test_a_session_that_ends_in_the_middle_of_a_release_gives_the_partition_to_the_next(
-    join: Maker, address: str, new_topic: Callable[..., str], group: Callable[[str], str]
+    join: Maker, servers: ZooKeeper, new_topic: Callable[..., str], group: Callable[[str], str]
 ) -> None:
     topic, name = new_topic("orders", partitions=2), group("billing")
     first = Worker(await join(topic, group=name))
     await until(lambda: owned(first) == [[0, 1]])
     registry = first.consumer.parts.registry
     assert registry is not None
-    assert registry._session is not None
-    session, remove = registry._session, registry._remove
+    remove = registry._remove
 
     async def over(path: str) -> None:
         registry._remove = remove  # type: ignore[method-assign]
-        await end_session(session.client.client_id, address)
+        await end_session(first.consumer, servers.hosts)
         await remove(path)
 
     registry._remove = over  # type: ignore[method-assign]
@@ -509,14 +515,13 @@ async def test_the_entry_of_an_owner_that_never_goes_is_named_until_somebody_rem
 async def test_partitions_are_added_and_a_topic_is_deleted_and_made_anew(
     bootstrap: str,
     join: Maker,
-    client: KazooClient,
     new_topic: Callable[..., str],
     group: Callable[[str], str],
     produce: Callable[..., None],
 ) -> None:
     topic, name = new_topic("orders", partitions=1), group("billing")
     await asyncio.to_thread(produce, topic, range(30))
-    workers = [Worker(await join(topic, group=name)) for _ in range(2)]
+    workers = [Worker(await join(topic, group=name, metadata_max_age_ms=200)) for _ in range(2)]
     await until(lambda: sum(len(each.seen) for each in workers) == 30)
     with KafkaAdminClient(bootstrap_servers=bootstrap) as admin:
         await asyncio.to_thread(admin.create_partitions, {topic: NewPartitions(2)})
@@ -524,7 +529,9 @@ async def test_partitions_are_added_and_a_topic_is_deleted_and_made_anew(
         await asyncio.to_thread(admin.delete_topics, [topic])
         await until(lambda: owned(*workers) == [[], []])
         await asyncio.to_thread(
-            admin.create_topics, {topic: {"num_partitions": 2, "replication_factor": 1}}, wait_for_metadata=True
+            admin.create_topics,
+            {topic: {"num_partitions": 2, "replication_factor": 1}},
+            wait_for_metadata=True,
         )
     await until(lambda: sorted(owned(*workers)) == [[0], [1]])
     await asyncio.to_thread(produce, topic, range(30, 50), partitions=2)
@@ -541,7 +548,9 @@ async def test_a_handler_that_hangs_holds_a_partition_no_longer_than_the_drain(
     hanging = await join(topic, group=name, drain_timeout_ms=200)
     assert len(await read(hanging, 2)) == 2  # and neither is done
     other = Worker(await join(topic, group=name))
-    await until(lambda: sorted([*owned(other), sorted(p.partition for p in hanging.assignment())]) == [[0], [1]])
+    await until(
+        lambda: sorted([*owned(other), sorted(p.partition for p in hanging.assignment())]) == [[0], [1]]
+    )
     await until(lambda: len(other.seen) == 1)
     await other.stop()
 
