@@ -135,7 +135,8 @@ def _ranges(starts: Sequence[int], counts: Sequence[int]) -> Numbers:
     """``count`` numbers from each start on, one after the other."""
     units = np.array(counts, np.int64)
     before = units.cumsum() - units
-    return np.arange(units.sum()) + (np.array(starts, np.int64) - before).repeat(units)
+    numbers: Numbers = np.arange(units.sum()) + (np.array(starts, np.int64) - before).repeat(units)
+    return numbers
 
 
 def _in_turn(short: Mapping[int, int]) -> Numbers:
