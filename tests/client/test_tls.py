@@ -139,7 +139,7 @@ async def test_plain_text_to_a_listener_of_tls_says_what_it_may_lack(
     proxied: Callable[..., Any], certificates: _Certificates
 ) -> None:
     broker = await proxied(certificates.server("127.0.0.1"))
-    with pytest.raises(BrokerConnectionError, match="does this listener take TLS|TLS where plain text is"):
+    with pytest.raises(BrokerConnectionError, match=r"does this listener take TLS|TLS where plain text is"):
         await Cluster(broker.address, default_api_timeout_ms=300).connect()
 
 
