@@ -93,19 +93,20 @@ class FetchSession:
 
     def update(self, named: Iterable[Any], forgotten: Iterable[Any]) -> None:
         """Take in the topics of a request."""
+        places, due = self._places, self._due
         for topic in named:
             of = topic.topic_id if self.by_id else topic.topic
             for wanted in topic.partitions:
                 key = of, wanted.partition
-                place = self._places.get(key)
+                place = places.get(key)
                 if place is None:
-                    place = self._places[key] = Place(topic, wanted)
+                    place = places[key] = Place(topic, wanted)
                 else:
                     place.topic, place.wanted = topic, wanted
                     if self.by_broker:
                         # it may have ignored the last response, under another leader epoch
                         place.high_watermark = -1
-                self._due[place] = None
+                due[place] = None
         for topic in forgotten:
             for number in topic.partitions:
                 place = self._places.pop((topic.topic_id if self.by_id else topic.topic, number), None)
@@ -121,8 +122,9 @@ class FetchSession:
 
     def due(self) -> list[Place]:
         """The partitions to be looked at."""
-        for partition in self.waiter.take():
-            self.told(partition)
+        if self._by_partition:
+            for partition in self.waiter.take():
+                self.told(partition)
         return list(self._due)
 
     def told(self, partition: Partition) -> Place | None:

@@ -212,6 +212,8 @@ class Partition:
     _unopened: bool = field(default=False, init=False)
     #: What this broker knows of the replicas while it leads a partition of a cluster; else None.
     leadership: Leadership | None = field(default=None, init=False)
+    #: Whether this broker leads it: nothing is written or read by clients otherwise.
+    is_led: bool = field(default=True, init=False)
     #: It was deleted, or is not this broker's any more.
     gone: bool = field(default=False, init=False)
     # other brokers may have replicas: what is committed is decided by who leads
@@ -282,6 +284,7 @@ class Partition:
     def replicate(self) -> None:
         """Be a replica from now on: one that follows nobody yet."""
         self._replicated = True
+        self.is_led = self.leadership is not None
         self._leader_epoch = self._leader_epoch or 0
 
     def lead(self, leader_epoch: int, make: Callable[[int, int], Leadership]) -> None:
@@ -296,6 +299,7 @@ class Partition:
             # before the first record: followers find out by it where they part from this log
             log.begin_epoch(leader_epoch)
         self.leadership = make(self.log_end_offset, self.high_watermark)
+        self.is_led = True
         self.committed(self.leadership.replication.high_watermark)
 
     def follow(self, leader_epoch: int) -> None:
@@ -355,6 +359,7 @@ class Partition:
 
     def _end_leadership(self) -> None:
         leadership, self.leadership = self.leadership, None
+        self.is_led = not self._replicated
         self.unverified = UnverifiedWrites()
         if leadership is not None:
             leadership.end(not_leader(self.topic.name, self.index))
@@ -429,21 +434,12 @@ class Partition:
     def _others_could_lead(self) -> bool:
         return self.leadership is not None and len(self.leadership.replication.isr) > 1
 
-    @property
-    def is_led(self) -> bool:
-        """Return whether this broker leads it: nothing is written or read by clients otherwise."""
-        return self.leadership is not None or not self._replicated
-
-    def check_led(self) -> None:
-        """Raise KafkaError NOT_LEADER_OR_FOLLOWER unless this broker leads it."""
-        if not self.is_led:
-            raise not_leader(self.topic.name, self.index)
-
     def check_usable(self) -> None:
         """Raise KafkaError KAFKA_STORAGE_ERROR for a partition whose files are damaged."""
-        self.open()
-        if self.damage is not None:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self.damage)
+        if self._unopened:
+            self.open()
+        if self._damage is not None:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self._damage)
 
     def check(self, records: bytes | bytearray, *, now_ms: int) -> Steps[CheckedBatch]:
         """See PartitionLog.check."""
@@ -467,7 +463,8 @@ class Partition:
         ``flush.messages`` asks for that. Raises KafkaError.
         """
         self.check_usable()
-        self.check_led()
+        if not self.is_led:
+            raise not_leader(self.topic.name, self.index)
         try:
             if self.log is None:
                 self.log = self._created(records, from_client=from_client)

@@ -333,12 +333,16 @@ class Committer:
             error = KafkaError(number, f"committing {partition.topic}-{partition.partition}")
             metadata = offsets[partition].metadata
             too_large = error.code is ErrorCode.OFFSET_METADATA_TOO_LARGE
+            # a registry says by this that another member has gone on from the partition
+            fenced = self.store is not None and error.code is ErrorCode.ILLEGAL_GENERATION
             if too_large and metadata and done_ahead.is_ours(metadata):
                 # a broker with a lower offset.metadata.max.bytes: the offset alone, from now on
                 self.tracker.with_metadata = False
                 if job.given is not None:
                     job.given[partition] = replace(offsets[partition], metadata="")
-            elif error.code in _PARTITION_ERRORS or (self.manual and error.code in _GROUP_IN_USE):
+            elif error.code in _PARTITION_ERRORS or (
+                self.manual and error.code in _GROUP_IN_USE and not fenced
+            ):
                 job.fail([partition], error)
             elif error.code in _UNKNOWN_TOPIC:
                 unknown.append((partition, error))

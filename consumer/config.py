@@ -163,7 +163,7 @@ class ConsumerConfig(ClientSettings):
     def _fits_together(self) -> Self:
         if "group" in self.model_fields_set and not self.group:
             raise ValueError("group='': give the group a name, or leave the setting out")
-        if self.heartbeat_interval_ms >= self.session_timeout_ms:
+        if self.zookeeper is None and self.heartbeat_interval_ms >= self.session_timeout_ms:
             raise ValueError(
                 f"heartbeat_interval_ms ({self.heartbeat_interval_ms}) must be less than session_timeout_ms "
                 f"({self.session_timeout_ms}); a third of it is usual"

@@ -63,6 +63,8 @@ class Delivery:
     report: Callable[[Event], None]
     hungry: Callable[[], None] = lambda: None
     halted: bool = False
+    #: Called with each change of ``halted``: for those who hold delivered records that were not begun.
+    halting: Callable[[bool], None] = lambda _: None
     #: The buffered bytes, and the memory that they hold.
     held: HeldBytes = field(init=False)
     #: Result of the last ``take``.
@@ -167,6 +169,7 @@ class Delivery:
     def halt(self, halted: bool) -> None:
         """Deliver nothing at all, or go on."""
         self.halted = halted
+        self.halting(halted)
         self.recall()
         if not halted:
             self.wake()

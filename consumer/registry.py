@@ -37,6 +37,9 @@ FREED_MS = 20.0
 #: have it. Half of that after the last answer the registry is asked whether it still answers.
 _SILENT = 2 / 3
 
+#: Partitions that an event names.
+_NAMED = 3
+
 #: Threads by topic that a member registers with: one of ours; clients of Kafka 0.8 may have several.
 Topics = Mapping[str, int]
 
@@ -380,8 +383,10 @@ class RegistryMembership(GroupMember):
             self.owned |= frozenset(added)
             self._added += added
             self._emit(Assign(self.generation, added, kept))
-        if asked & self._target - mine:
-            self._claim_at = now + self._pause_ms("partitions have another owner still")
+        if left := sorted(asked & self._target - mine):
+            first = ", ".join(f"{topic}-{number}" for topic, number in left[:_NAMED])
+            more = f" and {len(left) - _NAMED} more" if len(left) > _NAMED else ""
+            self._claim_at = now + self._pause_ms(f"another owner still has {first}{more}")
 
     def _settled(self, now: float) -> None:
         self._attempts = 0

@@ -102,6 +102,8 @@ class ZooKeeperRegistry:
         self._stored: dict[TopicPartition, _Stored] = {}
         #: Partitions whose owner, this member or another one, is watched.
         self._watched: set[TopicPartition] = set()
+        #: Paths of entries that were warned of.
+        self._remnants: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._in_order = asyncio.Lock()
         #: Watches that have fired, for those who measure the herd.
@@ -266,7 +268,10 @@ class ZooKeeperRegistry:
         for name, read in (await self._each("get", {name: f"{path}/{name}" for name in missing})).items():
             if isinstance(read, NoNodeError):
                 continue  # it has gone meanwhile: the watch tells
-            known[name] = _topics_in(name, b"" if isinstance(read, Exception) else read[0])
+            data, stat = (b"", None) if isinstance(read, Exception) else read
+            known[name] = _topics_in(name, data)
+            if stat is not None:
+                self._look_for_remnant(f"{path}/{name}", stat)
         self._members = self._members | known
         return known
 
@@ -366,12 +371,19 @@ class ZooKeeperRegistry:
                 if stat is None:
                     continue
                 if not self._is_mine(stat):
+                    self._look_for_remnant(path, stat)
                     raise
                 try:
                     await self._call("set", path, data)
                 except NoNodeError:
                     continue
             return
+
+    def _look_for_remnant(self, path: str, stat: Any) -> None:
+        """Warn once of another member's entry that no session will take away."""
+        if not stat.ephemeralOwner and path not in self._remnants:
+            self._remnants.add(path)
+            log.warning("%s in ZooKeeper belongs to no session and stays for good: remove it", path)
 
     def _watch(self, partitions: Iterable[TopicPartition]) -> None:
         for partition in set(partitions) - self._watched:

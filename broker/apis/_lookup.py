@@ -9,7 +9,7 @@ from uuid import UUID
 from ...cluster import BrokerRegistration, TopicImage
 from ...protocol import ErrorCode, KafkaError, operation_bits
 from .._node import Node
-from .._partition import Partition
+from .._partition import LocalTopic, Partition
 from ..authorizer import OPERATIONS, ResourceType
 from ._api import Request
 
@@ -49,26 +49,28 @@ def find_partition(
 ) -> Partition:
     """A partition as ``partition_of`` finds it. Raises as ``find_topic``, too."""
     topic = find_topic(node, name, topic_id, by_id=by_id)
-    return partition_of(node, topic, index, known_epoch=known_epoch, any_replica=any_replica)
+    here = node.logs.topic(topic.name)
+    return partition_of(topic, here, index, known_epoch=known_epoch, any_replica=any_replica)
 
 
 def partition_of(
-    node: Node, topic: TopicImage, index: int, *, known_epoch: int, any_replica: bool
+    topic: TopicImage, here: LocalTopic | None, index: int, *, known_epoch: int, any_replica: bool
 ) -> Partition:
-    """A partition that this broker leads, or with ``any_replica`` has. Raises KafkaError
-    UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR, FENCED_LEADER_EPOCH and UNKNOWN_LEADER_EPOCH for another
-    epoch than the client knows (KIP-320), NOT_LEADER_OR_FOLLOWER.
+    """A partition that this broker leads, or with ``any_replica`` has; ``here`` is what it has of the topic.
+
+    Raises KafkaError UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR, FENCED_LEADER_EPOCH and
+    UNKNOWN_LEADER_EPOCH for another epoch than the client knows (KIP-320), NOT_LEADER_OR_FOLLOWER.
     """
     if not 0 <= index < len(topic.partitions):
         raise KafkaError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             f"topic {topic.name} has {len(topic.partitions)} partitions, there is no {index}",
         )
-    here = node.logs.topic(topic.name)
     partition = None if here is None else here.partitions.get(index)
     if partition is not None:
         partition.check_usable()
-        _check_leader_epoch(partition, known_epoch)
+        if known_epoch != NO_EPOCH and known_epoch != partition.leader_epoch:
+            raise _other_epoch(partition.leader_epoch, known_epoch)
     if partition is None or not (any_replica or partition.is_led):
         raise KafkaError(
             ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -103,8 +105,6 @@ def check_placed(node: Node, assignments: Iterable[Any]) -> None:
             )
 
 
-def _check_leader_epoch(partition: Partition, known: int) -> None:
-    if known == NO_EPOCH or known == partition.leader_epoch:
-        return
-    code = ErrorCode.FENCED_LEADER_EPOCH if known < partition.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
-    raise KafkaError(code, f"the leader epoch is {partition.leader_epoch}, the request says {known}")
+def _other_epoch(leader_epoch: int, known: int) -> KafkaError:
+    code = ErrorCode.FENCED_LEADER_EPOCH if known < leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
+    return KafkaError(code, f"the leader epoch is {leader_epoch}, the request says {known}")

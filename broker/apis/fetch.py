@@ -19,10 +19,10 @@ from ...protocol.messages.fetch import (
     FetchableTopicResponse,
     PartitionData,
 )
-from .._fetch_sessions import FIRST_EPOCH, NO_SESSION, FetchSession, Place
+from .._fetch_sessions import FIRST_EPOCH, FetchSession, Place
 from .._fetch_sessions import NO_EPOCH as NO_SESSION_EPOCH
 from .._node import Node
-from .._partition import Partition
+from .._partition import LocalTopic, Partition
 from .._stopwatch import clock
 from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType, right
 from ._api import Asked, Guard, Request, ServedApi
@@ -62,15 +62,20 @@ class _Fetch:
         self.committed = request.body.isolation_level == _READ_COMMITTED
         # of those that choose a replica for their clients
         self.cluster = None if session.by_broker or not request.body.rack_id else node.cluster
-        # a topic of the request, and what it is: most partitions are of the same topic as the one before
-        self.found: tuple[Any, TopicImage] | None = None
+        # a topic of the request, what it is, and what is here of it: most partitions are of the same topic as
+        # the one before
+        self.found: tuple[Any, TopicImage, LocalTopic | None] | None = None
+
+
+#: A partition of a request as it was found; None with an error.
+_Row = tuple[Place, Partition | None, PartitionData]
 
 
 @dataclass(slots=True)
 class _Round:
-    """The outcome of one look at partitions of a request; a partition is None with an error."""
+    """The outcome of one look at partitions of a request."""
 
-    rows: list[tuple[Place, Partition | None, PartitionData]] = field(default_factory=list)
+    rows: list[_Row] = field(default_factory=list)
     size: int = 0
     urgent: bool = False
 
@@ -90,16 +95,7 @@ async def handle(node: Node, request: Request) -> Any:
         )
     except KafkaError as error:
         return request.answer(error_code=error.code)
-    try:
-        return await _answered(_Fetch(node, request, session), replica, now_s)
-    finally:
-        if not session.id:
-            session.end()
-
-
-async def _answered(fetch: _Fetch, replica: tuple[int, int] | None, now_s: float) -> Any:
-    node, request, session = fetch.node, fetch.request, fetch.session
-    body, sessions, epoch = request.body, node.fetch_sessions, session.epoch
+    fetch, epoch = _Fetch(node, request, session), session.epoch
     session.update(body.topics, body.forgotten_topics_data if session.id else ())
     if session.id and not session:
         sessions.drop(session.id)
@@ -128,22 +124,25 @@ async def _answered(fetch: _Fetch, replica: tuple[int, int] | None, now_s: float
             if partition is not None and _is_throttled(node.cluster, partition):
                 node.cluster.leader_throttle.record(_size(data), clock())
     if epoch == NO_SESSION_EPOCH:
-        return request.answer(session_id=NO_SESSION, responses=_by_topic(found))
-    told = _Round()
-    for place, partition, data in found.rows:
+        return request.answer(responses=_by_topic(found.rows))
+    told = []
+    for row in found.rows:
+        place, partition, data = row
         if place.is_news(data) or not session.id:
-            told.rows.append((place, partition, data))
+            told.append(row)
         session.looked_at(place, partition, has_more=_has_more(fetch, place, partition, data))
     if epoch == FIRST_EPOCH:
         sessions.keep(session, asyncio.get_running_loop().time())
+    if not session.id:
+        session.end()
     return request.answer(session_id=session.id, responses=_by_topic(told))
 
 
-def _by_topic(found: _Round) -> list[FetchableTopicResponse]:
+def _by_topic(rows: list[_Row]) -> list[FetchableTopicResponse]:
     topics: list[FetchableTopicResponse] = []
     results: list[PartitionData] = []
     before = None
-    for place, _, data in found.rows:
+    for place, _, data in rows:
         topic = place.topic
         if topic is not before and (
             before is None or topic.topic != before.topic or topic.topic_id != before.topic_id
@@ -209,6 +208,9 @@ async def _grown(fetch: _Fetch, found: _Round, min_bytes: int) -> None:
                 sizes[grown] = _size(data)
     except TimeoutError:
         return
+    finally:
+        if not session.id:
+            session.end()
 
 
 def _most_bytes(node: Node, request: Request, *, by_broker: bool) -> int:
@@ -239,7 +241,7 @@ def _look(
     """Read partitions. What a ``replica`` asks for says what it has: it is taken in once."""
     fetch.found = None
     found = _Round()
-    refused: list[tuple[Place, Partition | None, PartitionData]] = []
+    refused: list[_Row] = []
     for place in places:
         try:
             partition, data = _read(fetch, place, left, found, replica=replica)
@@ -272,10 +274,12 @@ def _read(
     if request.may is not None and not request.may(topic):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "the topic may not be read")
     if fetch.found is None or fetch.found[0] is not topic:
-        fetch.found = topic, find_topic(fetch.node, topic.topic, topic.topic_id, by_id=fetch.session.by_id)
+        image = find_topic(fetch.node, topic.topic, topic.topic_id, by_id=fetch.session.by_id)
+        fetch.found = topic, image, fetch.node.logs.topic(image.name)
+    _, image, here = fetch.found
     partition = partition_of(
-        fetch.node,
-        fetch.found[1],
+        image,
+        here,
         wanted.partition,
         known_epoch=wanted.current_leader_epoch,
         any_replica=fetch.any_replica,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from operator import attrgetter
 from typing import Any, ClassVar, Final
 
 from ...protocol import ApiKey, ErrorCode, api_for, response_type, struct_arrays
@@ -18,6 +19,7 @@ PHASES: Final = ("queue", "local", "remote", "throttle", "send", "total")
 
 #: An error in an answer, or an array on the way to one.
 _Path = tuple[str, ...]
+_error_code = attrgetter("error_code")
 
 
 class ApiMeter(Counter):
@@ -48,11 +50,15 @@ class ApiMeter(Counter):
 
     def see_all(self, body: Any) -> None:
         """Count the errors, wherever they are in an answer."""
-        for code in _codes(body, _paths(self.key)):
-            if code:
+        for path in _paths(self.key):
+            elements = [body]
+            for name in path:
+                elements = [one for element in elements for one in getattr(element, name) or ()]
+            codes = list(map(_error_code, elements))
+            failed = list(filter(None, codes))
+            self.items += len(codes) - len(failed)
+            for code in failed:
                 self.fail(code)
-            else:
-                self.items += 1
 
     def fail(self, code: int) -> None:
         self.errors[code] = self.errors.get(code, 0) + 1
@@ -121,15 +127,6 @@ class RequestMeters:
 
     def figures(self, now: float) -> dict[str, ApiFigures]:
         return {api_for(key).name: meter.figures(now) for key, meter in sorted(self._by_key.items())}
-
-
-def _codes(body: Any, paths: tuple[_Path, ...]) -> Iterator[int]:
-    for path in paths:
-        elements = [body]
-        for name in path:
-            elements = [one for element in elements for one in getattr(element, name, None) or ()]
-        for element in elements:
-            yield getattr(element, "error_code", 0)
 
 
 @cache

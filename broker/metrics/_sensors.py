@@ -53,10 +53,12 @@ class Histogram:
     def record(self, seconds: float) -> None:
         micros = int(seconds * 1e6)
         if micros < _STEPS:
-            index = max(micros, 0)
+            index = micros if micros > 0 else 0
         else:
             shift = micros.bit_length() - 4
-            index = min((shift << 3) + (micros >> shift), _BUCKETS - 1)
+            index = (shift << 3) + (micros >> shift)
+            if index >= _BUCKETS:
+                index = _BUCKETS - 1
         self._buckets[index] += 1
         self.count += 1
         self.total_s += seconds

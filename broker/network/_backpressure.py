@@ -107,14 +107,16 @@ class Backpressure:
     def _weigh(self, changed: Requester | None = None) -> None:
         """See to it that those wait that have to now."""
         before, self._level = self._level, self._level_now()
-        holding = changed if changed is not None and changed.held_bytes else None
         if self._level > before:
-            self._favourite = self._favourite or holding
+            if self._favourite is None and changed is not None and changed.held_bytes:
+                self._favourite = changed
             # at once: each of the others could bring a whole read before it is its turn
             some = self._large if self._open == _LARGE else self._free
             for each in [each for each in some if each in self._free and _rank(each) >= self._open]:
                 each.regulate()
-        elif self._level < before or (changed is not None and changed is self._favourite and not holding):
+        elif self._level < before or (
+            changed is not None and changed is self._favourite and not changed.held_bytes
+        ):
             self._favourite = None
             self._let_on()
 

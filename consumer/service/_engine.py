@@ -107,6 +107,7 @@ class Engine:
         ]
         self._by_topic = {topic: each for each in self._running for topic in each.handler.all_topics}
         self._consumer.events.listen(self._see)
+        self._consumer.parts.delivery.halting = self._halt
         spans = self._tracing() if tracing else None
         for handler in handlers:
             handler.group, handler.tracing, handler.once = group, spans, once
@@ -127,6 +128,11 @@ class Engine:
         for each in self._running:
             if each.handler.function == function:
                 each.hold(held)
+
+    def _halt(self, halted: bool) -> None:
+        owned = self._consumer.assignment()
+        for each in self._running:
+            each.halt(halted, owned)
 
     async def start(self) -> None:
         """Connect and join. When cancelled, it leaves nothing behind."""
