@@ -223,4 +223,5 @@ class _Begun:
 
 
 def _reason(error: OSError) -> str:
-    return str(getattr(error, "reason", None) or error.strerror or error or type(error).__name__)
+    reason = str(getattr(error, "reason", None) or error.strerror or error or type(error).__name__)
+    return "plain text where TLS is expected" if reason == "WRONG_VERSION_NUMBER" else reason
