@@ -14,7 +14,7 @@ SCHEDULES, SOAKED_SCHEDULES = 24, 20_000
 
 #: Schedules that broke an invariant: what was wrong, and a seed that showed it.
 FOUND = {
-    "a marker counts as written though its leader lost the partition while the disk was waited for": 2_002_903,
+    "a marker counts as written though its leader lost the partition as it waited for the disk": 2_002_903,
 }
 
 
