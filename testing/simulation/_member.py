@@ -411,7 +411,9 @@ class Member:
         offsets = {
             partition: CommittedOffset(self.reading[partition])
             for partition in partitions
-            if partition in self.reading and self.reading[partition] != self._committed[partition]
+            if partition in self.reading
+            and self.reading[partition] != self._committed[partition]
+            and partition not in self.membership.given_up
         }
         if not offsets:
             return False
@@ -423,6 +425,9 @@ class Member:
         generation, member_id = self.membership.generation, self.membership.member_id
         body = commit_request(self.plan.group, offsets, generation, member_id, self.plan.instance_id)
         self.send(Channel.CONTROL, ApiKey.OFFSET_COMMIT, body, (offsets, giving))
+        if giving is not None and not giving.lost:
+            self.membership.gives_up(giving.partitions, offsets, self.now)
+            self.carry_out()
 
     def _commit_early(self) -> None:
         """Commit with the new generation before the assignment is known; none of our clients does so."""

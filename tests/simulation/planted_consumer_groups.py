@@ -82,7 +82,7 @@ CONSUMER_GROUP_BUGS = (
     ),
     _Bug(
         "who has as many topics as its target has all of it",
-        "coordinator.consumer.reconciliation:_has_all",
+        "coordinator.consumer.reconciliation:has_all",
         "topic_id in assigned and assigned[topic_id].keys() == frozenset(numbers)",
         "topic_id in assigned",
     ),
