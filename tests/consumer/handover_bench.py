@@ -34,6 +34,7 @@ class CommitterStub:
     async def commit_done(
         self, partitions: Iterable[TopicPartition], timeout_ms: float, *, giving: Iterable[TopicPartition]
     ) -> bool:
+        assert giving == partitions
         if self.act is not None:
             return await self.act(partitions, timeout_ms)
         self._note(f"commit {names(partitions)}")

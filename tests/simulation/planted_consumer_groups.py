@@ -151,6 +151,12 @@ CONSUMER_GROUP_BUGS = (
         "for kind in (_TYPES.CURRENT, _TYPES.MEMBER):",
     ),
     _Bug(
+        "a partition is given up although its commit was refused",
+        "coordinator.consumer.holding:with_given_up",
+        "if number in own and not _is_committed(shard, body.group_id, name, number, told):",
+        "if False:",
+    ),
+    _Bug(
         "a member says that it has given up what it still reads",
         "consumer.consumer_membership:ConsumerMembership._ids",
         "for p, topic in self._held.items())",

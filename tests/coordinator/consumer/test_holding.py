@@ -467,7 +467,9 @@ def test_what_is_given_up_behind_its_commit_goes_on_when_that_is_stored() -> Non
     committed = commit_behind(world, (2, 7, 9, "m"))
     answers = give_up(world, (2, 7, 9, "m"), (3, -1, -1, ""))
     world.advance(0)
-    assert not (committed or answers or held)
+    assert not committed
+    assert not answers
+    assert not held
     world.release()
     world.advance(0)
     assert (answers[0].member_epoch, answers[0].assignment) == (3, None)
