@@ -27,7 +27,8 @@ from .effects import Send
 
 #: Protocol type of consumers.
 CONSUMER = "consumer"
-#: Epochs of a consumer group's member that joins, that leaves, and that leaves and keeps its seat.
+#: Epochs of a consumer group's member that joins, that leaves, and that leaves for a while as a static
+#: member.
 JOIN, LEAVE, LEAVE_STATIC = 0, -1, -2
 #: Brokers keep this much of a reason.
 _MAX_REASON = 255
@@ -92,10 +93,10 @@ def consumer_heartbeat(
 ) -> Send:
     """A ConsumerGroupHeartbeat request. Fields that are None stay as the coordinator knows them.
 
-    ``whole``: with what never changes. An empty ``regex`` is none. ``hold_ms``: how long the coordinator may
-    keep the answer for news, which besides may tell what is committed for new partitions. ``gives_up``: what
-    is no longer owned if it is committed as it says, with a commit that was sent just before, over the same
-    connection; None for whatever is committed. Apache Kafka steps over all three.
+    ``whole``: with the fields that never change. An empty ``regex`` is none. ``hold_ms``: how long the
+    coordinator may hold the response until there is news; the response may then have the committed offsets of
+    new partitions. ``gives_up``: partitions that are no longer owned once these offsets are committed (None:
+    whatever is), by a commit sent just before on the same connection. Apache Kafka ignores all three.
     """
     numbers: dict[UUID, list[int]] = defaultdict(list)
     for topic_id, number in sorted(owned or ()):
@@ -129,7 +130,7 @@ def _given_up(gives_up: Mapping[tuple[UUID, int], CommittedOffset | None]) -> li
 
 
 def leave_consumer_group(config: ConsumerConfig, member_id: str) -> Send:
-    """The heartbeat with which a member leaves; a static one keeps its seat."""
+    """The heartbeat with which a member leaves; a static one leaves for a while."""
     instance_id = config.group_instance_id
     epoch = LEAVE if instance_id is None else LEAVE_STATIC
     body = ConsumerGroupHeartbeatRequest(config.group, member_id, epoch, instance_id)
