@@ -621,7 +621,9 @@ class Consumers:
     def _gave_up(self, member: Member) -> None:
         """A member has heard that others get what it is giving up: they go on where it stopped."""
         shard, group = self._schedule.shard, member.plan.group
-        for partition in member.membership.given_up if shard is not None else ():
+        if shard is None:
+            return
+        for partition in member.membership.given_up:
             entry = shard.state.durable.offset(group, partition)
             stopped = member.reading.get(partition, 0)
             if (0 if entry is None else entry.offset) < stopped:

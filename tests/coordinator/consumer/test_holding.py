@@ -491,9 +491,9 @@ def test_nothing_is_given_up_of_which_something_else_is_committed(row: tuple[int
 @pytest.mark.parametrize("full", [True, False])
 def test_nothing_is_given_up_whose_commit_is_refused(full: bool) -> None:
     world, held = moving()
-    fields = {"subscribed_topic_names": ["t"], "rebalance_timeout_ms": 30_000} if full else {}
+    fields: dict[str, Any] = {"topic_partitions": [(world.ids["t"], [0, 1, 2, 3])]} if full else {}
     if full:
-        fields["topic_partitions"] = [(world.ids["t"], [0, 1, 2, 3])]
+        fields |= {"subscribed_topic_names": ["t"], "rebalance_timeout_ms": 30_000}
     refused = commit_behind(world, (2, 7, 9, "m"), epoch=1)
     assert refused[0].topics[0].partitions[0].error_code == ErrorCode.STALE_MEMBER_EPOCH
     (answer,) = give_up(world, (2, 7, 9, "m"), (3, -1, -1, ""), **fields)
