@@ -20,7 +20,7 @@ NO_EPOCH = -1
 TOPIC_OPERATIONS = operation_bits(OPERATIONS[ResourceType.TOPIC])
 CLUSTER_OPERATIONS = operation_bits(OPERATIONS[ResourceType.CLUSTER])
 
-#: The field's value for clients that have not asked for operations.
+#: Value of the field if the client did not request operations.
 OPERATIONS_NOT_ASKED = -(1 << 31)
 
 
@@ -47,7 +47,7 @@ def find_partition(
     known_epoch: int = NO_EPOCH,
     any_replica: bool = False,
 ) -> Partition:
-    """A partition as ``partition_of`` finds it. Raises as ``find_topic``, too."""
+    """A partition as ``partition_of`` finds it. Also raises the errors of ``find_topic``."""
     topic = find_topic(node, name, topic_id, by_id=by_id)
     here = node.logs.topic(topic.name)
     return partition_of(topic, here, index, known_epoch=known_epoch, any_replica=any_replica)
@@ -80,8 +80,8 @@ def partition_of(
 
 
 def brokers_of(node: Node, request: Request) -> Iterator[tuple[BrokerRegistration, str, int]]:
-    """The brokers that are there, with host and port for this client. A broker that is alone listens where it
-    was asked; one of a cluster is told where it has the same listener.
+    """Live brokers, with host and port for this client: of a single broker the address of this connection, in
+    a cluster the address of the same listener; brokers without it are left out.
     """
     if node.cluster is None:
         for broker in node.image.brokers.values():
@@ -95,7 +95,7 @@ def brokers_of(node: Node, request: Request) -> Iterator[tuple[BrokerRegistratio
 
 def check_placed(node: Node, assignments: Iterable[Any]) -> None:
     """Raise KafkaError INVALID_REPLICA_ASSIGNMENT for replicas on other brokers than this one. In a cluster
-    the controller looks at them.
+    the controller checks assignments.
     """
     for one in assignments if node.control is None else ():
         if list(one.broker_ids) != [node.node_id]:

@@ -1,6 +1,6 @@
-"""ListPartitionReassignments (46), v0: the replicas that come and go (KIP-455); a broker alone has none.
+"""ListPartitionReassignments (46), v0: reassignments in progress (KIP-455); a single broker has none.
 
-The controller is asked: other brokers may not have heard of the last ones yet.
+The controller answers: other brokers may not have heard of the latest ones yet.
 """
 
 from __future__ import annotations
