@@ -1,4 +1,4 @@
-"""Commits of what is done, at intervals and on request.
+"""Commits of offsets up to which records are done, at intervals and on request.
 
 An older offset never replaces a newer one, and nothing is committed for partitions that are no longer owned.
 One request is pending at a time, and its offsets are looked up when it is sent: a retry does not repeat the
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import NamedTuple
@@ -31,8 +31,8 @@ from .tracker import Tracker
 
 Offsets = Mapping[TopicPartition, int | CommittedOffset]
 
-#: Offsets of a group without members expire offsets.retention.minutes (1 or more) after their commit, so that
-#: manually assigned partitions repeat theirs this often.
+#: Interval at which manually assigned partitions repeat their commits: offsets of a group without members
+#: expire offsets.retention.minutes (1 or more) after their commit.
 REPEAT_MS = 30_000
 
 #: A topic may be too new for the coordinator to know. Only the user's own commits wait for it, for this many
@@ -74,7 +74,7 @@ class _Sent(NamedTuple):
 
 @dataclass(slots=True)
 class _Job:
-    """A commit in progress: the partitions that are ``left``, and what became of the others.
+    """A commit in progress: the partitions that are ``left``, and the outcome for the others.
 
     ``given`` are the user's offsets; None to commit what is done. ``sessions`` are those at its start.
     """
@@ -84,6 +84,8 @@ class _Job:
     number: int
     sessions: dict[TopicPartition, PartitionSession]
     again: bool = False
+    #: What is given up with this commit.
+    giving: Collection[TopicPartition] = ()
     unknown_topic_tries: int = 1
     lost: list[TopicPartition] = field(default_factory=list)
     failed: dict[TopicPartition, Exception] = field(default_factory=dict)
@@ -109,7 +111,7 @@ class Committer:
 
     A commit at intervals is tried for ``request_timeout_ms``, however short the interval is. ``read_in`` is
     the id of the topic that a partition was read in, if that is known. Nothing is committed for another topic
-    of the name, if the coordinator takes ids (OffsetCommit v10) or the metadata show the difference.
+    of that name, if the coordinator takes ids (OffsetCommit v10) or metadata shows the difference.
     """
 
     config: ConsumerConfig
@@ -154,14 +156,20 @@ class Committer:
         return offset
 
     async def commit_done(
-        self, partitions: Iterable[TopicPartition] | None, timeout_ms: float, *, again: bool = False
+        self,
+        partitions: Iterable[TopicPartition] | None,
+        timeout_ms: float,
+        *,
+        again: bool = False,
+        giving: Collection[TopicPartition] = (),
     ) -> bool:
         """Commit what is done of these partitions (None: all); failures are reported, not raised.
 
-        With ``again``, also offsets that are committed already. Returns whether everything was committed.
+        With ``again``, also offsets that are committed already. ``giving``: the partitions that are given up
+        with it. Returns whether everything was committed.
         """
         job = self._job(self.tracker.committable(partitions, again=again), 1)
-        job.again = again
+        job.again, job.giving = again, giving
         try:
             await self._commit(job, timeout_ms)
         except CommitFailedError as error:
@@ -214,7 +222,11 @@ class Committer:
     def _set_aside_lost(self, job: _Job) -> None:
         for partition in list(job.left):
             began, session = job.sessions.get(partition), self.tracker.get(partition)
-            if began is None:
+            if partition in self.membership.given_up:
+                # the coordinator has what was done, and maybe another member's commit since
+                lost = job.given is not None
+                job.left.discard(partition)
+            elif began is None:
                 lost = partition not in self.membership.owned
             elif session is not None and session.assignment == began.assignment:
                 continue
@@ -237,6 +249,10 @@ class Committer:
         generation = self.membership.generation
         self._numbers += 1
         number = self._numbers if job.given is None else job.number
+        if job.giving:
+            # goes out behind the commit, which is written before this lets others run
+            self.membership.gives_up(job.giving, offsets, now_ms())
+            self.carry_out()
         try:
             answers = await self._send(offsets, generation)
         except ConsumerClosedError:

@@ -13,7 +13,8 @@ those that tell nothing until the next one is due, and answers as soon as there 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -39,11 +40,11 @@ GROWTH = 1.1
 LOOK_MS = 50.0
 
 _API = ApiKey.CONSUMER_GROUP_HEARTBEAT
-#: Refusals of a join that may have passed in a while: the seat of a static member is taken until its session
-#: ends; a classic group cannot be upgraded while its leader's assignments carry data.
+#: Refusals of a join that may be temporary: a static member's instance id is in use until its session ends; a
+#: classic group cannot be upgraded while its leader's assignments carry data.
 _WAITED_FOR = frozenset({ErrorCode.UNRELEASED_INSTANCE_ID, ErrorCode.GROUP_ID_NOT_FOUND})
 
-#: Answers by which the coordinator does not know this member, or knows another of its instance id.
+#: Errors that say that the coordinator does not know this member, or knows another with its instance id.
 _NOT_A_MEMBER = frozenset(
     {
         ErrorCode.UNKNOWN_MEMBER_ID,
@@ -105,6 +106,10 @@ class ConsumerMembership(GroupMember):
         self._starts: dict[tuple[UUID, int], CommittedOffset | None] = {}
         #: Owned partitions, and those that are being revoked, with their topics' ids.
         self._held: dict[TopicPartition, UUID] = {}
+        #: Whether the coordinator is a kohort, as far as its answers show; and what it may take as given up
+        #: once these commits, which are under way, are stored.
+        self._tells_offsets = False
+        self._giving: dict[tuple[UUID, int], CommittedOffset | None] = {}
         #: Whether a request told what is owned and was not answered: what was not taken by then may be of
         #: another member meanwhile.
         self._unsure = False
@@ -174,7 +179,7 @@ class ConsumerMembership(GroupMember):
         return True
 
     def _look(self) -> None:
-        """Ask who is in the group, and how far they are."""
+        """Describe the group: its members, and their progress."""
         self._describe = group_messages.describe_consumer_group(self._config)
         self._emit(self._describe)
 
@@ -188,13 +193,14 @@ class ConsumerMembership(GroupMember):
             if response.error_code:
                 self._refused(KafkaError(response.error_code).code, response.error_message, now)
             else:
-                self._heard(response, now)
+                self._heard(request, response, now)
             self.advance(now)
         elif request is self._overtaken:
             self._overtaken = None
-            if not response.error_code:
+            # the one behind it may have been answered before, over another connection
+            if not response.error_code and response.member_epoch >= self.generation:
                 self._learn(response, now)
-            # an error is the next answer too
+            # an error also counts as the next response
             self.advance(now)
 
     def failed(self, request: Send, error: Exception, now: float) -> None:
@@ -218,10 +224,30 @@ class ConsumerMembership(GroupMember):
                 self._emit(SpeakClassic())
             return
         if not self._revocations and self.generation >= 0:
-            self._held = {p: topic for p, topic in self._held.items() if p in self.owned}
-            self._tell_owned(now)
+            self._giving, self.given_up = {}, frozenset()
+            if self._held.keys() - self.owned:
+                self._held = {p: topic for p, topic in self._held.items() if p in self.owned}
+                self._tell_owned(now)
             self._reconcile(now)
         self.advance(now)
+
+    def gives_up(
+        self,
+        partitions: Collection[TopicPartition],
+        offsets: Mapping[TopicPartition, CommittedOffset],
+        now: float,
+    ) -> None:
+        """Say so behind the commit, if the coordinator can tell whether that is stored: the next owner need
+        not wait for its answer. If it does not count, it is said again when the revocation is done.
+        """
+        if self.generation < 0 or not self._tells_offsets:
+            return
+        gone = self._ids() - self._target
+        ids = {(self._held[p], p.partition): offsets.get(p) for p in partitions if p in self._held}
+        self._giving |= {at: said for at, said in ids.items() if at in gone}
+        if gone and gone <= self._giving.keys():
+            self._tell(now)
+            self.advance(now)
 
     def topics(
         self,
@@ -285,7 +311,7 @@ class ConsumerMembership(GroupMember):
         wanted = ((), "") if self._withdrawn else (self._subscription, self._regex)
         told, known = _Told(*wanted, self._ids()), self._known
         # the names of topics are asked for with every heartbeat as long as they are not known
-        may_wait = told == known and not self._unknown()
+        may_wait = told == known and not self._unknown() and not self._giving
         send = group_messages.consumer_heartbeat(
             self._config,
             self.member_id,
@@ -295,34 +321,53 @@ class ConsumerMembership(GroupMember):
             regex=None if known is not None and told.regex == known.regex else told.regex,
             owned=None if known is not None and told.owned == known.owned else told.owned,
             hold_ms=round(self._heartbeats.interval_ms) if may_wait else 0,
+            gives_up=self._giving,
         )
         self._telling = told
         self._may_be_known = True
         self._unsure |= send.body.topic_partitions is not None
         self._heartbeats.sent(send, epoch, now)
 
-    def _heard(self, response: Any, now: float) -> None:
+    def _heard(self, request: Send, response: Any, now: float) -> None:
         beats, joined, had_news = self._heartbeats, self.generation < 0, self._telling != self._known
         self._known, self._unsure = None if self._missed else self._telling, False
+        if request.body.gives_up and response.member_epoch != request.body.member_epoch:
+            self._gave_up(
+                {(row.topic_id, p.partition_index) for row in request.body.gives_up for p in row.partitions}
+            )
         self._attempts, self._first_refused, self._missed = 0, None, False
         if joined:
             beats.joined(now)
             self._fire(MemberTrigger.JOINED, f"joined at epoch {response.member_epoch}")
         else:
-            # the session began anew when it arrived
+            # the session restarted when the request arrived
             beats.heard(beats.sent_at)
         if had_news:
             # one that has none may be held, and is answered when there is some
             beats.at_once(now)
         self._learn(response, now)
 
+    def _gave_up(self, gone: AbstractSet[tuple[UUID, int]]) -> None:
+        """The coordinator has the commits of these partitions, and gives them to others."""
+        self._giving = {}
+        given = {p for p, topic in self._held.items() if (topic, p.partition) in gone}
+        self.given_up |= given
+        self._held = {p: topic for p, topic in self._held.items() if p not in given}
+        self._knows_owned()
+
+    def _knows_owned(self) -> None:
+        """The coordinator knows what is owned now without being told."""
+        if self._known is not None and self._known.owned is not None:
+            self._known = self._known._replace(owned=self._ids())
+
     def _learn(self, response: Any, now: float) -> None:
-        """Take in an answer that is no error."""
+        """Process a response without an error."""
         beats = self._heartbeats
         if response.member_epoch != self.generation:
             self.generation = response.member_epoch
             beats.expect(now, self._first_pause_ms(), GROWTH)
-            beats.at_once(now)
+            if self._leaving is None:
+                beats.at_once(now)
         interval = self._interval_ms(response.heartbeat_interval_ms)
         if interval != beats.interval_ms:
             beats.interval_ms = interval
@@ -342,6 +387,7 @@ class ConsumerMembership(GroupMember):
                 for number, offset, epoch, metadata in partitions
             }
             taken = self._ids()
+            self._tells_offsets = self._tells_offsets or bool(told)
             self._starts |= told
             self._starts = {p: self._starts[p] for p in target & self._starts.keys() - taken}
             topics, wanted = {topic for topic, _ in target}, self._subscription
@@ -373,7 +419,7 @@ class ConsumerMembership(GroupMember):
     # the assignment
 
     def _tell_owned(self, now: float) -> None:
-        """Say at once what is owned: the coordinator waits for it, even if it knows nothing else."""
+        """Report owned partitions at once: the coordinator waits for that, even if nothing else is new."""
         if self._known is not None:
             self._known = self._known._replace(owned=None)
         self._tell(now)
@@ -422,6 +468,8 @@ class ConsumerMembership(GroupMember):
             self._given_up += gone
             wanted = self._regex or any(p.topic in self._subscription for p in gone)
             self._revoke(gone, lost=False, reason=MOVES if wanted else "the subscription changed")
+            # the next one that matters says what was given up
+            self._heartbeats.put_off(now)
             return
         if unknown:
             self._emit(NeedTopics(frozenset(), unknown))
@@ -432,6 +480,8 @@ class ConsumerMembership(GroupMember):
             self._held |= new
             self.owned |= new.keys()
             self._added += added
+            self._knows_owned()
+            self.given_up -= new.keys()
             at = {p: (new[p], p.partition) for p in added}
             starts = {p: self._starts.pop(at[p]) for p in added if at[p] in self._starts}
             self._emit(Assign(self.generation, added, tuple(sorted(kept)), starts))
@@ -463,8 +513,8 @@ class ConsumerMembership(GroupMember):
     # leaving, and refusals
 
     def _described(self, row: Any, now: float) -> None:
-        """Withdraw the subscription, unless nobody else is there to take the partitions; then see whether the
-        others know that they are to have them. ``row``: the group; None if it could not be described.
+        """Withdraw the subscription, unless there is nobody else to take the partitions; then check whether
+        the others know of their new partitions. ``row``: the group; None if it could not be described.
         """
         self._describe = None
         others = [] if row is None else [m for m in row.members if m.member_id != self.member_id]
@@ -508,7 +558,7 @@ class ConsumerMembership(GroupMember):
             self._again(text, now)
 
     def _not_offered(self, message: str | None) -> None:
-        """The brokers do not have this protocol, or no longer."""
+        """The brokers do not support this protocol (any more)."""
         if not self._config.may_turn_classic:
             self._fail(ErrorCode.UNSUPPORTED_VERSION, message)
             return
@@ -540,6 +590,7 @@ class ConsumerMembership(GroupMember):
         self._known = self._describe = self._look_at = self._overtaken = None
         self._missed = False
         self._target, self._held, self._names, self._starts = frozenset(), {}, {}, {}
+        self._giving, self.given_up = {}, frozenset()
         self._first, self._began, self._added, self._given_up = True, None, [], []
         self._heartbeats.stop()
         if self.state not in (MemberState.UNJOINED, MemberState.FAILED):

@@ -113,7 +113,7 @@ class Handover:
     announced: Callable[[], None]
     revocation_done: Callable[[], None]
     report: Callable[[Event], None]
-    #: Called when partitions come: where they begin is looked up while the user is told.
+    #: Called when partitions are assigned: their start offsets are looked up during the user's callback.
     came: Callable[[], None] = lambda: None
     #: Fires when records are done, or a wait for them may end otherwise.
     drained: Signal = field(default_factory=Signal)
@@ -276,7 +276,8 @@ class Handover:
         if self.config.commits:
             left_ms = self.config.rebalance_ms - (now_ms() - began)
             left_ms = max(left_ms, self.config.rebalance_ms * _COMMIT_SHARE)
-            await self.committer.commit_done(partitions, min(left_ms, self.config.default_api_timeout_ms))
+            left_ms = min(left_ms, self.config.default_api_timeout_ms)
+            await self.committer.commit_done(partitions, left_ms, giving=partitions)
 
     async def _wait_until_done(self, giving: _Giving) -> None:
         self.report(PartitionsRevoking(giving.partitions, self.tracker.undone(giving.partitions)))

@@ -75,7 +75,7 @@ class RunningHandler:
         )
 
     def hold(self, held: bool) -> None:
-        """Begin no calls, or go on. What waits stays, up to the backlog of each partition."""
+        """Stop beginning calls, or resume. Waiting records stay, up to the backlog of each partition."""
         self.handler.held = held
         self.queues.hold(held or self._halted)
 
@@ -206,6 +206,6 @@ class RunningHandler:
 
 
 def _due_ms(record: Record) -> int:
-    """When a record of a retry topic is due; what is no letter is due at once."""
+    """When a record of a retry topic is due; records that are not letters are due at once."""
     letter = read_retry(record)
     return 0 if letter is None else letter.due_ms
