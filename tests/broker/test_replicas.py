@@ -6,6 +6,7 @@ Covers: broker/_replicas.py, broker/_leadership.py, broker/_fetcher.py.
 from __future__ import annotations
 
 import asyncio
+import logging
 import shutil
 import socket
 import time
@@ -168,6 +169,31 @@ def test_followers_stay_in_sync_with_a_leader_that_was_held_up() -> None:
             assert nodes.state("orders").partition_epoch == state.partition_epoch
             assert partition.leadership is not None
             assert partition.leadership.replication.maximal_isr == {1, 2, 3}
+
+    asyncio.run(run())
+
+
+def test_why_a_partition_is_not_copied_is_told_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    tries = 0
+
+    def fails(*_: object, **__: object) -> None:
+        nonlocal tries
+        tries += 1
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "no space")
+
+    async def run() -> None:
+        async with cluster() as nodes:
+            await nodes.create("orders")
+            await in_sync(nodes)
+            with caplog.at_level(logging.INFO, "kohort.broker"), monkeypatch.context() as full:
+                full.setattr(Partition, "append_copied", fails)
+                append_alone(replica(nodes, nodes.state("orders").leader), b"a")
+                told = "orders-0 is not copied"
+                await nodes.until(lambda: tries > 8 and caplog.text.count(told) >= 2)
+            assert caplog.text.count(told) == 2
+            await nodes.until(lambda: {replica(nodes, n).log_end_offset for n in nodes.brokers} == {1})
 
     asyncio.run(run())
 
