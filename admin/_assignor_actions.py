@@ -24,7 +24,7 @@ from .workbench import GroupSnapshot, Trial, Weights, WhatIf, WorkbenchError, na
 
 @dataclass(slots=True)
 class Scene:
-    """The group as it is and as it would be, and what was measured for those assignors that asked."""
+    """The group before and after the change, with the measured weights that assignors asked for."""
 
     now: GroupSnapshot
     then: GroupSnapshot
@@ -41,7 +41,7 @@ class Scene:
 
 async def perform(options: argparse.Namespace) -> int:
     """Read or ask what is needed, and run the command."""
-    # so that an assignor is scored where it is written, before anything is installed
+    # an assignor can be scored from the folder that it is written in, before it is installed
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     screen = Screen(as_json=options.json)
@@ -53,11 +53,11 @@ async def _list(_: argparse.Namespace, screen: Screen) -> int:
     for name, origin in available_assignors().items():
         try:
             assignor = load_assignor(name)
-        except Exception as error:  # whatever is wrong with it, the others have to be shown
+        except Exception as error:  # a broken assignor must not hide the others
             rows.append(tables.Listed(name, origin, None, (), "", str(error)))
         else:
             protocols = tuple(sorted(p.name.lower() for p in assignor.rebalance_protocols))
-            # the first line of a docstring, without the marks that documentation tools read
+            # the first line of a docstring, without reStructuredText marks
             told = next(iter((type(assignor).__doc__ or "").strip().splitlines()), "").replace("``", "")
             rows.append(tables.Listed(name, origin, assignor.version, protocols, told, None))
     if screen.as_json:
@@ -138,7 +138,7 @@ async def live_scene(
     wait_s: float,
     weights: Measure | None = None,
 ) -> Scene:
-    """A live group as it is and as it would be; what it is measured for is asked of the cluster."""
+    """A live group before and after the change; the cluster is asked for what ``measures`` names."""
     now = await take_snapshot(cluster, group, wait_s=wait_s)
     more = set(change.join_topics) - now.topics.keys()
     now = replace(now, topics={**now.topics, **await read_topics(cluster, more)})
@@ -151,7 +151,7 @@ async def live_scene(
 
 
 def measure_of(spec: str) -> Measure | None:
-    """What an assignor wants partitions to be measured by. Raises AssignorError."""
+    """The measure by which an assignor weighs partitions; None without one. Raises AssignorError."""
     assignor = load_server_assignor(spec)
     return assignor.measure if isinstance(assignor, MeasuringAssignor) else None
 

@@ -42,7 +42,7 @@ def listed(rows: Iterable[Listed]) -> Table:
 
 
 def tried(now: GroupSnapshot, then: GroupSnapshot, trial: Trial, *, every_move: bool) -> list[Any]:
-    """The summary, loads with bars, and who gives what to whom."""
+    """The summary, loads with bars, and which member gives which partitions to which."""
     parts: list[Any] = [_summary(now, [trial])]
     if not trial.usable:
         return [*parts, *_failures([trial])]
@@ -129,11 +129,11 @@ def _partitions(trial: Trial, side: str) -> dict[str, list[TopicPartition]]:
 
 
 def number(value: float | None) -> str | None:
-    """A weight for people."""
+    """A weight as people read it."""
     return None if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-#: Members shown one by one, those that change most; a picture of more says nothing.
+#: Most members drawn one by one: those whose load changes most. A chart of more is unreadable.
 _SHOWN: Final = 60
 _NOBODY: Final = "(nobody)"
 _OTHERS: Final = "(others)"
@@ -145,7 +145,7 @@ _STYLE: Final = (
 
 
 def page(now: GroupSnapshot, then: GroupSnapshot, trials: Sequence[Trial]) -> str:
-    """The page. WorkbenchError where altair is not installed."""
+    """The comparison as one HTML page. Raises WorkbenchError if altair is not installed."""
     try:
         import altair
         import vl_convert  # noqa: F401 - altair puts Vega into the page with it
@@ -185,7 +185,7 @@ def _cells(found: Any) -> list[str]:
 
 
 def _label(words: str) -> str:
-    """Words for the inside of a script, which no name of a member may end."""
+    """A label that is safe inside a script element: no member's name can end the element."""
     return words.replace("<", "\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}")
 
 

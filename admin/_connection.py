@@ -15,25 +15,25 @@ if TYPE_CHECKING:
     from ..client import Cluster
 
 _SCOPE: Final = Scope("admin client", "setting of a connection", "docs/connections.md")
-#: Settings that nobody may write on a command line, where everybody on the machine reads them.
+#: Secrets. A command line, which every user of the machine can read, may not contain them.
 _SECRETS: Final = ("ssl_password", "sasl_plain_password", "sasl_oauth_client_secret")
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class AdminConnection(ClientRows):
-    """Where the cluster is, and who asks."""
+    """The cluster's address, and the client's identity."""
 
     SCOPE: ClassVar[Scope] = _SCOPE
 
     bootstrap: Annotated[str, replace(BOOTSTRAP, allowed="")] = "localhost:9092"
 
     def settings(self) -> dict[str, Any]:
-        """All settings, for a client that shall look for none itself."""
+        """All settings, for a client that must not look for any itself."""
         return {row.name: getattr(self, row.name) for row in fields(self)} | {"config": ""}
 
 
 def add_connection_options(parser: argparse.ArgumentParser, *, again: bool) -> None:
-    """Give a command the options. ``again``: what is not said is left to what was said before."""
+    """Add the options to a command. ``again``: an omitted option keeps the value that was given before."""
     default = argparse.SUPPRESS if again else None
     group = parser.add_argument_group(
         "connection",
@@ -57,7 +57,7 @@ def add_connection_options(parser: argparse.ArgumentParser, *, again: bool) -> N
     for setting in settings_of(AdminConnection).values():
         if setting.row.client and setting.name != "bootstrap":
             option, more = _option(setting)
-            # told once, where they do not bury an action's own
+            # shown in one help text only, so that they do not bury an action's own options
             more["help"] = argparse.SUPPRESS if again else more.get("help", setting.row.doc)
             group.add_argument(option, dest=setting.name, default=default, **more)
             if setting.name in _SECRETS:
@@ -72,7 +72,7 @@ class _NoSecret(argparse.Action):
 
 
 def _option(setting: Setting) -> tuple[str, dict[str, Any]]:
-    """The option of a setting, and argparse's words for it."""
+    """The option's name, and the keywords that argparse takes for it."""
     option = "--" + setting.name.replace("plain_", "").replace("_", "-")
     more: dict[str, Any]
     if setting.type is bool:
@@ -118,7 +118,7 @@ def _read(given: dict[str, Any]) -> AdminConnection:
         if isinstance(brokers := around.values.get("bootstrap"), list):
             around = around._replace(values={**around.values, "bootstrap": ",".join(map(str, brokers))})
         if given.get("ssl_context") is not None:
-            # the context is TLS of one's own; who asks may still be said around
+            # the caller brings TLS; the login may still come from the file or the environment
             login = str(around.values.get("security_protocol")).startswith("SASL")
             given = {"security_protocol": "SASL_SSL" if login else "SSL"} | given
         found = read_settings(AdminConnection, given, around=around)

@@ -30,14 +30,14 @@ ADVICE: Final = {
 
 
 def advised(code: int, message: str) -> KafkaError:
-    """The error of this number, its text ending with what to do."""
+    """KafkaError with this number; its text ends with advice."""
     error = KafkaError(code, message)
     advice = ADVICE.get(error.code)
     return KafkaError(code, f"{message}; {advice}" if message and advice else message or advice or "")
 
 
 def with_advice(call: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
-    """A call whose KafkaErrors end with what to do."""
+    """Wrap a call so that its KafkaErrors end with advice."""
 
     @functools.wraps(call)
     async def wrapped(*arguments: P.args, **named: P.kwargs) -> T:

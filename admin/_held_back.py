@@ -1,5 +1,5 @@
-"""Effects of open transactions on a group: records that readers of committed ones do not get yet, and the
-group's own offsets that are committed in a transaction, for which its members wait before they begin.
+"""Effects of open transactions on a group: records that ``read_committed`` consumers cannot read yet, and
+offsets of the group in an open transaction, for which its members wait before they begin.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class _Open(NamedTuple):
 
 
 async def held_back(cluster: Cluster, description: GroupDescription) -> tuple[HeldBack, ...]:
-    """Partitions of the group in which it waits, by name. Raises KafkaError, UnsupportedVersionError."""
+    """Partitions that open transactions hold back, by name. Raises KafkaError, UnsupportedVersionError."""
     places = [TopicPartition(row.topic, row.partition) for row in description.partitions]
     if not places:
         return ()
@@ -39,7 +39,7 @@ async def held_back(cluster: Cluster, description: GroupDescription) -> tuple[He
         if isinstance(error, KafkaError) and error.code is ErrorCode.UNSTABLE_OFFSET_COMMIT
     ]
     at_end = dict.fromkeys(places, LATEST)
-    # in this order nothing that comes in between is taken for what is held back
+    # the ends first: records that are written between the two requests do not count as held back
     ends = await cluster.list_offsets(at_end, errors={})
     stable = await cluster.list_offsets(at_end, read_committed=True, errors={})
     behind = [at for at, end in ends.items() if at in stable and stable[at].offset < end.offset]
@@ -85,7 +85,7 @@ async def _offsets(
 ) -> list[HeldBack]:
     if not places:
         return []
-    # brokers do not tell in which transaction an offset is: in one that is open where the group's offsets are
+    # brokers do not say which transaction an offset is in: it is one that is open in the group's partition
     known = await cluster.metadata([OFFSETS_TOPIC])
     number = partition_for(group, max(1, len(known.partitions(OFFSETS_TOPIC))))
     owners = [each for each in found if TopicPartition(OFFSETS_TOPIC, number) in each.partitions]

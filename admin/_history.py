@@ -36,11 +36,11 @@ Owned = dict[str, frozenset[TopicPartition] | None]
 
 FROM_COORDINATOR, FROM_RECORDS = "coordinator", "offsets topic"
 
-#: A generation's record is written this long before its event at most; a number may come again, when a group
-#: is deleted and made anew.
+#: A generation's record is written at most this long before its event. Numbers of generations repeat when a
+#: group is deleted and created again.
 _WRITTEN_MS: Final = 60_000
 
-#: What records do not tell, whoever wrote them.
+#: What records never contain, whichever broker wrote them.
 UNKNOWABLE: Final = (
     "this broker keeps no history of groups: why a generation began, and how long it took, cannot be known",
 )
@@ -53,7 +53,7 @@ def whole(told: GroupHistory, limit: int) -> bool:
 
 
 def with_records(told: GroupHistory, recorded: GroupHistory, limit: int) -> GroupHistory:
-    """Events begin when the broker starts: what was before is filled in from records, without its causes."""
+    """Fill in the generations before the broker's start, of which there are no events: without causes."""
     first = told.generations[0] if told.generations else None
     older = [row for row in recorded.generations if first is None or _before(row, first)]
     if not older:
@@ -70,7 +70,7 @@ def shortened(told: GroupHistory) -> bool:
 
 
 def with_every_move(told: GroupHistory, recorded: GroupHistory) -> GroupHistory:
-    """The moves that events leave out, from the record that a generation has left."""
+    """Add the moves that events leave out, from the records of generations."""
     records = {row.generation: row for row in recorded.generations if row.moves is not None}
 
     def filled(row: Generation) -> Generation:
@@ -89,7 +89,7 @@ def _before(row: Generation, told: Generation) -> bool:
 
 
 def from_events(group: str, entries: Iterable[HistoryEntry], limit: int) -> GroupHistory:
-    """The history that a coordinator's events tell, cut to the last ``limit`` generations."""
+    """History from a coordinator's events, cut to the last ``limit`` generations."""
     kept = tuple(entries)
     generations = tuple(_told(entry) for entry in kept if entry.kind == REBALANCE)
     return GroupHistory(group, FROM_COORDINATOR, kept, generations[-limit:])
@@ -127,7 +127,7 @@ def _names(details: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
 
 
 def _moves(details: Mapping[str, Any]) -> tuple[PartitionMove, ...] | None:
-    """At most the first of them: large groups move more than an answer has room for."""
+    """The moves that an event lists: the first ones only, in a group too large for one response."""
     if details.get("partitions_moved") is None or "moves" not in details:
         return None
     return tuple(PartitionMove(*move) for move in details["moves"])
@@ -139,15 +139,15 @@ def _number(details: Mapping[str, Any], name: str) -> int | None:
 
 
 def from_records(group: str, past: StoredPast, limit: int) -> GroupHistory:
-    """The history that the records of the offsets topic tell: who, when and what moved, but not why.
+    """History from records of the offsets topic: members, times and moves, but no causes.
 
-    The record before the last ``limit`` serves to compare with.
+    The record before the last ``limit`` ones is only compared with.
     """
     generations: list[Generation] = []
     before: Owned | None = None
     for row in past.generations:
         after = _owned(row.record)
-        # generation 0 is the group's making, before anybody was in it
+        # generation 0 is the group's creation, before it had a member
         if after or not isinstance(row.record, GroupStored) or row.record.generation:
             last = generations[-1].generation if generations else -1
             generations.append(_compared(row, before, after, last))
@@ -217,18 +217,18 @@ def _owners(owned: Owned) -> dict[TopicPartition, str] | None:
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 
-#: Most offsets that are read for one answer, unless the caller says otherwise.
+#: Default for the most offsets that one history reads.
 MAX_OFFSETS: Final = 500_000
 
 _FIRST_WINDOW, _LARGEST_WINDOW = 2_000, 100_000
 _FETCH_BYTES: Final = 4 * 1024 * 1024
 
-#: Told how many offsets have been read, and how many there are at most.
+#: Called with the number of offsets read so far, and the most that will be read.
 Progress = Callable[[int, int], None]
 
 
 class StoredGeneration(NamedTuple):
-    """A group's record with the time at which it was written; GroupDeleted is the group's end."""
+    """A group's record and the time at which it was written; GroupDeleted: the group was deleted."""
 
     timestamp_ms: int
     record: GroupStored | GroupDeleted
@@ -236,7 +236,7 @@ class StoredGeneration(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoredPast:
-    """Oldest first. ``complete`` is False when reading stopped at its limit, not at the log's start."""
+    """Records of a group, oldest first. ``complete`` is False if reading stopped at its limit."""
 
     partition: TopicPartition
     generations: tuple[StoredGeneration, ...]
@@ -250,9 +250,9 @@ async def read_past(
     max_offsets: int = MAX_OFFSETS,
     progress: Progress | None = None,
 ) -> StoredPast:
-    """The last ``wanted`` records of a group, fewer if the log or ``max_offsets`` end before.
+    """The last ``wanted`` records of a group; fewer if the log begins, or ``max_offsets`` are read, before.
 
-    KafkaError when the topic may not be read, or is not there (3).
+    Raises KafkaError when the topic may not be read, or does not exist (3).
     """
     known = await cluster.metadata([OFFSETS_TOPIC])
     count = len(known.partitions(OFFSETS_TOPIC))

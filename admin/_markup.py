@@ -23,7 +23,7 @@ class Html(str):
 
 
 def tag(name: str, /, *children: object, **attributes: object) -> Html:
-    """An element. Children that are None are left out; attributes too, and those that are False.
+    """An element. Children that are None are left out, and attributes that are None or False.
 
     ``class_`` is class, ``data_id`` data-id.
     """

@@ -1,7 +1,7 @@
 """ListGroups (16), DescribeGroups (15), DeleteGroups (42) and OffsetDelete (47) through a cluster.
 
-A group's requests go to its coordinator; ListGroups is asked of every broker, for each lists the groups it
-coordinates. Errors 14, 15, 16 and lost connections are tried again until the cluster's time is up.
+A group's requests go to its coordinator, ListGroups to every broker, since each lists only the groups that
+it coordinates. Errors 14, 15, 16 and lost connections are retried until the cluster's timeout.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ CONSUMER: Final = "consumer"
 
 _DEAD: Final = "Dead"
 _CLASSIC: Final = "classic"
-#: A broker that is there takes a connection at once; one that refuses is asked again for this long.
+#: A running broker accepts a connection at once; one that refuses is tried again for this long.
 _CONNECT_WITHIN_MS: Final = 1_000
 
 
 async def connect_soon(cluster: Cluster) -> None:
-    """Connect, or close and raise BrokerConnectionError soon: a later call would try for the whole time."""
+    """Connect, or close and raise BrokerConnectionError soon: later calls try for their whole timeout."""
     try:
         await cluster.connect(min(_CONNECT_WITHIN_MS, cluster.default_api_timeout_ms))
     except BaseException:
@@ -78,7 +78,7 @@ async def connected(options: argparse.Namespace, client_id: str) -> AsyncIterato
 
 
 async def _ask(cluster: Cluster, group: str, body: Any, doing: str) -> Any:
-    """The coordinator's answer. KafkaError where the whole request is refused."""
+    """The coordinator's response. Raises KafkaError if the whole request is refused."""
 
     async def attempt() -> Any:
         response = await cluster.request_coordinator(group, body)
@@ -90,7 +90,7 @@ async def _ask(cluster: Cluster, group: str, body: Any, doing: str) -> Any:
 
 
 async def ask_history(cluster: Cluster, group: str, limit: int, after: int) -> list[HistoryEntry]:
-    """The coordinator's events. UnsupportedVersionError where the broker keeps none."""
+    """The coordinator's events. Raises UnsupportedVersionError if the broker keeps none."""
     body = DescribeGroupHistoryRequest(group_id=group, limit=limit, after=after)
     response = await _ask(cluster, group, body, f"the history of group {group!r}")
     return [
@@ -138,7 +138,7 @@ async def _list_of(cluster: Cluster, node: int, states: list[str], types: list[s
 
 
 async def classic_group(cluster: Cluster, group: str) -> tuple[Any, Coordinator]:
-    """The row of a DescribeGroups, and who gave it. One of error 69 is there too: there is no such group."""
+    """The group's row of DescribeGroups (error 69: no such group), and the broker that sent it."""
     body = DescribeGroupsRequest(groups=[group], include_authorized_operations=False)
 
     async def attempt() -> tuple[Any, Coordinator]:
@@ -237,7 +237,7 @@ def _hold_ups(members: Sequence[MemberDescription]) -> Iterator[HoldUp]:
 
 
 async def _of_another_type(cluster: Cluster, found: GroupDescription) -> GroupDescription:
-    """DescribeGroups knows classic groups only; the others are in the coordinator's list."""
+    """Look the group up in the coordinator's ListGroups: DescribeGroups knows classic groups only."""
     node = found.coordinator.node_id
     if node not in cluster.known.nodes:
         return found
@@ -311,7 +311,7 @@ async def delete_group(cluster: Cluster, group: str) -> Outcome:
 async def delete_offsets(
     cluster: Cluster, group: str, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, Outcome]:
-    """Delete committed offsets (KIP-496). KafkaError when the whole request is refused."""
+    """Delete committed offsets (KIP-496). Raises KafkaError if the whole request is refused."""
     by_topic: dict[str, list[OffsetDeleteRequestPartition]] = {}
     for topic, number in sorted(set(partitions)):
         by_topic.setdefault(topic, []).append(OffsetDeleteRequestPartition(number))
@@ -335,8 +335,8 @@ async def log_offsets(
 ) -> dict[TopicPartition, int]:
     """Offsets at EARLIEST, LATEST or a time in ms (then the end where no record is that late).
 
-    Partitions that do not exist, have no leader or may not be seen are left out: whoever looks at a group
-    wants to see the rest of it.
+    Partitions that do not exist, have no leader or may not be seen are left out, so that the rest of a
+    group can be shown.
     """
     wanted = set(partitions)
     if not wanted:

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-#: Exit codes. REFUSED: the broker said no, or there is no such group. UNREACHABLE: nobody answered.
+#: Exit codes. REFUSED: the broker refused, or there is no such group. UNREACHABLE: no broker answered.
 OK, REFUSED, WRONG_USE, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 130
 
-#: Tables in fewer columns say nothing.
+#: Columns below which a table is unreadable.
 _LEAST_WIDTH = 40
-#: A pipe has no width: rows stay on one line, so that they can be searched and cut.
+#: A pipe has no width: each row stays on one line, for ``grep`` and ``cut``.
 _PIPE_WIDTH = 100_000
 
 
@@ -34,7 +34,7 @@ class Screen:
 
     @property
     def live(self) -> bool:
-        """Return whether a picture can be redrawn in place."""
+        """Return whether output can be redrawn in place."""
         return not self.as_json and sys.stdout.isatty()
 
     def console(self) -> Console:

@@ -1,7 +1,7 @@
 """Open transactions of any broker, which of them hold readers back, and their end.
 
-A transaction *hangs* when a partition has it open and its coordinator knows nothing of it (KIP-664): nobody
-will end it, and readers of committed records stop in front of it for ever.
+A transaction *hangs* when a partition has it open and its coordinator does not know it (KIP-664): no
+coordinator will end it, and ``read_committed`` consumers never get past it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ OPEN: Final = ("Ongoing", "PrepareCommit", "PrepareAbort")
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A row of ``list``; ``coordinator`` is the node that told of it."""
+    """A row of ``list``; ``coordinator`` is the node that listed it."""
 
     transactional_id: str
     state: str
@@ -42,8 +42,8 @@ class Listed:
 class OpenPartition:
     """A partition with a transaction open from ``start_offset`` on.
 
-    ``held_back`` is how many offsets readers of committed records are behind those of all records.
-    ``coordinator_epoch`` is -1 where no marker of the producer was written yet.
+    ``held_back`` is by how many offsets ``read_committed`` consumers lag behind ``read_uncommitted`` ones.
+    ``coordinator_epoch`` is -1 if no marker of the producer has been written yet.
     """
 
     topic: str
@@ -81,7 +81,7 @@ class Hanging:
 
 
 async def list_transactions(cluster: Cluster, states: Sequence[str] = ()) -> list[Listed]:
-    """Transactional ids of every broker, in these states or all, by name. Raises KafkaError."""
+    """Transactional ids of every broker, in the given states or in any, by name. Raises KafkaError."""
     known = await cluster.metadata([])
     body = ListTransactionsRequest(state_filters=list(states), producer_id_filters=[])
 
@@ -115,12 +115,12 @@ async def coordinated(cluster: Cluster, name: str) -> Any:
 
 
 async def describe_transaction(cluster: Cluster, name: str) -> Described:
-    """A transaction, and what it holds back. Raises KafkaError TRANSACTIONAL_ID_NOT_FOUND."""
+    """A transaction and the partitions in which it is open. Raises KafkaError TRANSACTIONAL_ID_NOT_FOUND."""
     row = await coordinated(cluster, name)
     places = [TopicPartition(each.topic, number) for each in row.topics for number in each.partitions]
     is_open = row.transaction_state in OPEN and row.transaction_start_time_ms >= 0
     known = await cluster.metadata({place.topic for place in places})
-    # those of a deleted topic are in the transaction until it ends
+    # partitions of a deleted topic stay in the transaction until it ends
     found = await open_partitions(cluster, [each for each in places if each in known.partitions(each.topic)])
     return Described(
         name,
@@ -137,7 +137,7 @@ async def describe_transaction(cluster: Cluster, name: str) -> Described:
 async def _open_producers(
     cluster: Cluster, places: Iterable[TopicPartition]
 ) -> list[tuple[TopicPartition, Any]]:
-    """The rows of DescribeProducers of who has a transaction open there. Raises KafkaError."""
+    """Rows of DescribeProducers for producers with an open transaction. Raises KafkaError."""
     wanted = sorted(places)
 
     async def attempt() -> list[tuple[TopicPartition, Any]]:
@@ -189,10 +189,10 @@ async def open_partitions(cluster: Cluster, places: Iterable[TopicPartition]) ->
 async def find_hanging(
     cluster: Cluster, topics: Sequence[str] | None = None, older_than_ms: int = 0
 ) -> list[Hanging]:
-    """Open transactions of these topics, or all, that no coordinator knows of.
+    """Open transactions of these topics, or of all, that no coordinator knows.
 
-    Only those without a record for ``older_than_ms``: the coordinator of a young one may be about to hear of
-    it.
+    Only those that wrote no record for ``older_than_ms``: a younger one's coordinator may not have heard of
+    it yet.
     """
     known = await cluster.metadata(topics)
     for name in topics or ():
@@ -222,7 +222,7 @@ async def find_hanging(
 
 
 async def abort_hanging(cluster: Cluster, where: OpenPartition) -> None:
-    """Write the marker that ends a hanging transaction in its partition; nothing if it has ended meanwhile.
+    """Write the marker that ends a hanging transaction in its partition, unless it has ended meanwhile.
 
     Raises KafkaError.
     """
@@ -236,7 +236,7 @@ async def abort_hanging(cluster: Cluster, where: OpenPartition) -> None:
     )
 
     async def attempt() -> None:
-        # a marker whose answer was lost is written: a second one would end the producer's next transaction
+        # a marker may be written although its response was lost: a second would end the next transaction
         if not any(
             (one.producer_id, one.producer_epoch, one.current_txn_start_offset)
             == (where.producer_id, where.producer_epoch, where.start_offset)

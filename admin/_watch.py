@@ -1,6 +1,6 @@
 """``kohort groups watch``: shows a group again and again.
 
-On a kohort broker the news are the coordinator's own events, with their causes; elsewhere, the differences
+On a kohort broker the news is the coordinator's own events, with their causes; elsewhere, the differences
 between two polls. A terminal gets a picture that is redrawn; a pipe gets a line for each change; ``--json``
 gives one document per poll, each on its own line.
 """
@@ -29,7 +29,7 @@ _NEWS_KEPT: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """Something that happened, in words."""
+    """One event or difference, in words."""
 
     timestamp_ms: int
     text: str
@@ -52,7 +52,7 @@ class Watcher:
             news = [News(_now_ms(), text) for text in differences(self.before, now)]
         else:
             self.sequence = entries[-1].sequence if entries else self.sequence
-            # the past is for `timeline`; the last few events say how the group came to be as it is
+            # `timeline` shows the past; the last few events explain the group's present state
             shown = entries[-3:] if self.before is None else entries
             news = [News(entry.timestamp_ms, told(entry)) for entry in shown]
         self.before = now
@@ -100,7 +100,7 @@ def _owners(found: GroupDescription) -> dict[TopicPartition, str]:
 
 
 async def watch(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
-    """Look every ``--interval`` seconds, ``--count`` times or until Ctrl-C. A lost broker is waited for."""
+    """Look every ``--interval`` seconds, ``--count`` times or until Ctrl-C. Waits while no broker answers."""
     watcher = Watcher(options.group)
     now, news = await watcher.look(admin)
     if not now.exists:
@@ -156,7 +156,7 @@ class Documents(View):
 
 
 class Lines(View):
-    """A line for each event, and one when state, members or lag are others."""
+    """A line for each event, and one when state, members or lag have changed."""
 
     def __init__(self, screen: Screen) -> None:
         super().__init__(screen)

@@ -47,7 +47,7 @@ def datetime_ms(text: str) -> int:
 
 
 def topic_partitions(texts: list[str]) -> dict[str, list[int]]:
-    """``orders`` (all partitions) or ``orders:0,3``; no numbers stand for all, and all wins."""
+    """``orders`` (all partitions) or ``orders:0,3``. An empty list means all; all wins over numbers."""
     topics: dict[str, list[int]] = {}
     for text in texts:
         topic, numbers = _topic(text)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from .commands import add_commands, names, reader, run_program, whole
 
-#: What a test broker and a laptop bear; a typing mistake should not fill the memory.
+#: As much as a test broker and a laptop can take: a typing mistake must not fill the memory.
 _MOST_MEMBERS, _MOST_PARTITIONS = 10_000, 1_000_000
 
 

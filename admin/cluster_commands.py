@@ -1,4 +1,4 @@
-"""``kohort cluster``: brokers of any Kafka cluster, where replicas are missing, and who leads."""
+"""``kohort cluster``: a cluster's brokers, partitions that lack replicas, reassignments and elections."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _THROTTLED_RATES: Final = ("leader.replication.throttled.rate", "follower.replic
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """A broker: how many partitions it leads and has, and with how many of them it is not in sync."""
+    """A broker: how many partitions it leads, how many it has, and in how many it is not in sync."""
 
     node_id: int
     address: str
@@ -336,7 +336,7 @@ async def reassignments(cluster: Cluster) -> list[Moving]:
 async def reassign(
     cluster: Cluster, wanted: Mapping[TopicPartition, Sequence[int] | None]
 ) -> dict[TopicPartition, Outcome]:
-    """Give partitions other replicas; None cancels that. Raises KafkaError."""
+    """Give partitions other replicas; None cancels a reassignment. Raises KafkaError."""
     from ..client.requests import controller
     from ..protocol import ApiKey, KafkaError, TopicPartition
     from ..protocol.messages.alter_partition_reassignments import (
@@ -376,8 +376,8 @@ async def throttle(
     moving: Collection[Moving],
     rate: int,
 ) -> None:
-    """Limit what brokers copy for a reassignment of a topic, to bytes a second of each (KIP-73): from the
-    replicas that partitions have to those of their ``targets``, and of what is moving already.
+    """Limit what each broker copies for a reassignment of a topic to ``rate`` bytes per second (KIP-73): from
+    the replicas that partitions have to their ``targets``, and for reassignments that are under way.
     """
     from .topic_commands import alter_broker_configs, alter_configs
 
@@ -396,8 +396,8 @@ async def throttle(
 
 
 async def end_throttle(cluster: Cluster, topic: str) -> bool:
-    """Remove the throttles of a topic, and those of brokers if nothing is being reassigned any more; whether
-    there were any.
+    """Remove the throttles of a topic, and those of brokers if nothing is being reassigned any more. Return
+    whether there were any.
     """
     from .topic_commands import alter_broker_configs, alter_configs, topic_configs
 
@@ -415,8 +415,8 @@ async def end_throttle(cluster: Cluster, topic: str) -> bool:
 async def elect(
     cluster: Cluster, partitions: Iterable[TopicPartition] | None, *, unclean: bool
 ) -> dict[TopicPartition, Outcome]:
-    """Elect the preferred leaders, or with ``unclean`` any; of these partitions, or of all that need it
-    (None). Raises KafkaError.
+    """Elect the preferred leaders, or with ``unclean`` any replica; of these partitions, or of all that need
+    it (None). Raises KafkaError.
     """
     from ..client.requests import controller
     from ..protocol import ApiKey, ErrorCode, KafkaError, TopicPartition

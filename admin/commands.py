@@ -1,4 +1,4 @@
-"""``kohort groups``: its arguments; and what all commands about a cluster share, errors included."""
+"""Arguments of ``kohort groups``, and what all commands about a cluster share, errors included."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ._screen import INTERRUPTED, OK, REFUSED, UNREACHABLE, WRONG_USE
 
 TIMEOUT_S: Final = 15.0
 
-#: States and types of groups of every kind (KIP-518, KIP-848, KIP-932, KIP-1071). A broker answers with no
-#: group at all where the name is none of these.
+#: States and types of groups of every kind (KIP-518, KIP-848, KIP-932, KIP-1071). For any other name a broker
+#: lists no group at all.
 _STATES: Final = (
     *("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty"),
     *("Assigning", "Reconciling", "NotReady"),
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_commands(parser: argparse.ArgumentParser) -> Callable[..., argparse.ArgumentParser]:
-    """Give ``parser`` actions: the result makes one of a name, a description and names of arguments."""
+    """Give ``parser`` actions. The result adds one: its name, its description and its arguments."""
     add_common(parser)
     commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
 
@@ -58,7 +58,7 @@ def add_commands(parser: argparse.ArgumentParser) -> Callable[..., argparse.Argu
             description=f"{words[0].upper()}{words[1:]}.",
             conflict_handler="resolve",
         )
-        # also after the action; what is not said there is left to what was said before it
+        # also after the action, where an omitted option keeps the value given before it
         add_common(made, again=True)
         for argument in arguments:
             made.add_argument(argument, metavar=argument.upper())
@@ -68,7 +68,7 @@ def add_commands(parser: argparse.ArgumentParser) -> Callable[..., argparse.Argu
 
 
 def add_common(parser: argparse.ArgumentParser, *, again: bool = False) -> None:
-    """Arguments of every command. ``again``: what is not said is left to what was said before."""
+    """Arguments of every command. ``again``: an omitted option keeps the value that was given before."""
     add_connection(parser, again=again)
     parser.add_argument(
         "--json",
@@ -79,7 +79,7 @@ def add_common(parser: argparse.ArgumentParser, *, again: bool = False) -> None:
 
 
 def add_connection(parser: argparse.ArgumentParser, *, again: bool = False) -> None:
-    """Where the brokers are, how to reach them, and how long they are waited for."""
+    """Arguments for where the brokers are, how to reach them, and how long to wait for them."""
     add_connection_options(parser, again=again)
     parser.add_argument(
         "--timeout",
@@ -176,7 +176,7 @@ def _topic(text: str) -> str:
 
 
 def reader(read_text: Callable[[str], Any]) -> Callable[[str], Any]:
-    """A reader whose words reach the user: argparse drops those of a ValueError."""
+    """A reader whose error text reaches the user: argparse drops the text of a ValueError."""
 
     def read(text: str) -> Any:
         try:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _CLIENT: Final = "kohort-consume"
 _ENDS: Final = {"beginning": "earliest", "earliest": "earliest", "end": "latest", "latest": "latest"}
-#: Records that are written at a time, and the longest wait for some.
+#: Most records that are written at a time, and the longest wait for the first of them.
 _MOST, _WAIT_MS = 500, 200
 _FETCH_WAIT_MS: Final = 500
 
@@ -135,7 +135,7 @@ async def _perform(options: argparse.Namespace) -> int:
     if options.group is not None:
         made = AsyncGroupConsumer(*dict.fromkeys(options.topics), group=options.group, **settings)
     else:
-        # offsets are within the log: what retention has removed meanwhile is passed over
+        # these offsets are within the log: skip what retention removes meanwhile
         made = AsyncGroupConsumer(partitions=list(starts), **{**settings, "auto_offset_reset": "earliest"})
     made.logged = False
     async with made as consumer:
@@ -185,14 +185,14 @@ async def _range(
 async def _print_all(
     consumer: AsyncGroupConsumer, options: argparse.Namespace, ends: Mapping[TopicPartition, int] | None
 ) -> int:
-    """Print records until this many are printed, or their partitions are read to ``ends``."""
+    """Print records until enough are printed, or partitions are read to ``ends``; return the exit code."""
     line = _as_json if options.json else _as_text(options)
     out = sys.stdout.buffer
     left = options.count
     while not _at_end(consumer, ends):
         records = await consumer.getmany(_MOST if left is None else min(left, _MOST), _WAIT_MS)
         if ends is not None:
-            # what came after the start is not asked for
+            # leave out what was written after the command began
             shown = [record for record in records if record.offset < ends[record.topic_partition]]
         else:
             shown = records
@@ -222,7 +222,7 @@ def _at_end(consumer: AsyncGroupConsumer, ends: Mapping[TopicPartition, int] | N
 
 
 def _text(given: bytes | None) -> Any:
-    """Bytes as JSON has them: a text where they are one, else ``{"base64": "..."}``."""
+    """Bytes as JSON: a string if they are UTF-8, else ``{"base64": "..."}``."""
     if given is None:
         return None
     try:

@@ -148,7 +148,7 @@ async def _letters(
 
 async def _list(options: argparse.Namespace, screen: Screen) -> int:
     from ._requests import connected
-    from .tables import table
+    from .tables import clean, table
 
     takes = _filter(options)
     counts: Counter[str] = Counter()
@@ -171,15 +171,18 @@ async def _list(options: argparse.Namespace, screen: Screen) -> int:
         screen.show(f"(no letters in {options.topic})")
         return OK
     headings = ["PARTITION", "OFFSET", "FROM", "GROUP", "ATTEMPTS", "ERROR", "MESSAGE"]
-    cells = []
+    cells, stacks = [], []
     for row in rows:
         origin = "{topic}-{partition} at {offset}".format(**row["origin"])
-        words = row.get("stack") or row["message"]
+        words = " ".join(row["message"].split())
         cells.append(
             (row["partition"], row["offset"], origin, row["group"], row["attempts"], row["error"], words)
         )
+        if lines := row.get("stack", "").splitlines():
+            stacks.append("\n".join((f"{origin}:", *map(clean, lines))))
     screen.show(
         table(headings, cells),
+        *stacks,
         table(["ERROR", "LETTERS"], counts.most_common()),
         *([f"{counts.total() - len(rows):,} more: --limit N"] if counts.total() > len(rows) else []),
     )

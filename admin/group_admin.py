@@ -1,4 +1,4 @@
-"""The group admin client: what tools and people ask of the groups of a cluster, whoever runs it."""
+"""The group admin client, for the groups of any Kafka cluster."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ from .results import GroupDescription, GroupHistory, HeldBack, HistoryEntry, Lis
 T = TypeVar("T")
 Item = TypeVar("Item")
 
-#: Groups that are asked about at the same time.
+#: Groups that are requested at the same time.
 _AT_ONCE: Final = 16
 
 
 class GroupAdmin:
     """``async with GroupAdmin("localhost:9092") as admin: await admin.list_groups()``
 
-    Works on any broker of Kafka's protocol from Apache Kafka 2.4 on, and on several of them: each group is
-    asked about at its coordinator. ``timeout_ms`` bounds each call with all its tries. Calls raise KafkaError
-    with the broker's number and what to do, and BrokerConnectionError when nobody answers in time.
+    Works with every broker that speaks Kafka's protocol, from Apache Kafka 2.4 on, and with clusters:
+    requests about a group go to its coordinator. ``timeout_ms`` bounds each call, retries included. Calls
+    raise KafkaError with the broker's error code and advice, and BrokerConnectionError if no broker answers
+    in time.
     ``connection`` has settings of TLS and SASL, as consumers have them; see docs/connections.md.
     """
 
@@ -60,7 +61,7 @@ class GroupAdmin:
         return self._cluster
 
     async def connect(self) -> None:
-        """Reach a bootstrap broker. A broker that refuses is asked again for a second, no longer."""
+        """Reach a bootstrap broker. One that refuses connections is retried for a second, no longer."""
         await _requests.connect_soon(self._cluster)
 
     async def close(self) -> None:
@@ -71,10 +72,10 @@ class GroupAdmin:
     async def list_groups(
         self, *, states: Collection[str] = (), types: Collection[str] = ()
     ) -> list[ListedGroup]:
-        """All groups of all brokers, by name; only those in one of ``states`` and of one of ``types``
-        ("classic", "consumer", ...), whatever the case, where these are given.
+        """All groups of all brokers, by name; with ``states`` or ``types`` ("classic", "consumer", ...) only
+        groups that match one of them, in upper or lower case.
 
-        Brokers before Kafka 2.6 do not tell states: groups are then described one by one.
+        Brokers before Kafka 2.6 do not list states: groups are then described one by one.
         """
         rows = await _requests.list_groups(self._cluster, states, types)
         if states and any(row.state is None for row in rows):
@@ -100,7 +101,7 @@ class GroupAdmin:
         return await self._since(description) if description.hold_ups else description
 
     async def _since(self, description: GroupDescription) -> GroupDescription:
-        """With how long members have waited, where the broker tells."""
+        """Add how long members have waited, if the broker keeps events."""
         asked = {
             entry.member: entry.timestamp_ms
             for entry in await self.events(description.group) or ()
@@ -117,7 +118,7 @@ class GroupAdmin:
 
     @with_advice
     async def held_back(self, description: GroupDescription) -> tuple[HeldBack, ...]:
-        """Partitions of a group in which it waits for open transactions."""
+        """Partitions of a group that open transactions hold back."""
         return await _held_back.held_back(self._cluster, description)
 
     async def _each(self, items: Iterable[Item], call: Callable[[Item], Awaitable[T]]) -> list[T]:
@@ -138,19 +139,20 @@ class GroupAdmin:
     async def plan_reset(
         self, group: str, to: reset.ResetTo, topics: Mapping[str, Collection[int]] | None = None
     ) -> ResetPlan:
-        """Plan a reset; nothing is changed.
+        """Plan a reset; change nothing.
 
-        ``topics`` are topics with partition numbers, none meaning all; without it, every partition that the
-        group has an offset for. A group that does not exist would be made. The plan says in ``refusal`` when
-        members hold the group. KafkaError 3 for a topic or a partition that does not exist.
+        ``topics`` maps topics to partition numbers, empty for all of them; without it the plan covers every
+        partition that the group has an offset for. Executing the plan creates a group that does not exist.
+        If the group has members, the plan's ``refusal`` says so. Raises KafkaError 3 for a topic or partition
+        that does not exist.
         """
         return await reset.plan(self._cluster, group, to, topics)
 
     @with_advice
     async def plan_import(self, group: str, zookeeper: str) -> ResetPlan:
         """Plan to commit the offsets that a group without a coordinator has in ZooKeeper
-        (``HOST:PORT[,HOST:PORT...][/CHROOT]``); nothing is changed. The plan says in ``refusal`` when members
-        are registered there, or hold the group here.
+        (``HOST:PORT[,HOST:PORT...][/CHROOT]``); change nothing. If members are registered there, or the group
+        has members here, the plan's ``refusal`` says so.
         """
         from ..consumer.zookeeper_registry import read_registry
 
@@ -165,7 +167,7 @@ class GroupAdmin:
     async def reset_offsets(
         self, group: str, to: reset.ResetTo, topics: Mapping[str, Collection[int]] | None = None
     ) -> ResetPlan:
-        """Plan and commit. KafkaError 68 when members hold the group, 25 when one has joined meanwhile."""
+        """Plan and commit. Raises KafkaError 68 if the group has members, 25 if one has joined meanwhile."""
         planned = await reset.plan(self._cluster, group, to, topics)
         return await self.execute(planned)
 
@@ -184,7 +186,7 @@ class GroupAdmin:
 
     @with_advice
     async def delete_groups(self, groups: Iterable[str]) -> dict[str, Outcome]:
-        """Delete groups with their offsets; what became of each (68 has members, 69 does not exist)."""
+        """Delete groups with their offsets; the outcome for each (68: has members, 69: does not exist)."""
         wanted = list(dict.fromkeys(groups))
         delete = partial(_requests.delete_group, self._cluster)
         return dict(zip(wanted, await self._each(wanted, delete), strict=True))
@@ -193,10 +195,10 @@ class GroupAdmin:
     async def delete_offsets(
         self, group: str, topics: Mapping[str, Collection[int]]
     ) -> dict[TopicPartition, Outcome]:
-        """Delete committed offsets; what became of each partition (86: members read the topic).
+        """Delete committed offsets; the outcome for each partition (86: members subscribe to the topic).
 
-        No numbers for a topic mean every partition that has an offset. KafkaError 69 for a group that does
-        not exist, and 3 for a topic without offsets.
+        A topic without numbers stands for all its partitions that have an offset. Raises KafkaError 69 for a
+        group that does not exist, and 3 for a topic without offsets.
         """
         committed = await self._cluster.committed(group, require_stable=False)
         partitions: list[TopicPartition] = []
@@ -221,9 +223,9 @@ class GroupAdmin:
     ) -> GroupHistory:
         """The group's last generations and, on a kohort broker, all its events with their causes.
 
-        ``limit`` counts generations. Elsewhere up to ``max_offsets`` offsets of ``__consumer_offsets`` are
-        read backwards, of which ``progress`` is told. A broker's events tell the first moves of a generation;
-        with ``every_move`` the others are looked for there too.
+        ``limit`` counts generations. On other brokers up to ``max_offsets`` offsets of ``__consumer_offsets``
+        are read backwards, and ``progress`` is called. A broker's events list only the first moves of a
+        generation; with ``every_move`` the others are read from the topic too.
         """
         entries = await self.events(group)
         told = None if entries is None else _history.from_events(group, entries, limit)
@@ -244,7 +246,7 @@ class GroupAdmin:
 
     @with_advice
     async def events(self, group: str, after: int = -1) -> list[HistoryEntry] | None:
-        """Events with a higher sequence than ``after``, oldest first; None on a broker that keeps none.
+        """Events with a higher sequence number than ``after``, oldest first; None if the broker keeps none.
 
         A group that does not exist has none.
         """

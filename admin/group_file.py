@@ -9,7 +9,7 @@
       m2: {topics: [orders], rack: a, instance_id: pod-2, user_data: acme}
     weights: {orders: 1, orders-0: 9.5}           # by topic or partition
 
-Of a topic at least the number of partitions is needed, of a member its topics.
+A topic needs at least its number of partitions, a member its topics.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MEMBER_KEYS = {"topics", "owned", "instance_id", "rack", "user_data", "generati
 
 
 def read_group(path: str | Path) -> GroupSnapshot:
-    """Read ``path``; YAML where its name ends so, else JSON. WorkbenchError says what is wrong with it."""
+    """Read ``path``: YAML if its name says so, else JSON. Raises WorkbenchError, which says what is wrong."""
     file = Path(path)
     try:
         text = file.read_text(encoding="utf-8")

@@ -21,16 +21,16 @@ from ._errors import advised
 from ._requests import CONSUMER, classic_group, consumer_group
 from .workbench import GroupSnapshot, WorkbenchError
 
-#: Members tell what they subscribe to in these states only.
+#: States in which the subscriptions of members are known.
 _TELLING: Final = ("Stable", "Empty", "Dead")
 _ASK_AGAIN_S: Final = 0.1
 
 
 async def take_snapshot(cluster: Cluster, group: str, *, wait_s: float = 15.0) -> GroupSnapshot:
-    """The group as it is once it is stable; waits for that. No weights.
+    """Wait until the group is stable and return it, without weights.
 
-    KafkaError 69 for a group that does not exist. WorkbenchError for one that is no group of consumers, or
-    does not settle in time.
+    Raises KafkaError 69 for a group that does not exist, WorkbenchError for one that is not a group of
+    consumers or does not become stable in time.
     """
     consumers = await consumer_group(cluster, group)
     if consumers is not None:
@@ -50,10 +50,10 @@ async def take_snapshot(cluster: Cluster, group: str, *, wait_s: float = 15.0) -
 
 
 async def _of_consumer_group(cluster: Cluster, row: Any) -> GroupSnapshot:
-    """A consumer group (KIP-848) as its assignor sees it: what members own is their part of the target.
+    """A consumer group (KIP-848) as its assignor sees it: members own their part of the target.
 
-    What a regular expression stands for is not told: it is taken to be what the target gives to those who
-    subscribe to it.
+    Brokers do not say which topics match a regular expression: the topics that the target gives to its
+    subscribers are taken for them.
     """
     targets = {
         one.member_id: {each.topic_name: each.partitions for each in one.target_assignment.topic_partitions}
@@ -120,7 +120,7 @@ async def read_topics(cluster: Cluster, names: set[str]) -> dict[str, TopicInfo]
 
 
 async def weights_of(cluster: Cluster, group: GroupSnapshot, measure: Measure) -> dict[TopicPartition, float]:
-    """Lag or throughput of the group's topics, as its leader would measure them."""
+    """Lag or throughput of the group's partitions, as its leader would measure them."""
     partitions = [
         TopicPartition(t, n) for t, info in group.topics.items() for n in range(info.partition_count)
     ]

@@ -1,8 +1,8 @@
-"""Lanes of a group: who had each partition when, from its history and from what it is now.
+"""Lanes of a group: the owner of each partition over time, from the group's history and present state.
 
-A generation tells which partitions moved, from whom to whom, so it tells the owner on both sides of its end.
-Between two moves of a partition nobody else had it, unless a generation between them does not tell all its
-moves: beyond that one nothing is known until the next move, or until now.
+A generation lists the partitions that moved, with the old and the new owner. Between two moves of a partition
+its owner stayed the same, unless a generation between them does not list all its moves: from that one on the
+owner is unknown until the next move, or until now.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from .tables import clean, short
 #: Indexes of a span's owner that stand for no owner.
 NOBODY, UNKNOWN = -1, -2
 
-#: Most partitions that are drawn: more than that no picture shows, and no browser bears.
+#: Most partitions that are drawn: more would be unreadable, and too much for a browser.
 MOST_LANES: Final = 5_000
 
 #: Most points of lag that are kept. When there are more, every second one of the older half goes.
 MOST_SAMPLES: Final = 600
 
-#: An id that the coordinator or a consumer made up (KIP-848): it says nothing to people.
+#: An id that the coordinator or a consumer generated (KIP-848): it means nothing to people.
 _MADE_UP: Final = re.compile(
     r"[A-Za-z0-9_-]{22}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 )
 
-#: Who had which partition at some time; partitions that nobody had are not among them.
+#: Owners at one time, by partition; partitions without an owner are left out.
 Owners = Mapping[TopicPartition, str]
 
 
 class Span(NamedTuple):
-    """A partition has this owner, an index into ``owners``, until the next span begins."""
+    """Time from which a partition has this owner, an index into ``owners``; it lasts until the next span."""
 
     start_ms: int
     owner: int
@@ -61,7 +61,7 @@ class Owner(NamedTuple):
 
 
 class Person(NamedTuple):
-    """What a member says of itself, and where from."""
+    """A member's client id and host."""
 
     client_id: str
     client_host: str
@@ -93,7 +93,7 @@ class Lanes:
     names: Mapping[str, str] = field(default_factory=dict)
 
     def name(self, owner: str | None) -> str:
-        """What people call an owner; "nobody" for None."""
+        """The name shown for an owner; "nobody" for None."""
         if owner is None:
             return "nobody"
         return self.names.get(owner) or short(owner)
@@ -121,7 +121,7 @@ class Lanes:
 
 
 def owners_now(found: GroupDescription) -> Owners | None:
-    """Who has what, None where that is not told: a classic group tells it once it has a generation."""
+    """Present owners; None if they are not known: a classic group has none before its first generation."""
     if found.exists and (found.epoch is None and found.state not in ("Stable", "Empty")):
         return None
     if any(member.assignment is None for member in found.members):
@@ -138,8 +138,8 @@ def lanes_of(
     samples: Sequence[Sample] = (),
     people: Mapping[str, Person] | None = None,
 ) -> Lanes:
-    """The picture of a group. ``since_ms``: since when its generations are all known, where these alone do
-    not tell. ``people`` are owners that were seen before.
+    """The picture of a group. ``since_ms`` is the time since which all generations are known, if the history
+    does not say it. ``people`` are owners that were seen before.
     """
     generations = sorted(history.generations, key=lambda row: row.timestamp_ms)
     owned = owners_now(now)
@@ -179,7 +179,7 @@ _Change = tuple[int, str | None, str | None]
 
 
 def _changes(generations: Iterable[Generation]) -> tuple[dict[TopicPartition, list[_Change]], list[int]]:
-    """Moves of each partition, and the times at which it may have moved without being told of."""
+    """Moves of each partition, and the times at which partitions may have moved without being listed."""
     changes: dict[TopicPartition, list[_Change]] = {}
     barriers = []
     for row in generations:
@@ -198,7 +198,7 @@ def _spans(
     steps = [*moves, *((at, UNKNOWN, UNKNOWN) for at in barriers if at not in moved)]
     steps.sort(key=lambda step: step[0])
     starts = [first_ms, *(at for at, _, _ in steps)]
-    # the owner from a step on is what it says, or else what the next step finds
+    # the owner after a step: the new owner that it lists, else the old owner of the next step
     told = [UNKNOWN, *(new for _, _, new in steps)]
     found = [*(old for _, old, _ in steps), last]
     spans: list[Span] = []
@@ -214,7 +214,7 @@ def _spans(
 
 
 def people_of(now: GroupDescription, history: GroupHistory) -> dict[str, Person]:
-    """Client ids and hosts, as far as they are told, of members that are there and that were."""
+    """Client ids and hosts of present and past members, as far as they are known."""
     told = {row.member: Person(row.client_id, row.client_host) for row in history.entries if row.client_id}
     for row in history.generations:
         if row.member and row.client_id:
@@ -247,7 +247,7 @@ def kept(samples: list[Sample], sample: Sample) -> None:
 
 
 def headline(row: Generation) -> str:
-    """A generation in one line: what began it, how long it took, how much moved."""
+    """A generation in one line: its cause, its duration, how much moved."""
     took = "" if row.duration_ms is None else f"took {_words.span(row.duration_ms)}"
     many = "" if row.partitions_moved is None else f"{row.partitions_moved} moved"
     given_up = sum(move.to_owner is None for move in row.moves or ())
@@ -271,7 +271,7 @@ class Phase(NamedTuple):
 
 
 def phases(row: Generation, group_type: str | None) -> list[Phase]:
-    """Parts of a rebalance; none where the broker does not tell."""
+    """Parts of a rebalance; none if the broker does not report them."""
     if row.duration_ms is None or row.join_ms is None:
         return []
     first, second = ("members join", "the assignment is handed out")
@@ -281,7 +281,7 @@ def phases(row: Generation, group_type: str | None) -> list[Phase]:
 
 
 def held_up_by(lanes: Lanes, row: Generation) -> list[str]:
-    """Who held a rebalance up, in words, as far as that is told."""
+    """Members that held a rebalance up, in words, as far as they are known."""
     found = []
     if row.slowest is not None and row.slowest_ms:
         name = lanes.name(row.slowest)

@@ -16,7 +16,7 @@ from .lanes import NOBODY, UNKNOWN, Lanes, cause, headline, held_up_by, phases
 from .results import Generation, MemberDescription
 from .tables import assignment
 
-#: Rows of tables, and of the moves and names of one rebalance; a browser bears no more.
+#: Most rows of a table, and most moves and names of one rebalance: more is too much for a browser.
 _MOST_ROWS: Final = 1_000
 _MOST_MOVES: Final = 50
 
@@ -74,7 +74,7 @@ def badge(state: str | None) -> Html:
 
 
 def picture(lanes: Lanes) -> Html:
-    """The place of the lanes, with what the script needs."""
+    """The element in which the script draws the lanes, with its data."""
     words = f"Lanes of group {lanes.now.group}: time across, partitions down, coloured by owner"
     hidden = f"{lanes.hidden:,} more partitions are not drawn." if lanes.hidden else None
     return tag(
@@ -90,7 +90,7 @@ def picture(lanes: Lanes) -> Html:
 
 
 def rebalances(lanes: Lanes) -> Html:
-    """Each generation, the newest first; it opens to show how it came about."""
+    """Each generation, the newest first; it unfolds to show its cause and phases."""
     rows = [_rebalance(lanes, row) for row in reversed(lanes.generations)]
     none = tag("p", "No rebalance is known.", class_="quiet")
     return tag("section", tag("h2", "Rebalances"), rows or none, aria_label="Rebalances")

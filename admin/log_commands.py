@@ -1,4 +1,4 @@
-"""``kohort log``: what is in the files of a data folder, and whether it is whole. Nothing is changed."""
+"""``kohort log``: shows what the files of a data folder contain, and checks them. Changes nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DAMAGE: Final = 1
 
 _OFFSETS_FOLDER: Final = "__consumer_offsets-"
 _INDENTED: Final = {"record", "marker"}
-#: What the JSON document tells of a partition.
+#: Fields of a partition in the JSON document.
 _TOLD: Final = ("topic", "partition", "segments", "batches", "records", "bytes", "start_offset", "end_offset")
 
 
@@ -126,7 +126,7 @@ def _dump(options: argparse.Namespace) -> int:
 
 
 def _decoded(entries: Iterable[Dumped], *, offsets: bool) -> Iterable[Dumped]:
-    """The entries, with records of the offsets topic said in words."""
+    """The entries, with records of the offsets topic decoded."""
     from ..offsets_topic.readable import readable
 
     for entry in entries:
@@ -145,7 +145,7 @@ def _json_line(path: str, entry: Dumped) -> str:
 
 
 def _encodable(value: Any) -> Any:
-    """Bytes as UTF-8 where they are that, otherwise as {"hex": ...}."""
+    """Bytes as a string if they are UTF-8, otherwise as {"hex": ...}."""
     assert isinstance(value, bytes)
     try:
         return value.decode()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _CLIENT: Final = "kohort-produce"
 _CHUNK_BYTES: Final = 65_536
-#: Chunks that are read ahead while the broker takes records more slowly than they come.
+#: Most chunks that are read ahead while the broker takes records more slowly than they come.
 _AHEAD: Final = 4
 _PROGRESS_S: Final = 0.25
 #: Fields of a JSON line that say what is written, and those that only say where it came from.
@@ -118,7 +118,7 @@ class _Run:
         self._written = 0
         self._failures: list[tuple[int, str]] = []
         self._failed = asyncio.Event()
-        # a person who types sees the typed text
+        # a person who types sees the typed text, and needs no progress line
         self._shows = sys.stderr.isatty() and not os.isatty(source)
         self._began = self._shown = time.monotonic()
 
@@ -290,7 +290,7 @@ def _bytes(given: Any) -> bytes | None:
             raise ValueError(f"{given['base64']!r} is no base64: {error}") from None
     if isinstance(given, str):
         return given.encode()
-    # what is no JSON, such as NaN, is read all the same
+    # json.loads reads NaN and the like, which are not JSON: refuse them here
     return json.dumps(given, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 

@@ -1,8 +1,8 @@
-"""Resetting a group's offsets: what is asked for, and what each partition gets.
+"""Offset resets: what is asked for, and the offset that each partition gets.
 
-The arithmetic (:func:`change_for`) knows no broker. It follows Apache Kafka's own tool: a time after the last
-record means the end, "current" of a partition without an offset means the end, and every wish is brought into
-the range that the log has. One thing differs: the tool lets "current" stay outside that range.
+The arithmetic (:func:`change_for`) asks no broker. It follows Apache Kafka's own tool: a time after the last
+record means the end, "current" of a partition without an offset means the end, and every offset is moved into
+the range of the log. One thing differs: the tool leaves "current" outside that range.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..protocol import ErrorCode, KafkaError, TopicPartition
 from ._requests import describe_group, log_offsets
 from .results import GroupDescription, OffsetChange, ResetPlan
 
-#: States in which nobody but the tool may commit.
+#: States in which the group has no members, so that a tool may commit.
 _FREE = frozenset({"Empty", "Dead"})
 
 _MEMBERS_NAMED = 5
@@ -51,7 +51,7 @@ class ResetTo:
 
     @classmethod
     def timestamp(cls, timestamp_ms: int) -> Self:
-        """The first record at or after a time; the end where there is none."""
+        """The first record at or after a time; the end if there is none."""
         return cls(ResetKind.TIMESTAMP, timestamp_ms)
 
     @classmethod
@@ -61,12 +61,12 @@ class ResetTo:
 
     @classmethod
     def shift(cls, records: int) -> Self:
-        """Forward from the committed offset, or back where below 0."""
+        """Forward from the committed offset; back if negative."""
         return cls(ResetKind.SHIFT, records)
 
     @classmethod
     def current(cls) -> Self:
-        """The committed offset itself; the end where there is none."""
+        """The committed offset itself; the end if there is none."""
         return cls(ResetKind.CURRENT)
 
 
@@ -119,7 +119,7 @@ async def plan(
 async def plan_offsets(
     cluster: Cluster, group: str, offsets: Mapping[TopicPartition, int], refused: str | None
 ) -> ResetPlan:
-    """A plan that gives each partition an offset of its own; ``refused``: why it may not be executed."""
+    """A plan that gives each partition its own offset; ``refused`` says why it may not be executed."""
     committed = await cluster.committed(group, require_stable=False)
     wishes = {partition: ResetTo.offset(offset) for partition, offset in sorted(offsets.items())}
     planned = await _plan(cluster, group, wishes, committed)
@@ -170,7 +170,7 @@ async def _partitions(cluster: Cluster, topics: Mapping[str, Collection[int]]) -
 
 
 def refusal(description: GroupDescription) -> str | None:
-    """Why offsets of the group cannot be set now, naming members and hosts; None if they can."""
+    """The reason, with members and hosts, why offsets of the group cannot be set now; None if they can."""
     if description.state in _FREE:
         return None
     members = description.members

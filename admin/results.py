@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from ..protocol import TopicPartition
 
-#: The kind of the event that tells of a finished rebalance.
+#: ``kind`` of the event of a completed rebalance.
 REBALANCE: Final = "RebalanceNote"
 
 
@@ -32,7 +32,7 @@ class ListedGroup:
 
 @dataclass(frozen=True, slots=True)
 class Coordinator:
-    """The broker that answers for a group."""
+    """The broker that coordinates a group."""
 
     node_id: int
     host: str
@@ -43,9 +43,9 @@ class Coordinator:
 class MemberDescription:
     """A member as the coordinator knows it.
 
-    ``assignment`` is None where it is not kohort's to read: another protocol type, or bytes that are no
-    assignment of consumers. In a consumer group (KIP-848) ``epoch`` is the member's, ``target`` what it is to
-    have, and ``protocol`` the one it speaks; elsewhere they are None.
+    ``assignment`` is None if it cannot be read: the protocol type is another, or the bytes are not a
+    consumer's assignment. In a consumer group (KIP-848) ``epoch`` is the member's epoch, ``target`` its
+    target assignment, and ``protocol`` the one it speaks; elsewhere they are None.
     """
 
     member_id: str
@@ -62,7 +62,7 @@ class MemberDescription:
 
     @property
     def owner(self) -> str:
-        """The name that stays over restarts: the instance id, else the member id."""
+        """The most lasting name: the instance id, which survives restarts, else the member id."""
         return self.instance_id or self.member_id
 
 
@@ -85,8 +85,8 @@ class PartitionOffsets:
 
 @dataclass(frozen=True, slots=True)
 class HoldUp:
-    """A member waits for partitions that another one has not given up yet, for ``since_ms`` at least: None
-    where the broker keeps no events. Members are ids.
+    """A member waits for partitions that another one has not given up yet, for ``since_ms`` at least (None if
+    the broker keeps no events). Members are ids.
     """
 
     member: str
@@ -97,10 +97,10 @@ class HoldUp:
 
 @dataclass(frozen=True, slots=True)
 class GroupDescription:
-    """A group now. A group that does not exist has the state "Dead". ``notes`` say what is not known.
+    """A group now. A group that does not exist has the state "Dead". ``notes`` say what is unknown.
 
-    A consumer group (KIP-848) has an ``epoch``, and the epoch of its target; ``hold_ups`` tell who waits for
-    whom.
+    A consumer group (KIP-848) has an ``epoch`` and the epoch of its target; ``hold_ups`` list members that
+    wait for others.
     """
 
     group: str
@@ -122,7 +122,7 @@ class GroupDescription:
 
     @property
     def members_known(self) -> bool:
-        """Return whether ``members`` are all there are: groups of types that are not known here tell none."""
+        """Return whether ``members`` is complete: of groups of unknown types no members are read."""
         return self.group_type in (None, "classic") or self.epoch is not None
 
     @property
@@ -136,9 +136,9 @@ class GroupDescription:
 class HeldBack:
     """A partition in which a group waits for the end of an open transaction.
 
-    Readers of committed records stop at ``stable_offset``, ``records`` offsets before the end; None for both
-    where it is the group's own committed offset that waits. ``transactional_ids`` are those of which one is
-    open there, ``open_ms`` for how long at most; without any no coordinator will end what is open.
+    ``read_committed`` consumers stop at ``stable_offset``, ``records`` offsets before the end; both are None
+    if the group's own committed offset is in the transaction. ``transactional_ids`` have a transaction open
+    there, for at most ``open_ms``; if there are none, no coordinator will end the transaction.
     """
 
     topic: str
@@ -151,7 +151,7 @@ class HeldBack:
 
 @dataclass(frozen=True, slots=True)
 class OffsetChange:
-    """One partition of a reset; ``note`` says why ``new_offset`` is None, or not what was asked for."""
+    """One partition of a reset; ``note`` says why ``new_offset`` is None or differs from the request."""
 
     topic: str
     partition: int
@@ -200,7 +200,7 @@ class HistoryEntry:
 
 
 class PartitionMove(NamedTuple):
-    """A partition that changed hands. Owners are instance ids or member ids; None is nobody."""
+    """A partition whose owner changed. Owners are instance ids or member ids, None for no owner."""
 
     topic: str
     partition: int
@@ -210,12 +210,12 @@ class PartitionMove(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """A rebalance that came to its end. None stands for what the source does not tell.
+    """A completed rebalance. None stands for what the source does not say.
 
-    ``duration_ms`` runs from the first cause to ``timestamp_ms``, ``join_ms`` of it until all had joined.
-    ``state`` is Stable, Empty, or Dead when the group itself was removed. ``moves`` is None where
-    assignments cannot be read: other protocol types, or nothing earlier to compare with. ``slowest`` is the
-    owner that took longest, ``slowest_ms``, to give up what moved: only of consumer groups.
+    ``duration_ms`` runs from the first cause to ``timestamp_ms``; the first ``join_ms`` of it, until all had
+    joined. ``state`` is Stable, Empty, or Dead if the group was removed. ``moves`` is None if assignments
+    cannot be read: another protocol type, or no earlier record to compare with. ``slowest`` is the owner that
+    took longest to give up its partitions, ``slowest_ms``: in consumer groups only.
     """
 
     generation: int
@@ -240,7 +240,7 @@ class Generation:
 
     @property
     def every_move(self) -> bool:
-        """Return whether ``moves`` are all there were: a broker's events name the first of many."""
+        """Return whether ``moves`` is complete: a broker's events list only the first of many."""
         if self.moves is None:
             return self.state == "Empty" and self.members_before == 0
         return (self.partitions_moved or 0) <= sum(move.to_owner is not None for move in self.moves)
@@ -248,9 +248,9 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class GroupHistory:
-    """``source`` is "coordinator" (events with causes) or "offsets topic" (what records tell).
+    """History of a group. ``source`` is "coordinator" (events with causes) or "offsets topic" (records).
 
-    ``unknown`` says in words what this source cannot tell. ``entries`` and ``generations`` are oldest first.
+    ``unknown`` says in words what this source lacks. ``entries`` and ``generations`` are oldest first.
     """
 
     group: str

@@ -1,4 +1,4 @@
-"""``kohort spark``: what a Spark job has done, as its group tells; and a checkpoint's offsets for a group."""
+"""``kohort spark``: progress of a Spark job, read from its group; and a checkpoint's offsets for a group."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ _NUMBERS: Final = frozenset(
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
-    """A table whose cells fold where the terminal is too narrow. None is shown as "-"."""
+    """A table whose cells fold if the terminal is too narrow. None is shown as "-"."""
     from rich.table import Table
     from rich.text import Text
 
@@ -64,7 +64,7 @@ def listed(rows: Iterable[ListedGroup]) -> Table:
 
 
 def described(found: GroupDescription) -> list[Any]:
-    """The group in a few lines, then members, then partitions, as far as there are any."""
+    """The group in a few lines, then its members and partitions, if any."""
     where = found.coordinator
     head: list[tuple[str, object]] = [
         ("group", found.group),
@@ -105,7 +105,7 @@ def described(found: GroupDescription) -> list[Any]:
 
 
 def members_now(found: GroupDescription) -> list[Any]:
-    """The group as it is now, in short: below a timeline."""
+    """The present group in short, for the end of a timeline."""
     if not found.exists:
         return [pairs([("now", "the group does not exist")])]
     members = _many(len(found.members), "member") if found.members_known else "members unknown"
@@ -115,7 +115,7 @@ def members_now(found: GroupDescription) -> list[Any]:
 
 
 def held_back(rows: Sequence[HeldBack]) -> list[Any]:
-    """Partitions in which a group waits for open transactions; nothing without any."""
+    """Partitions that open transactions hold back; an empty list if there are none."""
     if not rows:
         return []
     cells = (
@@ -167,7 +167,7 @@ def pairs(rows: Iterable[tuple[str, object]]) -> Table:
 
 
 def assignment(partitions: Iterable[TopicPartition] | None) -> str | None:
-    """``orders 0-2,5; payments 1``; None for what cannot be read."""
+    """``orders 0-2,5; payments 1``; None for an assignment that cannot be read."""
     if partitions is None:
         return None
     by_topic: dict[str, list[int]] = defaultdict(list)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console, Group
 
 
-#: Label values of a sample, in the order in which they were asked for.
+#: Label values of a sample, in the order of ``Look.by``'s labels.
 Key = tuple[str, ...]
 
 _REQUESTS = "kafka_network_requestmetrics_"
@@ -31,7 +31,7 @@ class Look:
     samples: dict[str, list[tuple[dict[str, str], float]]]
 
     def by(self, name: str, *labels: str, **fixed: str) -> dict[Key, float]:
-        """Sums of a metric by these labels, of the samples that have the fixed ones."""
+        """Sums of a metric by these labels, over the samples that have the fixed ones."""
         found: dict[Key, float] = {}
         for own, value in self.samples.get(name, ()):
             if all(own.get(label) == wanted for label, wanted in fixed.items()):
@@ -53,7 +53,7 @@ class Shown:
 
 
 def look_at(text: str, at_s: float) -> Look:
-    """The samples of an answer to GET /metrics. Raises ValueError for what is none of a broker's."""
+    """The samples of a response to GET /metrics. Raises ValueError if no broker sent it."""
     from prometheus_client.parser import text_string_to_metric_families
 
     samples: dict[str, list[tuple[dict[str, str], float]]] = {}
@@ -247,7 +247,7 @@ def _live(console: Console, options: argparse.Namespace) -> None:
 
 
 def _fetch(address: str) -> Look:
-    """A snapshot of this moment. Raises OSError, and ValueError for what is no metrics."""
+    """Read a snapshot. Raises OSError, and ValueError for anything but a broker's metrics."""
     import urllib.request  # not above: the help needs no HTTP
 
     with urllib.request.urlopen(f"http://{address}/metrics", timeout=_TIMEOUT_S) as answer:
@@ -255,7 +255,7 @@ def _fetch(address: str) -> Look:
 
 
 def _screen(before: Look, now: Look, options: argparse.Namespace) -> Group:
-    """All tables, with what was between two looks."""
+    """All tables, with the differences between two snapshots."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text

@@ -73,7 +73,7 @@ class Config:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A topic, with the configs that were set on it, or all."""
+    """A topic, with the configs that were set on it, or with all."""
 
     topic: str
     topic_id: uuid.UUID | None
@@ -230,7 +230,7 @@ async def _create(cluster: Cluster, options: argparse.Namespace, screen: Screen)
 
 async def _alter(cluster: Cluster, options: argparse.Namespace, screen: Screen) -> int:
     changes = {**dict(options.configs), **dict.fromkeys(options.deleted)}
-    # a broker that will refuse one of the two changes nothing
+    # ask first: if the broker refuses one of the two, neither is made
     for only_ask in (True,) if options.dry_run else (True, False):
         if changes:
             await alter_configs(cluster, options.topic, changes, only_ask=only_ask)
@@ -314,7 +314,7 @@ def _replication(row: Any) -> int:
 
 
 async def list_topics(cluster: Cluster) -> list[Listed]:
-    """All topics that may be seen, by name."""
+    """All topics that this user may describe, by name."""
     return [
         Listed(row.name, row.topic_id, len(row.partitions), _replication(row), row.is_internal)
         for row in await topic_rows(cluster, None)
@@ -400,7 +400,7 @@ async def topic_configs(
 async def alter_configs(
     cluster: Cluster, topic: str, changes: Mapping[str, str | None], *, only_ask: bool = False
 ) -> None:
-    """Set configs of a topic; None goes back to the broker's value. Raises KafkaError; then none is set."""
+    """Set configs of a topic; None restores the broker's value. Raises KafkaError, and then sets none."""
     await topic_rows(cluster, [topic])
     await _set_configs(cluster, None, (_TOPIC, topic), changes, only_ask=only_ask)
 
@@ -441,7 +441,7 @@ async def _set_configs(
 
 
 async def create_partitions(cluster: Cluster, topic: str, count: int, *, only_ask: bool = False) -> None:
-    """Give a topic this many partitions in all, and wait until they have leaders. Raises KafkaError."""
+    """Increase a topic's partitions to ``count``, and wait until they have leaders. Raises KafkaError."""
     from ..client.requests import controller
     from ..protocol import ApiKey, ErrorCode, KafkaError
     from ..protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
@@ -477,7 +477,7 @@ def _named(rows: Iterable[Any]) -> list[dict[str, Any]]:
 
 
 def _tell(screen: Screen, done: Mapping[str, Outcome], well: Any) -> int:
-    """A line for each topic, ``well`` saying what was done; the exit code."""
+    """Print a line for each topic, ``well`` where it succeeded; return the exit code."""
     if screen.as_json:
         rows = [{"topic": t, **plain(o), "result": well(t) if o.ok else "failed"} for t, o in done.items()]
         screen.document({"topics": rows})

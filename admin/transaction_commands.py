@@ -1,8 +1,8 @@
 """``kohort transactions``: open transactions of any broker, which of them hold readers back, and their end.
 
 ``list`` asks every broker, ``describe`` a transaction's coordinator and the leaders of its partitions. A
-transaction *hangs* when a partition has it open and its coordinator knows nothing of it (KIP-664): nobody
-will end it, and readers of committed records stop in front of it for ever. ``abort`` ends it there.
+transaction *hangs* when a partition has it open and its coordinator does not know it (KIP-664): no
+coordinator will end it, and ``read_committed`` consumers never get past it. ``abort`` ends it there.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _STATES: Final = (
     *("Empty", "Ongoing", "PrepareCommit", "PrepareAbort"),
     *("CompleteCommit", "CompleteAbort", "PrepareEpochFence", "Dead"),
 )
-#: The same as OPEN of _transactions, which is not read for a help text.
+#: The same as OPEN of _transactions, which a help text should not have to import.
 _OPEN: Final = ("Ongoing", "PrepareCommit", "PrepareAbort")
 _CLIENT: Final = "kohort-transactions"
 
@@ -111,7 +111,7 @@ async def _abort(cluster: Cluster, options: argparse.Namespace) -> int:
                 await abort_hanging(cluster, each.where)
                 hanging[at] = replace(each, aborted=True)
     finally:
-        # also where one cannot be ended: those before it are
+        # also if one of them cannot be ended: those before it are
         _show(options, hanging)
     return OK if options.execute or not hanging else REFUSED
 

@@ -1,4 +1,4 @@
-"""The workbench for assignors: what would this group get, what would move, and how even would it be?
+"""The workbench for assignors: what a group would get, what would move, and how even the loads would be.
 
 A :class:`GroupSnapshot` is a group at one moment, live (:func:`~.group_snapshot.take_snapshot`) or from a
 file (:func:`~.group_file.read_group`). :class:`WhatIf` changes one, :func:`try_assignor` runs an assignor
@@ -33,16 +33,16 @@ Weights = Mapping[TopicPartition, float]
 
 
 class WorkbenchError(KohortError):
-    """A group, or a change of it, that is impossible: what is wrong and what to give instead."""
+    """Raised for an impossible group or change; the text says what is wrong and what to give instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupSnapshot:
-    """A group: its topics, its members as their leader sees them, what each owns, what partitions weigh.
+    """A group: its topics, its members as their leader sees them, their partitions, and the weights of these.
 
     ``names`` are shown for member ids: instance ids, or the client ids where they tell members apart.
-    ``weights`` may be empty; partitions that are not among them weigh the mean. ``protocol`` is the assignor
-    it runs under now, "" if that is not known.
+    ``weights`` may be empty; partitions that are not in it have the mean weight. ``protocol`` is the
+    assignor that the group uses now, "" if unknown.
     """
 
     group: str
@@ -61,7 +61,7 @@ class GroupSnapshot:
 @dataclass(frozen=True, slots=True)
 class WhatIf:
     """Changes to a group. ``leave``: names or ids of members. ``join``: this many new ones, subscribed to
-    ``join_topics``, or to what most members are. ``topics``: numbers of partitions, new topics included.
+    ``join_topics``, or else like most members. ``topics``: numbers of partitions, new topics included.
     """
 
     leave: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ class WhatIf:
     topics: Mapping[str, int] = field(default_factory=dict)
 
     def apply(self, group: GroupSnapshot) -> GroupSnapshot:
-        """The group after the changes. WorkbenchError for a member or a subscription that is not there."""
+        """The group after the changes. Raises WorkbenchError for an unknown member or subscription."""
         gone = {_member_called(group, name) for name in self.leave}
         members = {m: member for m, member in group.members.items() if m not in gone}
         topics = {**group.topics, **{name: _resized(group, name, n) for name, n in self.topics.items()}}
@@ -84,7 +84,7 @@ class WhatIf:
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """Loads in partitions and, where weights are known, in weight. Standard deviations are of all members."""
+    """Loads in partitions and, if weights are known, in weight. Standard deviations are over all members."""
 
     members: int
     partitions: int
@@ -99,7 +99,7 @@ class Balance:
 
 @dataclass(frozen=True, slots=True)
 class MemberLoad:
-    """One member before and after. None: it was or will not be there."""
+    """One member before and after; None if it is not in the group then."""
 
     member: str
     name: str
@@ -111,11 +111,11 @@ class MemberLoad:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Answer of an assignor. With ``error`` or ``problems`` its answer could not be used.
+    """Answer of an assignor; if ``error`` or ``problems`` are set, it cannot be used.
 
     ``moved`` counts partitions taken from one present member and given to another, ``placed`` those that had
-    no owner or whose owner leaves. ``rounds`` are JoinGroups until all is settled, ``duration_ms`` the time
-    of computing.
+    no owner or whose owner leaves. ``rounds`` counts JoinGroup rounds until all is settled; ``duration_ms``
+    is the time that the assignor took.
     """
 
     assignor: str
@@ -144,14 +144,14 @@ def try_assignor(
 ) -> Trial:
     """Run the assignor, given as in a consumer's settings, on ``then``, which ``now`` has become.
 
-    Assignors that want measured weights are told ``measured``, or those of the group. AssignorError for one
-    that cannot be found; what it does wrong is in the trial.
+    Assignors that want measured weights get ``measured``, or the group's weights. Raises AssignorError for
+    one that cannot be found; what it does wrong is in the trial.
     """
     after = now if then is None else then
     weights = after.weights if measured is None else measured
 
     def make() -> Assignor:
-        # coordinators have one more of kohort's own: uniform
+        # a coordinator has one more assignor: uniform
         assignor = load_server_assignor(spec) if isinstance(spec, str) else load_assignor(spec)
         if isinstance(assignor, MeasuringAssignor) and assignor.measure is not None:
             assignor.measured(weights)
@@ -200,7 +200,7 @@ def _joining(make: MakeAssignor, now: GroupSnapshot, then: GroupSnapshot, member
 
 
 def named_limits(group: GroupSnapshot) -> list[BalanceLimit]:
-    """Why the balance of the group cannot be better, with the names that are shown for members."""
+    """Reasons why the balance of the group cannot be better, with the names that are shown for members."""
     limits = explain_balance(group.topics, group.members)
     return [replace(limit, members=tuple(map(group.name, limit.members))) for limit in limits]
 

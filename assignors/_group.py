@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise, repeat
+from itertools import accumulate, chain, pairwise, repeat, starmap
 
 from ..protocol import TopicPartition
 from .base import Member, TopicInfo, in_member_order
@@ -45,7 +45,8 @@ class Group:
         of_last = alike[last] = []
         for m, member in enumerate(ordered):
             # to compare is quicker than to hash, and neighbors mostly want the same
-            if (as_sent := tuple(member.topics)) != last:
+            as_sent = tuple(member.subscription.topics)
+            if as_sent is not last and as_sent != last:
                 last, of_last = as_sent, alike.setdefault(as_sent, [])
             of_last.append(m)
         subscribed = set[str]().union(*alike)
@@ -54,14 +55,14 @@ class Group:
         wanted: list[list[int]] = [[]] * len(ordered)
         sharing: list[list[int]] = [[] for _ in names]  # by topic: indexes into alike.values()
         for sort, (as_sent, of_sort) in enumerate(alike.items()):
-            mine = sorted({index[topic] for topic in as_sent if topic in index})
+            mine = sorted(set(map(index.get, as_sent, repeat(-1))) - {-1})
             for m in of_sort:
                 wanted[m] = mine
             for t in mine:
                 sharing[t].append(sort)
         sorts = list(alike.values())
         subscribers = {
-            key: sorted(m for sort in key for m in sorts[sort]) for key in set(map(tuple, sharing))
+            key: sorted(chain.from_iterable(map(sorts.__getitem__, key))) for key in set(map(tuple, sharing))
         }
         counts = [topics[topic].partition_count for topic in names]
         ids = [member.member_id for member in ordered]
@@ -103,7 +104,9 @@ def settle(
 
 def topic_partitions(topics: Iterable[str], numbers: Iterable[int]) -> Iterator[TopicPartition]:
     """TopicPartitions, made without calling Python code for each."""
-    return map(tuple.__new__, repeat(TopicPartition), zip(topics, numbers, strict=False))
+    return starmap(
+        tuple.__new__, zip(repeat(TopicPartition), zip(topics, numbers, strict=False), strict=False)
+    )
 
 
 @dataclass(slots=True)

@@ -47,11 +47,10 @@ class OwnedPartitionsReader:
         for layout in known:
             if claimed := layout.read(data):
                 return claimed
-        found = _parsed(data)
-        if found is None:
+        claimed = _parsed(data)
+        if claimed is None:
             return owned_partitions(decode_sticky(data))
-        heads, claimed = found
-        known.insert(0, _LayoutReader(heads, claimed.layout))
+        known.insert(0, _LayoutReader(data, claimed.layout))
         del known[_TRIED:]
         return claimed
 
@@ -72,40 +71,47 @@ def _packed(partitions: Sequence[TopicPartition]) -> bytes:
 
 
 class _LayoutReader:
-    """Position of names, counts and numbers in user data v0 or v1."""
+    """Position of the numbers in user data v0 or v1, and the bytes around them."""
 
-    def __init__(self, heads: tuple[bytes, ...], layout: Layout) -> None:
-        self.heads = heads
+    def __init__(self, data: bytes, layout: Layout) -> None:
+        self._first = data
         self.layout = layout
-        self._fields: struct.Struct | None = None  # made when second bytes have this length
+        self._begin = data[: _INT32.size + _INT16.size + len(layout[0][0].encode()) + _INT32.size]
+        self._numbers: struct.Struct | None = None  # made when second bytes have this length
+        self._mask = self._others = self._end = 0
 
     def read(self, data: bytes) -> OwnedPartitions | None:
         """Owned partitions; None where the bytes have another layout."""
-        if not data.startswith(self.heads[0]):
+        if not data.startswith(self._begin):
             return None
-        if self._fields is None:
-            self._fields = self._struct(len(data))
-        values = self._fields.unpack(data)
-        if values[:-1:2] != self.heads:
+        if self._numbers is None:
+            self._numbers = self._learn()
+        if int.from_bytes(data, "big") & self._mask != self._others:
             return None
-        return OwnedPartitions(self.layout, b"".join(values[1::2]), _generation(values[-1]))
+        numbers = b"".join(self._numbers.unpack(data))
+        return OwnedPartitions(self.layout, numbers, _generation(data[self._end :]))
 
-    def _struct(self, size: int) -> struct.Struct:
-        """Format: for each topic a head (name and count) and its numbers; last, the generation or nothing."""
-        each = (f"{len(head)}s{4 * count}s" for head, (_, count) in zip(self.heads, self.layout, strict=True))
-        fields = f">{''.join(each)}"
-        return struct.Struct(f"{fields}{size - struct.calcsize(fields)}s")
+    def _learn(self) -> struct.Struct:
+        """Format: for each topic its numbers, behind its name and their count."""
+        data, fields, mask = self._first, ">4x", b"\xff" * _INT32.size
+        for topic, count in self.layout:
+            head, numbers = _INT16.size + len(topic.encode()) + _INT32.size, _INT32.size * count
+            fields += f"{head}x{numbers}s"
+            mask += b"\xff" * head + bytes(numbers)
+        self._end = len(mask)  # then comes the generation, or nothing
+        self._mask = int.from_bytes(mask.ljust(len(data), b"\0"), "big")
+        self._others = int.from_bytes(data, "big") & self._mask
+        return struct.Struct(f"{fields}{len(data) - len(mask)}x")
 
 
-def _parsed(data: bytes) -> tuple[tuple[bytes, ...], OwnedPartitions] | None:
-    """Heads and claims of exactly v0 or v1; None for anything else, such as kafka-python's form."""
-    heads: list[bytes] = []
+def _parsed(data: bytes) -> OwnedPartitions | None:
+    """Claims of exactly v0 or v1; None for anything else, such as kafka-python's form."""
     layout: list[tuple[str, int]] = []
     numbers: list[bytes] = []
     int16, int32 = _INT16.unpack_from, _INT32.unpack_from
     try:
         (topics,) = int32(data)
-        begin, position = 0, 4  # the first head has the number of topics in front
+        position = 4
         for _ in range(topics):
             (size,) = int16(data, position)
             name_end = position + 2 + size
@@ -113,15 +119,14 @@ def _parsed(data: bytes) -> tuple[tuple[bytes, ...], OwnedPartitions] | None:
             if size < 0 or count < 0:
                 return None
             layout.append((data[position + 2 : name_end].decode(), count))
-            heads.append(data[begin : name_end + 4])
-            begin = position = name_end + 4 + 4 * count
+            position = name_end + 4 + 4 * count
             numbers.append(data[name_end + 4 : position])
     except (struct.error, UnicodeDecodeError):
         return None
     rest = data[position:]
     if not layout or position > len(data) or len(rest) not in (0, 4):
         return None
-    return tuple(heads), OwnedPartitions(tuple(layout), b"".join(numbers), _generation(rest))
+    return OwnedPartitions(tuple(layout), b"".join(numbers), _generation(rest))
 
 
 def _generation(data: bytes) -> int:

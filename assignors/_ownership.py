@@ -80,11 +80,14 @@ class ListOwnership:
         return found
 
     def distribute(self, slices: Sequence[TopicSlice], own: Sequence[int], given: Mapping[int, int]) -> None:
-        if any(own[m] for m in given):
+        short = {m: units - own[m] for m, units in given.items() if units > own[m]}
+        if any(own):
             rest = self._rest(slices, own, given)
+        elif len(slices) == 1 and isinstance(partitions := slices[0][1], range):
+            self.owner[partitions.start : partitions.stop] = _in_turn(short)
+            return
         else:
             rest = list(chain.from_iterable(partitions for _, partitions in slices))
-        short = {m: units - own[m] for m, units in given.items() if units > own[m]}
         for partition, m in zip(rest, _in_turn(short), strict=True):
             self.owner[partition] = m
 
@@ -116,21 +119,20 @@ class ListOwnership:
         nobodys: list[TopicPartition] = []
         put = [*(mine.append for mine in lists), nobodys.append]  # index -1 is UNCLAIMED
         for topic, (start, end) in zip(self.group.topics, pairwise(self.starts), strict=True):
-            for m, partition in zip(
-                self.owner[start:end], topic_partitions(repeat(topic), range(end - start)), strict=True
+            takers = map(put.__getitem__, self.owner[start:end])
+            for take, partition in zip(
+                takers, topic_partitions(repeat(topic), range(end - start)), strict=True
             ):
-                put[m](partition)
+                take(partition)
         return dict(zip(self.group.member_ids, lists, strict=True))
 
 
-def _in_turn(short: Mapping[int, int]) -> Iterator[int]:
+def _in_turn(short: Mapping[int, int]) -> list[int]:
     """Members round robin, each as often as it is short of a partition."""
-    waiting, turn = list(short), 0
-    while waiting:
-        turns = min(short[m] for m in waiting) - turn
-        yield from waiting * turns
-        turn += turns
-        waiting = [m for m in waiting if short[m] > turn]
+    found: list[int] = []
+    for before, level in pairwise([0, *sorted(set(short.values()))]):
+        found += [m for m, units in short.items() if units >= level] * (level - before)
+    return found
 
 
 def ownership_of(group: Group, claims: Sequence[OwnedPartitions]) -> Ownership:

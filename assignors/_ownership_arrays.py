@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from .base import GroupAssignment
 Numbers = NDArray[np.int64]
 
 _INT16_MAX = 0x7FFF
+_INT32_SIZE = 4
 #: Entries after the members' in an array indexed by owner: for UNCLAIMED and CONTESTED.
 _NO_OWNER = 2
 
@@ -25,7 +27,7 @@ class ArrayOwnership:
     def __init__(self, group: Group, claims: Sequence[OwnedPartitions]) -> None:
         self.group = group
         self.starts = group.starts
-        self.numbers: Numbers = np.concatenate([np.arange(count) for count in (0, *group.partition_counts)])
+        self.numbers = _ranges([0] * len(group.topics), group.partition_counts)
         self.newest: Numbers = np.full(self.starts[-1], UNCLAIMED)
         partitions, members = self._claimed(claims)
         self.newest[partitions] = members
@@ -40,29 +42,34 @@ class ArrayOwnership:
 
     def _claimed(self, claims: Sequence[OwnedPartitions]) -> tuple[Numbers, Numbers]:
         """Claimed partitions that exist, and for each the member that claims it."""
-        places = {topic: t for t, topic in enumerate(self.group.topics)}
         alike: dict[int, list[int]] = {}  # members by the layout they share
         for m, claim in enumerate(claims):
-            if claim.layout:
-                alike.setdefault(id(claim.layout), []).append(m)
-        partitions, claimants = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-        for members in alike.values():
-            starts, ends = self._bounds(claims[members[0]].layout, places)
-            joined = b"".join(claims[m].numbers for m in members)
-            numbers = np.frombuffer(joined, ">i4").reshape(len(members), -1)
-            found = starts + numbers
-            real = (numbers >= 0) & (found < ends)
-            partitions.append(found[real])
-            claimants.append(np.repeat(members, real.sum(1)))
-        return np.concatenate(partitions), np.concatenate(claimants)
+            alike.setdefault(id(claim.layout), []).append(m)
+        ordered = list(chain.from_iterable(alike.values()))
+        numbers = np.frombuffer(b"".join([claims[m].numbers for m in ordered]), ">i4")
+        members = np.repeat(ordered, [len(claims[m].numbers) // _INT32_SIZE for m in ordered])
+        topics = self._topics([(claims[sharing[0]].layout, len(sharing)) for sharing in alike.values()])
+        starts = np.array(
+            self.starts
+        )  # of no topic, -1: the end of all, while it ends where the first starts
+        found = starts[topics] + numbers
+        real = (numbers >= 0) & (found < starts[topics + 1])
+        return found[real], members[real]
 
-    def _bounds(self, layout: Layout, places: Mapping[str, int]) -> tuple[Numbers, Numbers]:
-        """Start and end of the topic of each number; 0 and 0 if there is no such topic."""
-        topics = [places.get(topic, -1) for topic, _ in layout]
-        starts = np.array([self.starts[t] if t >= 0 else 0 for t in topics])
-        ends = np.array([self.starts[t + 1] if t >= 0 else 0 for t in topics])
-        units = [count for _, count in layout]
-        return np.repeat(starts, units), np.repeat(ends, units)
+    def _topics(self, layouts: Sequence[tuple[Layout, int]]) -> Numbers:
+        """Topic of each number, -1 where there is no such topic; given is how many share each layout."""
+        places = {topic: t for t, topic in enumerate(self.group.topics)}
+        topics = list(chain.from_iterable(layout for layout, _ in layouts))
+        each = np.repeat(
+            [places.get(topic, -1) for topic, _ in topics] or [0], [units for _, units in topics] or 0
+        )
+        ends = pairwise(accumulate((sum(map(itemgetter(1), layout)) for layout, _ in layouts), initial=0))
+        return np.concatenate(
+            [
+                np.tile(each[begin:end], sharing)
+                for (begin, end), (_, sharing) in zip(ends, layouts, strict=True)
+            ]
+        )
 
     def owned(self, slices: Sequence[TopicSlice]) -> list[int]:
         owner = self.owner[_partitions(slices)]
@@ -71,6 +78,13 @@ class ArrayOwnership:
 
     def distribute(self, slices: Sequence[TopicSlice], own: Sequence[int], given: Mapping[int, int]) -> None:
         partitions = _partitions(slices)
+        if any(own):
+            partitions = partitions[self._rest(partitions, own, given)]
+        short = {m: units - own[m] for m, units in given.items() if units > own[m]}
+        self.owner[partitions] = _in_turn(short)
+
+    def _rest(self, partitions: Numbers, own: Sequence[int], given: Mapping[int, int]) -> NDArray[np.bool_]:
+        """Mask of those without owner or subscribing owner, and those beyond what the owner is given."""
         owner = self.owner[partitions]
         places = len(self.group.member_ids) + _NO_OWNER
         may_keep = np.zeros(places, bool)
@@ -80,8 +94,7 @@ class ArrayOwnership:
             limits = np.full(places, len(partitions))
             limits[surplus] = [given[m] for m in surplus]
             rest[self._beyond(limits, partitions, owner)] = True
-        short = {m: units - own[m] for m, units in given.items() if units > own[m]}
-        self.owner[partitions[rest]] = _in_turn(short)
+        return rest
 
     def _beyond(self, limits: Numbers, partitions: Numbers, owner: Numbers) -> Numbers:
         """Places of what members own beyond their limits, counted from the lowest numbers of all topics."""
@@ -100,29 +113,39 @@ class ArrayOwnership:
         units = np.bincount(self.owner - UNCLAIMED, minlength=len(member_ids) + 1).tolist()
         by_owner = by_owner[units[0] :]
         # names and numbers are the same objects wherever they stand
-        names = np.array([*self.group.topics, ""], object)[:-1].repeat(self.group.partition_counts)
-        numbers = np.arange(max(self.group.partition_counts, default=0)).astype(object)[self.numbers]
-        given = list(topic_partitions(names[by_owner].tolist(), numbers[by_owner].tolist()))
+        counts = self.group.partition_counts
+        topics = np.arange(len(counts)).repeat(counts)
+        names = np.array([*self.group.topics, ""], object)[topics[by_owner]]
+        numbers = np.arange(max(counts, default=0)).astype(object)[self.numbers[by_owner]]
+        given = list(topic_partitions(names.tolist(), numbers.tolist()))
         ends = pairwise(accumulate(units[1:], initial=0))
         return {member_id: given[start:end] for member_id, (start, end) in zip(member_ids, ends, strict=True)}
 
 
 def _partitions(slices: Sequence[TopicSlice]) -> Numbers:
     """As they are numbered through, ascending."""
-    each = (
-        np.arange(found.start, found.stop) if isinstance(found, range) else np.array(found)
-        for _, found in slices
-    )
-    return np.concatenate(list(each))
+    found = [partitions for _, partitions in slices]
+    ranges = [one for one in found if isinstance(one, range)]
+    if len(ranges) == len(found):
+        return _ranges([one.start for one in ranges], list(map(len, ranges)))
+    return np.fromiter(chain.from_iterable(found), np.int64)
+
+
+def _ranges(starts: Sequence[int], counts: Sequence[int]) -> Numbers:
+    """``count`` numbers from each start on, one after the other."""
+    units = np.array(counts, np.int64)
+    before = units.cumsum() - units
+    numbers: Numbers = np.arange(units.sum()) + (np.array(starts, np.int64) - before).repeat(units)
+    return numbers
 
 
 def _in_turn(short: Mapping[int, int]) -> Numbers:
     """Each member as often as it is short, round and round."""
-    units = np.array(list(short.values()), np.int64)
-    firsts = np.cumsum(units) - units
-    turn = np.arange(units.sum()) - np.repeat(firsts, units)
-    order = np.argsort(_narrow(turn, units.max(initial=0)), kind="stable")
-    return np.repeat(np.array(list(short), np.int64), units)[order]
+    members, units = np.array(list(short), np.int64), np.array(list(short.values()), np.int64)
+    turns = [np.empty(0, np.int64)]
+    for before, level in pairwise([0, *sorted(set(short.values()))]):
+        turns.append(np.tile(members[units >= level], level - before))
+    return np.concatenate(turns)
 
 
 def _narrow(numbers: Numbers, highest: int) -> Numbers | NDArray[np.int16]:

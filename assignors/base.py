@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from operator import attrgetter
 
 from ..protocol import Subscription, TopicPartition
 
@@ -132,12 +133,18 @@ class Assignor(ABC):
         """Called at every member with its assignment, before the next :meth:`user_data`."""
 
 
+_MEMBER_ID, _INSTANCE_ID = attrgetter("member_id"), attrgetter("instance_id")
+
+
 def in_member_order(members: Iterable[Member]) -> list[Member]:
     """Static members by instance id, then dynamic ones by member id: Kafka's order for range and roundrobin.
 
     Text is compared by UTF-16 units, as Java does (``c10`` comes before ``c2``).
     """
-    return sorted(members, key=lambda member: member_key(member.member_id, member.instance_id))
+    found = list(members)
+    if set(map(_INSTANCE_ID, found)) == {None} and "".join(map(_MEMBER_ID, found)).isascii():
+        return sorted(found, key=_MEMBER_ID)  # the same order, without code of Python's for each
+    return sorted(found, key=lambda member: member_key(member.member_id, member.instance_id))
 
 
 def member_key(member_id: str, instance_id: str | None) -> tuple[bool, bytes, bytes]:

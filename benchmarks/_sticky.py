@@ -21,8 +21,10 @@ from kohort.protocol import (
     decode_assignment,
     decode_request,
     decode_request_header,
+    decode_subscription,
     encode_assignment,
     encode_request,
+    encode_subscription,
 )
 from kohort.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
@@ -100,7 +102,7 @@ def _without_the_first(wanted: dict[str, list[str]]) -> dict[str, list[str]]:
 
 
 def subscriptions(wanted: dict[str, list[str]], owned: GroupAssignment) -> dict[str, Subscription]:
-    """What members send; each has its own objects, as when they are read from the wire."""
+    """What members send; each has its own objects."""
     found = {}
     for name, topics in wanted.items():
         mine = StickyAssignor()
@@ -111,7 +113,10 @@ def subscriptions(wanted: dict[str, list[str]], owned: GroupAssignment) -> dict[
 
 
 def _members(wanted: dict[str, list[str]], owned: GroupAssignment) -> dict[str, Member]:
-    return {name: Member(name, one) for name, one in subscriptions(wanted, owned).items()}
+    return {
+        name: Member(name, decode_subscription(encode_subscription(one)))
+        for name, one in subscriptions(wanted, owned).items()
+    }
 
 
 def _infos(case: Case) -> dict[str, TopicInfo]:
@@ -144,8 +149,6 @@ def kafka_python(case: Case) -> Took:
     from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
     from kafka.protocol.consumer.group import JoinGroupResponse
     from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
-
-    from kohort.protocol import encode_subscription
 
     def joined(wanted: dict[str, list[str]], owned: GroupAssignment) -> list[object]:
         found = []

@@ -14,13 +14,13 @@ from ._topics import Topics
 
 log = logging.getLogger("kohort.broker")
 
-#: Shortest time between two writings of the recovery points, in seconds.
+#: Least time between two writes of the recovery points, in seconds.
 _SHORTEST_S = 0.05
 
 
 class Background:
-    """Runs two loops over the partitions, and the log cleaner. A partition whose disk fails is
-    tried again.
+    """Runs two loops over the partitions, and the log cleaner. A partition whose disk fails is retried in the
+    next pass.
     """
 
     def __init__(self, topics: Topics, settings: BrokerSettings, now_ms: Callable[[], int]) -> None:
@@ -53,7 +53,7 @@ class Background:
                 try:
                     partition.apply_retention(self._now_ms())
                 except Exception:
-                    # whatever the error: all other partitions, and the next pass, continue
+                    # whatever the error: go on with all other partitions, and with the next pass
                     log.exception("retention failed for %s-%d", partition.topic.name, partition.index)
                 await asyncio.sleep(0)  # requests are served between two partitions
 

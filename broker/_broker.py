@@ -32,15 +32,15 @@ log = logging.getLogger("kohort.broker")
 class Broker:
     """One Kafka broker in this process, on the running event loop.
 
-    ``async with Broker() as broker:`` serves until the block ends; ``broker.bootstrap`` is what clients
-    connect to. Without ``data`` the topics live in a temporary folder, which is removed with the broker.
-    ``settings`` are Kafka's names and values, or a BrokerSettings. ``metrics_port`` serves /metrics for
-    Prometheus (0: a free port, see the attribute). ``clock_ms`` is the groups' clock and ``make_router``
-    makes the router, both for test kits. ``on_note`` is called with each event of the coordinator; ``events``
-    subscribes to them, ``history`` returns past ones. ``open_store`` begins a session with metadata that
-    brokers share: then this is one broker of a cluster, whose data folder has its records alone.
+    ``async with Broker() as broker:`` serves until the block ends; clients connect to ``broker.bootstrap``.
+    Without ``data`` the topics are in a temporary folder, which is removed with the broker. ``settings`` maps
+    Kafka's names to values, or is a BrokerSettings. ``metrics_port`` serves /metrics for Prometheus (0: a
+    free port, see the attribute). ``clock_ms`` is the groups' clock and ``make_router`` makes the router,
+    both for test kits. ``on_note`` is called with each event of the coordinator; ``events`` subscribes to
+    them, ``history`` returns past ones. ``open_store`` begins a session with metadata that brokers share:
+    this is then one broker of a cluster, and its data folder holds only records.
 
-    Raises SettingsError, DataFolderInUseError, and OSError if the address is not available.
+    Raises SettingsError; ``start`` raises DataFolderInUseError, and OSError if the address is not available.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Broker:
         self.host = host
         self.port = port
         self.temporary = data is None
-        #: The data folder; of a temporary one only while it serves.
+        #: The data folder; a temporary one is known only while the broker serves.
         self.data = None if data is None else Path(data)
         self._on_note = on_note
         self._clock_ms = clock_ms
@@ -96,7 +96,7 @@ class Broker:
 
     @property
     def cluster(self) -> ClusterNode | None:
-        """This broker's part in its cluster; None for a broker that is alone."""
+        """This broker's part in its cluster; None for a single broker."""
         return self._running().node.cluster
 
     @property
@@ -111,12 +111,12 @@ class Broker:
     def events(self, group: str | None = None) -> EventStream:
         """Events of a group (None: of all) from now on: ``async for event in broker.events(): ...``.
 
-        For the broker's own event loop, while it serves; ends when it stops.
+        Use it on the broker's own event loop while it serves; the stream ends when the broker stops.
         """
         return self._running().coordinator.events(group)
 
     def metrics(self) -> BrokerSnapshot:
-        """Snapshot of the broker's figures; for its own event loop, while it serves."""
+        """Snapshot of the broker's figures. Use it on the broker's own event loop while it serves."""
         return self._running().snapshot()
 
     def history(self, group: str, limit: int = -1, after: int = -1) -> list[HistoryEntry]:
@@ -136,8 +136,8 @@ class Broker:
         """Open the data folder, listen, load the groups.
 
         Clients that connect before all groups are loaded are served; requests about groups that are still
-        loading are answered with a retriable error. Raises LoadError too, with
-        ``kohort.offsets.load.strict``.
+        loading are answered with a retriable error. With ``kohort.offsets.load.strict`` also raises
+        LoadError.
         """
         assert self._parts is None, "a broker is started once"
         if self.data is None:
@@ -183,7 +183,7 @@ class Broker:
         warm_up()
 
     async def stop(self) -> None:
-        """Stop listening, then the coordinator, then close the logs; waits until all is on disk."""
+        """Stop listening, stop the coordinator, close the logs; return when everything is on disk."""
         parts, self._parts = self._parts, None
         if self._metrics_listener is not None:
             self._metrics_listener.stop()
@@ -192,8 +192,8 @@ class Broker:
             self._remove_temporary()
 
     async def kill(self) -> None:
-        """Stop as a process that is killed does, as far as one that goes on can: nobody is told, nothing is
-        written or flushed any more. The session with shared metadata goes on until whoever opened it ends it.
+        """Stop as if the process were killed: announce nothing, and write and flush nothing more. The session
+        with shared metadata stays open until its opener ends it.
         """
         parts, self._parts = self._parts, None
         if parts is not None:
@@ -258,7 +258,7 @@ def _check_alone(settings: BrokerSettings) -> None:
 
 
 def _temporary_folder() -> Path:
-    # imported here: it is a tenth of what a start imports, and servers have their own folder
+    # imported here: it is a tenth of a start's imports, and servers have a folder of their own
     import tempfile
 
     return Path(tempfile.mkdtemp(prefix="kohort-"))

@@ -1,10 +1,10 @@
 """The controller's watch over the processes of other brokers.
 
-A session outlives a process by ``zookeeper.session.timeout.ms``. The controller keeps a connection to each
-broker: one whose connection ends and which refuses new ones listens no more, so others can lead for it at
-once. A refusal does not prove that a broker is dead (a firewall may refuse, too), and it need not: a broker
-that refuses is treated as one that is about to stop, so it loses what others in sync can lead, under new
-leader epochs, and nothing else.
+A session outlives its process by ``zookeeper.session.timeout.ms``. The controller keeps a connection to each
+broker: when it ends and the broker refuses new ones, the broker no longer listens, and others can take over
+at once. A refusal does not prove that a broker is dead (a firewall may refuse, too), and it need not: a
+broker that refuses is treated like one that is about to stop. It loses the partitions that other in-sync
+replicas can lead, under new leader epochs, and nothing else.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from ..protocol import KohortError
 
 log = logging.getLogger("kohort.broker")
 
-#: Refusals in a row, and the time between them in seconds, after which a broker counts as one that refuses.
+#: Refusals in a row after which a broker counts as refusing, and the time between them in seconds.
 _REFUSALS: Final = 3
 _AGAIN_S: Final = 0.1
-#: Until a broker is tried again that cannot be reached otherwise, or refuses for long, in seconds.
+#: Pause before a broker that fails in other ways, or has refused for long, is tried again, in seconds.
 _LATER_S: Final = 1.0
 
 

@@ -1,6 +1,6 @@
 """The log cleaner: compacts the dirtiest log, then the next, and checks again after a while.
 
-Reading and writing run in a thread that yields every millisecond or so; changes to a log run on the event
+Reading and writing run in a thread that yields about every millisecond; changes to a log run on the event
 loop and take microseconds. A log that cannot be compacted is left alone until the next start.
 """
 
@@ -27,13 +27,13 @@ _REST_S = 0.0001
 #: Most seconds that a stop spends on compacting ``__consumer_offsets``, which the next start reads whole.
 STOP_BUDGET_S = 3.0
 
-#: Dirty bytes of a partition of ``__consumer_offsets`` from which a start or a stop begins a new segment:
-#: less is read in a few milliseconds.
+#: Dirty bytes in a partition of ``__consumer_offsets`` from which a start or a stop rolls a new segment:
+#: fewer are read in a few milliseconds.
 ROLL_BYTES = 1 << 20
 
 
 class _StoppedError(Exception):
-    """The broker stops, or the time is up."""
+    """The broker is stopping, or the time is up."""
 
 
 class LogCleaner:
@@ -50,7 +50,7 @@ class LogCleaner:
         self._uncleanable: WeakSet[PartitionLog] = WeakSet()
 
     def start(self) -> None:
-        """Start, first with what the last run left of the coordinators' topics."""
+        """Start with the coordinators' topics, where the last run may have left work."""
         if self._settings.log_cleaner_enable:
             self._task = asyncio.get_running_loop().create_task(self._run())
 

@@ -39,10 +39,11 @@ _CONNECT_MS = 2_000
 
 
 class ClusterNode:
-    """``store`` is the session with the shared metadata, open; ``now_ms`` the wall clock.
+    """A broker of a cluster. ``store`` is its open session with the shared metadata, ``now_ms`` the wall
+    clock.
 
-    ``follow`` is called with each new image, in order, and with None when the session is over: then this
-    broker must not lead anything any more.
+    ``follow`` is called with each new image, in order, and with None when the session is over: from then on
+    this broker must not lead anything.
     """
 
     def __init__(
@@ -112,7 +113,7 @@ class ClusterNode:
             self._follower.cancel()
 
     def endpoint(self, node_id: int, listener: str) -> tuple[str, int] | None:
-        """Host and port that a broker advertises on a listener; None if it is not registered, or has no such
+        """Host and port that a broker advertises for a listener; None if it is not registered, or has no such
         listener.
         """
         broker = self.view.image.brokers.get(node_id)
@@ -157,17 +158,17 @@ class ClusterNode:
                 sasl=between.sasl,
             )
         except SettingsError as error:
-            # certificate files may be replaced at this moment
+            # certificate files may be being replaced at this moment
             raise BrokerConnectionError(str(address), str(error)) from error
         except AuthenticationError as error:
             # a retry may succeed: passwords and certificates are replaced while brokers run
             raise BrokerConnectionError(str(address), f"{error}; {between.advice()}") from error
 
     async def _missed(self) -> None:
-        """Wait until the controller has seen that the former process is gone, and others lead its
+        """Wait until the controller has noticed that the former process is gone, and others lead its
         partitions. The log may have lost records that were not on the disk. If this broker came back too
-        early, it would count as in sync with all records, or lead in an epoch in which followers have other
-        records, and a controller that is elected meanwhile could not tell.
+        early, it would count as in sync although it lacks records, or lead in an epoch in which followers
+        have other records, and a controller elected meanwhile could not tell.
         """
         told = False
         while True:
@@ -185,8 +186,8 @@ class ClusterNode:
             await self._wake.wait()
 
     def _is_counted_on(self) -> bool:
-        """Return whether this broker is registered, leads, or is in sync beside others that are there and
-        can be used.
+        """Return whether the image has this broker as registered, as a leader, or in sync beside replicas
+        that can be used.
         """
         return self.node_id in self.view.image.brokers or any(
             state.leader == self.node_id
@@ -196,8 +197,8 @@ class ClusterNode:
         )
 
     def _is_replaced(self, image: ClusterImage) -> bool:
-        """Return whether another process has taken this node id since the session was lost: then the image is
-        about that process.
+        """Return whether another process has taken this node id since the session was lost: the image then
+        describes that process.
         """
         found = image.brokers.get(self.node_id)
         return found is not None and found.endpoints != self.registration.endpoints

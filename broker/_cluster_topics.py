@@ -1,5 +1,5 @@
-"""The topics of a cluster, as one of its brokers has them: they follow the cluster's image, and are changed
-by the controller.
+"""The topics of a cluster, on one of its brokers: they follow the cluster's image, and the controller changes
+them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ClusterTopics(Topics):
         flush_times: Histogram,
     ) -> None:
         self._control = control
-        #: How often replicas have left the in-sync ones of what is led here, and come to them.
+        #: How often replicas left, and joined, the in-sync replicas of partitions that this broker leads.
         self.isr_shrinks = self.isr_expands = 0
         self._node_id = settings.node_id
         #: Called with each partition that cannot be served any more.
@@ -53,14 +53,14 @@ class ClusterTopics(Topics):
         self.logs.take_in_replicas()
 
     def _count(self, before: TopicImage | None, after: TopicImage) -> None:
-        """Count the in-sync replicas of a topic that have left and come, where this broker leads."""
+        """Count in-sync replicas that left and joined, in partitions that this broker leads."""
         for was, now in zip(() if before is None else before.partitions, after.partitions, strict=False):
             if was.leader == now.leader == self._node_id:
                 self.isr_shrinks += not set(was.isr) <= set(now.isr)
                 self.isr_expands += not set(now.isr) <= set(was.isr)
 
     def figures(self, *, is_controller: bool) -> ReplicaFigures:
-        """Replicas as the image has them."""
+        """Figures of replicas, from the image."""
         led = under_replicated = under_min_isr = offline = 0
         for topic in self.image.topics():
             least = 0
@@ -82,7 +82,9 @@ class ClusterTopics(Topics):
         )
 
     def follow(self, image: ClusterImage) -> tuple[list[TopicImage], list[TopicImage]]:
-        """Let topics and logs here be as the image has them; returns topics that changed, and those gone."""
+        """Adapt topics and logs here to the image; return the topics that changed, and those that are
+        gone.
+        """
         before, self._seen = self._seen, image
         changed = [topic for topic in image.topics() if before.topic(topic.name) is not topic]
         gone = [topic for topic in before.topics() if image.topic_by_id(topic.id) is None]
@@ -131,7 +133,7 @@ class ClusterTopics(Topics):
     # -- inside ----------------------------------------------------------------------------------------------
 
     def _have(self, topic: TopicImage) -> None:
-        """Let the replicas of a topic that are assigned to this broker be here, and no others."""
+        """Create the replicas of a topic that are assigned to this broker, and remove all others."""
         local = self.logs.topic(topic.name)
         here = {n: state for n, state in enumerate(topic.partitions) if self._node_id in state.replicas}
         config = self.config(topic.configs)
@@ -150,7 +152,7 @@ class ClusterTopics(Topics):
     def _typed(self, topic: TopicImage, before: TopicImage | None) -> Mapping[str, Any]:
         known = self.image.topic(topic.name)
         if known is not None and before is not None and before.configs == topic.configs:
-            return known.configs  # its replicas have changed, as they do more often
+            return known.configs  # only its replicas have changed, as is more frequent
         try:
             checked = read_settings(TopicConfig, topic.configs)
         except SettingsError as error:

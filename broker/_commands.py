@@ -1,4 +1,4 @@
-"""``kohort serve-check`` and ``kohort users``: look at a broker's settings, and make its first users."""
+"""``kohort serve-check`` and ``kohort users``: explain a broker's settings, and create its first users."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def run_users(options: argparse.Namespace) -> int:
 
 
 async def _change_shared(options: argparse.Namespace) -> None:
-    """Change the users that brokers share; those that run know it a moment later."""
+    """Change the users that brokers share; running brokers notice a moment later."""
     from ._broker import open_shared_metadata
 
     settings = broker_settings(read_settings_file(options.settings_file))
@@ -102,7 +102,7 @@ async def _change_shared(options: argparse.Namespace) -> None:
 
 
 def _changed(users: ScramUsers, options: argparse.Namespace) -> Credentials | None:
-    """The credentials as they are to be; None: they are only shown."""
+    """The new credentials; None to only show them."""
     if options.action == "add":
         return _added(users, options)
     if options.action == "remove":

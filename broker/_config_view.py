@@ -86,7 +86,7 @@ def _row(
 
 
 def default_rows(node: Node) -> list[ConfigRow]:
-    """The settings that were set for all brokers together."""
+    """The settings that were set as the default of all brokers."""
     shown = []
     for row in broker_rows(node):
         values = tuple(one for one in row.synonyms if one[2] == DYNAMIC_DEFAULT_SOURCE)

@@ -1,8 +1,8 @@
 """A broker's part in controlling its cluster, and its way to the controller, whichever broker that is.
 
-What changes the cluster is decided by the controller. Clients' requests for it are forwarded as they are
-(Envelope, KIP-590), with who sent them, and the controller looks at their rights and quotas; brokers ask for
-in-sync replicas (AlterPartition, KIP-497), and for topics that they need (CreateTopics).
+The controller decides all changes of the cluster. Clients' requests for them are forwarded as they are, with
+the client's identity (Envelope, KIP-590), and the controller checks rights and quotas; brokers themselves ask
+for in-sync replicas (AlterPartition, KIP-497), and for topics that they need (CreateTopics).
 """
 
 from __future__ import annotations
@@ -47,22 +47,22 @@ log = logging.getLogger("kohort.broker")
 
 A = TypeVar("A")
 
-#: How long a request looks for a controller that takes it, and until the next look, in seconds.
+#: How long a request looks for a controller that accepts it, and the pause between two looks, in seconds.
 _FIND_S: Final = 10.0
 _AGAIN_S: Final = 0.05
-#: How long an answer waits at most until this broker has seen what it says, in seconds.
+#: Longest time for which a response waits until this broker has seen the change that it reports, in seconds.
 _SEEN_S: Final = 1.0
 
-#: Errors of a controller that is none any more, or that cannot be reached: another one will be there.
+#: Errors of a broker that is no longer controller, or cannot be reached: another one will be elected.
 _MOVED: Final = (ErrorCode.NOT_CONTROLLER, ErrorCode.BROKER_NOT_AVAILABLE)
 
-#: Refusals by what was asked for; None: it was done.
+#: Outcomes by name: the reason of a refusal, None for success.
 _Refusals = Mapping[str, KafkaError | None]
 
 
 class Control:
-    """``connect`` opens a connection to a broker of the image. ``answer`` answers the frame of a client, as
-    this broker's router does: whoever makes the router sets it.
+    """This broker's controller, and requests to the controller. ``connect`` opens a connection to a broker of
+    the image. ``answer`` answers a client's frame as this broker's router does; the router's creator sets it.
     """
 
     answer: Callable[[bytes, Peer], Awaitable[Any]]
@@ -76,7 +76,7 @@ class Control:
         now_ms: Callable[[], int],
         connect: Callable[[int], Awaitable[Connection]],
     ) -> None:
-        # of the controller alone
+        # only the controller watches
         self._watch = BrokerWatch(connect, lambda: self.controller.wake())
         self.controller = Controller(
             store, view, settings.node_id, now_ms, lambda: _rules(settings), self._watch.refusing
@@ -87,10 +87,11 @@ class Control:
         self._settings = settings
         self._connect = connect
         self._connecting = asyncio.Lock()
-        # to the controller: what clients ask for may take long, and in-sync replicas do not wait behind it
+        # to the controller: clients' requests may take long, and changes of in-sync replicas must not wait
+        # for them
         self._connections: dict[Channel, Connection] = {}
         self._connected_to = -1
-        # the image that this broker follows, and what is set when it follows another
+        # the image that this broker follows, and an event that is set when it follows another
         self._followed = view.image
         self._next_image = asyncio.Event()
 
@@ -112,24 +113,26 @@ class Control:
         self._disconnect()
 
     def image_changed(self) -> None:
-        """This broker follows another image by now."""
+        """Called when this broker follows a new image."""
         self._followed = self._view.image
         self._next_image.set()
         self._next_image = asyncio.Event()
         here, image = self._settings.node_id, self._followed
         brokers = image.brokers if image.controller_id == here else {}
-        # one that stops refuses connections at its end, and leads nothing by then
+        # a broker that is stopping refuses connections in the end, and leads nothing by then
         self._watch.follow(
             {node_id: each for node_id, each in brokers.items() if node_id != here and not each.shutting_down}
         )
         self.controller.wake()
 
     def settings_changed(self) -> None:
-        """The controller's rules may be others now."""
+        """Called when settings have changed, on which the controller's rules depend."""
         self.controller.wake()
 
     async def leave(self, timeout_s: float) -> None:
-        """Let others lead what this broker leads, as far as others can; it waits for that so long at most."""
+        """Hand leadership to other brokers, as far as they can take it; wait for that for at most
+        ``timeout_s``.
+        """
         if not self._settings.controlled_shutdown_enable:
             return
         left = 0
@@ -151,8 +154,8 @@ class Control:
     # -- for clients -----------------------------------------------------------------------------------------
 
     async def forward(self, frame: bytes, peer: Peer) -> Any:
-        """The controller's answer to a client's request, as a frame; this broker has seen by then what it has
-        changed. Raises KafkaError NOT_CONTROLLER where there is none.
+        """The controller's response to a client's request, as a frame. By then this broker has seen the
+        changes. Raises KafkaError NOT_CONTROLLER if there is no controller.
         """
         body = EnvelopeRequest(frame, peer.principal.encode(), peer.host.encode())
 
@@ -169,8 +172,8 @@ class Control:
     # -- for this broker -------------------------------------------------------------------------------------
 
     async def alter_isr(self, changes: Sequence[IsrChange]) -> list[PartitionState | KafkaError]:
-        """Ask for in-sync replicas of partitions that this broker leads: the new states, without replicas, or
-        what is refused. Raises KafkaError: then nobody knows whether it was done.
+        """Ask for in-sync replicas of partitions that this broker leads. Returns the new states, without
+        replicas, or the errors. Raises KafkaError if the outcome is unknown.
         """
         node_id, epoch = self._settings.node_id, self._registration.epoch
         body = _isr_request(node_id, epoch, changes)
@@ -189,8 +192,8 @@ class Control:
         return await self._at_controller(lambda: self.decide_isr(node_id, epoch, changes), there)
 
     async def create_topics(self, plans: Sequence[TopicPlan]) -> dict[str, KafkaError]:
-        """Create topics; returns those that cannot be. This broker has seen the others by then. Raises
-        KafkaError.
+        """Create topics; return the errors of those that cannot be created. By then this broker has seen the
+        others. Raises KafkaError.
         """
 
         async def there(connection: Connection, timeout_ms: float) -> _Refusals:
@@ -209,8 +212,8 @@ class Control:
         return _refused(answer)
 
     async def create_internal(self, name: str) -> None:
-        """Create a topic of a coordinator, unless it is there. Raises KafkaError: INVALID_REPLICATION_FACTOR
-        as long as there are too few brokers, and others.
+        """Create a topic of a coordinator, unless it exists. Raises KafkaError: INVALID_REPLICATION_FACTOR as
+        long as there are too few brokers, and others.
         """
         settings = self._settings
         counts = {
@@ -226,31 +229,33 @@ class Control:
             if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
                 raise error
 
-    # -- as the controller: NOT_CONTROLLER where this broker is not ------------------------------------------
+    # -- as the controller: these raise NOT_CONTROLLER on other brokers -------------------------------------
 
     async def decide_isr(
         self, node_id: int, epoch: int, changes: Sequence[tuple[Any, ...]]
     ) -> list[PartitionState | KafkaError]:
-        """Decide on what a leader asks for. ``changes`` are what ``IsrChange`` is made of."""
+        """Decide on the in-sync replicas that a leader asks for. ``changes`` are the fields of
+        ``IsrChange``.
+        """
         wanted = [IsrChange(*each) for each in changes]
         return await self.controller.ask(lambda image, rules: alter_isr(image, node_id, epoch, wanted, rules))
 
     def refused_topics(self, plans: Sequence[TopicPlan]) -> dict[str, KafkaError]:
-        """Topics that cannot be created as things are."""
+        """Errors of topics that cannot be created at present."""
         return _refused(create_topics(self._view.image, _new_topics(plans)).answer)
 
     def refused_partitions(self, counts: Mapping[TopicImage, int], placed: Placed) -> dict[str, KafkaError]:
-        """Topics that cannot have so many partitions as things are."""
+        """Errors of topics that cannot have this many partitions at present."""
         return _refused(add_partitions(self._view.image, _new_partitions(counts, placed)).answer)
 
     async def add_partitions(self, counts: Mapping[TopicImage, int], placed: Placed) -> dict[str, KafkaError]:
-        """Let topics have so many partitions; returns those that cannot."""
+        """Increase topics to these numbers of partitions; return the errors of those that cannot be."""
         wanted = _new_partitions(counts, placed)
         answer = await self._asked(lambda image, _: add_partitions(image, wanted))
         return _refused(answer)
 
     async def alter_topics(self, changes: Mapping[TopicImage, Mapping[str, Any]]) -> None:
-        """Let topics have these configs, typed, by field name."""
+        """Replace the configs of topics; typed, by field name."""
         wanted = {topic.id: config_texts(configs) for topic, configs in changes.items()}
         await self._asked(lambda image, _: alter_configs(image, wanted))
 
@@ -285,8 +290,8 @@ class Control:
         there: Callable[[Connection, float], Awaitable[A]],
         channel: Channel = Channel.CONTROL,
     ) -> A:
-        """Do something at the controller, wherever that is: again as long as that is moving, or cannot be
-        reached. Raises KafkaError NOT_CONTROLLER in the end, and what was refused.
+        """Call the controller, wherever it is; retry while it moves or cannot be reached. Raises KafkaError:
+        NOT_CONTROLLER in the end, and the controller's errors.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _FIND_S
@@ -326,7 +331,7 @@ class Control:
         self._connections.clear()
 
     async def _catch_up(self) -> None:
-        """Wait until this broker follows what is durable by now."""
+        """Wait until this broker follows everything that is durable by now."""
         with suppress(TimeoutError, OSError):
             async with asyncio.timeout(_SEEN_S):
                 await self._store.sync()

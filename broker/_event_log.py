@@ -1,7 +1,7 @@
 """Each event of the coordinator as a record of the logger ``kohort.events``.
 
 The message is a sentence; the attribute ``event_fields`` holds the fields, which ``LogHandler`` writes as
-keys and values. Floods of lines are limited, and the next line says how many were left out.
+keys and values. The rate of lines is limited; the next line says how many were left out.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class EventLog:
             for _ in range(min(len(self._waiting), _AT_ONCE)):
                 self._write(*self._waiting.popleft())
         finally:
-            # a handler may fail at one of them: the others must still be written
+            # a handler may fail on one of them: write the others all the same
             if self._waiting:
                 self._later(self._write_some)
 

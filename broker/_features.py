@@ -1,4 +1,6 @@
-"""Features of the cluster and their levels (KIP-584), which clients and coordinators obey."""
+"""Features of the cluster and their levels (KIP-584), which determine what clients and coordinators may
+use.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,10 @@ from ..transactions import EPOCH_BUMP_VERSION
 #: Consumer groups that the broker assigns (KIP-848), and the protocol of transactions (KIP-890).
 GROUP_VERSION, TRANSACTION_VERSION = "group.version", "transaction.version"
 
-#: The highest level of each feature that is known here, in force from the first start on. The lowest is 0.
+#: The highest level of each supported feature; it is in force from the first start on. The lowest is 0.
 SUPPORTED: Final = {GROUP_VERSION: 1, TRANSACTION_VERSION: EPOCH_BUMP_VERSION}
 
-#: Types of an update: the safe downgrade and the other one are the same for these features.
+#: Types of an update. Safe and unsafe downgrades are the same for these features.
 _UPGRADE, _DOWNGRADES = 1, (2, 3)
 
 

@@ -1,7 +1,7 @@
 """Fetch sessions (KIP-227): requests and responses name only what has changed since the previous one.
 
-Of the partitions that a request does not name, only those that may have news are looked at. All others hold
-the session's waiter, and are due again as soon as they change.
+Of the partitions that a request does not name, only those that may have news are read. All others hold the
+session's waiter, and are due again as soon as they change.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..protocol.messages.fetch import PartitionData
 from ._partition import Partition, Waiter
 
 NO_SESSION: Final = 0
-#: Epochs of a request that begins a session, and of one without a session, or that ends the named one.
+#: Epoch of a request that begins a session; epoch of one without a session, or that ends the named one.
 FIRST_EPOCH, NO_EPOCH = 0, -1
 _LAST_EPOCH = _MOST_ID = 2**31 - 1
 
@@ -37,7 +37,7 @@ class Place:
     wanted: Any
     high_watermark: int = -1
     log_start_offset: int = -1
-    #: Where it was found last.
+    #: The partition that was found last.
     partition: Partition | None = None
 
     def is_news(self, data: PartitionData) -> bool:
@@ -82,7 +82,7 @@ class FetchSession:
         self.waiter = Waiter()
         self._places: dict[_Key, Place] = {}
         self._by_partition: dict[Partition, Place] = {}
-        # in the order in which they are looked at
+        # in the order in which they are read
         self._due: dict[Place, None] = {}
 
     def __len__(self) -> int:
@@ -92,20 +92,21 @@ class FetchSession:
         return f"FetchSession({self.id}, epoch {self.epoch}, {len(self._due)} of {len(self)} partitions due)"
 
     def update(self, named: Iterable[Any], forgotten: Iterable[Any]) -> None:
-        """Take in the topics of a request."""
+        """Apply the topics of a request."""
+        places, due = self._places, self._due
         for topic in named:
             of = topic.topic_id if self.by_id else topic.topic
             for wanted in topic.partitions:
                 key = of, wanted.partition
-                place = self._places.get(key)
+                place = places.get(key)
                 if place is None:
-                    place = self._places[key] = Place(topic, wanted)
+                    place = places[key] = Place(topic, wanted)
                 else:
                     place.topic, place.wanted = topic, wanted
                     if self.by_broker:
                         # it may have ignored the last response, under another leader epoch
                         place.high_watermark = -1
-                self._due[place] = None
+                due[place] = None
         for topic in forgotten:
             for number in topic.partitions:
                 place = self._places.pop((topic.topic_id if self.by_id else topic.topic, number), None)
@@ -120,9 +121,10 @@ class FetchSession:
             self._due |= dict.fromkeys(self._places.values())
 
     def due(self) -> list[Place]:
-        """The partitions to be looked at."""
-        for partition in self.waiter.take():
-            self.told(partition)
+        """The partitions to read."""
+        if self._by_partition:
+            for partition in self.waiter.take():
+                self.told(partition)
         return list(self._due)
 
     def told(self, partition: Partition) -> Place | None:
@@ -141,7 +143,7 @@ class FetchSession:
         partition.waiters[self.waiter] = None
 
     def looked_at(self, place: Place, partition: Partition | None, *, has_more: bool) -> None:
-        """A partition was looked at; with ``has_more`` it is due again, behind all others."""
+        """Note that a partition was read; with ``has_more`` it is due again, after all others."""
         self._due.pop(place, None)
         if partition is None or has_more:
             self._due[place] = None

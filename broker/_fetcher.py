@@ -1,10 +1,11 @@
-"""Followers: the partitions that one other broker leads are copied from there, in a fetch session (KIP-227).
+"""Follower fetching: copies the partitions that one other broker leads, in a fetch session (KIP-227).
 
-A follower asks with Fetch from its log's end on, with the epoch of its last record; where the leader's log
-parts from it the leader says so instead of giving records, and the follower cuts its own off (KIP-595).
+A follower fetches from the end of its log, and names the epoch of its last record. If the leader's log
+diverges from there, the leader returns the point instead of records, and the follower truncates its log
+(KIP-595).
 
-What is followed anew must not wait for records of the others. So while a request waits at the leader another
-one may follow it, over a second connection; the leader then answers the first at once.
+A newly followed partition must not wait for records of the others. So while a request waits at the leader,
+another may be sent over a second connection; the leader then answers the first at once.
 """
 
 from __future__ import annotations
@@ -37,17 +38,18 @@ from .security._between_brokers import refusal
 
 log = logging.getLogger("kohort.broker")
 
-#: Until a partition that its leader has refused is asked for again, and a broker that cannot be reached.
+#: Pause before a partition that its leader refused is fetched again, and before a broker is reached for
+#: again.
 _REFUSED_S: Final = 0.05
 _UNREACHABLE_S: Final = 0.1
 
-#: Until it is looked again whether partitions that are throttled may be asked for.
+#: Interval at which throttled partitions are checked.
 _HELD_BACK_S: Final = 0.1
 
-#: How long an answer may take longer than it waits for records, in milliseconds.
+#: Time that a response may take in addition to its wait for records, in milliseconds.
 _ANSWER_MS: Final = 5_000
 
-#: All partitions are looked at in so long, though nothing was fetched.
+#: Interval at which all partitions are named in a request, even if nothing was fetched.
 _ALL_AGAIN_S: Final = 5.0
 
 _NO_EPOCH: Final = -1
@@ -56,11 +58,11 @@ _LATEST, _EARLIEST = -1, -2
 
 
 class _Asked(NamedTuple):
-    """A request that is under way."""
+    """A request without a response so far."""
 
     connection: Connection
     answer: asyncio.Future[Any]
-    #: How many others were sent before it, and how many sessions were begun before its own.
+    #: Number of requests sent before it, and of sessions begun before its own.
     serial: int
     session: int
     #: It begins the session.
@@ -69,7 +71,7 @@ class _Asked(NamedTuple):
 
 class Fetcher:
     """Follows the partitions that ``source`` leads, from the first ``add`` to ``stop``. ``checkpoint`` makes
-    durable where logs end that were cut.
+    the ends of truncated logs durable.
     """
 
     def __init__(
@@ -86,27 +88,28 @@ class Fetcher:
         self._now_ms = now_ms
         self._checkpoint = checkpoint
         self._partitions: dict[tuple[UUID, int], Partition] = {}
-        # those that may not be asked for before a time of the loop's clock
+        # partitions that may not be fetched before a time of the loop's clock
         self._paused: dict[Partition, float] = {}
-        # those that lack what is committed, as far as it is known
+        # partitions that lack committed records, as far as is known
         self._lagging: set[Partition] = set()
-        # what the leader knows of: its session, where each partition is read from, and what it has to forget
+        # the leader's state: its session, the offset for each partition, and the partitions that it has to
+        # drop
         self._session_id = self._epoch = 0
         self._has_sessions = True
         self._named: dict[Partition, FetchPartition] = {}
         self._forgotten: dict[tuple[UUID, int], str] = {}
-        # those that may be elsewhere by now
+        # partitions whose offsets may have changed
         self._moved: dict[Partition, None] = {}
         self._turn = 0
         self._serial = self._sessions = 0
         self._looked = 0.0
         self._under_way: list[_Asked] = []
         self._connections: list[Connection] = []
-        # something was added that is to be asked for at once; something has happened
+        # a partition was added that should be fetched at once; something has happened
         self._added = False
         self._happened = asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        # whether nothing was answered since the last failure
+        # no response since the last failure
         self._failing = False
         self._refused = RateLimitedLog(logging.INFO)
         # why those are not copied now of which that was told
@@ -117,7 +120,7 @@ class Fetcher:
         return f"Fetcher(from {self._source}, {len(self._partitions)} partitions)"
 
     def add(self, partition: Partition) -> None:
-        """Follow a partition too, or under its new leader epoch."""
+        """Follow another partition, or one under its new leader epoch."""
         named = self._named.get(partition)
         if named is not None and named.current_leader_epoch == partition.leader_epoch:
             return
@@ -137,7 +140,7 @@ class Fetcher:
         self._forget(partition)
 
     def stop(self) -> asyncio.Task[None]:
-        """Follow nothing more; returns the task that is to be waited for."""
+        """Stop following; return the task to wait for."""
         self._task.cancel()
         self._close()
         return self._task
@@ -146,7 +149,7 @@ class Fetcher:
         return self._partitions.get((partition.topic.id, partition.index)) is partition
 
     def _forget(self, partition: Partition) -> None:
-        """Have the leader look at a partition no more."""
+        """Have the leader drop a partition from the session."""
         self._moved.pop(partition, None)
         if self._named.pop(partition, None) is not None:
             self._forgotten[partition.topic.id, partition.index] = partition.topic.name
@@ -160,7 +163,7 @@ class Fetcher:
         self._begin_anew()
 
     def _begin_anew(self) -> None:
-        """The next request begins a session, with all partitions."""
+        """Let the next request begin a new session with all partitions."""
         self._sessions += 1
         self._epoch = 0
         self._named, self._forgotten = {}, {}
@@ -182,13 +185,13 @@ class Fetcher:
                 await asyncio.sleep(_UNREACHABLE_S)
 
     async def _round(self) -> None:
-        """Ask, if there is something to ask for, and take in what came."""
+        """Send a request, if one is due, and process the responses that have come."""
         self._happened.clear()
         for asked in [each for each in self._under_way if each.answer.done()]:
             self._under_way.remove(asked)
             await self._take(asked)
         pause_s = None
-        # nobody waits at a request that begins a session
+        # a request that begins a session does not wait for records
         may_ask = (
             len(self._under_way) < 2 and self._added and not any(each.begins for each in self._under_way)
         )
@@ -200,8 +203,8 @@ class Fetcher:
                 await self._happened.wait()
 
     async def _ask(self) -> float | None:
-        """Send a request, if anything is followed; else returns how long to wait, None: until something
-        happens.
+        """Send a request, if anything is followed; else return the time to wait in seconds, None: until
+        something happens.
         """
         now = self._loop.time()
         self._hold_back(now)
@@ -209,7 +212,7 @@ class Fetcher:
             del self._paused[partition]
             self._moved[partition] = None
         if now - self._looked >= _ALL_AGAIN_S:
-            # where logs begin
+            # to tell the leader where logs begin
             self._looked = now
             self._moved |= dict.fromkeys(self._named)
         if not self._partitions:
@@ -222,10 +225,10 @@ class Fetcher:
         begins = self._epoch == 0
         wait_ms = self._settings.replica_fetch_wait_max_ms
         if pause_s is not None:
-            # no longer than until one that was refused is due again
+            # until the first refused one is due again, at the latest
             wait_ms = min(wait_ms, int(pause_s * 1_000) + 1)
         if begins and self._has_sessions:
-            wait_ms = 0  # until it is answered nothing else can be asked for
+            wait_ms = 0  # no other request can be sent before its response
         answer = connection.ask(self._request(named, wait_ms), timeout_ms=wait_ms + _ANSWER_MS)
         answer.add_done_callback(lambda _: self._happened.set())
         self._serial += 1
@@ -244,11 +247,11 @@ class Fetcher:
         return self._connections[-1]
 
     def _name(self) -> dict[Partition, FetchPartition]:
-        """What the next request has to name: partitions that are not read from where the leader thinks."""
+        """The partitions that the next request has to name: those whose offset the leader does not know."""
         named = {}
         moved = [each for each in self._moved if each not in self._paused]
         self._moved = {}
-        # only the first of an answer may be larger than it may be: each has its turn
+        # only the first partition of a response may exceed the limit: they take turns
         self._turn += 1
         first = self._turn % max(len(moved), 1)
         for partition in moved[first:] + moved[:first]:
@@ -263,7 +266,7 @@ class Fetcher:
         return named
 
     def _hold_back(self, now: float) -> None:
-        """Let throttled partitions wait that have to catch up, if as much was taken as may be (KIP-73)."""
+        """Pause throttled partitions that have to catch up, if the rate is used up (KIP-73)."""
         throttle = self._cluster.follower_throttle
         if self._lagging and throttle.is_exceeded(clock()):
             for partition in list(self._lagging):
@@ -317,7 +320,7 @@ class Fetcher:
         if asked.session != self._sessions:
             return
         if asked.serial != self._serial:
-            # another request has followed it: the leader says so, unless both were on their way at once
+            # another request has followed it: the leader says so, unless the two crossed
             if not answer.error_code:
                 self._begin_anew()
             return
@@ -356,7 +359,7 @@ class Fetcher:
         self._truncate(cut)
 
     def _is_current(self, partition: Partition, position: FetchPartition) -> bool:
-        """Return whether an answer still is for what the partition is."""
+        """Return whether a response still fits the partition's state."""
         return (
             self._follows(partition)
             and partition.leadership is None
@@ -404,8 +407,8 @@ class Fetcher:
     async def _found_anew(
         self, connection: Connection, lost: list[tuple[Partition, FetchPartition]]
     ) -> list[tuple[Partition, int, bool]]:
-        """Where to go on with partitions whose ends are not in their leaders' logs: at the leader's end if
-        that is before the follower's, else at the leader's start, with nothing.
+        """Where to continue partitions whose ends are not in their leaders' logs: at the leader's end if that
+        is before the follower's, else, with an empty log, at the leader's start.
         """
         starts = await self._offsets(connection, [each for each, _ in lost], _EARLIEST)
         ends = await self._offsets(connection, [each for each, _ in lost], _LATEST)
@@ -451,7 +454,7 @@ class Fetcher:
             except KafkaError as error:
                 self._refuse(partition, error)
         if cut:
-            # what is appended behind the cut is not on the disk, whatever was known of the former
+            # records appended after the cut are not on the disk, whatever was known about the former ones
             self._checkpoint()
 
     def _refuse(self, partition: Partition, error: KafkaError) -> None:

@@ -1,7 +1,7 @@
 """Group commit: one flush at a time for each partition, in a worker thread, shared by all waiting appends.
 
-A flush covers what was appended before it began. An append during a flush waits for the next one: however
-many producers there are, the disk does one sync after the other, and the event loop never waits.
+A flush covers all records that were appended before it began. An append during a flush waits for the next
+one: however many producers there are, the disk does one sync after another, and the event loop never waits.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..protocol import ErrorCode, KafkaError
 from ._stopwatch import clock
 from .metrics import Histogram
 
-#: Seconds until a flush for which no file could be opened is tried again.
+#: Seconds before a flush for which no file could be opened is retried.
 AGAIN_S = 1.0
 
 
@@ -38,21 +38,21 @@ class Flusher:
         return f"Flusher({self._log}, {len(self._waiting)} waiting)"
 
     def start(self) -> None:
-        """Flush what is appended by now, after the requests that are ready have been appended."""
+        """Flush all records so far, and those of the requests that are ready now."""
         self._wanted = True
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     def start_within(self, delay_s: float) -> None:
-        """Flush what is appended by now after ``delay_s`` at the latest."""
+        """Flush all records so far after ``delay_s`` seconds at the latest."""
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(delay_s, self.start)
 
     def flushed(self, end_offset: int) -> asyncio.Future[None]:
-        """Return when all records below ``end_offset`` are on the disk; starts the next flush for it.
+        """A future that ends when all records below ``end_offset`` are on the disk; starts a flush for them.
 
-        It ends with KafkaError: KAFKA_STORAGE_ERROR if the flush failed, UNKNOWN_TOPIC_OR_PARTITION if the
-        topic was deleted meanwhile.
+        It raises KafkaError: KAFKA_STORAGE_ERROR if the flush failed, UNKNOWN_TOPIC_OR_PARTITION if the topic
+        was deleted meanwhile.
         """
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((end_offset, done))
@@ -60,7 +60,7 @@ class Flusher:
         return done
 
     def close(self, error: KafkaError) -> None:
-        """Stop: waiting appends get the error. A sync that runs in its thread ends by itself."""
+        """Stop: waiting appends get the error. A sync that is running in its thread ends by itself."""
         self._stop_timer()
         if self._task is not None:
             self._task.cancel()

@@ -21,7 +21,9 @@ GROUP_CONFIGS: Final = {
 
 @dataclass(slots=True)
 class GroupConfigs:
-    """``of_group`` has what was set, by group and name. A group need not exist for it."""
+    """Configs of groups. ``of_group`` has those that were set, by group and name; the group need not
+    exist.
+    """
 
     settings: BrokerSettings
     file: Document
@@ -53,8 +55,8 @@ class GroupConfigs:
     async def change(
         self, group_id: str, change: Callable[[Mapping[str, int]], Mapping[str, str]], *, validate_only: bool
     ) -> None:
-        """Let what ``change`` makes of the configs set for a group be all that is. One at a time: each builds
-        on what the one before has kept. Raises KafkaError, and OSError; nothing is changed then.
+        """Replace a group's configs by what ``change`` returns for those that are set. Changes are made one
+        at a time, since each builds on the last. Raises KafkaError and OSError, and then changes nothing.
         """
         async with self._changing:
             values = self.check(change(self.of(group_id)))

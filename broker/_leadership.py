@@ -1,4 +1,6 @@
-"""One leadership of a replicated partition on this broker: followers' progress, and what waits for it."""
+"""One leadership of a replicated partition on this broker: followers' progress, and requests that wait
+for it.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ class _Waiting(NamedTuple):
 
 
 class Leadership:
-    """``replication`` decides what is committed; ``committed`` is called with a new high watermark, ``wants``
-    when ``replication`` may want to change the in-sync replicas. ``clock_ms`` never goes back.
+    """``replication`` decides what is committed; ``committed`` is called with each new high watermark,
+    ``wants`` when ``replication`` may want to change the in-sync replicas. ``clock_ms`` never goes backwards.
     """
 
     __slots__ = ("_clock_ms", "_committed", "_waiting", "_wants", "replication")
@@ -45,12 +47,12 @@ class Leadership:
         return f"Leadership({self.replication}, {len(self._waiting)} wait)"
 
     def appended(self, log_end_offset: int) -> None:
-        """The log has grown."""
+        """Called when the log has grown."""
         self._took(moved=self.replication.appended(log_end_offset, self._clock_ms()))
 
     def fetched(self, node_id: int, offset: int, broker_epoch: int, start_offset: int) -> None:
-        """A follower has everything from ``start_offset`` up to ``offset``. Raises KafkaError for a broker
-        without a replica, and for one that has registered anew since it asked.
+        """Called when a follower has everything from ``start_offset`` up to ``offset``. Raises KafkaError for
+        a broker without a replica, and for one that has registered again since it sent the request.
         """
         moved = self.replication.fetched(
             node_id, offset, self._clock_ms(), broker_epoch=broker_epoch, start_offset=start_offset
@@ -58,7 +60,7 @@ class Leadership:
         self._took(moved=moved)
 
     def changed(self, state: PartitionState) -> None:
-        """The controller has changed the partition's state, under this leader epoch."""
+        """Called when the controller has changed the partition's state, under this leader epoch."""
         moved = self.replication.changed(
             partition_epoch=state.partition_epoch,
             replicas=state.replicas,
@@ -69,16 +71,16 @@ class Leadership:
         self._took(moved=moved)
 
     def refused(self, wish: IsrWish, code: ErrorCode) -> None:
-        """The controller has refused a change, or its outcome is unknown; a retry may be due."""
+        """Called when the controller has refused a change, or its outcome is unknown; a retry may be due."""
         if self.replication.refused(wish, code, self._clock_ms()):
             self._moved()
 
     def brokers_changed(self, eligible: Mapping[int, int]) -> None:
-        """Other brokers may be in sync now: node ids with their epochs."""
+        """Called when the brokers that may be in sync have changed: node ids with their epochs."""
         self._took(moved=self.replication.brokers_changed(eligible, self._clock_ms()))
 
     def reconfigured(self, min_isr: int, lag_time_max_ms: int) -> None:
-        """Settings have changed."""
+        """Called when settings have changed."""
         self._took(moved=self.replication.reconfigured(min_isr, lag_time_max_ms, self._clock_ms()))
 
     def advance(self) -> None:
@@ -96,7 +98,7 @@ class Leadership:
         return False
 
     def replicated(self, end_offset: int, timeout_ms: float) -> asyncio.Future[None] | None:
-        """As ``when_committed``, as an awaitable; None if they are committed. It ends with KafkaError:
+        """As ``when_committed``, as a future; None if they are committed. It may raise KafkaError:
         REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND, NOT_LEADER_OR_FOLLOWER.
         """
         loop = asyncio.get_running_loop()

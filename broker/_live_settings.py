@@ -1,7 +1,8 @@
 """Settings that change while the broker serves (KIP-226): for this broker, or as the default of all brokers.
 
-The value in force is this broker's, or the default of all brokers, or that of the start, or the built-in one.
-Changed settings are saved in a document of the data folder.
+The first of these is in force: the value set for this broker, the default set for all brokers, the value of
+the start, the built-in default. Changed settings are saved in a document: in the data folder, or of the
+cluster.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from .security._listeners import PREFIX, check_listener_settings, listeners_of, 
 #: Sources of a value, Kafka's numbers.
 DYNAMIC_BROKER_SOURCE, DYNAMIC_DEFAULT_SOURCE, STATIC_BROKER_SOURCE, DEFAULT_SOURCE = 2, 3, 4, 5
 
-#: Settings that can be changed: those that Apache Kafka changes too.
+#: Settings that can be changed: those that Apache Kafka can change, too.
 DYNAMIC: Final = frozenset(name for name, one in settings_of(BrokerSettings).items() if one.row.dynamic)
 
 T = TypeVar("T")
@@ -32,7 +33,8 @@ Values = dict[str, Any]
 
 @dataclass(slots=True)
 class LiveSettings:
-    """``settings`` is shared by all readers and changed in place; ``on_change`` is called after that.
+    """Settings that may change. All readers share ``settings``, which is changed in place; then ``on_change``
+    is called.
 
     ``of_broker`` and ``of_all`` hold what was set, by field name.
     """
@@ -58,8 +60,8 @@ class LiveSettings:
             self._apply()
 
     async def set(self, *, for_all: bool, values: Values) -> None:
-        """Replace all that is set by ``values``, durably. Raises OSError, SettingsError; nothing changes
-        then.
+        """Replace everything that is set by ``values``, durably. Raises OSError and SettingsError, and then
+        changes nothing.
         """
         part = "of_all" if for_all else "of_broker"
         before = getattr(self, part)
@@ -68,7 +70,7 @@ class LiveSettings:
             self._apply()
             await self.file.save({"broker": self.of_broker, "all": self.of_all})
         except (OSError, SettingsError):
-            # not what another broker of the cluster has set meanwhile
+            # do not undo what another broker of the cluster has set meanwhile
             if getattr(self, part) is values:
                 setattr(self, part, before)
                 self._apply()
@@ -81,8 +83,8 @@ class LiveSettings:
         for_all: bool,
         validate_only: bool,
     ) -> None:
-        """Let what ``change`` makes of what is set be all that is. One at a time: each builds on what the one
-        before has kept. Raises KafkaError, SettingsError and OSError; nothing is changed then.
+        """Replace everything that is set by what ``change`` returns for it. Changes are made one at a time,
+        since each builds on the last. Raises KafkaError, SettingsError and OSError, and then changes nothing.
         """
         async with self._changing:
             values = self.check(change(self.of_all if for_all else self.of_broker), for_all=for_all)
@@ -107,7 +109,7 @@ class LiveSettings:
         return _checked(given)
 
     def of_listener(self, name: str) -> tuple[Setting, list[tuple[str, Any, int]]]:
-        """Return a setting of a listener that was set, by Kafka's name, and its ``synonyms``."""
+        """Return a setting that was set for a listener, by Kafka's name, and its ``synonyms``."""
         key = _keys([name])[0]
         field_name = _field(key)
         assert field_name is not None, "no other can be set"
@@ -142,8 +144,8 @@ class LiveSettings:
 
 
 class SharedSettings:
-    """The document of settings of one broker of a cluster: an entry of its own, and one of all brokers, both
-    as Apache Kafka has them in ZooKeeper.
+    """The settings of one broker of a cluster as a document: an entry of its own and one of all brokers, like
+    Apache Kafka's in ZooKeeper.
     """
 
     def __init__(self, store: MetadataStore, node_id: int) -> None:
@@ -177,7 +179,7 @@ class SharedSettings:
 
 
 def kafka_name(name: str) -> str:
-    """Kafka's name of a setting that was set; one form of the names of a listener. Raises SettingsError."""
+    """Kafka's name of a setting, and a single form for names of listener settings. Raises SettingsError."""
     return _name(_keys([name])[0]) if name.startswith(PREFIX) else name.replace("_", ".")
 
 

@@ -2,8 +2,8 @@
 
 Files are opened when they are first read, and removed with their topic. A deletion is durable once it is in
 the metadata store; then the folders are renamed, some at a time, and removed in a thread. Folders that a
-crash or a failing disk leaves behind are removed when the partition is recreated, in the next pass, or at the
-next start.
+crash or a failing disk leaves behind are removed when the partition is created again, in the next pass, or at
+the next start.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ log = logging.getLogger("kohort.broker")
 
 
 class LocalLogs:
-    """Partitions by topic and number, and their ``Files``. ``on_damage`` is called with each one that cannot
-    be served.
+    """Partitions by topic and number, and the source of their files (``Files``). ``on_damage`` is called with
+    each partition that cannot be served.
     """
 
     def __init__(
@@ -44,13 +44,13 @@ class LocalLogs:
         self._flush_times = flush_times
         self._on_damage = on_damage
         self._topics: dict[str, LocalTopic] = {}
-        # partitions of which the last run left files
+        # partitions with files of the last run
         self._found: set[TopicPartition] = set()
-        # in a cluster: partitions on the disk that nobody has asked for yet, with their topic's id
+        # in a cluster: partitions on the disk that no image has assigned here so far, with their topic's id
         self._unclaimed: dict[TopicPartition, UUID | None] = {}
         # partitions of deleted topics that may still have a folder, with the topic's id
         self._doomed: dict[TopicPartition, UUID] = {}
-        # their folders that are renamed already
+        # their folders that have already been renamed
         self._trees: list[str] = []
 
     def __repr__(self) -> str:
@@ -97,7 +97,7 @@ class LocalLogs:
         )
 
     def newest_producer_id(self, topic: str) -> int:
-        """The largest producer id that is known to have written to a topic, -1 if none has."""
+        """The largest producer id known to have written to a topic; -1 if none has."""
         partitions = self._topics[topic].partitions.values()
         return max((self._newest_producer_id(each) for each in partitions), default=-1)
 
@@ -139,7 +139,7 @@ class LocalLogs:
         return unknown
 
     def take_in_replicas(self) -> None:
-        """Look which partitions are on the disk, for a broker of a cluster: its image tells which it has."""
+        """Find the partitions on the disk, for a broker of a cluster, whose image says which ones it has."""
         for name, index, _ in self._folder.partitions():
             try:
                 found = self._folder.topic_id(name, index)
@@ -148,9 +148,9 @@ class LocalLogs:
             self._unclaimed[TopicPartition(name, index)] = found
 
     def drop_strays(self) -> tuple[list[TopicPartition], list[TopicPartition]]:
-        """Let ``clear`` remove partitions on the disk that are not this broker's by the image: they were
-        deleted, or given to others, while it was away. Returns them, and those whose files stay since they
-        do not say of which topic they are.
+        """Have ``clear`` remove partitions on the disk that the image does not assign to this broker: they
+        were deleted, or given to other brokers, while it was away. Return them, and those that stay because
+        their files do not name their topic's id.
         """
         strays = {key: found for key, found in self._unclaimed.items() if found is not None}
         self._doomed.update(strays)
@@ -158,7 +158,7 @@ class LocalLogs:
         return list(strays), list(self._unclaimed)
 
     def _claim(self, topic: LocalTopic, index: int) -> bool:
-        """Return whether a partition has files; those of a former topic of its name go."""
+        """Return whether a partition has files; files of a former topic with its name are removed."""
         key = TopicPartition(topic.name, index)
         if key in self._unclaimed:
             found = self._unclaimed.pop(key)
@@ -176,7 +176,7 @@ class LocalLogs:
         return self.grow(name, indexes)
 
     def grow(self, name: str, indexes: Iterable[int]) -> list[Partition]:
-        """Let these partitions of a topic be here too; returns them."""
+        """Add these partitions of a topic and return them."""
         topic = self._topics[name]
         made = [Partition(topic, index, self, on_disk=self._claim(topic, index)) for index in indexes]
         topic.partitions.update((each.index, each) for each in made)
@@ -190,13 +190,13 @@ class LocalLogs:
             partition.reconfigure()
 
     def delete(self, name: str) -> None:
-        """Hand a topic's partitions over to ``clear``; requests that wait for its records find it gone."""
+        """Have ``clear`` remove a topic's partitions; requests that wait for its records find it gone."""
         topic = self._topics[name]
         self.remove(topic, list(topic.partitions))
         del self._topics[name]
 
     def remove(self, topic: LocalTopic, indexes: Iterable[int]) -> None:
-        """Let ``clear`` remove what there is of some partitions of a topic."""
+        """Have ``clear`` remove the files of some partitions of a topic."""
         gone = [topic.partitions.pop(index) for index in indexes]
         for partition in gone:
             key = TopicPartition(topic.name, partition.index)
@@ -206,8 +206,8 @@ class LocalLogs:
             partition.delete()
 
     async def clear(self) -> Collection[UUID] | None:
-        """Remove the files of deleted topics, yielding to other tasks now and then. Files that cannot be
-        removed are logged, and tried again later.
+        """Remove the files of deleted topics, yielding to other tasks in between. Files that cannot be
+        removed are logged, and retried later.
 
         Returns the topics with remaining files; None if there was nothing to rename, or the renames are not
         durable.
@@ -223,8 +223,8 @@ class LocalLogs:
         return left
 
     def settle(self) -> Collection[UUID] | None:
-        """Make the new names of deleted partitions durable; returns the topics that lack some, None if the
-        disk fails.
+        """Make the new names of deleted partitions durable; return the topics of which some are not renamed,
+        None if the disk fails.
         """
         try:
             self._folder.sync()
@@ -270,7 +270,7 @@ class LocalLogs:
                     ErrorCode.KAFKA_STORAGE_ERROR,
                     f"files of a deleted topic are in the way of {key.topic}-{key.partition}: see the log",
                 )
-        # a damaged batch is answered as such; the coordinator steps over what cannot be read of its own topic
+        # clients get an error for a damaged batch; the coordinator skips unreadable records of its own topic
         keep_damage = key.topic != OFFSETS_TOPIC or not self._settings.kohort_offsets_load_strict
         opened = self._folder.open_log(
             *key,
@@ -283,7 +283,9 @@ class LocalLogs:
         return opened
 
     def leader_epoch(self, partition: Partition) -> int:
-        """See Files. One more with each start: clients see that the log may have been cut."""
+        """See Files. It rises with each start, so that clients notice that the log may have been
+        truncated.
+        """
         log = partition.log
         if log is None:
             return self._folder.newest_epoch(partition.topic.name, partition.index) + 1

@@ -1,7 +1,7 @@
 """Log lines as text with keys and values, or as JSON objects, made by structlog.
 
-Importing structlog takes longer than everything else before a broker serves: records wait until ``open``, and
-the first one imports it in a thread.
+Importing structlog takes longer than everything else at a start: records wait until ``open``, and the first
+one imports it in a thread.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class LogHandler(logging.Handler):
         try:
             self._load()
         except OSError:
-            # no descriptor is left to import with: the next record tries again, and finds this one waiting
+            # no descriptor is left for the import: the next record tries again, and writes this one, too
             self._loader = None
 
     def _load(self) -> None:
@@ -102,7 +102,7 @@ def _formatter(*, as_json: bool) -> logging.Formatter:
 
 
 def _add_time(_logger: Any, _method: str, event: _EventDict) -> _EventDict:
-    """Add the time when the record was made, in UTC to the millisecond: it may have waited."""
+    """Add the time at which the record was made, in UTC to the millisecond: it may have waited."""
     from datetime import UTC, datetime
 
     made = datetime.fromtimestamp(event["_record"].created, UTC)

@@ -1,4 +1,4 @@
-"""Log lines that a client can cause: cut to length, on one line, and this many a second."""
+"""Log lines that clients can cause: on one line, limited in length and rate."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The data folder of a broker that was alone, in a cluster: its topics, users and settings are the cluster's
-from then on.
+"""Move of a single broker's data folder into a cluster: its topics, users and settings become the
+cluster's.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ from ._live_settings import SharedSettings
 
 log = logging.getLogger("kohort.broker")
 
-#: What is appended to the names of the metadata's files, once the cluster has their content.
+#: Suffix for the names of metadata files whose content the cluster has.
 _BROUGHT: Final = ".alone"
-#: How long another broker may be controller yet: the session of one that was killed, in seconds.
+#: Longest time, in seconds, that the session of a killed controller may still last.
 _CONTROLLER_S: Final = 20.0
 
-#: Documents that are the same in a cluster.
+#: Documents that have the same form in a cluster.
 _SHARED: Final = [path for kind, path in DOCUMENTS.items() if kind != "settings"]
 
 
 async def begun_cluster(data: Path, store: MetadataStore, node_id: int) -> str:
-    """Return the id of the cluster that the metadata are of, which is begun here where there is none. It has
-    what the data folder of a broker that was alone has. Raises KohortError, OSError.
+    """Return the id of the cluster of this store. If there is none, create it from the data folder of a
+    broker that was alone. Raises KohortError, OSError.
     """
     known, alone = known_cluster_id(data), FolderStore(data)
     files = alone.files()
@@ -64,15 +64,15 @@ async def begun_cluster(data: Path, store: MetadataStore, node_id: int) -> str:
     cluster_id = await shared_cluster_id(store, known)
     if known is not None and files:
         await _bring(data, alone, store, node_id)
-        # the topics' file last: a start that was cut short does this again
+        # the topics' file last: a start that was interrupted does this again
         for path in files[::-1]:
             path.rename(path.with_name(path.name + _BROUGHT))
     return cluster_id
 
 
 async def _bring(data: Path, alone: FolderStore, store: MetadataStore, node_id: int) -> None:
-    """Let the cluster have topics, with this broker as their only replica, and documents, but for what was
-    brought before.
+    """Write topics, with this broker as their only replica, and documents to the store, except those that are
+    there already.
     """
     epoch = await _control(store, node_id)
     view = ClusterView(store, lambda: None)
@@ -105,8 +105,9 @@ async def _bring(data: Path, alone: FolderStore, store: MetadataStore, node_id: 
 
 
 async def _control(store: MetadataStore, node_id: int) -> int:
-    """Be the controller, so that nobody else writes topics and their states; the version of the epoch. Its
-    entry goes with the session if this is cut short. Raises KohortError where another broker stays it.
+    """Become controller, so that no other broker writes topics and their states; return the version of the
+    epoch. If this is interrupted, the entry ends with the session. Raises KohortError if another broker stays
+    controller.
     """
     gone = asyncio.Event()
     try:
@@ -137,7 +138,7 @@ async def _control(store: MetadataStore, node_id: int) -> int:
 
 
 def _topic(name: str, alone: FolderStore, folder: DataFolder, node_id: int) -> TopicImage:
-    """A topic as the cluster is to have it, under leader epochs that no record has."""
+    """A topic for the cluster, under leader epochs that no record has."""
     entry = alone.get(topic_path(name))
     assert entry is not None, "it is among the children"
     record = TopicRecord.parse(entry.value)

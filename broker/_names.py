@@ -12,11 +12,11 @@ _ALLOWED = re.compile(rf"[a-zA-Z0-9._-]{{1,{MAX_LENGTH}}}", re.ASCII)
 #: Topics that the broker writes itself.
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
-#: Those that a coordinator here lives in: neither goes, or gets other partitions.
+#: Topics of this broker's coordinators: they cannot be deleted, or get more partitions.
 COORDINATORS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
 INTERNAL = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, "__share_group_state"})
 
-#: Kafka's own metadata log: never a topic of ours.
+#: Kafka's own metadata log: never a topic here.
 _RESERVED = "__cluster_metadata"
 
 

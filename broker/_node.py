@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 class Node:
     """One broker's parts, handed to every handler.
 
-    ``authorizer`` is None where there are no access rules. ``now_ms`` is the wall clock that timestamps are
-    compared with.
+    ``authorizer`` is None without access rules. ``now_ms`` is the wall clock, with which timestamps are
+    compared.
     """
 
     node_id: int
@@ -54,7 +54,7 @@ class Node:
     throttle: Throttle
     fetch_sessions: FetchSessions
     authorizer: Authorizer | None = None
-    #: None: this broker is alone.
+    #: None for a single broker.
     cluster: ClusterNode | None = None
     long_work: LongWork = field(default_factory=LongWork)
 

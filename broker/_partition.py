@@ -1,6 +1,6 @@
 """A partition as the broker sees it: its log, its leader, and the requests that wait for it to grow.
 
-The files of a partition are made when it is first written, and opened when they are first read: creating a
+The files of a partition are created when it is first written, and opened when they are first read: creating a
 topic with many partitions is one small write, and a start costs the same however many partitions there are.
 """
 
@@ -41,7 +41,7 @@ logger = logging.getLogger("kohort.broker")
 #: No epoch, no offset.
 _NONE = -1
 
-#: Most first batches remembered that arrived while the folder could not be created.
+#: Most first batches that are remembered because the folder could not be created.
 _MAX_MISSED = 100
 
 #: Most producers remembered whose batches are to be verified.
@@ -51,7 +51,7 @@ _EMPTY = ReadInfo(b"", 0, 0, 0)
 
 
 class Waiter:
-    """Whoever is to be told of the next change of each of some partitions, a waiting Fetch say."""
+    """Collects the next change of each of some partitions, for a waiting Fetch for example."""
 
     __slots__ = ("_changed", "_woken")
 
@@ -60,7 +60,7 @@ class Waiter:
         self._woken: asyncio.Future[None] | None = None
 
     def tell(self, partition: Partition) -> None:
-        """Called when a partition has grown, or is gone; not again until the waiter is added again."""
+        """Called once when a partition has grown or is gone, until the waiter is added again."""
         self._changed[partition] = None
         self._wake()
 
@@ -93,7 +93,7 @@ class LocalTopic:
     id: UUID
     config: TopicConfig
     internal: bool = False
-    #: By number: those that this broker has.
+    #: By number; only those on this broker.
     partitions: dict[int, Partition] = field(default_factory=dict)
     traffic: TopicTraffic = field(default_factory=TopicTraffic)
     flush_times: Histogram = field(default_factory=Histogram)
@@ -177,7 +177,7 @@ class Files(Protocol):
     """The source of partitions' files, and of their leader epochs."""
 
     def open(self, partition: Partition, /) -> PartitionLog:
-        """Open them, or make them. Raises CorruptLogError, DataFolderError, KafkaError."""
+        """Open or create them. Raises CorruptLogError, DataFolderError, KafkaError."""
         ...
 
     def leader_epoch(self, partition: Partition, /) -> int:
@@ -193,8 +193,8 @@ class Files(Protocol):
 class Partition:
     """One partition. ``waiters`` are told of its next change: an append, more to be read, a deletion.
 
-    ``damage`` says what is wrong with files that cannot be served (None: nothing): they are left as they are,
-    and nothing is read or written until somebody has repaired them and restarted the broker.
+    ``damage`` says why the files cannot be served (None: they can). They are left as they are, and nothing
+    is read or written until somebody has repaired them and restarted the broker.
     """
 
     topic: LocalTopic
@@ -205,16 +205,18 @@ class Partition:
     #: In the order in which they came.
     waiters: dict[Waiter, None] = field(default_factory=dict, init=False)
     unverified: UnverifiedWrites = field(default_factory=UnverifiedWrites, init=False)
-    #: The files; None if nothing was ever written, or they were not needed yet.
+    #: The files; None if nothing was ever written, or they have not been needed yet.
     log: PartitionLog | None = field(default=None, init=False)
     _damage: str | None = field(default=None, init=False)
     _leader_epoch: int | None = field(default=0, init=False)
     _unopened: bool = field(default=False, init=False)
     #: What this broker knows of the replicas while it leads a partition of a cluster; else None.
     leadership: Leadership | None = field(default=None, init=False)
-    #: It was deleted, or is not this broker's any more.
+    #: Whether this broker leads it; otherwise clients can neither read nor write.
+    is_led: bool = field(default=True, init=False)
+    #: It was deleted, or moved to other brokers.
     gone: bool = field(default=False, init=False)
-    # other brokers may have replicas: what is committed is decided by who leads
+    # other brokers may have replicas: the leader decides what is committed
     _replicated: bool = field(default=False, init=False)
     _flusher: Flusher | None = field(default=None, init=False)
     _told: tuple[str, int] | None = field(default=None, init=False)
@@ -249,7 +251,7 @@ class Partition:
 
     @property
     def leader_epoch(self) -> int:
-        """The leader epoch under which this broker leads it. Raises KafkaError."""
+        """The leader epoch under which this broker leads the partition. Raises KafkaError."""
         if self._leader_epoch is None:
             try:
                 self._leader_epoch = self._files.leader_epoch(self)
@@ -280,12 +282,13 @@ class Partition:
     # -- in a cluster ----------------------------------------------------------------------------------------
 
     def replicate(self) -> None:
-        """Be a replica from now on: one that follows nobody yet."""
+        """Become a replica, which neither leads nor follows so far."""
         self._replicated = True
+        self.is_led = self.leadership is not None
         self._leader_epoch = self._leader_epoch or 0
 
     def lead(self, leader_epoch: int, make: Callable[[int, int], Leadership]) -> None:
-        """Lead it from here on, under a new leader epoch. ``make`` is given the log's end and its high
+        """Lead the partition from now on, under a new leader epoch. ``make`` gets the log's end and the high
         watermark. Raises KafkaError.
         """
         self.check_usable()
@@ -293,9 +296,10 @@ class Partition:
         self._leader_epoch = leader_epoch
         log = self.log
         if log is not None:
-            # before the first record: followers find out by it where they part from this log
+            # before the first record: followers find by it the point where they diverge from this log
             log.begin_epoch(leader_epoch)
         self.leadership = make(self.log_end_offset, self.high_watermark)
+        self.is_led = True
         self.committed(self.leadership.replication.high_watermark)
 
     def follow(self, leader_epoch: int) -> None:
@@ -304,7 +308,7 @@ class Partition:
         self._leader_epoch = leader_epoch
 
     def committed(self, high_watermark: int) -> None:
-        """Let records below the high watermark be read, and tell who waits for them."""
+        """Let records below the high watermark be read, and tell those who wait for them."""
         log = self.log
         if log is not None:
             on_disk = log.recovery_point if log.config.shows_flushed else high_watermark
@@ -320,8 +324,8 @@ class Partition:
         self._plan_flush(self.log)
 
     def truncate(self, offset: int, *, now_ms: int, restart: bool = False) -> None:
-        """Cut the log off at ``offset``; with ``restart`` nothing stays, and it goes on there. Raises
-        KafkaError.
+        """Truncate the log to ``offset``; with ``restart`` drop everything, and continue at ``offset``.
+        Raises KafkaError.
         """
         self.check_usable()
         if self.log is None:
@@ -338,8 +342,8 @@ class Partition:
             self.check_usable()
 
     def cut_damage(self, *, now_ms: int) -> None:
-        """Cut the log off at the first damage that is known, for a follower: its leader has what was there.
-        Raises KafkaError.
+        """Truncate a follower's log to its first known damage: the leader has the records. Raises
+        KafkaError.
         """
         log = self.open()
         damaged = None if log is None else log.first_damaged_offset
@@ -355,6 +359,7 @@ class Partition:
 
     def _end_leadership(self) -> None:
         leadership, self.leadership = self.leadership, None
+        self.is_led = not self._replicated
         self.unverified = UnverifiedWrites()
         if leadership is not None:
             leadership.end(not_leader(self.topic.name, self.index))
@@ -371,7 +376,9 @@ class Partition:
         return None if log is None else log.producers.get(producer_id)
 
     def open(self) -> PartitionLog | None:
-        """The files, None if there are none or they are damaged. Raises KafkaError if none can be opened."""
+        """The files, None if there are none or they are damaged. Raises KafkaError if no file can be
+        opened.
+        """
         if self._unopened and self.damage is None:
             try:
                 self.log = self._opened()
@@ -392,8 +399,7 @@ class Partition:
 
     def _advance(self, log: PartitionLog) -> None:
         """Advance the high watermark to everything that was appended or, with ``kohort.visibility=flushed``,
-        to everything on the disk, and notify waiting requests. Where there are other replicas, what they have
-        counts.
+        to everything on the disk, and notify waiting requests. In a cluster the replicas decide.
         """
         if self._replicated:
             self._grown(log)
@@ -420,7 +426,7 @@ class Partition:
         )
 
     def give_up(self, error: KafkaError) -> None:
-        """Take a partition out of service whose disk fails, so that another replica leads it."""
+        """Take the partition out of service after a disk error, so that another replica leads it."""
         if error.code is ErrorCode.KAFKA_STORAGE_ERROR and self.damage is None:
             with suppress(NoDescriptorsError):
                 self._damaged(error)
@@ -429,21 +435,12 @@ class Partition:
     def _others_could_lead(self) -> bool:
         return self.leadership is not None and len(self.leadership.replication.isr) > 1
 
-    @property
-    def is_led(self) -> bool:
-        """Return whether this broker leads it: nothing is written or read by clients otherwise."""
-        return self.leadership is not None or not self._replicated
-
-    def check_led(self) -> None:
-        """Raise KafkaError NOT_LEADER_OR_FOLLOWER unless this broker leads it."""
-        if not self.is_led:
-            raise not_leader(self.topic.name, self.index)
-
     def check_usable(self) -> None:
         """Raise KafkaError KAFKA_STORAGE_ERROR for a partition whose files are damaged."""
-        self.open()
-        if self.damage is not None:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self.damage)
+        if self._unopened:
+            self.open()
+        if self._damage is not None:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self._damage)
 
     def check(self, records: bytes | bytearray, *, now_ms: int) -> Steps[CheckedBatch]:
         """See PartitionLog.check."""
@@ -467,7 +464,8 @@ class Partition:
         ``flush.messages`` asks for that. Raises KafkaError.
         """
         self.check_usable()
-        self.check_led()
+        if not self.is_led:
+            raise not_leader(self.topic.name, self.index)
         try:
             if self.log is None:
                 self.log = self._created(records, from_client=from_client)
@@ -602,7 +600,9 @@ class Partition:
             raise self._unreadable(error) from error
 
     def delete_records(self, before_offset: int, *, now_ms: int) -> int:
-        """The new log start. Raises KafkaError OFFSET_OUT_OF_RANGE."""
+        """Delete records below ``before_offset``; return the new log start. Raises KafkaError
+        OFFSET_OUT_OF_RANGE.
+        """
         log = self.open()
         if log is not None:
             start = log.delete_records(before_offset, now_ms=now_ms)
@@ -652,7 +652,7 @@ class Partition:
             self._plan_flush(self.log)
 
     def delete(self) -> None:
-        """Return the files, to be removed; waiting requests find the topic gone."""
+        """Close the files, which the caller removes; waiting requests find the topic gone."""
         self.gone = True
         self._end_leadership()
         if self._flusher is not None:
@@ -674,8 +674,8 @@ class Partition:
         self.log.close()
 
     def _unreadable(self, error: CorruptLogError) -> KafkaError:
-        """Report a damaged batch, once, however often clients ask for it; where other replicas may have it
-        whole, this one is out of service.
+        """Log a damaged batch once, however often clients ask for it, and return their error. If another
+        replica may have it undamaged, take this one out of service.
         """
         if self._replicated and (self.leadership is None or self._others_could_lead):
             self._damaged(error)

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from ._cluster_topics import ClusterTopics
     from ._replicas import MovingShards, Replicas
 
-#: How long a broker that stops waits for others to lead what it leads, in seconds.
+#: How long a broker that stops waits for others to take over leadership, in seconds.
 _LEAVE_S = 30.0
 
 
@@ -58,8 +58,8 @@ def _now_ms() -> int:
 
 
 class Parts:
-    """``store`` is a session with the metadata of the cluster ``cluster_id``; None: the broker is alone, and
-    its metadata are in its folder. ``fs``, ``make_store`` and ``now_ms`` are the disk, the metadata of a
+    """``store`` is a session with the metadata of the cluster ``cluster_id``; None for a single broker, whose
+    metadata is in its folder. ``fs``, ``make_store`` and ``now_ms`` are the disk, the metadata store of a
     folder and the wall clock.
     """
 
@@ -225,11 +225,11 @@ class Parts:
         self._background = Background(topics, settings, now_ms)
 
     def open(self) -> None:
-        """From here on requests get the answers for a coordinator that loads."""
+        """Accept requests, which get the errors of a loading coordinator so far."""
         self.coordinator.open()
 
     def _follow_documents(self) -> None:
-        """Have in force what other brokers have changed."""
+        """Apply the changes that other brokers make."""
         node = self.node
         node.live.file.follow(node.live.load)
         node.scram_users.follow()
@@ -259,14 +259,14 @@ class Parts:
             endpoints = self.server.registered()
             self._replicas.start()
             await cluster.start(endpoints)
-            # before, it would say of every topic that there is none, and producers would give records up
+            # earlier, it would report every topic as unknown, and producers would give up records
             self.server.start()
             await self.node.scram_users.add_missing_shared(self.node.settings.kohort_scram_users)
         self._background.start()
         self.node.metrics.start()
 
     def snapshot(self) -> BrokerSnapshot:
-        """The broker at this moment; for its event loop."""
+        """Snapshot of the broker's figures; use it on the broker's event loop."""
         node, server, metrics, now = self.node, self.server, self.node.metrics, clock()
         topics = node.logs.topics()
         partitions = list(node.logs.partitions())
@@ -316,12 +316,12 @@ class Parts:
                 await cluster.stop()
             self._metadata.close()
             self._folder.close(clean=clean)
-            # last: a failing log handler must not keep anything else open
+            # last: a failing log handler must not prevent anything else from being closed
             for log in self._event_logs:
                 log.close()
 
     async def kill(self) -> None:
-        """Stop as a process that is killed: what is in files stays as it is, the session goes on."""
+        """Stop as if the process were killed: files stay as they are, the session goes on."""
         self.node.metrics.stop()
         await self.server.stop()
         if self.node.cluster is not None:
@@ -345,7 +345,7 @@ class Parts:
 
 
 def _authorizer(metadata: MetadataStore, settings: BrokerSettings) -> Authorizer | None:
-    """The access rules of the data folder; None if the broker is started without."""
+    """The authorizer with the stored access rules; None if the settings name no authorizer."""
     if not settings.authorizer_class_name:
         return None
     file = AclsFile(Document(metadata, "acls"))

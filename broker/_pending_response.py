@@ -50,11 +50,13 @@ class PendingResponse:
 
     @property
     def parks(self) -> bool:
-        """Return whether the response may have to wait for other members; then nothing overtakes it."""
+        """Return whether the response may have to wait for other members; no other response overtakes it
+        then.
+        """
         return self._route.api.parks
 
     def set(self, body: Any) -> None:
-        """Take the coordinator's response: at once, or when what it promises is written."""
+        """Take the coordinator's response, at once or when the records that it depends on are written."""
         assert self.response is None, "a request is answered once"
         codec, meter, _ = self._route
         if not meter.flat or body.error_code:
@@ -65,7 +67,7 @@ class PendingResponse:
 
 @dataclass(slots=True, eq=False)
 class KnownResponse(PendingResponse):
-    """Response to a repeated commit: if it is the usual one, its bytes are known."""
+    """Response to a repeated commit, whose usual response is already encoded."""
 
     _known: KnownCommit
 
@@ -89,7 +91,7 @@ class TimedResponse(PendingResponse):
     _submitted_s: float | None = field(default=None, init=False)
 
     def submitted(self) -> None:
-        """Called when the coordinator has the request: if it is not answered by now, it waits."""
+        """Called when the coordinator has the request. Without a response by now, it is waiting."""
         if self.response is None:
             self._submitted_s = clock()
 
@@ -108,9 +110,7 @@ class MeteredResponse(PendingResponse):
     _gauge: Gauge
 
     def set(self, body: Any) -> None:
-        """Take the response. The time that the connection has run since its last response is what this one
-        cost.
-        """
+        """Take the response. It cost the time that the connection has run since its last response."""
         now = clock()
         if delay_s := self._gauge.record(self._connection.lap(now) * 100.0, now):
             delay_s = self._throttle.told_s(self._gauge, delay_s)

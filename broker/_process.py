@@ -13,10 +13,10 @@ from ..log import OPEN_FILES, process_limit
 
 log = logging.getLogger("kohort.broker")
 
-#: Thresholds of the garbage collector: allocations before the youngest generation is collected, and how often
-#: that happens before the middle one is. Commits that wait for one write are some ten thousand objects, none
-#: of them garbage: with Python's 700, each such burst is traversed several times, a tenth of what a commit
-#: costs. A collection takes 0.7 ms for the youngest generation, 2 ms with the middle one.
+#: Thresholds of the garbage collector: allocations before the youngest generation is collected, and how many
+#: such collections before the middle one is. Commits that wait for one write are some ten thousand objects,
+#: none of them garbage: with Python's 700, each such burst is traversed several times, a tenth of the cost of
+#: a commit. A collection takes 0.7 ms for the youngest generation, 2 ms with the middle one.
 YOUNG_OBJECTS, YOUNG_LOOKS = 20_000, 1
 
 #: Share of descriptors in use at which to warn.
@@ -26,7 +26,7 @@ _DESCRIPTOR_FOLDERS = ("/proc/self/fd", "/dev/fd")
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's loop where it is installed, None for asyncio's own: it takes a third less CPU."""
+    """uvloop's loop if it is installed, which takes a third less CPU; None for asyncio's own."""
     try:
         import uvloop
     except ImportError:
@@ -36,8 +36,8 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 def settle_collector() -> None:
-    """Exempt loaded objects from garbage collection, and collect less often; for a process of the broker's
-    own.
+    """Exempt loaded objects from garbage collection, and collect less often. Only for a process that runs
+    nothing but the broker.
     """
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS, YOUNG_LOOKS, 25)

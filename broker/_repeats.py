@@ -1,4 +1,6 @@
-"""Commits that a client repeats with other offsets: only the offsets are read, and the response is known."""
+"""Commits that a client repeats with other offsets: only the offsets are decoded, and the response is
+known.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,9 @@ from typing import Any, Final
 from ..coordinator.offsets.commit import CommitRequest
 from ..protocol import CommitLayout, MessageCodec, commit_layout
 
-#: Longest body that is remembered: each connection may hold one, and decoded it takes 30 times its bytes.
+#: Longest body that is remembered: each connection may hold one, and decoding makes it 30 times as large.
 _LONGEST: Final = 1_024
-#: Most commits between two that are learnt, when learning did not help.
+#: Most commits between two that are learnt, when learning has not helped.
 _LONGEST_PAUSE: Final = 1_024
 
 _HEAD: Final = struct.Struct(">ii")
@@ -19,7 +21,7 @@ _LENGTH_BYTES: Final = 4
 
 
 class KnownCommit:
-    """A commit of which every partition exists; ``topics`` are all that there were then."""
+    """A commit whose partitions all exist; ``topics`` is the version of the broker's topics at that time."""
 
     __slots__ = ("_layout", "_length", "_tail", "answer", "codec", "partitions", "request", "topics", "used")
 
@@ -30,7 +32,7 @@ class KnownCommit:
         self.topics = topics
         self.request = request
         self.partitions = len(request.places)
-        #: The answer to it, if nothing is wrong with its sender.
+        #: The response to it, if its sender is accepted.
         self.answer = request.answer
         frame = codec.response_frame(0, self.answer)
         self._tail = bytes(frame[_HEAD.size :])
@@ -39,7 +41,7 @@ class KnownCommit:
         self.used = False
 
     def again(self, data: bytes) -> CommitRequest | None:
-        """The request with this body, if no more than its offsets are others."""
+        """The request with this body, if it differs only in its offsets; else None."""
         numbers = self._layout.numbers(data)
         return None if numbers is None else self.request.again(numbers)
 
@@ -49,7 +51,7 @@ class KnownCommit:
 
 
 class Repeats:
-    """The last commit of a client that was learnt. If the next ones differ, fewer are learnt."""
+    """The last commit of a client that was learnt. If later ones differ, fewer are learnt."""
 
     __slots__ = ("_pause", "_wait", "known")
 
@@ -65,11 +67,11 @@ class Repeats:
         topics: object,
         resolve: Callable[[int, Any], CommitRequest],
     ) -> CommitRequest | None:
-        """Learn a commit, if it is its turn and it may come again; gives it resolved then."""
+        """Learn a commit that may be repeated, if it is time to; return it resolved, or None."""
         if self._wait:
             self._wait -= 1
             return None
-        # nothing is left of a topic without partitions once it is resolved, but its name is one to be allowed
+        # resolving drops a topic without partitions, but its name has to be authorized
         if len(data) > _LONGEST or not all(topic.partitions for topic in body.topics):
             return None
         known, self.known = self.known, None

@@ -1,5 +1,5 @@
-"""The replicas on a broker of a cluster: it leads some of them and follows others, as the image says, and
-asks the controller for the in-sync replicas of those that it leads.
+"""The replicas on a broker of a cluster: it leads some and follows others, as the image says, and asks the
+controller for changes of in-sync replicas of those that it leads.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ._settings import BrokerSettings
 
 log = logging.getLogger("kohort.broker")
 
-#: Until a wish that was refused, or whose answer is not known, is asked for again, in seconds.
+#: Pause before a change that was refused, or whose outcome is unknown, is requested again, in seconds.
 _AGAIN_S: Final = 0.05
 
 #: Partitions named in a line of the log.
@@ -39,8 +39,8 @@ class _Wish(NamedTuple):
 
 
 class Replicas:
-    """``follow`` takes images. ``shards`` are the coordinators by the name of their topics, and
-    ``topics_deleted`` is called with the names of those that are gone.
+    """Follows images. ``shards`` are the coordinators by the name of their topics; ``topics_deleted`` is
+    called with the names of deleted topics.
     """
 
     def __init__(
@@ -61,10 +61,10 @@ class Replicas:
         self._shards = shards
         self._topics_deleted = topics_deleted
         self._led: dict[Partition, Leadership] = {}
-        # the broker that each is fetched from
+        # the broker from which each is fetched
         self._followed: dict[Partition, int] = {}
         self._fetchers: dict[int, Fetcher] = {}
-        # those that could not be led or followed as the image says, and those that cannot be used
+        # partitions that could not be led or followed as the image says, and those that cannot be used
         self._misplaced: set[Partition] = set()
         self._damaged: set[Partition] = set()
         topics.on_damage = self._take_out
@@ -82,7 +82,7 @@ class Replicas:
         self._tasks = [loop.create_task(self._ask()), loop.create_task(self._watch_lag())]
 
     async def stop(self) -> None:
-        """Fetch nothing more, and ask for nothing. What is led goes on being served."""
+        """Stop fetching, and stop asking the controller. Led partitions are still served."""
         tasks = [*self._tasks, *(each.stop() for each in self._fetchers.values())]
         self._fetchers, self._followed = {}, {}
         for task in tasks:
@@ -121,7 +121,7 @@ class Replicas:
         self._place_again()
 
     def _take_out(self, partition: Partition) -> None:
-        """Let the controller find another leader for a partition that cannot be used here."""
+        """Announce a partition that cannot be used here, so that the controller finds another leader."""
         self._damaged.add(partition)
         self._unfollow(partition)
         self._tell_damaged()
@@ -139,7 +139,7 @@ class Replicas:
                 self._place(partition, topic.partitions[partition.index])
 
     def _drop_strays(self) -> None:
-        """Remove what is on the disk and not this broker's, as Apache Kafka removes strays."""
+        """Remove partitions on the disk that are not assigned to this broker, like Apache Kafka's strays."""
         for found, what in zip(
             self._topics.logs.drop_strays(),
             (
@@ -190,7 +190,7 @@ class Replicas:
             if partition.damage is None:
                 self._misplaced.add(partition)
         except Exception:
-            # whatever the error: the others are led and followed, and this one is tried again
+            # whatever the error: lead and follow the others, and retry this one
             log.exception("%s-%d is neither led nor followed", partition.topic.name, partition.index)
             self._misplaced.add(partition)
 
@@ -274,7 +274,7 @@ class Replicas:
                     each.leadership.advance()
 
     async def _ask_for(self, wishes: list[_Wish]) -> bool:
-        """Ask for all of these at once; returns whether none is to be asked for again."""
+        """Request all of these changes at once; return whether none has to be requested again."""
         epoch = self._cluster.epoch
         changes = [
             IsrChange(
@@ -292,7 +292,7 @@ class Replicas:
         try:
             answers = await self._cluster.control.alter_isr(changes)
         except (KafkaError, OSError) as error:
-            # nobody knows whether it was done
+            # the outcome is unknown
             code = error.code if isinstance(error, KafkaError) else ErrorCode.NETWORK_EXCEPTION
             log.info("the in-sync replicas of %d partitions could not be changed: %s", len(wishes), error)
             for each in wishes:
@@ -304,19 +304,19 @@ class Replicas:
                 all_done = False
                 each.leadership.refused(each.wish, answer.code)
             elif self._led.get(each.partition) is each.leadership:
-                # which replicas there are is not told
+                # the response does not name the replicas
                 replicas = each.leadership.replication.replicas
                 each.leadership.changed(answer._replace(replicas=replicas))
         return all_done
 
     async def _watch_lag(self) -> None:
-        """Ask for in-sync replicas without those that do not keep up."""
+        """Remove replicas that do not keep up from the in-sync ones."""
         loop = asyncio.get_running_loop()
         while True:
             pause_s = self._settings.replica_lag_time_max_ms / 2_000
             due = loop.time() + pause_s
             await asyncio.sleep(pause_s)
-            # who was held up has given its followers nothing: they have until the next look
+            # if this process stood still it gave its followers nothing: they have time until the next check
             if loop.time() < due + pause_s:
                 for leadership in list(self._led.values()):
                     leadership.advance()
@@ -324,8 +324,8 @@ class Replicas:
 
 
 class MovingShards:
-    """Shards of one coordinator, that follow the leadership of its topic's partitions; and, for them, what is
-    with all in-sync replicas.
+    """Shards of one coordinator, which follow the leadership of its topic's partitions. Also tells them which
+    records all in-sync replicas have.
     """
 
     def __init__(
@@ -351,7 +351,7 @@ class MovingShards:
         self._loads[partition] = asyncio.get_running_loop().create_task(self._take_on(partition))
 
     def resign(self, partition: int) -> None:
-        """Another broker has it from now on."""
+        """Unload the shard of a partition that another broker leads now."""
         task = self._loads.pop(partition, None)
         if task is not None:
             task.cancel()
@@ -383,7 +383,7 @@ class MovingShards:
 
 
 def replicated_log(topic: str, topics: ClusterTopics, settings: BrokerSettings) -> OffsetsStore:
-    """The log of a coordinator's topic, which may not be there yet."""
+    """The log of a coordinator's topic, which may not exist yet."""
     default = {
         OFFSETS_TOPIC: settings.offsets_topic_num_partitions,
         TRANSACTIONS_TOPIC: settings.transaction_state_log_num_partitions,
@@ -396,7 +396,7 @@ def replicated_log(topic: str, topics: ClusterTopics, settings: BrokerSettings) 
 
 
 class _Here(Mapping[int, Partition]):
-    """The partitions of a topic that are on this broker, by number; there may be none."""
+    """The partitions of a topic on this broker, by number; there may be none."""
 
     def __init__(self, topic: str, logs: LocalLogs) -> None:
         self._topic = topic

@@ -42,7 +42,7 @@ log = logging.getLogger("kohort.broker")
 
 _COMMIT, _MEMBERSHIP = ApiKey.OFFSET_COMMIT, ApiKey.CONSUMER_GROUP_HEARTBEAT
 _HEARTBEAT = ApiKey.HEARTBEAT
-#: Longest frame that a connection keeps.
+#: Longest frame that a connection remembers.
 _SMALL_FRAME = 1_024
 #: A frame begins with its size.
 _SIZE_BYTES = 4
@@ -59,7 +59,8 @@ class Router:
         self._load = apis
         self._apis: Mapping[int, ServedApi] = {}
         self._gate = None if node.authorizer is None else Gate(node.authorizer)
-        self._without_task: dict[bytes, Route] = {}
+        # by API number and version; None: those requests have a task
+        self._without_task: dict[bytes, Route | None] = {}
         node.features.on_change.append(self._without_task.clear)
 
     @property
@@ -83,19 +84,22 @@ class Router:
         return self._apis
 
     def charge(self, peer: Peer, spent_s: float, now: float) -> None:
-        """Count time that was spent on reading from and writing to a connection; its next request is charged
-        with it.
+        """Count time that was spent on reading from and writing to a connection; it is charged to the next
+        request.
         """
         if peer.header is not None and (gauge := self._gauge_of(peer, peer.header.context)) is not None:
             gauge.record(spent_s * 100.0, now)
 
     def take(self, frame: bytes, peer: Peer, connection: Caller, calls: deque[PendingResponse]) -> bool:
-        """Pass the coordinator a request that it answers without a task; ``calls`` holds its call until then.
+        """Pass a request that needs no task to the coordinator; ``calls`` holds its call until the response.
 
-        False for any other request, and for one that is malformed or not fully allowed: those go to
+        Returns False for any other request, and for one that is malformed or not fully allowed: pass those to
         ``answer``.
         """
-        route = self._without_task.get(frame[:4]) or self._learn(frame[:4])
+        try:
+            route = self._without_task[frame[:4]]
+        except KeyError:
+            route = self._learn(frame[:4])
         if route is None:
             return False
         codec, meter, api = route
@@ -112,7 +116,7 @@ class Router:
                 header = peer.read_header(frame, flexible=codec.flexible)
             _, _, at, context = header
             if key is _HEARTBEAT:
-                # a member's are the same bytes, as long as its generation is
+                # a member sends the same bytes as long as its generation lasts
                 known, rest, body = peer.heartbeat
                 if known is not codec or frame[at:] != rest:
                     body = codec.request(frame, at)
@@ -176,16 +180,19 @@ class Router:
         """The route of requests that begin with an API number and version."""
         api = self.api_of(start)
         version = int.from_bytes(start[2:], "big")
-        if api is None or not api.without_task or not api.serves(version) or not self._is_on(api):
+        if api is None or not api.serves(version) or not self._is_on(api):
             return None
-        route = Route(codec_of(api.key, version), self._node.metrics.requests.of(api.key), api)
-        self._without_task[start] = route
+        route = self._without_task[start] = (
+            Route(codec_of(api.key, version), self._node.metrics.requests.of(api.key), api)
+            if api.without_task
+            else None
+        )
         return route
 
     async def answer(self, frame: bytes, peer: Peer) -> bytes | bytearray | Sequence[Part] | None:
-        """Return the response frame to a request frame, maybe in parts; None if the request wants none.
+        """Return the response frame to a request frame, maybe in parts; None if the request has no response.
 
-        Raises ProtocolError when the connection cannot go on.
+        Raises ProtocolError if the connection has to be closed.
         """
         begun_s = clock()
         api = self.api_of(frame)
@@ -213,7 +220,7 @@ class Router:
         meter.count += 1
         peer.traffic.requests += 1
         size = len(frame)
-        # a waiting request does not hold its bytes
+        # a waiting request does not keep its bytes
         del frame
         stopwatch = Stopwatch(self._handled(request))
         read_s = clock() - begun_s
@@ -239,13 +246,13 @@ class Router:
     async def _forwarded(
         self, control: Control, frame: bytes, header: RequestHeader, body: Any, peer: Peer
     ) -> bytes | bytearray | Sequence[Part] | None:
-        """The controller's answer to a request frame."""
+        """The controller's response to a request frame."""
         meter = self._node.metrics.requests.of(header.api_key)
         meter.count += 1
         try:
             answer: bytes | bytearray | Sequence[Part] | None = await control.forward(frame, peer)
             if isinstance(answer, bytes):
-                # the client that the controller delays has its connection here
+                # the controller delays a client whose connection is here
                 _, told = decode_response(header.api_key, header.api_version, answer[_SIZE_BYTES:])
                 peer.delay_ms = told.throttle_time_ms
         except KafkaError as error:
@@ -267,7 +274,7 @@ class Router:
             delay_s = throttle.fetch_delay_s(request, answer_bytes=answer_bytes, spent_s=spent_s, now=now)
             if not told_ms(delay_s):
                 return answer
-            # what its session was told just now does not arrive: it begins anew
+            # this response does not reach its session, which has to begin again
             self._node.fetch_sessions.drop(response.session_id)
             response = request.answer()
         else:
@@ -284,12 +291,12 @@ class Router:
         quotas = self._node.quotas
         if peer.gauge_context is not context or peer.gauge_epoch != quotas.epoch:
             peer.gauge = self._node.throttle.use_of(context, clock()).request
-            # the lookup itself may have begun a new epoch
+            # the lookup itself may have changed the epoch
             peer.gauge_context, peer.gauge_epoch = context, quotas.epoch
         return peer.gauge
 
     def _is_on(self, api: ServedApi) -> bool:
-        """Return whether the feature that an API belongs to is at a level that has it."""
+        """Return whether the level of an API's feature enables the API."""
         return api.feature is None or self._node.features.levels[api.feature] > 0
 
     async def _handled(self, request: Request) -> Any:
@@ -309,7 +316,7 @@ class Router:
             log.warning("%s v%d: nothing is changed: %s", request.api.name, request.version, error)
             return request.error_answer(ErrorCode.NOT_CONTROLLER)
         except OSError as error:
-            # metadata that cannot be saved: the old state still stands, and clients may retry
+            # metadata could not be saved: the old state stays in force, and clients may retry
             log.error(
                 "%s v%d: nothing is changed, the disk fails: %s", request.api.name, request.version, error
             )
@@ -320,7 +327,9 @@ class Router:
 
 
 def _is_of_broker(api: ServedApi, body: Any) -> bool:
-    """Return whether another broker of the cluster asks, as a follower or to forward: it has no quotas."""
+    """Return whether a broker of the cluster sent this, as a follower or to forward: brokers have no
+    quotas.
+    """
     if api.key is not ApiKey.FETCH:
         return api.key in (ApiKey.ENVELOPE, ApiKey.ALTER_PARTITION)
     replica_id: int = body.replica_id if body.replica_state is None else body.replica_state.replica_id
@@ -335,7 +344,7 @@ def _encoded(
         return None
     if api.fetches:
         parts = encode_response_parts(header.api_key, header.api_version, header.correlation_id, response)
-        # a small answer is one part, and may leave together with others
+        # a small response is one part, and may be sent together with others
         return parts[0] if len(parts) == 1 and isinstance(parts[0], bytearray) else parts
     return encode_response(header.api_key, header.api_version, header.correlation_id, response)
 

@@ -252,7 +252,9 @@ class BrokerSettings(SecuritySettings):
 
     @property
     def retention_ms(self) -> int:
-        """The default of topics: the finest of ms, minutes and hours that is set; -1 is no limit."""
+        """Default retention of topics in ms: the finest of ms, minutes and hours that is set; -1 is no
+        limit.
+        """
         if self.log_retention_ms is not None:
             chosen = self.log_retention_ms
         elif self.log_retention_minutes is not None:
@@ -275,7 +277,7 @@ class BrokerSettings(SecuritySettings):
         return MAX_LONG if self.log_flush_interval_ms is None else self.log_flush_interval_ms
 
 
-#: Kafka's defaults that are not ours for a broker alone.
+#: Kafka's defaults that differ from those of a single broker here.
 _IN_A_CLUSTER: Final = {
     "offsets_topic_replication_factor": 3,
     "transaction_state_log_replication_factor": 3,
@@ -284,7 +286,7 @@ _IN_A_CLUSTER: Final = {
 
 
 def broker_settings(given: Mapping[str, Any] | BrokerSettings) -> BrokerSettings:
-    """Check the settings that a user gave, without those that mean nothing here. Raises SettingsError."""
+    """Check the settings that a user gave; leave out those without a meaning here. Raises SettingsError."""
     if isinstance(given, BrokerSettings):
         return given
     own, of_listeners = take_listener_settings(meaningful(given))

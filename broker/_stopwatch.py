@@ -1,4 +1,4 @@
-"""Time that a coroutine spends running, as opposed to waiting."""
+"""The time for which a coroutine runs, without its waits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ clock: Final = time.perf_counter
 
 
 class Stopwatch(Generic[T]):
-    """Awaits a coroutine; ``running_s`` is how long it ran so far."""
+    """Awaits a coroutine; ``running_s`` is the time for which it has run so far."""
 
     __slots__ = ("_coroutine", "running_s")
 

@@ -1,7 +1,7 @@
 """Configs of a topic: Kafka's names with underscores, bounds, and the broker's setting that is the default.
 
-All names that Apache Kafka 4.3 knows are here, so that tools find them; configs of what this broker does not
-do (tiered storage, recompression) can only have the value that means "off".
+All names that Apache Kafka 4.3 knows are here, so that tools find them; configs of features that this broker
+lacks (tiered storage, recompression) accept only the value that means "off".
 """
 
 import operator

@@ -1,7 +1,7 @@
 """The topics of the cluster: created, changed and deleted.
 
 A change of many topics is one step of the metadata store, durable before any of it is visible; then the image
-is replaced, and the logs of this broker follow.
+is replaced, and this broker's logs follow.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ from ._topic_config import TopicConfig, topic_defaults
 from ._turns import in_slices
 from .metrics import Histogram
 
-#: New topics that get their logs at a time, in about a millisecond.
+#: New topics that get their logs in one go: about a millisecond.
 _ADDED_AT_ONCE = 200
 
 #: The first producer id given out in a folder that another broker wrote.
 _FAR_PRODUCER_ID = 1_000_000_000
 
-#: Replicas that were chosen for new partitions, by topic.
+#: Replicas that a client chose for new partitions, by topic.
 Placed: TypeAlias = Mapping[str, Sequence[Sequence[int]]]
 
-#: The id that stands for none.
+#: The id that stands for no topic.
 NO_TOPIC_ID = uuid.UUID(int=0)
 
 
@@ -64,13 +64,15 @@ class TopicPlan:
     partitions: int
     configs: dict[str, Any]
     replication_factor: int = 1
-    #: Replicas of each partition, where they were chosen.
+    #: Replicas of each partition, if the client chose them.
     assignments: Sequence[Sequence[int]] | None = None
     id: uuid.UUID = field(default_factory=lambda: _new_id())
 
 
 class Topics(ABC):
-    """All topics, in ``image``; their logs here are in ``logs``. A home of metadata knows how they change."""
+    """All topics, in ``image``, and their logs on this broker, in ``logs``. Subclasses know how topics
+    change.
+    """
 
     def __init__(self, image: ClusterImage, logs: LocalLogs, settings: BrokerSettings) -> None:
         #: The cluster as it is now; replaced as a whole.
@@ -117,7 +119,7 @@ class Topics(ABC):
     # -- changing --------------------------------------------------------------------------------------------
 
     def check_free(self, name: str) -> None:
-        """Raise KafkaError for a name that no topic can have, or that one has."""
+        """Raise KafkaError for a name that is invalid or taken."""
         check_name(name)
         beside = self._folded.get(folded(name))
         if beside == name or self.image.topic(name) is not None:
@@ -139,7 +141,9 @@ class Topics(ABC):
         return given
 
     def refusals(self, plans: Sequence[TopicPlan]) -> dict[str, KafkaError]:
-        """Return why plans can no longer be carried out together, by name: other topics may exist by now."""
+        """Return the errors of plans that can no longer be carried out, by name: other topics may exist
+        by now.
+        """
         refused: dict[str, KafkaError] = {}
         seen: dict[str, str] = {}
         for plan in plans:
@@ -162,25 +166,25 @@ class Topics(ABC):
 
     @abstractmethod
     async def carry_out(self, plans: Sequence[TopicPlan]) -> dict[str, KafkaError]:
-        """Create what was planned; returns what turned out to be impossible. Raises KafkaError; nothing is
-        created then.
+        """Create planned topics; return the errors of those that turned out to be impossible. Raises
+        KafkaError, and then creates none.
         """
 
     @abstractmethod
     async def alter(self, changes: Mapping[TopicImage, dict[str, Any]]) -> None:
-        """Replace the configs of topics, durably. Raises KafkaError; nothing is changed then."""
+        """Replace the configs of topics, durably. Raises KafkaError, and then changes nothing."""
 
     @abstractmethod
     async def add_partitions(
         self, counts: Mapping[TopicImage, int], placed: Placed | None = None
     ) -> dict[str, KafkaError]:
-        """Let topics have so many partitions; returns what turned out to be impossible. Raises KafkaError;
-        none is added then.
+        """Increase topics to these numbers of partitions; return the errors of those for which that turned
+        out to be impossible. Raises KafkaError, and then adds none.
         """
 
     @abstractmethod
     async def delete(self, topics: Collection[TopicImage]) -> None:
-        """Delete topics; ``clear`` removes their files. Raises KafkaError; none is deleted then."""
+        """Delete topics; ``clear`` removes their files. Raises KafkaError, and then deletes none."""
 
     @abstractmethod
     async def clear(self) -> None:
@@ -189,7 +193,7 @@ class Topics(ABC):
     def settings_changed(self) -> None:
         """Apply changed defaults of topics."""
         for each in self.all():
-            # of a topic of a cluster this broker may have no partition
+            # in a cluster this broker may have no partition of a topic
             if self.logs.topic(each.name) is not None:
                 self.logs.reconfigure(each.name, self.config(each.configs))
 
@@ -200,7 +204,7 @@ class Topics(ABC):
 
 
 class FolderTopics(Topics):
-    """Topics of one broker alone, which are in its data folder."""
+    """Topics of a single broker, in its data folder."""
 
     def __init__(
         self,
@@ -216,9 +220,9 @@ class FolderTopics(Topics):
         super().__init__(image, logs, settings)
         self._store = store
         self._here = (node_id,)
-        #: Topics whose deletion the last run may not have finished: groups may still have their offsets.
+        #: Topics whose deletion the last run may not have finished: groups may still have offsets of them.
         self.lately_deleted: Collection[str] = ()
-        # the groups are not loaded yet: offsets of deleted topics may be among theirs
+        # the groups are not loaded yet: they may have offsets of deleted topics
         self._loading = True
         # deleted topics of which nothing remains: the next step forgets them
         self._settled: set[str] = set()
@@ -228,7 +232,7 @@ class FolderTopics(Topics):
         if all(state.leader_epoch != UNKNOWN_EPOCH for state in topic.partitions):
             return topic
         epochs = [self.logs.partition(topic.name, n).leader_epoch for n in range(len(topic.partitions))]
-        # one that was found to be damaged is in the image by now
+        # the image shows by now which partitions were found to be damaged
         found = self.image.topic(topic.name)
         assert found is not None, "nothing is deleted meanwhile"
         states = [
@@ -241,7 +245,7 @@ class FolderTopics(Topics):
     # -- starting --------------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Load what is in the data folder, create ``__consumer_offsets``.
+        """Load the data folder, and create ``__consumer_offsets`` if it is missing.
 
         After an unclean stop every log is recovered; otherwise a log is opened when it is needed. Raises
         StateFileError, and KafkaError.
@@ -275,8 +279,8 @@ class FolderTopics(Topics):
         self._add(made)
 
     async def forget_deleted(self) -> None:
-        """Forget the topics that were being deleted when the last run stopped: groups have no offsets of them
-        any more, nor of those that are deleted from now on. Raises OSError.
+        """Forget the topics that were being deleted when the last run stopped: the loaded groups have no
+        offsets of them any more. Raises OSError.
         """
         self._loading = False
         if self._store.children(DELETED_TOPICS):
@@ -286,7 +290,7 @@ class FolderTopics(Topics):
     # -- changing --------------------------------------------------------------------------------------------
 
     async def carry_out(self, plans: Sequence[TopicPlan]) -> dict[str, KafkaError]:
-        """Create what was planned. Raises KafkaError KAFKA_STORAGE_ERROR; nothing is created then."""
+        """Create planned topics. Raises KafkaError KAFKA_STORAGE_ERROR, and then creates none."""
         made = {
             plan.name: TopicRecord(
                 plan.id, plan.partitions, {**first_configs(self._settings, plan.name), **plan.configs}
@@ -302,7 +306,7 @@ class FolderTopics(Topics):
         return {}
 
     async def alter(self, changes: Mapping[TopicImage, dict[str, Any]]) -> None:
-        """Replace the configs of topics, durably. Raises KafkaError; nothing is changed then."""
+        """Replace the configs of topics, durably. Raises KafkaError, and then changes nothing."""
         await self._change(self._puts({each: {"configs": configs} for each, configs in changes.items()}))
         self.image = self.image.changed(
             [self._now(each).having(configs=configs) for each, configs in changes.items()]
@@ -313,7 +317,7 @@ class FolderTopics(Topics):
     async def add_partitions(
         self, counts: Mapping[TopicImage, int], _placed: Placed | None = None
     ) -> dict[str, KafkaError]:
-        """Let topics have this many partitions. Raises KafkaError KAFKA_STORAGE_ERROR; none is added then."""
+        """Increase topics to these numbers. Raises KafkaError KAFKA_STORAGE_ERROR, and then adds none."""
         await self._change(self._puts({each: {"partitions": count} for each, count in counts.items()}))
         grown = []
         for each, count in counts.items():
@@ -324,7 +328,7 @@ class FolderTopics(Topics):
         return {}
 
     async def delete(self, topics: Collection[TopicImage]) -> None:
-        """Delete topics; ``clear`` removes their files. Raises KafkaError; none is deleted then."""
+        """Delete topics; ``clear`` removes their files. Raises KafkaError, and then deletes none."""
         changes: list[Change] = []
         for each in topics:
             changes += [Delete(topic_path(each.name)), Create(deleted_topic_path(each.id), each.name)]
@@ -366,8 +370,8 @@ class FolderTopics(Topics):
         return puts
 
     def _ids_behind(self, newest: int) -> list[Change]:
-        """Return the change that lets producer ids begin after those of another broker, and far above those
-        that it gives out once the folder is its own again, since it will not know which were given out here.
+        """Return the change that makes producer ids begin after those of another broker, and far above those
+        that it will give out if it gets the folder back, since it cannot know the ids given out here.
         """
         entry = self._store.get(PRODUCER_IDS)
         first = max((newest // BLOCK_SIZE + 1) * BLOCK_SIZE, _FAR_PRODUCER_ID)
@@ -376,7 +380,7 @@ class FolderTopics(Topics):
         return [Put(PRODUCER_IDS, first)] if entry.value < first else []
 
     def _settle(self, left: Collection[uuid.UUID] | None) -> None:
-        """Note that nothing remains of deleted topics, except for these: they need not be remembered."""
+        """Note that nothing remains of deleted topics except these: the others can be forgotten."""
         if left is None or self._loading:
             return
         kept = {str(topic_id) for topic_id in left}
@@ -411,7 +415,7 @@ class FolderTopics(Topics):
         self.image = self.image.changed(made)
 
     def _states(self, partitions: Iterable[Partition]) -> list[PartitionState]:
-        """The states of partitions that are new here, led by this broker."""
+        """The states of new partitions, led by this broker."""
         new = PartitionState(self.image.controller_id, 0, self._here, self._here)
         unread = new._replace(leader_epoch=UNKNOWN_EPOCH)
         return [new if each.epoch_is_known else unread for each in partitions]
@@ -422,7 +426,7 @@ class FolderTopics(Topics):
         return topic if found is None else found
 
     def _damaged(self, partition: Partition) -> None:
-        """Remove the leader of a partition whose files cannot be served."""
+        """Show a partition whose files cannot be served without a leader."""
         found = self.image.topic(partition.topic.name)
         if found is None or found.id != partition.topic.id:
             return
@@ -442,7 +446,7 @@ def first_configs(settings: BrokerSettings, name: str) -> dict[str, Any]:
     if name not in sizes:
         return {}
     configs = {"cleanup_policy": "compact", "segment_bytes": sizes[name]}
-    # with more than it has replicas nothing could be written
+    # with a larger one than there are replicas nothing could be written
     least = min(settings.transaction_state_log_min_isr, settings.transaction_state_log_replication_factor)
     if name == TRANSACTIONS_TOPIC and least > 1:
         configs["min_insync_replicas"] = least

@@ -1,8 +1,8 @@
 """Transactions on this broker's partitions: the check of writes, and the markers that end transactions.
 
-A batch of a transaction is appended only while the transaction is open and has the partition in it, as the
-coordinator knows it (KIP-890): a late batch after the marker would hold up readers of committed records for
-good. The check and the append are one step of the event loop; nothing comes between them.
+A batch of a transaction is appended only while the coordinator knows the transaction as open and the
+partition as part of it (KIP-890): a late batch after the marker would hold up ``read_committed`` consumers
+for ever. Check and append are one step of the event loop; nothing comes between them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ log = logging.getLogger("kohort.broker")
 _no_marker = RateLimitedLog()
 
 #: How long a producer's first write waits for the markers of its last transaction, and the time between two
-#: checks, in seconds (Kafka's defaults for add.partitions.to.txn.retry.backoff.max.ms and ...ms are 100 and
+#: checks, in seconds (Kafka's defaults of add.partitions.to.txn.retry.backoff.max.ms and ...ms are 100 and
 #: 20 ms).
 _CONCURRENT_S: Final = 0.1
 _LOOK_S: Final = 0.002
@@ -39,7 +39,7 @@ _LOOK_S: Final = 0.002
 #: How long another broker may take to answer, in milliseconds.
 _ASK_MS: Final = 10_000
 
-#: What the coordinator says counts, whatever the log of a group's partition knows.
+#: Errors of the coordinator that count, whatever the log of a group's partition says.
 _UNSURE: Final = frozenset({ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.NOT_COORDINATOR})
 
 #: Final errors of a marker: the partition is gone, or knows a newer producer.
@@ -53,7 +53,7 @@ _FINAL: Final = frozenset(
 
 
 class Writer(NamedTuple):
-    """A producer that writes in a transaction; ``adds``: its first write adds the partition."""
+    """A producer that writes in a transaction; with ``adds`` its first write adds the partition."""
 
     transactional_id: str
     producer_id: int
@@ -61,8 +61,8 @@ class Writer(NamedTuple):
     adds: bool
 
     def known(self, partition: Partition) -> ErrorCode | None:
-        """Return whether it may write, as far as the partition knows; None if the coordinator has to be
-        asked, because it has no transaction open there.
+        """Return whether it may write, as far as the partition knows; None if it has no transaction open
+        there, and the coordinator has to be asked.
         """
         found = partition.producer(self.producer_id)
         if found is None or found.epoch < self.producer_epoch:
@@ -82,11 +82,11 @@ class Writer(NamedTuple):
         if partition.unverified.is_verified(self.producer_id, self.producer_epoch):
             return ErrorCode.NONE
         told = node.transactions.verify(self.transactional_id, self.producer_id, self.producer_epoch, place)
-        # writes of groups are collected: the marker may be on its way to the log that knows of no end yet
+        # groups' writes are collected: the marker may not have reached the log yet
         return told if known is None or told in _UNSURE else known
 
     async def admit(self, node: Node, places: Iterable[TopicPartition]) -> dict[TopicPartition, ErrorCode]:
-        """As ``verify``, of several partitions; those that are missing are added if this writer adds."""
+        """As ``verify``, for several partitions; missing ones are added if this writer ``adds``."""
         errors = {place: self.verify(node, place) for place in places}
         if node.cluster is not None:
             elsewhere = [place for place, error in errors.items() if error is ErrorCode.NOT_COORDINATOR]
@@ -103,7 +103,7 @@ class Writer(NamedTuple):
     async def _elsewhere(
         self, node: Node, cluster: ClusterNode, places: list[TopicPartition]
     ) -> dict[TopicPartition, ErrorCode]:
-        """As ``admit``, where another broker has the transaction's coordinator."""
+        """As ``admit``, when another broker has the transaction's coordinator."""
         asked = {
             place: partition.unverified.ask(self.producer_id)
             for place in places
@@ -152,7 +152,7 @@ async def _told_by_coordinator(
     body: Any,
     places: Iterable[TopicPartition],
 ) -> dict[TopicPartition, ErrorCode]:
-    """The coordinator's answer for each partition; one that cannot be asked is no coordinator."""
+    """The coordinator's result for each partition; NOT_COORDINATOR if it cannot be reached."""
     leader = cluster.leader_of(TRANSACTIONS_TOPIC, node.transactions.partition_of(transactional_id))
     try:
         answer = await cluster.ask(leader, body, timeout_ms=_ASK_MS)
@@ -176,7 +176,7 @@ async def take_producer_id(ids: ProducerIds) -> int:
     try:
         return await ids.take()
     except OSError as failure:
-        # as Apache Kafka while it has no block of ids: other errors would make a producer give up
+        # as Apache Kafka answers without a block of ids: other errors would make a producer give up
         log.error("no block of producer ids can be kept, the disk fails: %s", failure)
         raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, str(failure)) from failure
 
@@ -199,11 +199,11 @@ async def start_transactions(node: Node) -> None:
 
 
 async def end_unknown(node: Node) -> None:
-    """Abort transactions that are open in partitions and unknown to the coordinator, because their record was
-    lost with the machine's power: nobody else would ever end them. For a start after an unclean stop.
+    """Abort transactions that are open in partitions but unknown to the coordinator, because their record was
+    lost in a power failure: nothing else would ever end them. For a start after an unclean stop.
 
-    Producers are served meanwhile, and what they begin is known by the time that it is open in a partition:
-    so whatever was not known at first is looked up again before it is aborted.
+    Producers are served meanwhile. The coordinator knows their new transactions before these are open in a
+    partition, so a transaction that was unknown at first is looked up again before it is aborted.
     """
     found = node.transactions.transactions()
     if node.transactions.unread or isinstance(found, ErrorCode):
@@ -240,7 +240,7 @@ def _is_known(node: Node, producer_id: int, place: TopicPartition) -> bool:
 
 
 def largest_record(logs: LocalLogs) -> int:
-    """Size in bytes of the largest batch that the coordinator's topic takes."""
+    """Size in bytes of the largest batch that the coordinator's topic accepts."""
     topic = logs.topic(TRANSACTIONS_TOPIC)
     assert topic is not None, "the coordinator has started"
     return min(topic.config.max_message_bytes, topic.config.segment_bytes)
@@ -268,7 +268,7 @@ async def write_marker(node: Node, place: TopicPartition, marker: TransactionMar
             producer_epoch=epoch,
             marker=(committed, coordinator_epoch),
         )
-        # if records wait for the disk, their marker does as well: nobody writes it a second time
+        # if records wait for the disk so does their marker: it is not written a second time
         flush = partition.flush_before_answer(offset + 1, all_replicas=True)
         if flush is not None:
             await flush
@@ -308,7 +308,7 @@ async def _written_by(
         return error.code if isinstance(error, KafkaError) else ErrorCode.NETWORK_EXCEPTION
     told = ErrorCode(answer.markers[0].topics[0].partitions[0].error_code)
     if told is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-        # not final: that broker may have started just now, and know of no topic yet. This one sees it itself
-        # when the topic is gone
+        # not final: that broker may have just started, and know no topics yet. When the topic is gone this
+        # broker's own image shows it
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     return told

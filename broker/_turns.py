@@ -1,4 +1,4 @@
-"""Turns of long requests, which let other work run now and then."""
+"""Slicing of long requests, so that other work runs in between."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ._stopwatch import clock
 
 T = TypeVar("T")
 
-#: A request about very many items lets other work run after this long, in seconds.
+#: Time after which a request about very many items lets other work run, in seconds.
 SLICE_S = 0.01
 
-#: Work in steps goes on for this long, in seconds, before other work runs.
+#: Time after which work in steps lets other work run, in seconds.
 WORK_SLICE_S = 0.001
 
 
@@ -28,7 +28,7 @@ async def in_slices(items: Iterable[T]) -> AsyncIterator[T]:
 
 
 class LongWork:
-    """Runs long work in steps. Work that needs a thread, and its memory, is done one at a time."""
+    """Runs long work in steps. Work that needs a thread, and memory, is done one at a time."""
 
     def __init__(self) -> None:
         self._alone = asyncio.Lock()

@@ -40,6 +40,9 @@ from .sasl import Sasl, authenticate
 
 _SOFTWARE_NAME = "kohort"
 
+#: For connections that end before the broker has answered.
+_TAKES_TLS = "does this listener take TLS? See security_protocol"
+
 #: Timeout of requests during set-up, which the caller's own timeout bounds; it only has to be longer.
 _LONG_MS = 3_600_000
 
@@ -224,11 +227,14 @@ class Connection(asyncio.BufferedProtocol):
             why = f"the broker's certificate is not trusted: {error.verify_message}"
             raise AuthenticationError(str(self.address), f"{why}; see ssl_cafile") from error
         except ssl.SSLError as error:
-            raise BrokerConnectionError(str(self.address), f"TLS: {error.reason or error}") from error
+            reason = error.reason or str(error)
+            if reason == "WRONG_VERSION_NUMBER":
+                reason += f"; {_TAKES_TLS}"
+            raise BrokerConnectionError(str(self.address), f"TLS: {reason}") from error
         except OSError as error:
             reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
-            if not reason and ssl_context is not None:
-                reason = "closed during the TLS handshake; does this listener take TLS?"
+            if ssl_context is not None and isinstance(error, ConnectionResetError):
+                reason = f"closed during the TLS handshake; {_TAKES_TLS}"
             kind = BrokerRefusedError if _is_refused(error) else BrokerConnectionError
             raise kind(str(self.address), f"cannot connect: {reason}") from error
 
@@ -293,7 +299,14 @@ class Connection(asyncio.BufferedProtocol):
             answer.set_exception(error)
 
     def connection_lost(self, error: Exception | None) -> None:
-        self.close(f"connection lost: {error}" if error else "the broker closed the connection")
+        why = f"connection lost: {error}" if error else "the broker closed the connection"
+        first = self._waiting.get(1)
+        if not self.versions and self._transport is not None:
+            tls = self._transport.get_extra_info("sslcontext")
+            why += " before it answered" + ("" if tls else f"; {_TAKES_TLS}")
+        elif first is not None and first.api_key != ApiKey.SASL_HANDSHAKE:
+            why += " at the first request; does this listener ask for SASL? See security_protocol"
+        self.close(why)
 
     async def wait_closed(self) -> None:
         """Return when the connection is closed, by either side."""

@@ -1,10 +1,10 @@
 """The metadata of a cluster: everything durable that is not a record.
 
-``MetadataStore`` is the interface through which it is read and written, with ZooKeeper's semantics; the homes
-behind it are a data folder (``FolderStore``), memory (``MemoryHome``) and Apache ZooKeeper
+``MetadataStore`` is the interface to read and write it, with ZooKeeper's semantics; the homes behind it are a
+data folder (``FolderStore``), memory (``MemoryHome``) and Apache ZooKeeper
 (``open_zookeeper``). ``ClusterImage`` is the broker's view of the cluster: brokers, topics and the states of
-their partitions, immutable and replaced as a whole. What only brokers of a cluster need is loaded on first
-use.
+their partitions, immutable and replaced as a whole. Modules that only brokers of a cluster need are imported
+on first use.
 """
 
 import importlib

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Document:
-    """One entry, as far as its owner knows it: what was read, and not what came since.
+    """One entry at the version that its owner has read; later versions are not known to it.
 
     ``kind`` is a key of ``DOCUMENTS``, or a path.
     """
@@ -35,8 +35,8 @@ class Document:
     def load(self, parse: Callable[[dict[str, Any]], T]) -> T | None:
         """Return what ``parse`` makes of the document; None if there is none.
 
-        Raises StateFileError for one that cannot be read, or that ``parse`` raises ValueError, KeyError,
-        TypeError or AttributeError for.
+        Raises StateFileError if the document cannot be read, or ``parse`` raises ValueError, KeyError,
+        TypeError or AttributeError.
         """
         entry = self._store.get(self._path)
         self._version = None if entry is None else entry.version
@@ -48,8 +48,8 @@ class Document:
             raise self._store.unreadable(self._path, error) from error
 
     async def save(self, content: Mapping[str, Any]) -> None:
-        """Replace the document. Raises OSError, and ConflictError where somebody else has changed it since it
-        was read; the old content then still stands.
+        """Replace the document. Raises OSError, and ConflictError if it was changed since it was read; the
+        content then stays as it was.
         """
         self._is_saving = True
         try:
@@ -66,7 +66,7 @@ class Document:
         self._version = 0 if self._version is None else self._version + 1
 
     def follow(self, changed: Callable[[], None]) -> None:
-        """Call ``changed`` whenever somebody else has replaced the document: it is to be loaded again."""
+        """Call ``changed`` whenever another process has replaced the document, to load it again."""
         self._changed = changed
         self._watch(self._path)
 
@@ -76,7 +76,7 @@ class Document:
             self._look()
 
     def _look(self) -> None:
-        """Tell the owner, if the document is not what the owner knows."""
+        """Notify the owner if the document has another version than the one that it has read."""
         entry = self._store.get(self._path)
         if self._changed is None or (None if entry is None else entry.version) == self._version:
             return

@@ -1,7 +1,8 @@
-"""Small durable files of the data folder: one JSON document each, for what Apache Kafka keeps in its quorum.
+"""Small durable files in the data folder: one JSON document each, for what Apache Kafka keeps in its quorum.
 
-A document is replaced as a whole: written alongside, synced, renamed. So a change happens or does not,
-whenever the broker dies. The files are the owner's alone (0600): they may hold credentials.
+A document is replaced as a whole: a new file is written beside it, synced and renamed. So a change is made
+entirely or not at all, whenever the broker dies. Only the owner may read the files (0600): they may hold
+credentials.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ log = logging.getLogger("kohort.broker")
 
 T = TypeVar("T")
 
-# readable, and still written by the encoder in C: with an indent it is the one in Python, thirty times slower
+# readable, and still written by json's C encoder: with an indent it is the Python one, thirty times slower
 _A_LINE_EACH = (",\n", ": ")
 
 
@@ -41,8 +42,8 @@ class StateFile:
     def load(self, parse: Callable[[dict[str, Any]], T]) -> T | None:
         """The document as ``parse`` reads it; None if there is none.
 
-        Raises StateFileError for what is no document of this version, or what ``parse`` raises ValueError,
-        KeyError, TypeError or AttributeError for.
+        Raises StateFileError if the file is not a document of this version, or ``parse`` raises ValueError,
+        KeyError, TypeError or AttributeError.
         """
         try:
             content = json.loads(self.path.read_bytes())
@@ -55,16 +56,16 @@ class StateFile:
             raise self.unreadable(error) from error
 
     def unreadable(self, error: Exception) -> StateFileError:
-        """The error for content that is not what it should be."""
+        """The error for malformed content."""
         return StateFileError(
             f"{self.path} cannot be read ({error}): restore it from a copy; without it {self.without}"
         )
 
     def save(self, content: Mapping[str, Any]) -> None:
-        """Replace the document. Raises OSError; the old content then still stands.
+        """Replace the document. Raises OSError; the content then stays as it was.
 
-        If only the folder cannot be synced, the new content is in force; the broker's log warns that a loss
-        of power could lose it.
+        If only the folder cannot be synced, the new content is in force; the broker's log warns that a power
+        failure could lose it.
         """
         beside = self.path.with_suffix(".json.tmp")
         descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

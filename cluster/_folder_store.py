@@ -1,9 +1,9 @@
 """A metadata store in a data folder, for one broker alone: small files that are replaced as a whole.
 
-``kohort.json`` holds the topics, those that are being deleted and the next producer id, so that creating or
-deleting many topics happens or does not happen, whenever the broker dies; each other document is a file of
-its own, ``kohort-KIND.json``. A file is read when somebody first asks for one of its entries. Files hold no
-versions: an entry begins at version 0 with each start, which nobody but this process can have seen.
+``kohort.json`` holds the topics, those that are being deleted and the next producer id, so that many topics
+are created or deleted entirely or not at all, whenever the broker dies; each other document is a file of its
+own, ``kohort-KIND.json``. A file is read when one of its entries is first asked for. Files hold no versions:
+an entry begins at version 0 with each start, since only this process can have seen an earlier one.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _WITHOUT: Final = {
 
 
 class _Part(NamedTuple):
-    """Entries that lie in one file: ``read`` gives their values by path, ``written`` makes its content of
-    them, or raises OSError for entries that it cannot hold.
+    """Entries in one file: ``read`` returns their values by path, ``written`` the file's content for them; it
+    raises OSError for entries that the file cannot hold.
     """
 
     file: StateFile
@@ -81,10 +81,10 @@ def _written_topics(values: dict[str, Value]) -> dict[str, Any]:
 
 
 class FolderStore(TreeStore):
-    """The entries of a data folder, which is locked by whoever opens this; see ``MetadataStore``.
+    """The entries of a data folder, which the opener has locked; see ``MetadataStore``.
 
-    Entries stand where the layout has them, all that one step changes in one file; ephemeral ones may stand
-    anywhere and are kept in memory. What is read raises StateFileError for a file that cannot be read.
+    The layout says which file holds an entry; one step may change entries of one file only. Ephemeral entries
+    may have any path and are kept in memory. Reads raise StateFileError for a file that cannot be read.
     """
 
     def __init__(self, folder: Path | str) -> None:
@@ -114,7 +114,7 @@ class FolderStore(TreeStore):
         """Do as ``commit``, synchronously, for the start and for commands, where no event loop runs; a store
         on a network cannot offer it.
 
-        Raises ValueError too, for changes that do not lie in one file.
+        Also raises ValueError for changes that are not all in one file.
         """
         if self._session is SessionState.LOST:
             raise ConnectionError("the metadata store is closed")
@@ -140,7 +140,7 @@ class FolderStore(TreeStore):
         self._become(SessionState.LOST)
 
     def files(self) -> list[Path]:
-        """The files that there are, that of the topics first."""
+        """The files that exist, that of the topics first."""
         paths = dict.fromkeys(part.file.path for part in self._parts.values())
         return [path for path in paths if path.exists()]
 

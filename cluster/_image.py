@@ -20,16 +20,16 @@ V = TypeVar("V")
 
 #: The leader of a partition that has none.
 NO_LEADER: Final = -1
-#: The leader epoch of a partition whose log was not opened since the start.
+#: The leader epoch of a partition whose log has not been opened since the start.
 UNKNOWN_EPOCH: Final = -1
 
-#: Parts of a map, of which a change copies those that it touches.
+#: Parts of a map; a change copies only those that it touches.
 _SHARDS: Final = 256
 
 
 class PartitionState(NamedTuple):
     """State of a partition: node ids of the leader, the in-sync replicas and all replicas. ``offline`` are
-    the replicas that cannot be used.
+    the replicas that cannot be used. Node ids of brokers.
 
     A reassignment is under way while ``adding`` or ``removing`` name replicas (KIP-455). ``partition_epoch``
     rises with each change of the state. ``recovering``: the leader was elected although it may lack records,
@@ -57,17 +57,17 @@ class Endpoint(NamedTuple):
 
 
 class BrokerRegistration(NamedTuple):
-    """A live broker. The address of a single broker depends on the listener that a client uses. ``epoch`` is
-    that of its registration: a broker that comes back has a higher one.
+    """A live broker. A single broker has no endpoints here: its address depends on the listener that a client
+    uses. ``epoch`` is that of its registration: a broker that comes back has a higher one.
     """
 
     node_id: int
     rack: str | None = None
     epoch: int = -1
     endpoints: tuple[Endpoint, ...] = ()
-    #: Set when it is about to stop, and wants to lead nothing.
+    #: The broker is about to stop, and wants to lead nothing.
     shutting_down: bool = False
-    #: Its replicas that cannot be used, since their files are damaged or their disk fails.
+    #: Replicas that cannot be used, because their files are damaged or their disk fails.
     damaged: frozenset[tuple[UUID, int]] = frozenset()
     #: Those that count as in sync, and that its data folder, a new one, does not have.
     lost: frozenset[tuple[UUID, int]] = frozenset()
@@ -82,7 +82,7 @@ class BrokerRegistration(NamedTuple):
 class TopicImage:
     """A topic. ``configs`` is what was set for it, ``partitions`` has the state of each by number.
 
-    ``order`` is its place among all topics, by their creation; the image that it comes into gives it.
+    ``order`` is its place among all topics, by creation; the image that it is added to sets it.
     ``described`` caches its part of Metadata responses.
     """
 
@@ -133,7 +133,7 @@ def _changed(shards: _Shards[K, V], there: Iterable[tuple[K, V]], gone: Iterable
 
 
 class ClusterImage:
-    """The cluster: its id, who is controller, its brokers by node id, and its topics."""
+    """The cluster: its id, its controller, its brokers by node id, and its topics."""
 
     __slots__ = ("_all", "_by_id", "_by_name", "_created", "brokers", "cluster_id", "controller_id")
 
@@ -144,7 +144,7 @@ class ClusterImage:
         self.controller_id = controller_id
         self.brokers = brokers
         self._by_name: _Shards[str, TopicImage] = _EMPTY
-        # by the number of the id: the hash of a UUID is slow
+        # by the id as an integer: the hash of a UUID is slow
         self._by_id: _Shards[int, TopicImage] = _EMPTY
         self._created = 0
         self._all: list[TopicImage] | None = None
@@ -156,7 +156,7 @@ class ClusterImage:
         return self._by_name[hash(name) % _SHARDS].get(name)
 
     def topic_by_id(self, topic_id: UUID | None) -> TopicImage | None:
-        """The topic of this id; a request that names none has None."""
+        """The topic with this id; None if there is none. Requests without a topic id pass None."""
         if topic_id is None:
             return None
         number = topic_id.int
@@ -177,8 +177,8 @@ class ClusterImage:
         brokers: Mapping[int, BrokerRegistration] | None = None,
         controller_id: int | None = None,
     ) -> ClusterImage:
-        """The cluster with these topics, new or in place of those of their names, and without the deleted;
-        with other brokers, or another controller.
+        """The image with these topics added, or replaced by name, and without the deleted ones; with other
+        brokers, or another controller.
         """
         image = ClusterImage(
             self.cluster_id,

@@ -1,17 +1,17 @@
 """The layout of a metadata store: paths, and the values of their entries.
 
-Paths and values are those of Apache Kafka's own ZooKeeper layout where it has them for the thing;
-docs/cluster.md has them all. In the folder of a single broker are
+Paths and values are those of Apache Kafka's own ZooKeeper layout where it has any for the purpose;
+docs/cluster.md lists them all. The folder of a single broker holds
 
 - ``/brokers/topics/NAME``: a topic, a ``TopicRecord``;
 - ``/admin/delete_topics/ID``: a topic whose files or committed offsets may not all be gone; its name, or None
   where a former version did not keep it;
 - ``/latest_producer_id_block``: the end of the last block of producer ids that was taken;
-- ``/config/settings``, ``/kafka-acl``, ``/config/users``, ``/config/quotas``: settings that were changed
-  while the broker ran, access rules, SCRAM users and client quotas, each a document that its owner reads.
+- the paths of ``DOCUMENTS``: settings that were changed while the broker ran, access rules, SCRAM users,
+  client quotas, configs of groups and levels of features, each a document that its owner reads.
 
-Brokers of a cluster share other values at ``/brokers/topics/NAME`` (``TopicAssignment``), and the entries of
-their own that are below the line in this file.
+Brokers of a cluster have other values at ``/brokers/topics/NAME`` (``TopicAssignment``), and the entries that
+follow the line "of a cluster" in this file.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TOPICS: Final = "/brokers/topics"
 DELETED_TOPICS: Final = "/admin/delete_topics"
 PRODUCER_IDS: Final = "/latest_producer_id_block"
 
-#: Documents of one entry: where it stands, by the kind in the file's name.
+#: Paths of documents, which are one entry each, by the kind in the file's name.
 DOCUMENTS: Final = {
     "settings": "/config/settings",
     "acls": "/kafka-acl",
@@ -136,7 +136,7 @@ def changing_of_broker(broker: BrokerRegistration) -> dict[str, Any]:
 
 
 def parse_broker(node_id: int, value: Mapping[str, Any], epoch: int) -> BrokerRegistration:
-    """Raises ValueError, KeyError or TypeError for what is no broker's entry."""
+    """Parse a broker's entry. Raises ValueError, KeyError or TypeError."""
     endpoints = []
     for address in value["endpoints"]:
         listener, _, place = address.partition("://")
@@ -164,7 +164,9 @@ def stored_controller(node_id: int, timestamp_ms: int) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class TopicAssignment:
-    """A topic of a cluster: the replicas of each partition, and those that come and go by a reassignment."""
+    """A topic of a cluster: the replicas of each partition, and those that a reassignment adds and
+    removes.
+    """
 
     id: UUID
     replicas: tuple[tuple[int, ...], ...]
@@ -211,7 +213,7 @@ def stored_configs(configs: Mapping[str, str]) -> dict[str, Any]:
 
 
 def stored_states(states: Mapping[PartitionKey, PartitionState]) -> dict[str, Any]:
-    """The value of an entry of partition states; replicas stand with the topic."""
+    """The value of an entry of partition states; their replicas are in the topic's entry."""
     topics: dict[str, dict[str, Any]] = {}
     for (topic_id, number), state in states.items():
         stored = {

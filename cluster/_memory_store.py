@@ -22,11 +22,11 @@ class MemoryHome:
         return f"MemoryHome({self._tree}, {len(self._sessions)} sessions)"
 
     def open(self) -> MemoryStore:
-        """Return a store with a session of its own, which reads what is there now."""
+        """Return a store with its own session and a copy of the present entries."""
         return MemoryStore(self)
 
     def _join(self, store: MemoryStore) -> Tree:
-        """Tell a store of every step from now on; returns a copy of what is there."""
+        """Pass every step from now on to a store; return a copy of the present entries."""
         self._sessions.append(store)
         copy = Tree()
         copy.apply(self._tree.entries())
@@ -78,7 +78,7 @@ class MemoryStore(TreeStore):
     # -- what happens to sessions ----------------------------------------------------------------------------
 
     def suspend(self) -> None:
-        """Cut the store off: it can read its copy, and write nothing."""
+        """Cut the store off: it can read its copy, but not write."""
         self._become(SessionState.SUSPENDED)
 
     def resume(self) -> None:

@@ -1,7 +1,7 @@
-"""Producer ids (KIP-98): never given twice, not even after a crash.
+"""Producer ids (KIP-98): no id is given out twice, not even after a crash.
 
-Ids are taken from a block; the block's end is durable before its first id is given away, so a restart begins
-after it. Apache Kafka gives them out in blocks of the same size.
+Ids are taken from a block, whose end is durable before its first id is given out, so a restart begins after
+it. Apache Kafka's blocks have the same size.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ BLOCK_SIZE = 1_000
 
 
 class ProducerIds:
-    """Gives ids from blocks that are reserved in a metadata store."""
+    """Gives out ids from blocks that are reserved in a metadata store."""
 
     __slots__ = ("_end", "_next", "_store")
 
@@ -27,7 +27,7 @@ class ProducerIds:
         return f"ProducerIds({self._next}..{self._end})"
 
     async def take(self) -> int:
-        """Return an id that nobody had before. Raises OSError when no block can be reserved."""
+        """Return an id that was never given out before. Raises OSError if no block can be reserved."""
         while self._next == self._end:
             # another broker that takes a block meanwhile gets another one
             with suppress(ConflictError):

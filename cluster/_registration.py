@@ -27,7 +27,7 @@ class WrongClusterError(KohortError):
 
 
 class Registration:
-    """The entry of one broker: created again in each session, until this is closed.
+    """The entry of one broker: created again in each session, until the registration is closed.
 
     ``now_ms`` is the wall clock.
     """
@@ -53,9 +53,9 @@ class Registration:
         return self._broker.endpoints
 
     async def register(self, endpoints: Sequence[Endpoint] = ()) -> int:
-        """Return the epoch once the entry exists. Waits while another session owns the node id: that of a
-        killed broker lasts a while. ``endpoints`` replace those given at first, if the broker has begun to
-        listen since.
+        """Return the epoch once the entry exists. Waits while another session owns the node id: a killed
+        broker's session lasts until its timeout. ``endpoints`` replace those given at first, if the broker
+        has begun to listen since.
         """
         assert self._keeper is None, "a broker is registered once"
         self._broker = self._broker._replace(endpoints=tuple(endpoints) or self._broker.endpoints)
@@ -118,7 +118,7 @@ class Registration:
             await self._wait_for_other()
             return
         except OSError as error:
-            # the entry may have been made: then reads show it, once the session is connected again
+            # the entry may exist all the same: then reads show it once the session is connected again
             log.warning("broker %d could not be registered: %s", self._broker.node_id, error)
             await asyncio.sleep(_AGAIN_SECONDS)
             while self._store.session is SessionState.SUSPENDED:
@@ -154,9 +154,9 @@ class Registration:
 
 
 async def shared_cluster_id(store: MetadataStore, known: str | None = None) -> str:
-    """The id of the cluster, which its first broker creates. ``known`` is the one in the data folder.
+    """The id of the cluster, which its first broker creates. ``known`` is the id in the data folder.
 
-    Raises WrongClusterError where they differ, and OSError.
+    Raises WrongClusterError if they differ, and OSError.
     """
     while True:
         entry = store.get(CLUSTER_ID)
@@ -175,7 +175,7 @@ async def shared_cluster_id(store: MetadataStore, known: str | None = None) -> s
 
 
 async def next_node_id(store: MetadataStore, reserved: int = 1_000) -> int:
-    """A node id above ``reserved`` that nobody had before, for a broker that has none. Raises OSError."""
+    """A node id above ``reserved`` that no broker had before, for a broker without one. Raises OSError."""
     while True:
         entry = store.get(BROKER_IDS)
         try:

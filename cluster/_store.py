@@ -18,8 +18,8 @@ from ._files import StateFileError
 #: Matches any version of an entry.
 ANY_VERSION: Final = -1
 
-#: The value of an entry: anything that JSON can express. It is not changed once it was given to a store or
-#: taken from one.
+#: The value of an entry: anything that JSON can express. It must not be changed once it was passed to a store
+#: or returned by one.
 Value: TypeAlias = Any
 
 
@@ -27,8 +27,8 @@ Value: TypeAlias = Any
 class Entry:
     """One entry as it is now. ``version`` is 0 when it is created and one more with each ``Put``.
 
-    An ephemeral entry goes with the session that created it. ``created`` is the number of the step that
-    created it: it rises with each step of the home.
+    An ephemeral entry is removed when the session that created it ends. ``created`` is the number of the step
+    that created it; each step of the home has a higher one.
     """
 
     value: Value
@@ -39,7 +39,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Make an entry that must not be there."""
+    """Create an entry, which must not exist."""
 
     path: str
     value: Value
@@ -48,7 +48,7 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Give an entry another value; it must be there and have ``version``."""
+    """Replace the value of an entry, which must exist and have ``version``."""
 
     path: str
     value: Value
@@ -57,7 +57,7 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Remove an entry; it must be there and have ``version``."""
+    """Remove an entry, which must exist and have ``version``."""
 
     path: str
     version: int = ANY_VERSION
@@ -65,8 +65,8 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Change nothing; the entry must be there and have ``version``: so that a controller that was replaced
-    cannot write.
+    """Change nothing; the entry must exist and have ``version``. It keeps a controller that was replaced from
+    writing.
     """
 
     path: str
@@ -77,8 +77,8 @@ Change: TypeAlias = Create | Put | Delete | Check
 
 
 class ConflictError(KohortError):
-    """An entry does not meet the condition of a change: no change was made. ``change`` is the first that did
-    not fit.
+    """An entry does not meet the condition of a change: no change was made. ``change`` is the first whose
+    condition failed.
     """
 
     def __init__(self, change: Change, entry: Entry | None) -> None:
@@ -94,14 +94,14 @@ class SessionState(Enum):
     CONNECTED = "connected"
     #: The home is out of reach; the session, and its ephemeral entries, may still exist.
     SUSPENDED = "suspended"
-    #: The session is over, and its ephemeral entries are gone. Where the home can be reached again another
-    #: session follows (connected), unless the store was closed.
+    #: The session is over, and its ephemeral entries are gone. Once the home can be reached again another
+    #: session begins (connected), unless the store was closed.
     LOST = "lost"
 
 
 class MetadataStore(Protocol):
-    """A tree of entries. A path is ``/`` and names with ``/`` between them. A parent need not be created and
-    is no entry: below an entry stands none.
+    """A tree of entries. A path is ``/`` followed by names with ``/`` between them. Parents need not be
+    created and are not entries: an entry has no entries below it.
     """
 
     @property
@@ -133,7 +133,7 @@ class MetadataStore(Protocol):
     def watch(self, path: str, fired: Callable[[str], None]) -> None:
         """Call ``fired`` once, with the path, when the entry there is next created, changed or deleted.
 
-        It is called after the change can be read here; whoever wants the next one watches again.
+        It is called after the change can be read here. To see the next change, watch again.
         """
         ...
 
@@ -142,21 +142,21 @@ class MetadataStore(Protocol):
         ...
 
     def on_session(self, changed: Callable[[SessionState], None]) -> None:
-        """Call ``changed`` whenever the session state becomes another one."""
+        """Call ``changed`` whenever the session state changes."""
         ...
 
     def unreadable(self, path: str, error: Exception) -> StateFileError:
-        """The error for an entry that is not what it should be."""
+        """The error for a malformed entry."""
         ...
 
     def close(self) -> None:
-        """End the session: its ephemeral entries go, and nothing more can be written."""
+        """End the session: its ephemeral entries are removed, and nothing more can be written."""
         ...
 
 
 @runtime_checkable
 class WritesAtOnce(Protocol):
-    """A store of this machine's disk."""
+    """A store on this machine's disk."""
 
     def commit_now(self, *changes: Change) -> None:
         """Do as ``commit``, synchronously, for the start and for commands, where no event loop runs; a store

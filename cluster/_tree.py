@@ -18,7 +18,7 @@ _Watchers: TypeAlias = dict[str, list[Callable[[str], None]]]
 
 
 class Tree:
-    """Entries by path. Look a step up with ``plan``, then let it be so with ``apply``."""
+    """Entries by path. ``plan`` computes what changes lead to, ``apply`` makes it so."""
 
     __slots__ = ("_child_watchers", "_children", "_entries", "_steps", "_watchers")
 
@@ -44,7 +44,7 @@ class Tree:
         return self._entries
 
     def plan(self, changes: Sequence[Change]) -> Step:
-        """Return what the changes make of the entries, which stay as they are. Raises ConflictError."""
+        """Return the step that the changes lead to, without making it. Raises ConflictError."""
         step: dict[str, Entry | None] = {}
         for change in changes:
             found = step[change.path] if change.path in step else self._entries.get(change.path)
@@ -76,7 +76,7 @@ class Tree:
             if before is None or entry is None or before.created != entry.created:
                 fired += [(call, parent) for call in self._child_watchers.pop(parent, ())]
                 if before is not None:
-                    # an entry in its place is a new one, behind the others
+                    # an entry that replaces it is new, and comes after the others
                     del self._entries[path], self._children[parent][name]
             if entry is not None:
                 self._entries[path] = entry
@@ -92,8 +92,8 @@ class Tree:
 
 
 class TreeStore(ABC):
-    """The part of a ``MetadataStore`` that is alike in all homes: reading and watching a copy in memory, and
-    the state of the session.
+    """The part of a ``MetadataStore`` that is the same for all homes: reading and watching a copy in memory,
+    and the state of the session.
     """
 
     def __init__(self, tree: Tree, session: SessionState) -> None:

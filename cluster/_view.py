@@ -49,7 +49,7 @@ class ClusterView:
     def __init__(self, store: MetadataStore, changed: Callable[[], None] = lambda: None) -> None:
         self._store = store
         self._told = changed
-        # states by partition, without replicas; the entry of each, and what an entry has
+        # states by partition, without replicas; the number of each one's entry; the states by entry
         self._states: dict[PartitionKey, PartitionState] = {}
         self._entry_of: dict[PartitionKey, int] = {}
         self._entries: dict[int, dict[PartitionKey, PartitionState]] = {}
@@ -83,7 +83,7 @@ class ClusterView:
     # -- what is watched -------------------------------------------------------------------------------------
 
     def _watch_all(self, parent: str, changed: Callable[[str], None]) -> None:
-        """Call ``changed`` with the name of each entry below, now and when one comes, changes or goes."""
+        """Call ``changed`` with the name of each entry below, now and whenever one comes, changes or goes."""
         watched: set[str] = set()
 
         def watch(name: str) -> None:
@@ -173,7 +173,7 @@ class ClusterView:
         return found
 
     def _refresh_states(self) -> set[str]:
-        """Take in the entries of states that have changed; returns the topics whose states did."""
+        """Read the entries of states that have changed; return the topics whose states have changed."""
         changed: set[UUID] = set()
         for number in self._stale_entries:
             path = states_path(number)
@@ -188,7 +188,7 @@ class ClusterView:
             if entry is not None:
                 self._entries[number] = now
             for key in before.keys() - now.keys():
-                # a partition may have gone to another entry in the same step
+                # a partition may have moved to another entry in the same step
                 if self._entry_of.get(key) == number:
                     del self._entry_of[key], self._states[key]
             for key, state in now.items():
@@ -201,7 +201,7 @@ class ClusterView:
     def _topics(
         self, names: Iterable[str], brokers: Mapping[int, BrokerRegistration]
     ) -> tuple[list[TopicImage], list[TopicImage]]:
-        """Topics of these names as they are now, and the names that are gone."""
+        """The present topics of these names, and the former topics of names that are gone."""
         there, gone = [], []
         order: dict[str, int] = {}
         for name in names:

@@ -1,12 +1,10 @@
 """A metadata store in an ensemble of Apache ZooKeeper, shared by the brokers of a cluster.
 
-This process keeps a copy of every entry below the chroot: each node has a watch
-of ZooKeeper's, a change is read together with the watch for the next one, and what was changed by one step
-shows here as one step.
+This process keeps a copy of every entry below the chroot: each node has a ZooKeeper watch, a read of a change
+sets the watch for the next one, and changes made in one step are shown here in one step.
 
-A node without data is a parent that is no entry. A value is JSON; of a step that is larger than what
-ZooKeeper takes in one request, the largest values are written alongside it, in pieces, and the entry says
-where.
+A node without data is a parent, not an entry. Values are JSON. If a step is larger than a request may be in
+ZooKeeper, its largest values are written beforehand, in pieces, and the entry names them.
 """
 
 from __future__ import annotations
@@ -33,18 +31,18 @@ MAX_STEP_BYTES: Final = 900_000
 
 #: Bytes of one piece of a larger value.
 _PIECE_BYTES: Final = 500_000
-#: Where pieces stand: nodes that this store reads by name only.
+#: Parent of the pieces: nodes that this store reads by name only.
 _PIECES: Final = "/kohort_pieces"
-#: The data of an entry whose value is in pieces: this, their name and number. JSON cannot begin so.
+#: The data of an entry whose value is in pieces: this prefix, their name and number. No JSON begins so.
 _IN_PIECES: Final = b"#pieces "
 
 #: Bytes of a change apart from its path and value, at most.
 _CHANGE_BYTES: Final = 200
 
-#: Age of pieces without an entry at which they are no longer those of one that is being written.
+#: Age beyond which pieces without an entry cannot belong to an entry that is still being written.
 _ORPHAN_MS: Final = 3_600_000
 
-#: Nodes that are not ours.
+#: Nodes that hold no entries.
 _FOREIGN: Final = ("/zookeeper", _PIECES)
 
 #: Rounds of reading after which the result is shown, even if entries keep changing.
@@ -62,8 +60,8 @@ _MAY_NOT_READ: Final = (
 async def open_zookeeper(settings: ZooKeeperSettings) -> ZooKeeperStore:
     """Begin a session, and return the store once it has read every entry.
 
-    Raises ConnectionError where ZooKeeper does not answer within ``connection_timeout_ms``, ImportError
-    without kazoo, and ValueError for what is no address.
+    Raises ConnectionError if ZooKeeper does not answer within ``connection_timeout_ms``, ImportError
+    without kazoo, and ValueError for a malformed address.
     """
     try:
         session = ZooKeeperSession(settings, log)
@@ -83,7 +81,7 @@ async def open_zookeeper(settings: ZooKeeperSettings) -> ZooKeeperStore:
 
 
 class ZooKeeperStore(TreeStore):
-    """One session after the other with an ensemble; see ``MetadataStore`` and ``open_zookeeper``."""
+    """A store with one session after another in an ensemble; see ``MetadataStore`` and ``open_zookeeper``."""
 
     def __init__(self, session: ZooKeeperSession) -> None:
         super().__init__(Tree(), SessionState.SUSPENDED)
@@ -91,9 +89,9 @@ class ZooKeeperStore(TreeStore):
         self._client: Any = session.client
         self._loop = asyncio.get_running_loop()
         self._closed = False
-        # names below each node that is no entry
+        # names below each node that is not an entry
         self._parents: dict[str, set[str]] = {}
-        # nodes that may have changed: whether it is their children
+        # nodes that may have changed, each with whether its children have
         self._changed: dict[tuple[str, bool], None] = {}
         self._wake = asyncio.Event()
         self._reading = False
@@ -101,7 +99,7 @@ class ZooKeeperStore(TreeStore):
         self._pieces: dict[str, list[str]] = {}
         # waiters until all changes reported so far are read
         self._settling: list[asyncio.Future[None]] = []
-        # connections and their ends; whether nothing was read since the last one
+        # connections begun and ended so far; whether nothing has been read since the last one
         self._connections = 0
         self._is_new = False
         self._follower: asyncio.Task[None] | None = None
@@ -110,8 +108,8 @@ class ZooKeeperStore(TreeStore):
         self._note: SessionNote | None = None
 
     async def end_former(self, folder: Path) -> None:
-        """End the session of the process that had a data folder before this one, which has locked it, and
-        let the next process end this one's.
+        """End the session of the last process on a data folder that this process has locked, and note this
+        session so that the next process can end it.
         """
         self._note = SessionNote(folder)
         former = self._note.read()
@@ -149,7 +147,7 @@ class ZooKeeperStore(TreeStore):
             results = await self._zookeeper.call(self._transaction(changes, values).commit_async)
         except KazooException as error:
             raise unanswered(error) from error
-        # of those that did not fit ZooKeeper names the first, and says of the others that they were undone
+        # ZooKeeper gives the reason of the first change that failed, and reports the others as rolled back
         conflicts = (NodeExistsError, NoNodeError, BadVersionError)
         refused = [n for n, result in enumerate(results) if isinstance(result, conflicts)]
         failed = next((result for result in results if isinstance(result, Exception)), None)
@@ -176,7 +174,7 @@ class ZooKeeperStore(TreeStore):
         return made
 
     def _acl_of(self, path: str) -> Any:
-        """None: the one of the client."""
+        """The ACL of a node; None: the client's default."""
         acl = self._client.default_acl
         return acl[:1] if acl and path.startswith((*_SECRET, _PIECES)) else None
 
@@ -193,7 +191,7 @@ class ZooKeeperStore(TreeStore):
                 await self._zookeeper.call(self._client.create_async, each, b"", self._acl_of(each))
 
     def _forget(self, pieces: Iterable[str]) -> None:
-        """Remove pieces that no entry names any more; what stays does no harm."""
+        """Remove pieces that no entry names any more; those that stay do no harm."""
         for path in pieces:
             self._client.delete_async(path)
 
@@ -214,8 +212,8 @@ class ZooKeeperStore(TreeStore):
         self._sweeper = self._loop.create_task(self._sweep())
 
     async def _sweep(self) -> None:
-        """Remove old pieces that no entry names: whoever wrote them died before the entry, or the answer to
-        their removal was lost. Young ones may be of an entry that is being written.
+        """Remove old pieces that no entry names: their writer died before it wrote the entry, or removing
+        them failed. Young ones may belong to an entry that is being written.
         """
         from kazoo.exceptions import KazooException
 
@@ -229,7 +227,7 @@ class ZooKeeperStore(TreeStore):
                 if is_old and f"{_PIECES}/{name}" not in named:
                     self._forget([f"{_PIECES}/{name}"])
         except (KazooException, OSError) as error:
-            # there are none, or the next start removes them
+            # nothing is lost: there are none, or the next start removes them
             log.debug("pieces in ZooKeeper were not looked through: %r", error)
 
     async def sync(self) -> None:
@@ -238,7 +236,7 @@ class ZooKeeperStore(TreeStore):
         from kazoo.exceptions import KazooException
 
         try:
-            # whatever ZooKeeper has told by then comes before the answer
+            # everything that ZooKeeper has reported by then arrives before the response
             await self._zookeeper.call(self._client.sync_async, "/")
         except KazooException as error:
             raise unanswered(error) from error
@@ -249,7 +247,7 @@ class ZooKeeperStore(TreeStore):
             return
         self._connections += 1
         if state == "CONNECTED":
-            # watches went with the connection: everything is read again
+            # the watches ended with the connection: read everything again
             self._is_new = True
             if self._note is not None:
                 # it may be another session
@@ -259,7 +257,7 @@ class ZooKeeperStore(TreeStore):
             self._become(SessionState(state.lower()))
 
     async def _follow(self) -> None:
-        """Read what has changed, as long as this is open."""
+        """Read changes as long as the store is open."""
         from kazoo.exceptions import KazooException, NoAuthError
 
         while True:
@@ -307,8 +305,8 @@ class ZooKeeperStore(TreeStore):
         self._show(await self._read_rounds())
 
     async def _read_rounds(self) -> dict[str, Entry | None]:
-        """Entries as they are now, None for those that are gone, until nothing more is told: an answer comes
-        after all that was told before it, so a step is read whole.
+        """Read entries, None for those that are gone, until no more changes are reported. A response comes
+        after all earlier notifications, so a step is read whole.
         """
         found: dict[str, Entry | None] = {}
         for _ in range(_MAX_ROUNDS):
@@ -337,11 +335,11 @@ class ZooKeeperStore(TreeStore):
                 parts = [self._zookeeper.call(self._client.get_async, each) for each in pieces]
                 data = b"".join(part for part, _ in await asyncio.gather(*parts))
         except NoNodeError:
-            # gone, or replaced: then a watch tells
+            # gone; if it was created again, a watch of its parent says so
             found[path] = None
             self._parents.pop(path, None)
             self._pieces.pop(path, None)
-            # it has no watch: whoever reads the names above and finds it there has to read it again
+            # it has no watch: if the parent's children, once read, include it, it must be read again
             above, _, name = path.rpartition("/")
             self._parents.get(above or "/", set()).discard(name)
             return
@@ -387,7 +385,7 @@ class ZooKeeperStore(TreeStore):
     # -- between the threads ---------------------------------------------------------------------------------
 
     def _on_event(self, event: Any) -> None:
-        """Called in a thread of kazoo: a node has changed, and its watch is spent."""
+        """Called in a thread of kazoo: a node has changed, and its watch has fired."""
         if event.type != "NONE":
             self._zookeeper.hand_over(self._take_event, event.path, event.type == "CHILD", self._connections)
 
@@ -395,7 +393,7 @@ class ZooKeeperStore(TreeStore):
         if connection == self._connections:
             self._changed[path, below] = None
             if path in self._parents:
-                # both watches of a node go with it
+                # a node's end takes both its watches with it
                 self._changed[path, True] = None
             self._reading = True
             self._wake.set()
@@ -410,7 +408,7 @@ def _same(entry: Entry | None, before: Entry | None) -> bool:
 def _encoded(changes: Sequence[Change]) -> tuple[list[bytes], dict[str, bytes]]:
     """The data of each change, and the pieces that are written before it, by path.
 
-    Raises ValueError for a step with so many changes that no request holds it.
+    Raises ValueError for a step with more changes than a request can hold.
     """
     values = [
         json.dumps(change.value, separators=(",", ":")).encode() if isinstance(change, Create | Put) else b""

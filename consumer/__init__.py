@@ -1,4 +1,4 @@
-"""The group consumer, async and blocking, and the consumer service; with the cluster client's public names.
+"""The group consumer, async and blocking, and the consumer service; also the cluster client's public names.
 
 Consumers and services are loaded on first use, so that this package is cheap to import.
 """

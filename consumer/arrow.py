@@ -3,8 +3,8 @@
     for batch in decode(records, topic="orders", partition=0, start=500, end=700):
         batch.num_rows                                    # a pyarrow.RecordBatch, columns as in SCHEMA
 
-``records`` are bytes of a Fetch answer or of a log file: whole record batches one after another, the last one
-perhaps cut short. Checksums are always verified. Needs numpy and pyarrow (``pip install 'kohort[spark]'``).
+``records`` are bytes of a Fetch response or of a log file: consecutive record batches, of which the last may
+be incomplete. Checksums are always verified. Needs numpy and pyarrow (``pip install 'kohort[spark]'``).
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from ..protocol.messages.fetch import AbortedTransaction
 from .columns import Bytes, Fields, Ints, Spans, fields, headers, walk_all
 from .decode import RUN_BYTES, Batch, ChunkReader
 
-#: Rows of one Arrow batch, about: what Spark takes fastest.
+#: Approximate rows of one Arrow batch: Spark takes these fastest.
 ROWS_PER_BATCH = 20_000
 
-#: A row is as Spark's built-in Kafka source has it. ``timestampType`` is 0 for the producer's time and 1 for
-#: the broker's.
+#: Rows as in Spark's built-in Kafka source. ``timestampType`` is 0 for the producer's time and 1 for the
+#: broker's.
 SCHEMA = pa.schema(
     [
         pa.field("key", pa.binary()),
@@ -51,17 +51,17 @@ _HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary()
 SCHEMA_WITH_HEADERS = SCHEMA.append(pa.field("headers", pa.list_(_HEADER)))
 
 _MICROS_PER_MILLI = 1000
-#: So many pieces are brought together in one step: few enough for the processor's caches.
+#: Pieces that are joined in one step: few enough for the processor's caches.
 _AT_ONCE = 1024
 
 
 class _Scratch(threading.local):
-    """Memory in which a thread takes runs apart: fresh memory costs more than the work in it."""
+    """Memory in which a thread decodes runs: new memory would cost more than the work in it."""
 
     room = bytearray()
 
     def of(self, size: int) -> bytearray:
-        """Room for this many bytes at least, kept for the next time unless it is very much."""
+        """A buffer of at least this many bytes, kept for the next call unless it is very large."""
         if size > 2 * RUN_BYTES:
             return bytearray(size)
         if len(self.room) < size:
@@ -86,10 +86,10 @@ def decode(
 ) -> Iterator[pa.RecordBatch]:
     """The records with ``start <= offset < end`` as Arrow batches of at most ``rows_per_batch`` rows.
 
-    ``aborted`` are the (producer id, first offset) pairs that a read_committed Fetch answers with: what those
-    producers wrote up to their abort marker is left out. Control batches always are. Raises
-    CorruptBatchError, with the position of the batch, for bytes that are not what they claim to be, and for a
-    batch that grows to more than ``max_batch_bytes`` when it is decompressed.
+    ``aborted`` are the (producer id, first offset) pairs of a read_committed Fetch response: records of those
+    producers up to their abort marker are left out. Control batches always are. Raises CorruptBatchError,
+    with the position of the batch, for damaged batches, and for a batch of more than ``max_batch_bytes``
+    after decompression.
     """
     reader = ChunkReader(
         TopicPartition(topic, partition),
@@ -108,7 +108,7 @@ def next_offset(records: bytes | bytearray | memoryview, otherwise: int) -> int:
     while len(records) - position >= BATCH_OVERHEAD:
         header = parse_batch_header(records, position)
         position += header.size
-        if position > len(records):  # cut short by the limits of a Fetch
+        if position > len(records):  # incomplete, because of the limits of a Fetch
             break
         behind = header.next_offset
     return behind
@@ -175,7 +175,7 @@ def _rows_between(offsets: Ints, start: int, end: int | None) -> slice:
 
 
 def _binary_columns(data: memoryview, found: Fields, rows: slice) -> list[pa.Array]:
-    """Keys and values: both taken out of one array over the raw bytes, so that nothing is copied twice."""
+    """Keys and values, both cut from one array over the raw bytes, so that nothing is copied twice."""
     cut = [_cut(found.keys, rows), _cut(found.values, rows)]
     if all(pieces.length >= 0 for pieces in cut):
         return [_alike(data, pieces) for pieces in cut]
@@ -244,7 +244,7 @@ def _header_column(data: memoryview, raw: Bytes, at: Ints) -> pa.Array:
 
 
 def _text(names: pa.Array) -> pa.Array:
-    """Header names as strings; bytes that are no UTF-8 are replaced, as Java's clients do."""
+    """Header names as strings; bytes that are not UTF-8 are replaced, as in Java's clients."""
     try:
         return names.cast(pa.string())
     except pa.ArrowInvalid:

@@ -1,7 +1,7 @@
 """Fetched data as Arrow batches for the user, without an object per record. Needs numpy and pyarrow.
 
-Each batch knows in its schema's metadata which partition session it is from and which offsets it covers, so
-that it, or what was made of it by slicing, filtering or choosing columns, can be marked done.
+Each batch's schema metadata names its partition session and the offsets that it covers, so that the batch, or
+a slice, filter or selection of columns of it, can be marked done.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OFFSET = arrow.SCHEMA.get_field_index("offset")
 
 
 def prepare() -> None:
-    """Let pyarrow look for pandas, and load it, which it does with its first array."""
+    """Make pyarrow look for pandas and import it, which it does for its first array."""
     pa.array(np.empty(0, np.int64))
 
 
@@ -38,7 +38,7 @@ class Covered(NamedTuple):
 
 
 def covered(batch: pa.RecordBatch) -> Covered:
-    """The offsets that a consumer's batch covers. ValueError for a batch from elsewhere."""
+    """The offsets that a consumer's batch covers. Raises ValueError for a batch from elsewhere."""
     text = (batch.schema.metadata or {}).get(_KEY)
     if text is None:
         raise ValueError(
@@ -51,7 +51,7 @@ def covered(batch: pa.RecordBatch) -> Covered:
 def batches_of(chunk: Chunk, include_headers: bool, rows: int) -> list[pa.RecordBatch]:
     """The chunk's next records that no earlier session has done; they count as delivered.
 
-    Raises CorruptBatchError, and delivers nothing then.
+    Raises CorruptBatchError, and then delivers nothing.
     """
     session, reader = chunk.session, chunk.reader
     if reader is None:
@@ -79,7 +79,7 @@ def _deliver(session: PartitionSession, offsets: npt.NDArray[np.int64]) -> None:
 
 
 def _decoded(reader: ChunkReader, include_headers: bool, rows: int) -> list[pa.RecordBatch]:
-    """The next records; up to what cannot be read, if that does not come first."""
+    """The next records, up to the first damage."""
     start, run = reader.next_offset, reader.next_run(rows)
     return list(arrow.decode_run(run, reader.partition, start, None, include_headers, rows)) if run else []
 

@@ -135,9 +135,9 @@ class Parts:
         )
 
     async def choose_protocol(self) -> None:
-        """Once connected: the membership that the settings ask for and the brokers offer.
+        """Create the membership that the settings want and the brokers support; call it once connected.
 
-        Raises FatalGroupError if they do not offer the only one that is asked for.
+        Raises FatalGroupError if the brokers do not support the only one that the settings allow.
         """
         config = self._config
         if self.registry is not None and isinstance(self.membership, RegistryMembership):
@@ -159,7 +159,7 @@ class Parts:
         await self.cluster.close()
 
     async def _store(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> Mapping[TopicPartition, int]:
-        """Store offsets in ZooKeeper, and with dual_commit in the group as well, which has no members."""
+        """Store offsets in ZooKeeper; with dual_commit also in the group, which has no members."""
         assert self.registry is not None, "only a registry stores them"
         codes: dict[TopicPartition, int] = {**await self.registry.commit(offsets)}
         stored = {partition: offsets[partition] for partition, code in codes.items() if not code}
@@ -175,7 +175,7 @@ class Parts:
 
 
 def make_cluster(config: ConsumerConfig) -> Cluster:
-    """A cluster client with a consumer's settings, which has not connected."""
+    """A cluster client with a consumer's settings, not connected yet."""
     return config.cluster(config.default_api_timeout_ms)
 
 

@@ -1,4 +1,5 @@
-"""A member's assignors: what it offers in JoinGroup, and the assignment that it makes as the leader.
+"""A member's assignors: the protocols that it offers in JoinGroup, and the assignment that it makes as
+leader.
 
 An assignor that raises or breaks the rules does not stop the group: a built-in one replaces it for this
 generation, chosen so that no member is assigned a partition that another one still reads. For the next
@@ -37,21 +38,21 @@ from ..protocol import (
 )
 from .events import AssignmentRefused, AssignorFailed, Event
 
-#: Begins the note that is appended to all assignments while partitions wait for their owners to revoke them
-#: (KIP-429): another rebalance follows as soon as they have, and members that know of it send heartbeats more
-#: often. Other clients pass over it.
+#: Start of the note that the leader appends to all assignments while partitions wait for their owners to
+#: revoke them (KIP-429): another rebalance follows as soon as they have, and members that know send
+#: heartbeats more often. Other clients ignore it.
 ANOTHER_ROUND = b"another round follows"
-#: Begins that of all other assignments under COOPERATIVE: this leader understands members that announce their
-#: leave.
+#: Start of the note of all other assignments under COOPERATIVE: this leader understands members that announce
+#: their leave.
 LISTENING = b"leaving members are heard"
-#: Follows either: the size of the group. There is no such note under EAGER, where clients (sarama) may refuse
-#: what they do not know.
+#: End of either note: the size of the group. There is no note under EAGER, since clients (sarama) may refuse
+#: unknown bytes.
 _SIZE = re.compile(rb", (\d{1,9}) members\Z")
 
 #: Suffix of the user data of a member that is about to leave, after a byte: 1 if there is other user data.
 _LEAVING = b"about to leave"
 
-#: At most this many problems of an assignment are named in its error.
+#: Most problems of an assignment that its error names.
 _SHOWN_PROBLEMS = 5
 
 
@@ -119,7 +120,7 @@ def note_of(text: bytes, members: int) -> bytes:
 
 
 def size_in(note: bytes) -> int | None:
-    """The size of the group by its leader's note; None where none says it."""
+    """The size of the group by its leader's note; None if the note does not say it."""
     found = _SIZE.search(note)
     return None if found is None else int(found[1])
 

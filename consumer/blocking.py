@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: Delay at most until records marked done are taken in by the consumer's thread.
+#: Longest delay until the consumer's thread processes records marked done.
 DONE_AFTER_S = 0.005
 
 #: Time for calls of other threads to end when the consumer has been closed.
@@ -98,9 +98,9 @@ class GroupConsumer:
         self._sessions = self._consumer.parts.tracker.sessions
         #: With auto_done: the record given last.
         self._given: Record | None = None
-        #: Whether the loop is going to take in what is marked done.
+        #: Whether the loop is scheduled to process records marked done.
         self._scheduled = False
-        #: Calls that threads wait for; none is answered after the end of the loop.
+        #: Calls that threads wait for; after the end of the loop none returns.
         self._asked: set[Future[Any]] = set()
         #: The task that ends the loop, and whether that has ended.
         self._ending: asyncio.Task[None] | None = None
@@ -188,8 +188,8 @@ class GroupConsumer:
 
     def __iter__(self) -> Iterator[Record]:
         """Records one by one, until the consumer is closed."""
-        # no step in Python between one record and the next. How many records a run has delivered when the
-        # loop takes it back is only certain with a global interpreter lock
+        # no Python code runs between two records. Only with a global interpreter lock is it certain how many
+        # records a run has delivered when the loop takes it back
         locked = getattr(sys, "_is_gil_enabled", lambda: True)()
         records = chain.from_iterable(self._runs() if locked else self.batches())
         return self._done_with_next(records) if self._consumer.config.auto_done else records
@@ -215,7 +215,7 @@ class GroupConsumer:
                 yield run
 
     def batches(self, max_records: int | None = None) -> Iterator[list[Record]]:
-        """Lists of records, as many as are there at a time (default max_poll_records), until closed."""
+        """Lists of the available records, up to ``max_records`` (default max_poll_records), until closed."""
         with suppress(ConsumerClosedError):
             while batch := self.getmany(max_records, None):
                 yield batch
@@ -274,7 +274,7 @@ class GroupConsumer:
         self._consumer.parts.tracker.session_of(record)
 
     def _mark_soon(self) -> None:
-        """Have the loop take in what is done a little later: a wake-up for each record would be costly."""
+        """Have the loop process marked records a little later: a wake-up for each record would be costly."""
         self._scheduled = True
         try:
             self._loop.call_soon_threadsafe(self._loop.call_later, DONE_AFTER_S, self._mark_done)
@@ -283,8 +283,8 @@ class GroupConsumer:
             raise
 
     def _mark_done(self) -> None:
-        """On the loop: take in all that came meanwhile."""
-        # first: what is marked from here on is scheduled again
+        """On the loop: process all records that were marked done meanwhile."""
+        # first, so that records marked from here on are scheduled again
         self._scheduled = False
         self._consumer.done_marked()
 
@@ -335,7 +335,7 @@ class GroupConsumer:
     rewind = _on_the_loop(AsyncGroupConsumer.rewind)
 
     def _run(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-        """Call a function of the consumer on its loop, and wait for what it returns."""
+        """Call a function of the consumer on its loop, wait, and return its result."""
         work = self._called(function, *arguments, **named)
         future = self._submit(work)
         self._asked.add(future)
@@ -348,14 +348,16 @@ class GroupConsumer:
             work.close()  # if it never began
             raise ConsumerClosedError("this consumer has been closed") from None
         except BaseException:
-            # after an interrupt the call must not take records that nobody gets
+            # after an interrupt the call must not take records, which nobody would get
             future.cancel()
             raise
         finally:
             self._asked.discard(future)
 
     def _submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Run a coroutine on the consumer's loop; ConsumerClosedError if there is none (any more)."""
+        """Run a coroutine on the consumer's loop. Raises ConsumerClosedError if there is no loop (any
+        more).
+        """
         try:
             self._require_running()
             return asyncio.run_coroutine_threadsafe(work, self._loop)
@@ -365,7 +367,7 @@ class GroupConsumer:
             raise
 
     async def _called(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-        """Take in what was marked done before the call, then call."""
+        """Process the records marked done before the call, then call."""
         self._mark_done()
         result = function(*arguments, **named)
         return await result if inspect.isawaitable(result) else result

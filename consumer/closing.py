@@ -1,4 +1,4 @@
-"""Closing a consumer: once, whoever asks for it and however often."""
+"""Closing of a consumer: it happens once, however often and by whomever it is requested."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CLOSE_TIMEOUT_MS = 30_000
 #: LeaveGroup has at least this long, however long the rest took: without it the group waits for the session
 #: timeout.
 LEAVE_MS = 2_000.0
-#: ``close`` stops to wait for the other members when nobody has read for this long.
+#: ``close`` stops waiting for the other members when nobody has read records for this long.
 NOT_READ_MS = 300.0
 #: Time for the last commit when ``close`` is cancelled; it waits for no records then.
 CANCELLED_S = 2.0
@@ -28,7 +28,7 @@ CLOSED = "the consumer was closed"
 
 @dataclass(slots=True, eq=False)
 class Closing:
-    """``silenced`` is called when nothing may be delivered any more, ``over`` at the very end.
+    """Closes a consumer. ``silenced`` is called when no more records may be delivered, ``over`` at the end.
 
     ``tasks`` returns the tasks of a consumer that has started, None before.
     """

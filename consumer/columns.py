@@ -1,7 +1,7 @@
-"""Record batches as columns of numbers: where each record, key, value and header lies in the bytes.
+"""Record batches as columns of numbers: the positions of each record, key, value and header in the bytes.
 
-One pass in Python over the lengths of the records (a step for each run of equal ones), everything else by
-numpy over all records of a run at once: a loop over fields costs ten times as much. Record layout: KIP-98,
+Python makes one pass over the lengths of the records (a step for each run of equal ones), numpy does the rest
+for all records of a run at once: a loop over fields would cost ten times as much. Record layout: KIP-98,
 "Record Format".
 """
 
@@ -20,11 +20,11 @@ Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
 _MAX_VARINT_SHIFT = 63
-#: So many records of one length in a row are found at once, without a step for each.
+#: Records of one length in a row that are found at once, without a step for each.
 _LEAST_ALIKE = 16
-#: Bytes of a length at most.
+#: Most bytes of a length.
 _LONGEST_LENGTH = 5
-#: Neighbours with the same time, on average, from which on a number for all of them is quicker.
+#: Average number of neighbours with the same time from which on sharing one number is quicker.
 _FEW = 8
 
 
@@ -32,7 +32,7 @@ _FEW = 8
 class Spans:
     """Pieces of a run of bytes: ``starts`` and ``ends`` are positions, ``null`` marks the absent ones.
 
-    ``length`` is that of each piece where all are known to have the same, absent ones included, and -1 else.
+    ``length`` is the length of each piece if all are known to have the same, absent ones included; else -1.
     """
 
     starts: Ints
@@ -83,7 +83,7 @@ def walk(data: bytes | bytearray, start: int, end: int, count: int) -> Ints:
                 bodies[nth : nth + alike] = np.arange(body, body + alike * step, step)
                 position, some = position + alike * step, _LEAST_ALIKE
             else:
-                # where neighbours are not alike it is looked for less and less often
+                # the more neighbours differ, the less often equal ones are looked for
                 alike, some = min(some, count - nth), some * 2
                 found, position = _one_by_one(data, position, alike)
                 bodies[nth : nth + alike] = found
@@ -98,7 +98,7 @@ def walk(data: bytes | bytearray, start: int, end: int, count: int) -> Ints:
 def _alike(data: bytes | bytearray, position: int, end: int, most: int) -> tuple[int, int, int]:
     """The number of records from here on with the length of the first; its body, the step to the next.
 
-    That each length stands where the one before it says the next record is, makes it the record's length.
+    A length counts as a record's if it is where the record before it says that the next one begins.
     """
     length, body = _long_length(data, position)
     step = body - position + length
@@ -169,7 +169,7 @@ def _long_varints(data: Bytes, at: Ints) -> tuple[Ints, Ints]:
             raise IndexError("a varint of more than ten bytes")
         byte = data[behind[more]]
         behind[more] += 1
-        # less one: that takes out the bit, now at this place, by which the byte before said "more"
+        # minus one removes the continuation bit of the byte before, which is now at this place
         raw[more] += (byte.astype(np.uint64) - np.uint64(1)) << np.uint64(shift)
         more = more[byte > 0x7F]
         shift += 7
@@ -260,10 +260,9 @@ def _put(into: Spans, places: Ints, pieces: Spans) -> None:
 
 
 def plain_rows(batches: Sequence[BatchHeader], payloads: Sequence[bytes | memoryview]) -> Rows | None:
-    """The records of these batches, not compressed; None when one of them is not quite ordinary.
+    """The records of these uncompressed batches; None if one of them is not ordinary.
 
-    Ordinary is one without headers of records and without a flaw: everything else is for a reader that goes
-    from field to field.
+    An ordinary batch has no record headers and no flaw: all others need a reader that goes field by field.
     """
     data = b"".join(payloads)
     raw = np.frombuffer(data, np.uint8)

@@ -1,4 +1,4 @@
-"""Commits of what is done, at intervals and on request.
+"""Commits of offsets up to which records are done, at intervals and on request.
 
 An older offset never replaces a newer one, and nothing is committed for partitions that are no longer owned.
 One request is pending at a time, and its offsets are looked up when it is sent: a retry does not repeat the
@@ -31,8 +31,8 @@ from .tracker import Tracker
 
 Offsets = Mapping[TopicPartition, int | CommittedOffset]
 
-#: Offsets of a group without members expire offsets.retention.minutes (1 or more) after their commit, so that
-#: manually assigned partitions repeat theirs this often.
+#: Interval at which manually assigned partitions repeat their commits: offsets of a group without members
+#: expire offsets.retention.minutes (1 or more) after their commit.
 REPEAT_MS = 30_000
 
 #: A topic may be too new for the coordinator to know. Only the user's own commits wait for it, for this many
@@ -74,7 +74,7 @@ class _Sent(NamedTuple):
 
 @dataclass(slots=True)
 class _Job:
-    """A commit in progress: the partitions that are ``left``, and what became of the others.
+    """A commit in progress: the partitions that are ``left``, and the outcome for the others.
 
     ``given`` are the user's offsets; None to commit what is done. ``sessions`` are those at its start.
     """
@@ -109,7 +109,7 @@ class Committer:
 
     A commit at intervals is tried for ``request_timeout_ms``, however short the interval is. ``read_in`` is
     the id of the topic that a partition was read in, if that is known. Nothing is committed for another topic
-    of the name, if the coordinator takes ids (OffsetCommit v10) or the metadata show the difference.
+    of that name, if the coordinator takes ids (OffsetCommit v10) or metadata shows the difference.
     """
 
     config: ConsumerConfig
@@ -333,12 +333,16 @@ class Committer:
             error = KafkaError(number, f"committing {partition.topic}-{partition.partition}")
             metadata = offsets[partition].metadata
             too_large = error.code is ErrorCode.OFFSET_METADATA_TOO_LARGE
+            # a registry says by this that another member has gone on from the partition
+            fenced = self.store is not None and error.code is ErrorCode.ILLEGAL_GENERATION
             if too_large and metadata and done_ahead.is_ours(metadata):
                 # a broker with a lower offset.metadata.max.bytes: the offset alone, from now on
                 self.tracker.with_metadata = False
                 if job.given is not None:
                     job.given[partition] = replace(offsets[partition], metadata="")
-            elif error.code in _PARTITION_ERRORS or (self.manual and error.code in _GROUP_IN_USE):
+            elif error.code in _PARTITION_ERRORS or (
+                self.manual and error.code in _GROUP_IN_USE and not fenced
+            ):
                 job.fail([partition], error)
             elif error.code in _UNKNOWN_TOPIC:
                 unknown.append((partition, error))

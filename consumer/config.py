@@ -15,7 +15,7 @@ from ..client.config import ClientSettings, positive, read_connected
 from ..settings import CONSUMER, MAX_INT, Row, Scope
 
 _ZOOKEEPER = re.compile(r"zookeeper://[^/,\s]+:\d+(,[^/,\s]+:\d+)*(/[^/\s]+)*")
-#: Java's spelling of "there is no reset: tell me".
+#: Java's name of the policy to fail instead of resetting.
 _RESET_ALIASES = {"none": "fail"}
 #: Least notice of a leave where the coordinator assigns.
 _NOTICE_MS = 6_000
@@ -28,7 +28,7 @@ OffsetReset = Annotated[
 
 
 class ConsumerConfig(ClientSettings):
-    """Make it with :func:`consumer_config`, whose errors are written for people.
+    """Settings of a consumer. Make it with :func:`consumer_config`, whose errors are written for people.
 
     Times are milliseconds. Defaults are Kafka's where Kafka has the setting.
     """
@@ -163,7 +163,7 @@ class ConsumerConfig(ClientSettings):
     def _fits_together(self) -> Self:
         if "group" in self.model_fields_set and not self.group:
             raise ValueError("group='': give the group a name, or leave the setting out")
-        if self.heartbeat_interval_ms >= self.session_timeout_ms:
+        if self.zookeeper is None and self.heartbeat_interval_ms >= self.session_timeout_ms:
             raise ValueError(
                 f"heartbeat_interval_ms ({self.heartbeat_interval_ms}) must be less than session_timeout_ms "
                 f"({self.session_timeout_ms}); a third of it is usual"
@@ -206,36 +206,36 @@ class ConsumerConfig(ClientSettings):
 
     @property
     def zookeeper(self) -> str | None:
-        """Address of the ZooKeeper by which the group shares out its partitions; None for Kafka's way."""
+        """Address of the ZooKeeper through which the group shares its partitions; None for Kafka's
+        protocols.
+        """
         return None if self.coordination == "kafka" else self.coordination.removeprefix("zookeeper://")
 
     @property
     def assignor_is_default(self) -> bool:
-        """Return whether no assignor was asked for."""
+        """Return whether no assignor is set."""
         return "assignor" not in self.model_fields_set
 
     @property
     def server_assignor(self) -> str | None:
-        """The broker's assignor that was asked for."""
+        """The broker's assignor that is set; None without one."""
         return None if self.assignor_is_default else self.assignor
 
     @property
     def needs_consumer(self) -> bool:
-        """Return whether nothing but the protocol of consumer groups will do."""
+        """Return whether the settings require the protocol of consumer groups."""
         return self.protocol == "consumer" or (self.protocol == "auto" and self.assignor == "uniform")
 
     @property
     def may_be_consumer(self) -> bool:
-        """Return whether that protocol is taken if the brokers offer it: nothing was asked for that only the
-        classic one has.
-        """
+        """Return whether the protocol is used if the brokers support it: no setting needs the other one."""
         own = "session_timeout_ms" in self.model_fields_set
         free = not own and (self.assignor_is_default or self.assignor == "range")
         return self.needs_consumer or (self.protocol == "auto" and free)
 
     @property
     def may_turn_classic(self) -> bool:
-        """Return whether a member of the consumer protocol goes on with the classic one if it has to."""
+        """Return whether a member of the consumer protocol may switch to the classic one."""
         return self.protocol == "auto" and not self.needs_consumer
 
     @property

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Rows of an Arrow batch at most; a fetched chunk makes one batch or several.
+#: Most rows of an Arrow batch; a fetched chunk makes one batch or several.
 ROWS_PER_BATCH = 20_000
 _TIMES = "a time is a whole number of milliseconds since 1970"
 #: The largest int64.
@@ -214,7 +214,7 @@ class AsyncGroupConsumer:
 
         Waits up to ``drain_timeout_ms`` for records that are delivered and not done (other tasks may be at
         them), and up to ``timeout_ms`` in all, beyond which only LeaveGroup has up to two seconds. A static
-        member keeps its seat until its session ends.
+        member stays in the group until its session ends.
 
         While another task reads, records go on coming to it until the other members are ready to take over,
         for up to ``leave_notice_ms``: see ``announce_leave``. Called again meanwhile, or cancelled, it waits
@@ -305,8 +305,9 @@ class AsyncGroupConsumer:
         timeout_ms: float | None = 1_000,
         max_bytes: int | None = POLL_BYTES,
     ) -> list[Record]:
-        """Records that are there, up to ``max_records`` (default max_poll_records), in order per partition.
-        No further batches are taken apart once these have ``max_bytes``, decompressed (None: without limit).
+        """Available records, up to ``max_records`` (default max_poll_records), in order within each
+        partition. No more batches are decoded once these have ``max_bytes``, decompressed (None: without
+        limit).
 
         Waits for the first one up to ``timeout_ms`` (None: without limit). Empty when time is up or the
         consumer is closed meanwhile. Raises FatalGroupError when the group does not take this member, and the
@@ -415,7 +416,7 @@ class AsyncGroupConsumer:
         return await _decoded(self.decoder(key=True), record.key)
 
     def decoder(self, *, key: bool = False) -> Decoder:
-        """What decodes values, or keys. Raises ConfigError if this consumer has none."""
+        """The decoder of values, or of keys. Raises ConfigError if this consumer has none."""
         decoder, name = (self._key_decode, "key_decode") if key else (self._decode, "decode")
         if decoder is None:
             raise ConfigError(f"this consumer has no {name}: give it one, {name}=Order")
@@ -424,9 +425,10 @@ class AsyncGroupConsumer:
     # done and committed
 
     def done(self, record: Record) -> None:
-        """The record has been dealt with: it may be committed once everything before it is done too.
+        """Mark a record done: it may be committed once everything before it is done, too.
 
-        Raises StaleRecordError when its partition has been given up since: it will be delivered elsewhere.
+        Raises StaleRecordError if its partition has been given up since: the record will be delivered
+        elsewhere.
         """
         try:
             session, offset = self._sessions[record.session_id], record.offset
@@ -446,7 +448,9 @@ class AsyncGroupConsumer:
             parts.handover.record_done()
 
     def done_all(self, records: Iterable[Record]) -> None:
-        """``done`` for each. Raises StaleRecordError for others' records, once the rest is marked."""
+        """Mark records done. Raises StaleRecordError, after marking the others, if some partitions were
+        given up.
+        """
         parts = self._parts or self._running(closing=True)
         records = records if isinstance(records, list) else list(records)
         taken = parts.delivery.last_taken
@@ -462,16 +466,18 @@ class AsyncGroupConsumer:
                 parts.tracker.session_of(stale)
 
     def done_marked(self) -> None:
-        """Take in what other threads have marked done, whose partitions may have been given up since."""
+        """Process records that other threads have marked done; their partitions may have been given up
+        since.
+        """
         self._tracker.done_marked()
         if self._tracker.awaited:
             self._was_done(self._parts or self._running(closing=True))
 
     def done_batch(self, batch: pa.RecordBatch) -> None:
-        """All records of a batch from ``arrow_batches`` have been dealt with.
+        """Mark all records of a batch from ``arrow_batches`` done.
 
-        The batch may have been sliced, filtered or cast meanwhile, as long as its schema's metadata is there:
-        what was delivered as one is done as one. Raises StaleRecordError as ``done`` does.
+        The batch may have been sliced, filtered or cast, as long as it has its schema's metadata: all records
+        that were delivered in it are done. Raises StaleRecordError as ``done`` does.
         """
         parts = self._running(closing=True)
         parts.tracker.done_batch(*_arrow().covered(batch))
@@ -528,7 +534,7 @@ class AsyncGroupConsumer:
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """Offset and time of the first record that is not older, by partition; None if all are older.
 
-        ValueError for what is no time in milliseconds since 1970.
+        Raises ValueError for anything but a time in milliseconds since 1970.
         """
         times = {partition: _whole(time, 0, _TIMES) for partition, time in timestamps_ms.items()}
         found = await self._running().cluster.list_offsets(times)
@@ -540,7 +546,9 @@ class AsyncGroupConsumer:
         return {partition: row.offset for partition, row in found.items()}
 
     async def drain(self, timeout_ms: float, *partitions: TopicPartition) -> bool:
-        """Wait until what was delivered (of these partitions, or all) is done; whether it was in time."""
+        """Wait until delivered records (of these partitions, or all) are done; return whether that was in
+        time.
+        """
         parts = self._running()
         parts.delivery.recall()
         return await parts.handover.drain(partitions or self.assignment(), timeout_ms)
@@ -548,7 +556,9 @@ class AsyncGroupConsumer:
     # where to read
 
     def pause(self, *partitions: TopicPartition) -> None:
-        """Deliver nothing of these partitions until ``resume``; membership goes on. KeyError if not owned."""
+        """Pause delivery of these partitions until ``resume``; membership goes on. Raises KeyError if not
+        owned.
+        """
         self._running().positions.pause(partitions)
 
     def resume(self, *partitions: TopicPartition) -> None:
@@ -562,10 +572,11 @@ class AsyncGroupConsumer:
         return self._built.positions.paused()
 
     def seek(self, partition: TopicPartition, offset: int, *, leader_epoch: int = -1) -> None:
-        """Read on at ``offset``; records from before can no longer be marked done. KeyError if not owned.
+        """Continue at ``offset``; earlier records can no longer be marked done. Raises KeyError if not owned.
 
-        With the ``leader_epoch`` of the record before it, the log is first asked whether it still has that.
-        ValueError for what is no offset: a whole number from 0 on, or EARLIEST (-2) or LATEST (-1).
+        With the ``leader_epoch`` of the record before it, the leader is first asked whether its log still has
+        that record. Raises ValueError for anything but a whole number from 0 on, EARLIEST (-2) or LATEST
+        (-1).
         """
         offset = _whole(offset, EARLIEST, f"seek {partition}: an offset is a whole number, 0 or more")
         parts = self._running()
@@ -587,9 +598,9 @@ class AsyncGroupConsumer:
             self.seek(partition, LATEST)
 
     def seek_to_time(self, partition: TopicPartition, timestamp_ms: int) -> None:
-        """Read on at the first record that is not older than this; at the end if there is none.
+        """Continue at the first record that is not older than this; at the end if there is none.
 
-        ValueError for what is no time in milliseconds since 1970.
+        Raises ValueError for anything but a time in milliseconds since 1970.
         """
         timestamp_ms = _whole(timestamp_ms, 0, _TIMES)
         parts = self._running()
@@ -642,7 +653,7 @@ class AsyncGroupConsumer:
         return self._selection.topics or self._built.membership.subscription
 
     def position(self, partition: TopicPartition) -> int | None:
-        """Offset of the next record to be delivered; None while it is not known."""
+        """Offset of the next record to be delivered; None while unknown."""
         session = self._built.tracker.get(partition)
         return self._built.delivery.next_offset(session) if session is not None else None
 
@@ -663,7 +674,7 @@ class AsyncGroupConsumer:
 
     @property
     def parts(self) -> Parts:
-        """The parts of this consumer, for the blocking consumer and for tests; no stable API."""
+        """The parts of this consumer, for the blocking consumer and for tests; not a stable API."""
         return self._built
 
     def _running(self, *, closing: bool = False) -> Parts:
@@ -692,7 +703,7 @@ class AsyncGroupConsumer:
 
 
 async def _decoded(decoder: Decoder, data: bytes | None) -> Any:
-    """Decode in a thread if somebody has to be asked."""
+    """Decode; in a thread if that may have to wait, for a schema registry for example."""
     if decoder.must_wait(data):
         return await asyncio.to_thread(decoder, data)
     return decoder(data)

@@ -39,11 +39,11 @@ GROWTH = 1.1
 LOOK_MS = 50.0
 
 _API = ApiKey.CONSUMER_GROUP_HEARTBEAT
-#: Refusals of a join that may have passed in a while: the seat of a static member is taken until its session
-#: ends; a classic group cannot be upgraded while its leader's assignments carry data.
+#: Refusals of a join that may be temporary: a static member's instance id is in use until its session ends; a
+#: classic group cannot be upgraded while its leader's assignments carry data.
 _WAITED_FOR = frozenset({ErrorCode.UNRELEASED_INSTANCE_ID, ErrorCode.GROUP_ID_NOT_FOUND})
 
-#: Answers by which the coordinator does not know this member, or knows another of its instance id.
+#: Errors that say that the coordinator does not know this member, or knows another with its instance id.
 _NOT_A_MEMBER = frozenset(
     {
         ErrorCode.UNKNOWN_MEMBER_ID,
@@ -174,7 +174,7 @@ class ConsumerMembership(GroupMember):
         return True
 
     def _look(self) -> None:
-        """Ask who is in the group, and how far they are."""
+        """Describe the group: its members, and their progress."""
         self._describe = group_messages.describe_consumer_group(self._config)
         self._emit(self._describe)
 
@@ -194,7 +194,7 @@ class ConsumerMembership(GroupMember):
             self._overtaken = None
             if not response.error_code:
                 self._learn(response, now)
-            # an error is the next answer too
+            # an error also counts as the next response
             self.advance(now)
 
     def failed(self, request: Send, error: Exception, now: float) -> None:
@@ -309,7 +309,7 @@ class ConsumerMembership(GroupMember):
             beats.joined(now)
             self._fire(MemberTrigger.JOINED, f"joined at epoch {response.member_epoch}")
         else:
-            # the session began anew when it arrived
+            # the session restarted when the request arrived
             beats.heard(beats.sent_at)
         if had_news:
             # one that has none may be held, and is answered when there is some
@@ -317,7 +317,7 @@ class ConsumerMembership(GroupMember):
         self._learn(response, now)
 
     def _learn(self, response: Any, now: float) -> None:
-        """Take in an answer that is no error."""
+        """Process a response without an error."""
         beats = self._heartbeats
         if response.member_epoch != self.generation:
             self.generation = response.member_epoch
@@ -373,7 +373,7 @@ class ConsumerMembership(GroupMember):
     # the assignment
 
     def _tell_owned(self, now: float) -> None:
-        """Say at once what is owned: the coordinator waits for it, even if it knows nothing else."""
+        """Report owned partitions at once: the coordinator waits for that, even if nothing else is new."""
         if self._known is not None:
             self._known = self._known._replace(owned=None)
         self._tell(now)
@@ -463,8 +463,8 @@ class ConsumerMembership(GroupMember):
     # leaving, and refusals
 
     def _described(self, row: Any, now: float) -> None:
-        """Withdraw the subscription, unless nobody else is there to take the partitions; then see whether the
-        others know that they are to have them. ``row``: the group; None if it could not be described.
+        """Withdraw the subscription, unless there is nobody else to take the partitions; then check whether
+        the others know of their new partitions. ``row``: the group; None if it could not be described.
         """
         self._describe = None
         others = [] if row is None else [m for m in row.members if m.member_id != self.member_id]
@@ -508,7 +508,7 @@ class ConsumerMembership(GroupMember):
             self._again(text, now)
 
     def _not_offered(self, message: str | None) -> None:
-        """The brokers do not have this protocol, or no longer."""
+        """The brokers do not support this protocol (any more)."""
         if not self._config.may_turn_classic:
             self._fail(ErrorCode.UNSUPPORTED_VERSION, message)
             return

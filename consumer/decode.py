@@ -122,10 +122,11 @@ class ChunkReader:
         return None
 
     def next_run(self, most: int = RUN_RECORDS, end: int | None = None) -> list[Batch]:
-        """The next batches: ``most`` records, RUN_BYTES or a few more. None at the end, or at offset ``end``.
+        """The next batches: ``most`` records or RUN_BYTES, or a few more. [] at the end, or at offset
+        ``end``.
 
-        Raises CorruptBatchError, with its position in these bytes; reading stays where it was, before the bad
-        batch: what is before that is given first.
+        Raises CorruptBatchError, with the position in these bytes, if the next batch is bad; batches before
+        it are returned first.
         """
         run: list[Batch] = []
         records = size = 0
@@ -164,7 +165,7 @@ class ChunkReader:
         while self._aborted and self._aborted[-1].first_offset <= header.last_offset:
             self._aborting.add(self._aborted.pop().producer_id)
         if header.control:
-            # compaction takes the marker away, and leaves the batch while its producer may come back
+            # compaction removes the marker, but keeps the batch as long as its producer may return
             if header.record_count and self._is_abort(self._unpacked(header)):
                 self._aborting.discard(header.producer_id)
             return None
@@ -268,8 +269,8 @@ def end_of_run(
 ) -> tuple[int, int, CorruptBatchError | None]:
     """The offset to fetch after these bytes, after the last whole batch, and that batch's leader epoch.
 
-    Both are the given ones if no batch is whole. The third value is the error of the bytes after: they are no
-    batch, or there is not one whole batch, which a broker always sends.
+    Both are the given ones if no batch is whole. The third value is the error of the bytes after it: they are
+    not a batch, or there is no whole batch at all, although brokers always send one.
     """
     position = 0
     damage: CorruptBatchError | None = None

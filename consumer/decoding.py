@@ -1,4 +1,4 @@
-"""Decoding of keys and values: what users give as ``decode`` and ``key_decode``, and what its errors mean."""
+"""Decoding of keys and values by the users' ``decode`` and ``key_decode``, and the meaning of its errors."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class InvalidRecordError(ConsumerError):
 class Decoder:
     """Decodes the ``what`` ("key" or "value") of records; a null is None.
 
-    Raises InvalidRecordError for whatever ``decode`` raises, except for an OSError: that is about something
-    that the decoder asks, such as a schema registry, and may go well the next time.
+    Raises InvalidRecordError for everything that ``decode`` raises, except OSError: that comes from a service
+    that the decoder calls, such as a schema registry, and a retry may succeed.
     """
 
     def __init__(self, decode: Any, what: str) -> None:
         self._what = what
         self._decode = _decode(decode, what)
-        #: Whether decoding may have to wait for others, and so should not be done on an event loop.
+        #: Returns whether decoding may have to wait, and so must not be done on an event loop.
         self.waits: Callable[[bytes], bool] | None = getattr(decode, "waits", None)
 
     def __call__(self, data: bytes | None) -> Any:

@@ -26,11 +26,11 @@ T = TypeVar("T")
 #: A batch that cannot be decoded is fetched this often, in case the network damaged it.
 DECODE_TRIES = 3
 
-#: Bytes that one poll gives, unless asked otherwise; what was decoded with its last record comes on top. More
-#: would keep the event loop, and so heartbeats, waiting.
+#: Default for the bytes of one poll; records decoded together with its last record come on top. More would
+#: keep the event loop, and so heartbeats, waiting.
 POLL_BYTES = 16 * 1024 * 1024
 
-#: Records of a run at most: usually all that were decoded together.
+#: Most records of a run: usually all that were decoded together.
 RUN = 10_000
 
 
@@ -63,6 +63,8 @@ class Delivery:
     report: Callable[[Event], None]
     hungry: Callable[[], None] = lambda: None
     halted: bool = False
+    #: Called with each change of ``halted``: for those who hold delivered records that were not begun.
+    halting: Callable[[bool], None] = lambda _: None
     #: The buffered bytes, and the memory that they hold.
     held: HeldBytes = field(init=False)
     #: Result of the last ``take``.
@@ -167,6 +169,7 @@ class Delivery:
     def halt(self, halted: bool) -> None:
         """Deliver nothing at all, or go on."""
         self.halted = halted
+        self.halting(halted)
         self.recall()
         if not halted:
             self.wake()
@@ -230,7 +233,7 @@ class Delivery:
         try:
             made = deliver(Chunk(buffer.session, reader, []))
         except CorruptBatchError as error:
-            # what is before the bad batch and holds no records was passed
+            # batches before the bad one that hold no records were passed
             self.held.read(before - reader.size)
             self._corrupt(buffer, error)
             return []

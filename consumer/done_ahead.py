@@ -3,8 +3,8 @@
 A committed offset means that everything before it is done. Records done after it, out of order, are written
 as ranges into the metadata string that Kafka keeps with each offset and that other clients ignore, so that
 the next owner does not handle them again. Ranges count only with the exact offset that they were written for,
-and only in the version known here; what does not fit, or cannot be read, is handled again. To lose them is
-harmless, to invent them is not.
+and only in the version known here; records whose ranges do not fit, or cannot be read, are handled again.
+Losing ranges is harmless, inventing them is not.
 
 Layout: ``kohort-done-1:`` and, in base64url without padding, varints: the committed offset, then for each
 range the gap since the end of the one before (the first: since the committed offset) and its length.
@@ -20,7 +20,7 @@ from collections.abc import Iterable
 Range = tuple[int, int]
 
 PREFIX = "kohort-done-1:"
-#: Kafka's ``offset.metadata.max.bytes``. A broker with a lower limit gets no ranges after its first refusal.
+#: Kafka's ``offset.metadata.max.bytes``. After a refusal by a broker with a lower limit, no ranges are sent.
 MAX_CHARS = 4096
 _MAX_BYTES = (MAX_CHARS - len(PREFIX)) * 3 // 4
 _MAX_VARINT_BYTES = 9

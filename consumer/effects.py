@@ -1,4 +1,4 @@
-"""Effects: what membership asks its driver to do, as data."""
+"""Effects: the actions that a membership asks of its driver, as data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ class Effect:
 
 
 class Send(Effect, eq=False):
-    """Send ``body`` to the coordinator; tell the outcome by ``answered`` or ``failed``, with this object."""
+    """Send ``body`` to the coordinator; report the outcome to ``answered`` or ``failed``, with this
+    object.
+    """
 
     api_key: ApiKey
     body: Any

@@ -1,4 +1,4 @@
-"""Errors of consumers, by who has to act, and texts of anybody's errors. All derive from KohortError."""
+"""Errors of consumers, which all derive from KohortError, and texts of any errors."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from ..protocol import ApiKey, ErrorCode
 
 
 class Reaction(Enum):
-    """A member's way to go on after an error."""
+    """How a member continues after an error."""
 
     OK = auto()
     #: Send the same request again after a back-off.
@@ -25,7 +25,7 @@ class Reaction(Enum):
     NEW_GENERATION = auto()
     #: The group does not know this member: owned partitions are lost; rejoin as a new member.
     NEW_MEMBER = auto()
-    #: Trying again cannot help.
+    #: A retry cannot help.
     FATAL = auto()
 
 
@@ -47,7 +47,7 @@ _OWN: dict[ApiKey, dict[ErrorCode, Reaction]] = {
     ApiKey.JOIN_GROUP: {_E.REBALANCE_IN_PROGRESS: Reaction.RETRY},
     ApiKey.HEARTBEAT: {_E.GROUP_AUTHORIZATION_FAILED: Reaction.RETRY},
     ApiKey.CONSUMER_GROUP_HEARTBEAT: {
-        # the last of this protocol has left it, and it is a classic group
+        # the last member of this protocol has left: it is a classic group now
         _E.GROUP_ID_NOT_FOUND: Reaction.NEW_MEMBER,
         _E.TOPIC_AUTHORIZATION_FAILED: Reaction.RETRY,
         _E.UNRELEASED_INSTANCE_ID: Reaction.RETRY,

@@ -20,7 +20,8 @@ from .effects import Send
 
 #: Protocol type of consumers.
 CONSUMER = "consumer"
-#: Epochs of a consumer group's member that joins, that leaves, and that leaves and keeps its seat.
+#: Epochs of a consumer group's member that joins, that leaves, and that leaves for a while as a static
+#: member.
 JOIN, LEAVE, LEAVE_STATIC = 0, -1, -2
 #: Brokers keep this much of a reason.
 _MAX_REASON = 255
@@ -84,9 +85,9 @@ def consumer_heartbeat(
 ) -> Send:
     """A ConsumerGroupHeartbeat request. Fields that are None stay as the coordinator knows them.
 
-    ``whole``: with what never changes. An empty ``regex`` is none. ``hold_ms``: how long the coordinator may
-    keep the answer for news, which besides may tell what is committed for new partitions. Apache Kafka knows
-    of neither and answers at once.
+    ``whole``: with the fields that never change. An empty ``regex`` is none. ``hold_ms``: how long the
+    coordinator may hold the response until there is news; the response may then have the committed offsets of
+    new partitions. Apache Kafka ignores both and answers at once.
     """
     numbers: dict[UUID, list[int]] = defaultdict(list)
     for topic_id, number in sorted(owned or ()):
@@ -110,7 +111,7 @@ def consumer_heartbeat(
 
 
 def leave_consumer_group(config: ConsumerConfig, member_id: str) -> Send:
-    """The heartbeat with which a member leaves; a static one keeps its seat."""
+    """The heartbeat with which a member leaves; a static one leaves for a while."""
     instance_id = config.group_instance_id
     epoch = LEAVE if instance_id is None else LEAVE_STATIC
     body = ConsumerGroupHeartbeatRequest(config.group, member_id, epoch, instance_id)

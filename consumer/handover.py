@@ -113,7 +113,7 @@ class Handover:
     announced: Callable[[], None]
     revocation_done: Callable[[], None]
     report: Callable[[Event], None]
-    #: Called when partitions come: where they begin is looked up while the user is told.
+    #: Called when partitions are assigned: their start offsets are looked up during the user's callback.
     came: Callable[[], None] = lambda: None
     #: Fires when records are done, or a wait for them may end otherwise.
     drained: Signal = field(default_factory=Signal)

@@ -15,8 +15,8 @@ from .events import SessionInDoubt, SessionResumed
 FIRST_PAUSE_MS = 10.0
 _GROWTH = 1.5
 
-#: Unless it is set, the time between heartbeats is this: what others leave behind waits for the next one. Or
-#: more, so that a group as a whole sends no more than 333 a second.
+#: Default for the time between heartbeats: partitions that others give up wait for the next one. In large
+#: groups it is longer, so that a group sends no more than 333 heartbeats per second.
 SHORTEST_INTERVAL_MS = 200.0
 MEMBER_MS = 3.0
 
@@ -63,13 +63,15 @@ class Heartbeats:
         self.emit(send)
 
     def heard(self, at: float) -> None:
-        """The coordinator has answered as to a member: the session timeout starts again, at this time."""
+        """Called when the coordinator has accepted a request of this member: restart the session timeout
+        at this time.
+        """
         self._last_heard = at
         self._failures = 0
         self._end_risk()
 
     def joined(self, now: float) -> None:
-        """JoinGroup has succeeded."""
+        """Called when JoinGroup has succeeded."""
         self.heard(now)
         self._pause_ms = self.interval_ms
         self._next = now + self.interval_ms
@@ -85,7 +87,7 @@ class Heartbeats:
         self._next = now + self._pause_ms
 
     def at_once(self, now: float) -> None:
-        """There is something to tell: the next heartbeat is due when the pending one is answered."""
+        """Make the next heartbeat due as soon as the pending one is answered: there is news for it."""
         self._next = now
 
     def retry(self, now: float) -> None:
@@ -96,8 +98,8 @@ class Heartbeats:
     def check_session(self, now: float) -> None:
         """Put the session at risk after a session timeout without an answer.
 
-        The coordinator may have assigned our partitions to others. Or it is down, and after its restart each
-        member is still one, with a new session. So nothing is lost yet, but nothing more is delivered.
+        The coordinator may have assigned this member's partitions to others. Or it is down, and after its
+        restart all members have a new session. So nothing is lost yet, but nothing more is delivered.
         """
         if not self.at_risk and now >= self._last_heard + self.session_timeout_ms:
             self.at_risk = True
@@ -105,7 +107,7 @@ class Heartbeats:
             self.emit(Report(SessionInDoubt(now - self._last_heard)))
 
     def stop(self) -> None:
-        """The generation is over."""
+        """Called when the generation is over."""
         self.under_way = None
         self._end_risk()
 

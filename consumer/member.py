@@ -1,4 +1,4 @@
-"""The part that both memberships have: what their driver sees, and what becomes of owned partitions. No I/O.
+"""The common part of all memberships: the driver's interface, and the handling of owned partitions. No I/O.
 
 Requests go out as :class:`~.effects.Send`; responses and the time come in. All times are milliseconds of one
 monotonic clock. After each call, take the effects; call ``advance`` when ``next_deadline`` has come.
@@ -97,7 +97,7 @@ class GroupMember(ABC):
 
     @property
     def may_leave(self) -> bool:
-        """Return whether it is of no use to wait any longer before ``leave``."""
+        """Return whether ``leave`` need not wait any longer."""
         return self._leaving is None or self._may_leave or self.generation < 0
 
     @abstractmethod
@@ -131,7 +131,7 @@ class GroupMember(ABC):
     def announce_leave(self, reason: str, now: float) -> bool:
         """Announce that this member is about to leave; it keeps what it owns until ``may_leave``.
 
-        Returns False where that is of no use.
+        Returns False if that would be of no use.
         """
 
     def leave(self, reason: str) -> None:
@@ -187,7 +187,9 @@ class GroupMember(ABC):
 
     @abstractmethod
     def _forget_generation(self, reason: str) -> None:
-        """This member is none any more; owned partitions have been seen to."""
+        """Forget the generation: this client is no member any more, and owned partitions have been
+        handled.
+        """
 
     def _lose(self, reason: str) -> None:
         """The group goes on without this member: what it owns or is about to revoke is lost."""
@@ -196,7 +198,7 @@ class GroupMember(ABC):
         self._revoke(lost, lost=True, reason=reason)
 
     def _unreachable(self, request: Send, error: Exception) -> bool:
-        """The coordinator did not answer: look for it again, unless that is of no use (returns False)."""
+        """Look for the coordinator, which did not answer; returns False if that would be of no use."""
         if isinstance(error, KafkaError) and error.code in NO_COORDINATOR_FOR_US:
             self._fail(error.code)
             return False

@@ -26,8 +26,8 @@ from .member import MOVES, GroupMember
 
 #: Members that learn of a rebalance at the same moment spread their JoinGroups over this time.
 REJOIN_SPREAD_MS = 20.0
-#: Delay after its assignment with which a member joins the announced rebalance, if it has nothing to revoke.
-#: A SyncGroup that comes later is refused, and its sender learns nothing in that rebalance.
+#: Delay, after its assignment, with which a member without partitions to revoke joins the announced
+#: rebalance. A SyncGroup that comes after that is refused, and its sender learns nothing in this rebalance.
 NEXT_ROUND_MS = 10.0
 #: A member that has something to revoke reads on for this long, while the others join.
 GIVE_UP_AFTER_MS = 30.0
@@ -130,8 +130,8 @@ class Membership(GroupMember):
     def announce_leave(self, reason: str, now: float) -> bool:
         """Announce that this member is about to leave; it keeps what it owns until ``may_leave``.
 
-        The leader then assigns it nothing, and the others get ready to take over. Returns False where that is
-        of no use: under EAGER, for a static member, without others, or with a leader that would not
+        The leader then assigns it nothing, and the others get ready to take over. Returns False if that would
+        be of no use: under EAGER, for a static member, without others, or with a leader that would not
         understand.
         """
         others = len(self._led_group.members) > 1 if self._led_group is not None else self._heard_by_leader
@@ -215,7 +215,7 @@ class Membership(GroupMember):
                 self._look_for_unread(now)
 
     def _described(self, row: Any, now: float) -> None:
-        """Learn who has what of an assignment that this leader is to keep."""
+        """Learn the owners in an assignment that this leader has to keep."""
         if row.error_code or row.group_state != "Stable":
             return
         try:
@@ -226,7 +226,7 @@ class Membership(GroupMember):
         self._look_for_unread(now)
 
     def _look_for_unread(self, now: float) -> None:
-        """Ask for a rebalance if nobody has a partition: it may be newer than what the leader is to keep."""
+        """Ask for a rebalance if a partition has no owner: it may be newer than the assignment to keep."""
         if self._taken_over is None or self._led_topics is None or not self.state.heartbeats:
             return
         taken, self._taken_over = self._taken_over, None
@@ -326,7 +326,7 @@ class Membership(GroupMember):
         self.member_id = response.member_id
         is_static = self._config.group_instance_id is not None
         if is_static and self.owned and -1 < self.generation < response.generation_id - 1:
-            # somebody else may have read on in any partition: to go on would take back what it committed
+            # another member may have read on in any partition: going on would undo its commits
             self._lost_generation(Reaction.NEW_GENERATION, "the group had a generation without us", now)
             return
         self.generation = response.generation_id

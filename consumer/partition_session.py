@@ -1,4 +1,4 @@
-"""The delivered and done records of one partition, as ranges of offsets. No I/O."""
+"""Ranges of the delivered and the done records of one partition. No I/O."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class PartitionSession:
     first: int = field(init=False)
     #: Offsets from ``first`` up to this one can be marked done in order by raising ``first`` alone.
     limit: int = field(init=False)
-    #: Offsets marked done by other threads, which append to it; ``Tracker.done_marked`` takes them in.
+    #: Offsets marked done by other threads, which append to it; ``Tracker.done_marked`` processes them.
     marked: list[int] = field(default_factory=list)
     #: Starts and ends of the closed ranges in turn, ascending, from ``_head`` on. No two ranges touch.
     _bounds: list[int] = field(default_factory=list)

@@ -70,7 +70,7 @@ class Position:
     #: the offset after them is unknown.
     unreadable: int = 0
     damaged: bool = False
-    #: Polls raise it. In phases other than FAILED the request is retried.
+    #: The error that polls raise. In phases other than FAILED the request is retried.
     error: Exception | None = None
     #: Id of the topic that it was read in; None if topics have no ids.
     topic_id: uuid.UUID | None = None
@@ -274,7 +274,7 @@ class Positions:
         return next(errors, None)
 
     def had_its_turn(self, position: Position) -> None:
-        """Data of the partition came: the next fetches name the others first."""
+        """Note that data of the partition came: the next fetches name the others first."""
         if self._all.get(position.partition) is position:
             self._all[position.partition] = self._all.pop(position.partition)
 

@@ -31,8 +31,8 @@ class Record(_Fields):
 
     ``generation`` is the group's generation when it was delivered (-1 outside a group). ``session_id``
     is that of the partition's session with the consumer that delivered it: ``done`` is refused for a record
-    of an earlier session, or of another consumer. A record equals itself only: what is delivered again is
-    another one.
+    of an earlier session, or of another consumer. A record equals only itself: when it is delivered again it
+    is another object.
     """
 
     # a tuple, since nothing else is created as quickly
@@ -40,7 +40,7 @@ class Record(_Fields):
 
     @property
     def epoch(self) -> int:
-        """The name that ``session_id`` had before."""
+        """Former name of ``session_id``."""
         return self.session_id
 
     @property
@@ -202,7 +202,7 @@ LOOK_EVERY = 64
 class RecordStream:
     """The iterator of ``async for record in consumer``.
 
-    It is no async generator because CPython creates an exception for each tuple that those yield.
+    It is not an async generator, because CPython creates an exception for each tuple that those yield.
     ``give_way`` lets other tasks run if that is due, and returns whether it was; ``run_now`` returns records
     if there are any; ``one`` waits for one, and returns none at the end.
     """

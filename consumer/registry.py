@@ -1,12 +1,12 @@
-"""A consumer's membership in a group without a coordinator: its members share the partitions out among
-themselves, by a registry that all of them watch. No I/O and no clock.
+"""A consumer's membership in a group without a coordinator: the members divide the partitions among
+themselves, through a registry that all of them watch. No I/O and no clock.
 
-The paper of 2011 describes it (Kreps, Narkhede, Rao: "Kafka: a Distributed Messaging System for Log
-Processing", section 3.2), Kafka 0.7 and 0.8 had it. Each member registers under an id with its topics, and
-sees the registrations of the others. Whenever these change, or the partitions do, each runs the same
-algorithm: sort partitions and members, take one's range, give back what is not in it, become the owner of
-what is new; while somebody else still is its owner, try again. Nobody makes sure that all see the same: only
-that a partition has one owner at a time.
+A paper of 2011 describes it (Kreps, Narkhede, Rao: "Kafka: a Distributed Messaging System for Log
+Processing", section 3.2), and Kafka 0.7 and 0.8 had it. Each member registers an id with its topics, and sees
+the registrations of the others. Whenever these or the partitions change, each member runs the same algorithm:
+sort partitions and members, take its own range, release partitions outside it, claim the new ones; retry
+while another member still owns one. Nothing ensures that all members see the same; only that a partition has
+one owner at a time.
 """
 
 from __future__ import annotations
@@ -30,19 +30,24 @@ from .events import (
 )
 from .member import MOVES, GroupMember
 
-#: Partitions that become free within this time are claimed together: each claim asks for all that is missing.
+#: Partitions that become free within this time are claimed together: each claim is for all that are missing.
 FREED_MS = 20.0
 
-#: Of a session: after this part of it without an answer nothing more is delivered, as ZooKeeper's own clients
-#: have it. Half of that after the last answer the registry is asked whether it still answers.
+#: Share of a session: after this time without a response delivery stops, as in ZooKeeper's own clients. Half
+#: of that after the last response, a request checks whether the registry still answers.
 _SILENT = 2 / 3
 
-#: Threads by topic that a member registers with: one of ours; clients of Kafka 0.8 may have several.
+#: Partitions that an event names.
+_NAMED = 3
+
+#: Threads by topic in a registration: 1 for members here; clients of Kafka 0.8 may have more.
 Topics = Mapping[str, int]
 
 
 class RegistryEffect(Effect, eq=False):
-    """To be carried out on the registry, one after the other; ``done`` or ``undone`` tells the outcome."""
+    """An action on the registry. Carry them out one after another, and report each to ``done`` or
+    ``undone``.
+    """
 
 
 class Register(RegistryEffect, eq=False):
@@ -53,32 +58,32 @@ class Register(RegistryEffect, eq=False):
 
 
 class Claim(RegistryEffect, eq=False):
-    """Become the owner of these partitions; the outcome is those that this member owns."""
+    """Become the owner of these partitions; the outcome is the ones that this member owns."""
 
     partitions: tuple[TopicPartition, ...]
 
 
 class Release(RegistryEffect, eq=False):
-    """Be no longer the owner of these partitions, as far as this member is."""
+    """Stop owning these partitions, if this member owns them."""
 
     partitions: tuple[TopicPartition, ...]
 
 
 class Withdraw(RegistryEffect, eq=False):
-    """Be no longer registered, nor the owner of these partitions."""
+    """Remove the registration, and stop owning these partitions."""
 
     partitions: tuple[TopicPartition, ...]
 
 
 class Check(RegistryEffect, eq=False):
-    """See that the session goes on; the outcome is those of the partitions that this member owns."""
+    """Check that the session lives; the outcome is those of the partitions that this member owns."""
 
     partitions: tuple[TopicPartition, ...]
 
 
 def share_of(member_id: str, members: Mapping[str, Topics], counts: Mapping[str, int]) -> set[TopicPartition]:
-    """Algorithm 1 of the paper, as Kafka 0.8 has it: by topic, partitions and threads are sorted, each thread
-    takes one range, and the first ones take one more if they do not divide evenly.
+    """Algorithm 1 of the paper, as in Kafka 0.8: for each topic sort partitions and threads; each thread gets
+    one range, and the first ones get one more if they do not divide evenly.
     """
     share: set[TopicPartition] = set()
     for topic, own in members[member_id].items():
@@ -100,10 +105,10 @@ def share_of(member_id: str, members: Mapping[str, Topics], counts: Mapping[str,
 class RegistryMembership(GroupMember):
     """Call ``subscribe`` to begin, and ``connected`` when there is a session with the registry.
 
-    One thing at a time is asked of the registry, so that each follows the outcome of the last. What fails is
-    asked for again after a back-off, as long as it is needed.
+    One effect at a time is pending, so that each follows from the outcome of the last. An effect that fails
+    is repeated after a back-off, as long as it is needed.
 
-    The generation counts this member's rebalances: others count theirs.
+    The generation counts this member's own rebalances; other members have other counts.
     """
 
     life = MEMBER
@@ -115,17 +120,17 @@ class RegistryMembership(GroupMember):
         self._earlier = -1
         self._rounds = 0
         self._session = self._registered = False
-        #: Whether something of this member may be in the registry, and the partitions that it may own there:
-        #: never fewer than it does own, whatever became of requests and sessions.
+        #: Whether the registry may have entries of this member, and the partitions that it may own there:
+        #: never fewer than it owns, whatever happened to requests and sessions.
         self._present = False
         self._held: frozenset[TopicPartition] = frozenset()
         self._members: Mapping[str, Topics] = {}
         self._counts: dict[str, int] | None = None
         self._target: frozenset[TopicPartition] = frozenset()
         self._asking: RegistryEffect | None = None
-        #: When the pending effect was asked for, and the last one that was answered.
+        #: When the pending effect was requested, and the last one that got a response.
         self._asked_at = self._heard_at = 0.0
-        #: Nothing is asked before the one, no Claim before the other.
+        #: Earliest times of the next effect, and of the next Claim.
         self._again_at = self._claim_at = 0.0
         self._began = 0.0
         self._added: list[TopicPartition] = []
@@ -170,8 +175,8 @@ class RegistryMembership(GroupMember):
     # what happens in the registry
 
     def connected(self, now: float) -> None:
-        """There is a session. In the same one as before, delivery goes on once it is known that this member
-        owns what it owned.
+        """Called when there is a session. If it is the old one, delivery resumes once a check has shown that
+        this member still owns its partitions.
         """
         self._session = True
         self._over_at = None
@@ -180,47 +185,47 @@ class RegistryMembership(GroupMember):
         self._proceed(now)
 
     def suspended(self, now: float) -> None:
-        """The connection broke, or nothing came for so long that it was given up: nobody knows here how much
-        of the session is left, which is ZooKeeper's to bound. So delivery stops at once.
+        """Called when the connection broke, or was given up after a long silence: this side cannot know how
+        much of the session is left, which ZooKeeper decides. So delivery stops at once.
         """
         self._session = False
         self._doubted(True, now)
         self._over_at = now + self._config.session_timeout_ms
 
     def expired(self, now: float) -> None:  # noqa: ARG002 - others may have gone on long before
-        """The session is over: this member is not registered, and owns nothing."""
+        """Called when the session is over: this member is not registered, and owns nothing."""
         self._session = False
         self._members = {}
         self._over_at = None
         self._lost("the session with ZooKeeper is over")
         if self._in_doubt:
-            # what was in doubt is lost
+            # the partitions that were in doubt are lost
             self._in_doubt = False
             self._emit(SessionAtRisk(False))
 
     def members_changed(self, members: Mapping[str, Topics], now: float) -> None:
-        """Who is registered, with which topics."""
+        """Called with the registered members and their topics."""
         before, self._members = self._members, members
         if self._registered and self.member_id not in members:
             if self.member_id in before:
                 self._lost("this member was removed from ZooKeeper")
-            # or who told did not know of it yet: to register once more changes nothing
+            # or the reader did not see it yet: registering once more changes nothing
             self._registered = False
         self._follow("the members changed", now)
         self._proceed(now)
 
     def freed(self, partition: TopicPartition, now: float) -> None:
-        """A partition has no owner, or another one. If it was refused, it may be free; others that follow at
-        once are claimed together with it.
+        """Called when a partition has no owner, or another one. If a claim for it was refused, it may be free
+        now; others that follow at once are claimed together with it.
         """
-        # of what is claimed or released now the outcome tells
+        # the outcome of the pending effect says it for partitions that are being claimed or released
         asked = self._asking.partitions if isinstance(self._asking, Claim | Release | Withdraw) else ()
         if not self._robbed(frozenset({partition}).difference(asked)):
             self._claim_at = min(self._claim_at, now + FREED_MS)
         self._proceed(now)
 
     def _robbed(self, gone: frozenset[TopicPartition]) -> bool:
-        """Others may own these partitions: are they read here, or being given up?"""
+        """Handle partitions that others may own; return whether they were read or being given up here."""
         robbed = bool(self.owned & gone or (self._revocations and self._held & gone))
         self._held -= gone
         if robbed:
@@ -299,7 +304,7 @@ class RegistryMembership(GroupMember):
     # what is asked of the registry
 
     def _proceed(self, now: float) -> None:
-        """Go on as far as it goes now. A rebalance waits until everything is revoked."""
+        """Continue as far as possible now. A rebalance waits until everything is revoked."""
         if (
             self.state is MemberState.PREPARING
             and self._session
@@ -315,7 +320,7 @@ class RegistryMembership(GroupMember):
             self._ask(due[1], now)
 
     def _next(self) -> tuple[float, RegistryEffect] | None:
-        """What the registry is to be asked next, and when."""
+        """The next effect, and its time; None if none is needed."""
         if not self._session or self._asking is not None:
             return None
         if self.paused:
@@ -380,8 +385,10 @@ class RegistryMembership(GroupMember):
             self.owned |= frozenset(added)
             self._added += added
             self._emit(Assign(self.generation, added, kept))
-        if asked & self._target - mine:
-            self._claim_at = now + self._pause_ms("partitions have another owner still")
+        if left := sorted(asked & self._target - mine):
+            first = ", ".join(f"{topic}-{number}" for topic, number in left[:_NAMED])
+            more = f" and {len(left) - _NAMED} more" if len(left) > _NAMED else ""
+            self._claim_at = now + self._pause_ms(f"another owner still has {first}{more}")
 
     def _settled(self, now: float) -> None:
         self._attempts = 0
@@ -415,7 +422,7 @@ class RegistryMembership(GroupMember):
             self._lose(reason)
 
     def _depart(self, reason: str) -> None:  # noqa: ARG002 - nobody is told why
-        """Withdraw now, whatever is asked of the registry at the moment: it is carried out after that."""
+        """Withdraw now, even if an effect is pending: it is carried out after that."""
         self._registered = False
         if self._session and self._present:
             self._asking = self._withdrawal()

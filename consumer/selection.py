@@ -17,7 +17,7 @@ _HOW = {
     "pattern": "subscribes to a pattern",
     "partitions": "reads partitions that it was assigned by hand",
 }
-#: Topics that brokers keep for themselves.
+#: Internal topics of brokers.
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata")
 _CALLS = {"topics": "subscribe", "pattern": "subscribe_pattern", "partitions": "assign"}
 
@@ -79,8 +79,9 @@ class Selection:
 
     @property
     def regex(self) -> str | None:
-        """The pattern, if a broker finds the same topics by it: without flags, POSIX classes and internal
-        topics, which brokers count in. They use RE2J and refuse what they do not know of Python's syntax.
+        """The pattern, if brokers match the same topics with it: it has no flags or POSIX classes, and does
+        not match internal topics, which brokers include. They use RE2J and refuse Python syntax that they
+        lack.
         """
         pattern = self.pattern
         if pattern is None or pattern.flags != re.UNICODE or "[[" in pattern.pattern:

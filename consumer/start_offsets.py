@@ -53,7 +53,7 @@ REFUSALS = {
 
 @dataclass(slots=True, eq=False)
 class StartOffsets:
-    """``group``: "" for none. ``stale`` is called when the metadata may be stale."""
+    """Finds start offsets. ``group``: "" for none. ``stale`` is called when the metadata may be stale."""
 
     reading: Reading
     group: str
@@ -96,7 +96,7 @@ class StartOffsets:
         except KafkaError as error:
             if error.code is not ErrorCode.STALE_MEMBER_EPOCH or self.reading.member() == member:
                 raise
-            # a heartbeat has overtaken it
+            # a heartbeat has changed the epoch meanwhile
             return stored | await ask(self.group, partitions, errors=errors, member=self.reading.member())
 
     # resets
@@ -183,7 +183,7 @@ class StartOffsets:
         return found
 
     def _truncated(self, position: Position, epoch: int, end: EpochEnd) -> None:
-        """The log was truncated: go on where, or as the reset policy says."""
+        """The log was truncated: continue at the truncation, or as the reset policy says."""
         partition, asked = position.partition, position.fetch_offset
         if self.reading.positions.fails_without_offset:
             self.reading.positions.fail(position, LogTruncatedError(partition, asked, epoch, end.offset))
@@ -204,7 +204,7 @@ class StartOffsets:
         self.reading.report(LogTruncated(partition, asked, epoch, offset))
 
     def made_anew(self, position: Position) -> None:
-        """The topic was recreated: what was read is of another log."""
+        """Handle a topic that was created again: the records read so far are from another log."""
         self.reading.delivery.end(position.partition)
         self.reading.positions.cut_somewhere(position, "the topic was deleted and made anew")
         # its leader epochs start again as well
@@ -221,7 +221,7 @@ class StartOffsets:
                 yield position
 
     def moved(self, position: Position, *, moved_by_reset: bool = False, goes_on: bool = False) -> None:
-        """The position has changed its phase: start delivery, or report why there is none."""
+        """Called when a position has changed its phase: start delivery, or report why there is none."""
         there = goes_on and self.reading.delivery.session(position.partition) is not None
         # a partition about to be revoked delivers nothing more; its session ends when its records are done
         if position.phase is Phase.READING and not (there or position.leaving):

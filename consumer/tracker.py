@@ -21,8 +21,8 @@ from .record import Record
 
 _offset_of = itemgetter(Record._fields.index("offset"))
 _session_id_of = itemgetter(Record._fields.index("session_id"))
-#: A user who got records this often without marking any done is not waited for, unless offsets are committed
-#: at intervals.
+#: After this many deliveries without a record marked done, revocations do not wait for the user, unless
+#: offsets are committed at intervals.
 NEVER_MARKED = 10
 
 
@@ -121,7 +121,7 @@ class Tracker:
         return stale
 
     def done_marked(self) -> None:
-        """Take in what other threads have marked done."""
+        """Process the records that other threads have marked done."""
         for session in self._by_id.values():
             if session.marked:
                 # one step each, whatever is appended between the two

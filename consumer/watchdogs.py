@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-#: Records taken one by one are counted at this share of the interval, by which a breach may be noticed late.
+#: Records taken one by one are counted at this share of the interval; a breach may be noticed this much
+#: later.
 LOOK_SHARE = 1 / 32
 #: The loop is checked this often in the time after which it counts as blocked.
 _BEATS = 4

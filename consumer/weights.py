@@ -22,8 +22,8 @@ async def measure_weights(
 ) -> dict[TopicPartition, float]:
     """Records by partition: not read yet (lag), or written in the last ``window_ms`` (throughput).
 
-    Left out are partitions without a leader and, for lag, those that the group has no offset of. Throughput
-    goes by the records' own timestamps. KafkaError or BrokerConnectionError when the cluster does not answer.
+    Partitions without a leader are left out and, for lag, those without a committed offset. Throughput is
+    computed by the records' own timestamps. Raises KafkaError, or BrokerConnectionError if no broker answers.
     """
     there = [partition for partition in partitions if cluster.leader(partition) is not None]
     ends = await cluster.list_offsets(dict.fromkeys(there, LATEST))

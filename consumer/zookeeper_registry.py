@@ -1,4 +1,4 @@
-"""The registry of a group in Apache ZooKeeper, as Kafka 0.8 lays it out below ``/consumers/GROUP``.
+"""The registry of a group in Apache ZooKeeper, with Kafka 0.8's layout below ``/consumers/GROUP``.
 
 ==========================  ==========  ========================================================
 ``ids/MEMBER``              ephemeral   ``{"version":1,"subscription":{"orders":1},...}``
@@ -6,10 +6,10 @@
 ``offsets/TOPIC/PARTITION`` persistent  the next offset to read, in decimal digits
 ==========================  ==========  ========================================================
 
-An owner writes the entry of the offset once, unchanged, and from then on by its version alone: whoever owned
-the partition before, and does not know that it is over, can commit nothing more. Where there is no entry it
-makes one of -1, by which clients of Kafka 0.8 say that there is no offset. They do not look at the version,
-and are not held back.
+An owner first writes the offset's entry once, unchanged, and from then on only at the version that it knows:
+so a former owner that does not know of its loss cannot commit any more. If there is no entry it creates one
+with -1, which clients of Kafka 0.8 read as "no offset". These clients ignore the version, so they are not
+fenced.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from ..client.zookeeper import ZooKeeperSession, ZooKeeperSettings, unanswered
 from ..protocol import ErrorCode, TopicPartition
 from .registry import Check, Claim, Register, RegistryEffect, RegistryMembership, Release, Topics, Withdraw
 
-#: Session of somebody who only looks.
+#: Session timeout of a client that only reads.
 _READING_SESSION_MS = 10_000
-#: What clients of Kafka 0.8 take for no offset.
+#: The value that clients of Kafka 0.8 read as "no offset".
 _NO_OFFSET = b"-1"
-#: The highest offset that there is; no client of Kafka 0.8 has as many threads as the other.
+#: The highest possible offset, and more threads than any client of Kafka 0.8 has.
 _MAX_OFFSET = (1 << 63) - 1
 _MAX_THREADS = 10_000
-#: How long until members that ZooKeeper refuses to tell are asked for again.
+#: Pause before members are read again if ZooKeeper refused it.
 _READ_AGAIN_S = 1.0
 
 Key = TypeVar("Key")
@@ -47,9 +47,9 @@ log = logging.getLogger("kohort.consumer")
 
 
 class _Stored(NamedTuple):
-    """The offset of an owned partition: its entry's version, and what it says.
+    """The offset of an owned partition: its entry's version and content.
 
-    ``tried`` is what was written without an answer: the entry may say that by now.
+    ``tried`` is a value that was written without a response: the entry may have it by now.
     """
 
     version: int
@@ -58,15 +58,15 @@ class _Stored(NamedTuple):
 
 
 class Registered(NamedTuple):
-    """What is registered of a group: its members with their topics, and the offsets that they have stored."""
+    """The registry of a group: its members with their topics, and their stored offsets."""
 
     members: dict[str, Topics]
     offsets: dict[TopicPartition, int]
 
 
 async def read_registry(address: str, group: str, timeout_ms: int) -> Registered:
-    """Read a group's registry once; empty where there is none. Raises BrokerConnectionError and ConfigError
-    as ``ZooKeeperRegistry.open``.
+    """Read a group's registry once; empty if there is none. Raises BrokerConnectionError and ConfigError like
+    ``ZooKeeperRegistry.open``.
     """
     registry = ZooKeeperRegistry(address, group, _READING_SESSION_MS, timeout_ms)
     try:
@@ -77,16 +77,16 @@ async def read_registry(address: str, group: str, timeout_ms: int) -> Registered
 
 
 def new_member_id(group: str, rng: random.Random) -> str:
-    """A member id as clients of Kafka 0.8 make theirs: group, host, milliseconds, eight hex digits."""
+    """A member id like those of Kafka 0.8's clients: group, host, milliseconds, eight hex digits."""
     time_ms = SURROUNDINGS.get().time_ms()
     return f"{group}_{socket.gethostname()}-{time_ms}-{rng.getrandbits(32):08x}"
 
 
 class ZooKeeperRegistry:
-    """One member's part of the registry; belongs to the event loop on which ``open`` was called."""
+    """One member's access to the registry; use it on the event loop on which ``open`` was called."""
 
     def __init__(self, address: str, group: str, session_timeout_ms: int, timeout_ms: int) -> None:
-        # not kazoo's chroot: it makes no folders on the way there
+        # not kazoo's chroot, which does not create parent nodes
         hosts, slash, folder = address.partition("/")
         self._settings = ZooKeeperSettings(hosts, session_timeout_ms, timeout_ms)
         self._root = f"{slash}{folder}/consumers/{group}"
@@ -96,31 +96,35 @@ class ZooKeeperRegistry:
         self._members: dict[str, Topics] = {}
         #: How often the members were read, or began to be.
         self._reads = 0
-        #: The ids that this member may be registered under, and the one that it is to have.
+        #: The ids that this member may be registered under, and its present id.
         self._ids: set[str] = set()
         self._me = ""
         self._stored: dict[TopicPartition, _Stored] = {}
         #: Partitions whose owner, this member or another one, is watched.
         self._watched: set[TopicPartition] = set()
+        #: Paths of entries that were warned of.
+        self._remnants: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._in_order = asyncio.Lock()
-        #: Watches that have fired, for those who measure the herd.
+        #: Number of watches that have fired, for measuring the herd effect.
         self.watches_fired = 0
 
     def __repr__(self) -> str:
         return f"ZooKeeperRegistry({self._settings.connect}{self._root}, {len(self._stored)} partitions)"
 
     async def open(self, member: RegistryMembership, told: Callable[[], None]) -> None:
-        """Begin a session, and tell the member what happens; ``told`` is called each time.
+        """Begin a session, and report its events to the member; ``told`` is called after each.
 
-        Raises BrokerConnectionError where there is no answer in time, and ConfigError without kazoo.
+        Raises BrokerConnectionError if there is no response in time, and ConfigError without kazoo.
         """
         self._member, self._told = member, told
         await self.connect(self._state_changed)
         self._connected()
 
     async def connect(self, state_changed: Callable[[str], None]) -> None:
-        """Begin a session; ``state_changed`` is told what comes after its begin. Raises as ``open``."""
+        """Begin a session; ``state_changed`` is called with each later state. Raises the errors of
+        ``open``.
+        """
         try:
             self._session = session = SURROUNDINGS.get().open_zookeeper(self._settings, log)
         except ModuleNotFoundError as error:
@@ -143,7 +147,7 @@ class ZooKeeperRegistry:
             raise BrokerConnectionError(self._settings.connect, str(self._settings.no_answer())) from error
 
     async def read(self) -> Registered:
-        """Who is registered, and every stored offset. Raises BrokerConnectionError."""
+        """Read the registered members, and all stored offsets. Raises BrokerConnectionError."""
         from kazoo.exceptions import KazooException
 
         offsets = {}
@@ -168,7 +172,7 @@ class ZooKeeperRegistry:
             return []
 
     def close(self) -> None:
-        """End the session, and with it what this member has registered and owns."""
+        """End the session, and with it this member's registration and ownership."""
         for task in self._tasks:
             task.cancel()
         if self._session is not None:
@@ -187,12 +191,14 @@ class ZooKeeperRegistry:
             self._tell(self._member.expired)
 
     def _connected(self) -> None:
-        self._watched.clear()  # watches go with the connection
+        self._watched.clear()  # watches end with the connection
         self._tell(self._member.connected)
         self._read_members()
 
     async def _forget_last_change(self) -> None:
-        """Once the session is over: servers that have lost their data refuse who has seen later changes."""
+        """Once the session is over, forget the last change: servers that lost data refuse clients that
+        saw later.
+        """
         await asyncio.sleep(self._settings.session_timeout_ms / 1_000)
         assert self._session is not None, "it is open"
         if self._session.client.client_id is None:
@@ -207,8 +213,8 @@ class ZooKeeperRegistry:
         return self._session.call(getattr(self._session.client, f"{request}_async"), path, *arguments)
 
     def _is_mine(self, stat: Any) -> bool:
-        """Return whether an entry is ephemeral and of this session. Raises ConnectionLoss while there is no
-        connection: nobody knows.
+        """Return whether an entry is ephemeral and of this session. Raises ConnectionLoss without a
+        connection, when that is unknown.
         """
         from kazoo.exceptions import ConnectionLoss
 
@@ -241,7 +247,7 @@ class ZooKeeperRegistry:
             await asyncio.sleep(_READ_AGAIN_S)
             known = None
         if number != self._reads:
-            return  # a later read knows better, even if it was answered sooner
+            return  # a later read is newer, even if its response came earlier
         if known is None:
             self._read_members()
             return
@@ -249,8 +255,8 @@ class ZooKeeperRegistry:
         self._tell(lambda now: self._member.members_changed(known, now))
 
     async def _find_members(self) -> dict[str, Topics]:
-        """Who is registered, and with what, which is read once: whoever has other topics has another name.
-        The next change is watched.
+        """The registered members with their topics. A registration is read once, since a member whose topics
+        change registers another id. Sets a watch for the next change.
         """
         from kazoo.exceptions import NoNodeError
 
@@ -260,18 +266,21 @@ class ZooKeeperRegistry:
                 names = await self._call("get_children", path, self._ids_changed)
                 break
             except NoNodeError:
-                await self._call("ensure_path", path)  # nobody was here, or somebody has removed it
+                await self._call("ensure_path", path)  # there never was a member, or the node was removed
         known = {name: self._members[name] for name in names if name in self._members}
         missing = [name for name in names if name not in known]
         for name, read in (await self._each("get", {name: f"{path}/{name}" for name in missing})).items():
             if isinstance(read, NoNodeError):
-                continue  # it has gone meanwhile: the watch tells
-            known[name] = _topics_in(name, b"" if isinstance(read, Exception) else read[0])
+                continue  # it is gone meanwhile: the watch reports it
+            data, stat = (b"", None) if isinstance(read, Exception) else read
+            known[name] = _topics_in(name, data)
+            if stat is not None:
+                self._look_for_remnant(f"{path}/{name}", stat)
         self._members = self._members | known
         return known
 
     def _ids_changed(self, event: Any) -> None:
-        """Called in a thread of kazoo's."""
+        """Called in a thread of kazoo."""
         if event.type != "NONE" and self._session is not None:
             self.watches_fired += 1
             self._session.hand_over(self._read_members)
@@ -279,8 +288,8 @@ class ZooKeeperRegistry:
     # -- what a member does ----------------------------------------------------------------------------------
 
     async def carry_out(self, effect: RegistryEffect) -> frozenset[TopicPartition]:
-        """Carry out what a membership asks for, in the order of the calls; returns the partitions that are
-        owned after a Claim, or at a Check. Raises BrokerConnectionError.
+        """Carry out a membership's effects, in the order of the calls; return the partitions that are owned
+        after a Claim, or at a Check. Raises BrokerConnectionError.
         """
         from kazoo.exceptions import KazooException
 
@@ -320,7 +329,7 @@ class ZooKeeperRegistry:
         paths = {partition: self._owner(partition) for partition in partitions}
         claims = await self._each(self._create, paths, f"{self._me}-0".encode())
         mine = [partition for partition, claim in claims.items() if claim is None]
-        # the offset may be another one since this member last had the partition
+        # the offset may have changed since this member last owned the partition
         fences = await self._each(self._fence, {partition: partition for partition in mine})
         self._watch(claims)
         if unread := [partition for partition, fence in fences.items() if fence is not None]:
@@ -336,8 +345,8 @@ class ZooKeeperRegistry:
     async def _each(
         self, call: str | Callable[..., Any], of: Mapping[Key, Any], *more: Any
     ) -> dict[Key, Any]:
-        """What ZooKeeper says to each, or the exception of what it refuses; only where it does not answer
-        that is raised, when all have ended.
+        """ZooKeeper's response to each call, or the exception if it refuses one. If it does not answer, that
+        exception is raised when all calls have ended.
         """
         from kazoo.exceptions import NodeExistsError, NoNodeError
 
@@ -355,7 +364,7 @@ class ZooKeeperRegistry:
         return results
 
     async def _create(self, path: str, data: bytes) -> None:
-        """Create an ephemeral entry; one that this session has already is as good. Raises NodeExistsError."""
+        """Create an ephemeral entry, unless this session has it already. Raises NodeExistsError."""
         from kazoo.exceptions import NodeExistsError, NoNodeError
 
         while True:
@@ -366,12 +375,19 @@ class ZooKeeperRegistry:
                 if stat is None:
                     continue
                 if not self._is_mine(stat):
+                    self._look_for_remnant(path, stat)
                     raise
                 try:
                     await self._call("set", path, data)
                 except NoNodeError:
                     continue
             return
+
+    def _look_for_remnant(self, path: str, stat: Any) -> None:
+        """Warn once of another member's entry that no session will take away."""
+        if not stat.ephemeralOwner and path not in self._remnants:
+            self._remnants.add(path)
+            log.warning("%s in ZooKeeper belongs to no session and stays for good: remove it", path)
 
     def _watch(self, partitions: Iterable[TopicPartition]) -> None:
         for partition in set(partitions) - self._watched:
@@ -382,7 +398,7 @@ class ZooKeeperRegistry:
         from kazoo.exceptions import KazooException
 
         def changed(event: Any) -> None:
-            """Called in a thread of kazoo's."""
+            """Called in a thread of kazoo."""
             if event.type != "NONE" and self._session is not None:
                 self.watches_fired += 1
                 self._session.hand_over(self._owner_changed, partition, event.type)
@@ -410,7 +426,7 @@ class ZooKeeperRegistry:
         await asyncio.gather(*(self._remove(self._owner(partition)) for partition in partitions))
 
     async def _remove(self, path: str) -> None:
-        """Remove an entry, if it is of this session: it may be another's by now."""
+        """Remove an entry, if it is of this session: it may be another session's by now."""
         from kazoo.exceptions import NoNodeError
 
         with suppress(NoNodeError):
@@ -420,12 +436,12 @@ class ZooKeeperRegistry:
     # -- offsets ---------------------------------------------------------------------------------------------
 
     async def _fence(self, partition: TopicPartition) -> None:
-        """Read the offset of a partition that is owned now, and change its entry's version."""
+        """Read the offset of a newly owned partition, and change its entry's version."""
         from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
 
         path = self._offset(partition)
         while True:
-            # the owner before may be about to commit, or somebody to remove the entry
+            # the former owner may be committing, or somebody removing the entry
             with suppress(BadVersionError, NodeExistsError):
                 try:
                     data, stat = await self._call("get", path)
@@ -439,7 +455,9 @@ class ZooKeeperRegistry:
         self._stored[partition] = _Stored(stat.version, data)
 
     async def stored(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedOffset]:
-        """The offsets of any partitions, read now, as far as there are any. Raises BrokerConnectionError."""
+        """Read the offsets of any partitions; those without one are left out. Raises
+        BrokerConnectionError.
+        """
         from kazoo.exceptions import KazooException
 
         try:
@@ -452,7 +470,7 @@ class ZooKeeperRegistry:
         return {p: CommittedOffset(offset) for p, offset in offsets.items() if offset is not None}
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedOffset]:
-        """The offsets of owned partitions, as far as there are any."""
+        """The offsets of owned partitions; those without one are left out."""
         found = {}
         for partition in partitions:
             stored = self._stored.get(partition)
@@ -463,8 +481,8 @@ class ZooKeeperRegistry:
     async def commit(
         self, offsets: Mapping[TopicPartition, CommittedOffset]
     ) -> dict[TopicPartition, ErrorCode]:
-        """Store offsets of owned partitions; ILLEGAL_GENERATION for those of another owner, and
-        GROUP_AUTHORIZATION_FAILED where ZooKeeper refuses it. Raises BrokerConnectionError.
+        """Store offsets of owned partitions; ILLEGAL_GENERATION for those with another owner, and
+        GROUP_AUTHORIZATION_FAILED if ZooKeeper refuses it. Raises BrokerConnectionError.
         """
         from kazoo.exceptions import KazooException
 
@@ -489,7 +507,7 @@ class ZooKeeperRegistry:
             try:
                 stat = await self._call("set", path, data, stored.version)
             except NoNodeError:
-                # somebody has removed the offset, and not its owner
+                # the offset was removed, but not its owner
                 if not self._is_mine(await self._call("exists", self._owner(partition))):
                     raise
                 _, stat = await self._call("create", path, data, None, False, False, True, True)
@@ -501,7 +519,7 @@ class ZooKeeperRegistry:
         return ErrorCode.NONE
 
     async def _certain(self, partition: TopicPartition) -> _Stored | None:
-        """What is stored; after a write without an answer, it is looked up whether it was made."""
+        """The stored offset; after a write without a response, look up whether it was made."""
         from kazoo.exceptions import NoNodeError
 
         stored = self._stored.get(partition)
@@ -528,19 +546,19 @@ class ZooKeeperRegistry:
 
 
 def _is_refused(error: BaseException) -> bool:
-    """Return whether ZooKeeper has answered, with this error."""
+    """Return whether this error is a response of ZooKeeper."""
     from kazoo.exceptions import KazooException
 
     return isinstance(error, KazooException) and not isinstance(unanswered(error), ConnectionError)
 
 
 def _offset_in(data: bytes) -> int | None:
-    """The offset that an entry says; None if it says none, or anything else."""
+    """The offset in an entry; None if it has none, or something else."""
     return int(data) if data.isdigit() and len(data) < 20 and int(data) <= _MAX_OFFSET else None
 
 
 def _topics_in(name: str, data: bytes) -> Topics:
-    """The threads by topic of a registration; none if it cannot be read, or subscribes to patterns."""
+    """The threads by topic of a registration; empty if it is unreadable, or subscribes to patterns."""
     try:
         entry = json.loads(data)
         topics = {str(topic): int(count) for topic, count in entry["subscription"].items()}

@@ -1,7 +1,7 @@
 """ListGroups (key 16), v0-5, and DeleteGroups (key 42), v0-2: groups of all types.
 
-List: v4 filter by state (KIP-518), v5 by type (KIP-848). A DeleteGroups of many groups is asked one group at
-a time.
+ListGroups: v4 filters by state (KIP-518), v5 by type (KIP-848). A DeleteGroups of many groups is split into
+one request for each.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .offsets.expiry import group_tombstones
 
 @dataclass(slots=True)
 class GroupRequest:
-    """A DescribeGroups or DeleteGroups for one group; ``error`` is not 0 when it is not looked up."""
+    """A DescribeGroups or DeleteGroups for one group; if ``error`` is not 0 the group is not looked up."""
 
     group_id: str
     with_operations: bool = False
@@ -29,7 +29,7 @@ class GroupRequest:
 
 @dataclass(slots=True)
 class ListRequest:
-    """A ListGroups; no filter means all."""
+    """A ListGroups; empty filters match every group."""
 
     states: frozenset[str]
     types: frozenset[str]

@@ -1,6 +1,6 @@
-"""Assignors in processes of their own: started when needed, ended when idle or when they do not answer.
+"""Processes that run assignors: started when needed, ended when idle or when they do not answer.
 
-Each assignor has a process, so that one that hangs keeps only its own groups waiting. Questions and answers
+Each assignor has its own process, so that one that hangs holds up only its own groups. Requests and results
 are sent in small frames, so that other work runs in between.
 """
 
@@ -33,7 +33,7 @@ _CODE: Final = (
 
 @dataclass(slots=True, eq=False)
 class _Process:
-    """The process of one assignor, one question at a time."""
+    """The process of one assignor, with one request at a time."""
 
     spec: str
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -41,7 +41,7 @@ class _Process:
     end: asyncio.TimerHandle | None = None
 
     async def ask(self, asked: ComputeTarget, timeout_s: float) -> dict[str, Numbers]:
-        """The answer. Raises AssignorError."""
+        """Return the assignor's result. Raises AssignorError."""
         async with self.lock:
             if self.end is not None:
                 self.end.cancel()
@@ -89,7 +89,7 @@ class _Process:
             await asyncio.sleep(0)
 
     def close(self) -> None:
-        """End the process, whatever it does."""
+        """End the process, whatever it is doing."""
         child, self.child = self.child, None
         if self.end is not None:
             self.end.cancel()
@@ -124,7 +124,7 @@ class AssignorProcesses:
         for process in self._processes.values():
             process.close()
         self._processes.clear()
-        # until their pipes are closed
+        # returns when their pipes are closed
         await asyncio.gather(*(child.communicate() for child in children), return_exceptions=True)
 
     async def _carry_out(self, runner: ShardRunner[Groups], asked: ComputeTarget) -> None:
@@ -133,5 +133,5 @@ class AssignorProcesses:
             for step in steps(asked, await process.ask(asked, self._timeout_s)):
                 runner.steer(step)
                 await asyncio.sleep(0)
-        except Exception as error:  # whatever it is, the group waits for an answer
+        except Exception as error:  # whatever it is, the group waits for a result
             runner.steer(failed(asked, str(error) if isinstance(error, KohortError) else repr(error)))

@@ -11,14 +11,14 @@ from .engine.events import CoordinatorEvent
 from .events import CausedEvent, RebalanceCompleted, Refusal
 from .history import HistoryEntry
 
-#: Fields outside of the details: those of every event, and those of the response to DescribeGroupHistory.
+#: Fields that are not details: those of every event, and those in the response to DescribeGroupHistory.
 _EVERYWHERE: Final = frozenset({"group", "sequence", "timestamp_ms"})
 _ON_THE_WIRE: Final = frozenset({"generation", "cause", "member", "client_id", "client_host"})
 
-#: Most names, and moves, that details list; fewer if they are long.
+#: Most names, and most moves, that details list; fewer if they are long.
 MAX_LISTED: Final = 200
 
-#: Most bytes of details as JSON: a string of the wire has room for 32,767.
+#: Most bytes of details as JSON: a string on the wire has room for 32,767.
 MAX_BYTES: Final = 32_000
 
 

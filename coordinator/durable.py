@@ -1,12 +1,12 @@
 """Durable state of a shard, derived from its log alone: groups, committed offsets, open transactions.
 
 Only records change it, whether they were just appended or are loaded at the start (``Shard.apply``). So a
-loaded shard knows what the shard that wrote the records knew. Plain commits that are loaded stay encoded
-until they are asked for, which most never are: :meth:`Durable.load`.
+loaded shard has the same state as the shard that wrote the records. Plain commits that are loaded stay
+encoded until they are read, which most never are: :meth:`Durable.load`.
 
-The order of records matters as little as possible: after compaction an offset may come before its group's
-record, or the group's tombstone may be gone. Offsets and groups are therefore kept apart; a group with
-offsets and no record is a *simple* one, used only to store offsets.
+It depends on the order of records as little as possible: after compaction an offset may come before its
+group's record, or the group's tombstone may be gone. Offsets and groups are therefore kept apart; a group
+with offsets and no record is a *simple* one, used only to store offsets.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ class OffsetEntry(NamedTuple):
     record_offset: int
 
 
-#: By partition. A loaded entry that was not asked for yet is still the encoded value of its record.
+#: By partition. A loaded entry that has not been read yet is still the encoded value of its record.
 Entries: TypeAlias = dict[TopicPartition, OffsetEntry | bytes]
 
-# record offset of an entry that was loaded encoded: before every transaction that is open now
+# record offset of an entry that was loaded encoded: it is before every transaction that is open now
 _UNPLACED: Final = -1
 _NO_OFFSETS: Final[Entries] = {}
 
@@ -71,11 +71,10 @@ class OffsetsBatch(LoadedBatch, Protocol):
 
 
 class OpenTransaction(NamedTuple):
-    """One producer's transaction in one group: its age in ms since its first offset, and the partitions that
-    wait for its end.
+    """One producer's transaction in one group: its age in ms since its first offset, and its partitions.
 
-    While it is open they are UNSTABLE_OFFSET_COMMIT for readers of stable offsets, and its group is not
-    removed. The log has no time limit for it, so its age is reported.
+    While it is open, an OffsetFetch that requires stable offsets gets UNSTABLE_OFFSET_COMMIT for these
+    partitions, and the group is not removed. The log sets it no time limit, so its age is reported.
     """
 
     group_id: str
@@ -96,17 +95,17 @@ class Durable:
     offsets: dict[str, Entries] = field(default_factory=dict)
     pending: dict[int, dict[str, Entries]] = field(default_factory=dict)
     open_producers: dict[str, dict[int, int]] = field(default_factory=dict)
-    #: Groups that had offsets in a transaction, whatever became of it: as in Apache Kafka they are there
-    #: until they are removed, or compaction leaves nothing of them.
+    #: Groups that had offsets in a transaction, committed or not: as in Apache Kafka they exist until they
+    #: are removed, or compaction leaves none of their records.
     from_transactions: set[str] = field(default_factory=set, compare=False)
-    # one object for each partition, however many groups commit it; at least all that have an offset
+    # one object for each partition with an offset, however many groups commit it
     _keys: dict[tuple[str, int], TopicPartition] = field(default_factory=dict, compare=False, repr=False)
     _most_keys: int = field(default=_KEYS, compare=False, repr=False)
-    #: The same, by their bytes in a record's key, while a log is loaded.
+    #: The same objects, by their bytes in a record's key, while a log is loaded.
     encoded_keys: dict[bytes, TopicPartition] = field(default_factory=dict, compare=False, repr=False)
 
     def knows(self, group_id: str) -> bool:
-        """Return whether the log has anything of this group."""
+        """Return whether the log has records of this group."""
         return (
             group_id in self.stored
             or group_id in self.offsets
@@ -145,13 +144,13 @@ class Durable:
     def partitions_with(self, topics: Collection[str]) -> dict[str, dict[TopicPartition, None]]:
         """By group, the partitions of these topics with an offset, committed or in an open transaction.
 
-        These partitions are forgotten as well: the topics are gone.
+        Also drops these partitions from its cache: the topics are gone.
         """
         keys = _pop_topics(self._keys, topics)
         found: dict[str, dict[TopicPartition, None]] = {}
         for by_group in (self.offsets, *self.pending.values()):
             for group_id, entries in by_group.items():
-                # iterates over the smaller one: most groups have read none of the topics
+                # isdisjoint iterates over the smaller one: most groups have read none of the topics
                 if not entries.keys().isdisjoint(keys):
                     found.setdefault(group_id, {}).update(dict.fromkeys(k for k in entries if k in keys))
         return found
@@ -173,7 +172,7 @@ class Durable:
             if group is not offsets_of:
                 offsets = by_group.setdefault(group, {})
                 offsets_of = group
-            # a plain tuple finds the same entry as the named one
+            # a plain tuple finds the same entry as a named tuple
             key = known.get((topic, partition)) or self._key(topic, partition)
             fields = (offset, leader_epoch, metadata, commit_ms, expire_ms, record_offset)
             offsets[key] = _new(OffsetEntry, fields)
@@ -242,7 +241,7 @@ class Durable:
                 offsets[key] = value
 
     def loaded(self) -> None:
-        """Called when a load is over: partitions are no longer looked up by their bytes."""
+        """Called when a load is over: from here on partitions are not looked up by their bytes."""
         self._keys.update((key, key) for key in self.encoded_keys.values())
         self.encoded_keys.clear()
 

@@ -1,8 +1,7 @@
 """Events of groups: one type for each thing that happens in a group.
 
-An event costs little to make: the moves of a rebalance are only worked out when asked for, and only then are
-members' assignments looked into, and only for the protocol type "consumer". Nothing is made for a heartbeat
-or a commit that is accepted.
+Events are cheap to create: the moves of a rebalance are only computed on demand, and only then are members'
+assignments decoded, and only for the protocol type "consumer". Accepted heartbeats and commits create none.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ MAX_QUOTED: Final = 200
 MAX_TEXT: Final = 300
 MAX_CAUSE: Final = 2_000
 
-# names of an event's texts and what gives them, by kind of event: worked out once
+# by kind of event, computed once: the names of its text fields, and a getter of them
 _text_fields: dict[str, tuple[tuple[str, ...], attrgetter[Any]]] = {}
 
 
 class CauseKind(StrEnum):
-    """Kinds of causes, by the names that the wire, logs and metrics have for them."""
+    """Kinds of causes, by their names on the wire, in logs and in metrics."""
 
     JOIN = "join"
     LEAVE = "leave"
@@ -86,16 +85,17 @@ class Move(NamedTuple):
     to_owner: str | None
 
 
-# Kinds without fields of their own are no dataclasses themselves: each costs a start most of a millisecond.
+# Kinds without fields of their own are not dataclasses: each dataclass adds most of a millisecond to the
+# start.
 
 
 @dataclass(slots=True, kw_only=True)
 class GroupEvent(CoordinatorEvent):
     """Something that happened in a group.
 
-    ``generation`` is the group's at that time, -1 for none; ``cause`` says why, in one line of words with
-    control characters escaped. ``member``, ``instance_id``, ``client_id`` and ``client_host`` are those of
-    the member concerned, "" and None for none.
+    ``generation`` is the group's at that time, -1 for none; ``cause`` says why, in one line with control
+    characters escaped. ``member``, ``instance_id``, ``client_id`` and ``client_host`` are those of the member
+    concerned, "" and None for none.
     """
 
     share: ClassVar[Share] = "rebalances"
@@ -110,13 +110,13 @@ class GroupEvent(CoordinatorEvent):
 
 @dataclass(slots=True, kw_only=True)
 class CausedEvent(GroupEvent):
-    """An event that has a kind of cause; of several causes it is that of the first."""
+    """An event with a kind of cause; if there are several causes, the kind of the first."""
 
     cause_kind: CauseKind = CauseKind.OTHER
 
 
 class RebalanceStarted(CausedEvent):
-    """A group begins to collect its members; ``generation`` is the one that ends."""
+    """A group begins to collect its members; ``generation`` is the generation that ends."""
 
     __slots__ = ()
     name = "RebalanceStarted"
@@ -126,11 +126,11 @@ class RebalanceStarted(CausedEvent):
 class RebalanceCompleted(CausedEvent):
     """A rebalance is over: generation ``generation`` is Stable, or Empty with ``members`` 0.
 
-    ``duration_ms`` runs from the first cause to here: ``join_ms`` until all had joined and ``sync_ms`` until
-    the assignment was handed out. ``cause`` names every reason, the member is that of the first. ``before``
-    and ``after`` are assignments by owner (instance id, or member id); a history drops them in time, and then
-    the moves are unknown. In a consumer group ``slowest`` is the owner that took longest to give up what
-    moved, and ``slowest_ms`` how long.
+    ``duration_ms`` runs from the first cause to this event: ``join_ms`` until all had joined and ``sync_ms``
+    until the assignment was handed out. ``cause`` names every reason; the member is that of the first.
+    ``before`` and ``after`` are assignments by owner (instance id, or member id); a history drops them after
+    a while, and then the moves are unknown. In a consumer group ``slowest`` is the owner that took longest to
+    give up its partitions, ``slowest_ms`` the time that it took.
     """
 
     name = "RebalanceNote"
@@ -151,18 +151,18 @@ class RebalanceCompleted(CausedEvent):
 
     @property
     def partitions_moved(self) -> int | None:
-        """Partitions given to an owner that did not have them before; None if that is not known: for types
+        """Number of partitions given to an owner that did not have them before; None if unknown: for types
         other than "consumer", and after the assignments were dropped.
         """
         return self._count()[0]
 
     @property
     def partitions_total(self) -> int | None:
-        """Partitions that have an owner now; None if that is not known."""
+        """Number of partitions that have an owner now; None if unknown."""
         return self._count()[1]
 
     def moves(self) -> list[Move]:
-        """Every partition whose owner has changed, in order; [] if that is not known."""
+        """Every partition whose owner has changed, in order; [] if unknown."""
         return moves_between(self.before or {}, self.after or {}) if self.protocol_type == "consumer" else []
 
     def joined(self) -> list[str]:
@@ -183,7 +183,7 @@ class RebalanceCompleted(CausedEvent):
 
 @dataclass(slots=True, kw_only=True)
 class GenerationAbandoned(CausedEvent):
-    """All had joined ``generation``, and it ended before its assignment was handed out."""
+    """``generation`` ended after all had joined, before its assignment was handed out."""
 
     name = "GenerationAbandoned"
 
@@ -191,7 +191,7 @@ class GenerationAbandoned(CausedEvent):
 
 
 class MemberJoined(GroupEvent):
-    """A member was taken in; it belongs to the generation after ``generation``."""
+    """A member joined; it belongs to the generation after ``generation``."""
 
     __slots__ = ()
     name = "MemberJoined"
@@ -200,7 +200,7 @@ class MemberJoined(GroupEvent):
 
 
 class MemberGone(CausedEvent):
-    """A member was removed: it left, its session expired, it was late, or there was no room for it."""
+    """A member was removed: it left, its session expired, it was late, or the group was full."""
 
     __slots__ = ()
     name = "MemberGone"
@@ -209,7 +209,7 @@ class MemberGone(CausedEvent):
 
 @dataclass(slots=True, kw_only=True)
 class MemberReplaced(GroupEvent):
-    """A static member came back under the new id ``member``; ``old_member`` is fenced from here on."""
+    """A static member returned under the new id ``member``; ``old_member`` is fenced from then on."""
 
     name = "MemberReplaced"
     share = "members"
@@ -219,7 +219,7 @@ class MemberReplaced(GroupEvent):
 
 @dataclass(slots=True, kw_only=True)
 class RevocationAsked(GroupEvent):
-    """A member of a consumer group is to give up ``partitions`` partitions, for which others wait."""
+    """A member of a consumer group was asked to give up ``partitions`` partitions, for which others wait."""
 
     name = "RevocationAsked"
     level = "debug"
@@ -229,7 +229,7 @@ class RevocationAsked(GroupEvent):
 
 
 class MemberIdUnused(GroupEvent):
-    """A member id that was handed out is forgotten: nobody joined with it. Until then a rebalance waits."""
+    """A member id that was handed out and never used is forgotten. A rebalance waits until then."""
 
     __slots__ = ()
     name = "MemberIdUnused"
@@ -238,7 +238,7 @@ class MemberIdUnused(GroupEvent):
 
 @dataclass(slots=True, kw_only=True)
 class OffsetsRemoved(GroupEvent):
-    """``count`` offsets of a group were removed: expired, deleted, or their topic was."""
+    """``count`` offsets of a group were removed: they expired, or they or their topic were deleted."""
 
     name = "OffsetsRemoved"
     share = "members"
@@ -247,7 +247,7 @@ class OffsetsRemoved(GroupEvent):
 
 
 class GroupRemoved(GroupEvent):
-    """A group is gone with its offsets, and its history with it."""
+    """A group was removed with its offsets and its history."""
 
     __slots__ = ()
     name = "GroupRemoved"
@@ -255,7 +255,7 @@ class GroupRemoved(GroupEvent):
 
 @dataclass(slots=True, kw_only=True)
 class Refusal(GroupEvent):
-    """A request was refused with the error number ``error_code``."""
+    """A request was refused with ``error_code``."""
 
     level = "warning"
     share = "refusals"
@@ -265,7 +265,7 @@ class Refusal(GroupEvent):
 
 @dataclass(slots=True, kw_only=True)
 class MemberFenced(Refusal):
-    """``api`` was refused because its sender is no member, not any more, or not in this generation."""
+    """``api`` was refused because its sender is not a member (any more), or not in this generation."""
 
     name = "MemberFenced"
 
@@ -273,7 +273,7 @@ class MemberFenced(Refusal):
 
 
 class JoinRefused(Refusal):
-    """A JoinGroup was refused for what it asks."""
+    """A JoinGroup was refused for its content."""
 
     __slots__ = ()
     name = "JoinRefused"
@@ -281,7 +281,7 @@ class JoinRefused(Refusal):
 
 @dataclass(slots=True, kw_only=True)
 class CommitRefused(Refusal):
-    """A whole OffsetCommit was refused; ``claimed_generation`` is the one its sender believes in."""
+    """A whole OffsetCommit was refused; ``claimed_generation`` is the generation that it names."""
 
     name = "CommitRefused"
 
@@ -290,7 +290,7 @@ class CommitRefused(Refusal):
 
 @dataclass(slots=True, kw_only=True)
 class AssignorFailed(Refusal):
-    """The assignor of a consumer group gave no answer that can be used: members keep what they have."""
+    """The assignor of a consumer group gave no usable result: members keep their partitions."""
 
     name = "AssignorFailed"
 
@@ -298,7 +298,7 @@ class AssignorFailed(Refusal):
 
 
 class AppendRefused(Refusal):
-    """The log did not take records of a group; ``error_code`` is what it said."""
+    """The log refused records of a group with ``error_code``."""
 
     __slots__ = ()
     name = "AppendRefused"
@@ -309,7 +309,7 @@ def append_refused(group_id: str, error: ErrorCode) -> AppendRefused:
 
 
 def shorten(event: GroupEvent) -> None:
-    """Cut long texts of an event: they come from clients, and events are kept, logged and sent."""
+    """Cut long texts of an event: clients supply them, and events are kept, logged and sent."""
     names, texts_of = _texts(event)
     for name, text in zip(names, texts_of(event), strict=True):
         if text and len(text) > MAX_TEXT:
@@ -358,7 +358,7 @@ def owned_bytes(owned: Owned) -> int:
 
 
 def count_moves(before: Mapping[str, Owned], after: Mapping[str, Owned]) -> tuple[int, int]:
-    """Number of partitions that were given to an owner that did not have them, and that have an owner."""
+    """Numbers of partitions: those given to an owner that did not have them, and those that have an owner."""
     total = moved = 0
     for owner, data in after.items():
         owned = _numbers(data)

@@ -1,8 +1,8 @@
-"""The group coordinator of a broker: all shards of ``__consumer_offsets`` on one event loop, for requests as
-they come off the wire.
+"""The group coordinator of a broker: all shards of ``__consumer_offsets`` on one event loop. It takes decoded
+requests.
 
-Requests about many groups are split, asked of each group's shard, and answered together. Time comes from a
-clock that never jumps: the wall clock at the start plus monotonic time.
+Requests about many groups are split between the groups' shards, and their responses merged. The clock never
+jumps: it is the wall clock at the start plus monotonic time.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class FanOut(NamedTuple):
     join: Callable[[int, list[Any], TopicDirectory], Any]
 
 
-#: The APIs that name many groups.
+#: APIs whose requests name many groups.
 FAN_OUT: Final[dict[int, FanOut]] = {
     ApiKey.OFFSET_FETCH: FanOut(split_fetch, join_fetches),
     ApiKey.DESCRIBE_GROUPS: FanOut(
@@ -71,12 +71,12 @@ FAN_OUT: Final[dict[int, FanOut]] = {
         lambda _version, results, _directory: DeleteGroupsResponse(results=results),
     ),
 }
-#: Those of them that change nothing.
+#: Those that change nothing.
 _READS: Final = (ApiKey.OFFSET_FETCH, ApiKey.DESCRIBE_GROUPS, ApiKey.CONSUMER_GROUP_DESCRIBE)
 
 
 class LoadError(KohortError):
-    """Records of the offsets topic could not be read, and the settings forbid to continue without them."""
+    """Records of the offsets topic could not be read, and the settings forbid continuing without them."""
 
     def __init__(self, skipped: Mapping[int, int]) -> None:
         where = ", ".join(f"{count} in partition {partition}" for partition, count in skipped.items())
@@ -94,9 +94,9 @@ class GroupCoordinator:
     ``topic_names`` returns all, ``topics_version`` returns another object whenever topics have changed.
     ``shows_topic`` returns whether the sender of a request may know of a topic. ``group_configs`` returns the
     configs that were set for a single group, by Kafka's names. ``clock_ms`` must not go backwards.
-    ``on_event`` is called with each event in order, as readers of ``events`` get them. ``fsync`` puts each
-    batch on the disk before it is acknowledged; without it an acknowledged commit survives the end of the
-    process, not that of the machine. ``replicas``: see ``ShardRuntime``.
+    ``on_event`` is called with each event, in the order of ``events``. ``fsync`` puts each batch on the disk
+    before it is acknowledged; without it an acknowledged commit survives a crash of the process, but not of
+    the machine. ``replicas``: see ``ShardRuntime``.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class GroupCoordinator:
         await self.load_all()
 
     def open(self) -> None:
-        """From here on requests get the answers for a loading coordinator."""
+        """Accept requests; until a shard is loaded they get the responses of a loading coordinator."""
         self._shards.open()
 
     async def load_all(self) -> None:
@@ -174,13 +174,13 @@ class GroupCoordinator:
         await self._shards.load(partition)
 
     def unload(self, partition: int) -> None:
-        """Give one partition up: another broker leads it, or it is gone."""
+        """Unload one partition, which another broker leads now, or which is deleted."""
         if self._shards.unload(partition):
             self._history.drop_where(lambda group: self._shards.partition_of(group) == partition)
 
     async def handle(self, api_key: int, version: int, body: Any, context: RequestContext) -> Any:
-        """Return the response body to a decoded request body, when it is due: JoinGroup and SyncGroup may be
-        parked for minutes. Cancelling the call gives up the response, not the request.
+        """Return the response body to a decoded request body. JoinGroup and SyncGroup may be parked for
+        minutes. Cancelling the call gives up the response, not the request.
         """
         fan_out = FAN_OUT.get(api_key)
         if fan_out is not None:
@@ -199,7 +199,7 @@ class GroupCoordinator:
         return await call.answer()
 
     def submit(self, api_key: int, version: int, body: Any, context: RequestContext, handle: Handle) -> None:
-        """As ``handle``, about one group: the answer goes to ``handle.set``, before this returns or later."""
+        """As ``handle``, for one group: the response goes to ``handle.set``, before this returns or later."""
         if api_key == _COMMIT:
             if type(body) is not CommitRequest:
                 body = self.resolve(version, body)
@@ -217,14 +217,14 @@ class GroupCoordinator:
         return self._shards.writes
 
     def partition_of(self, group_id: str) -> int:
-        """The partition of the offsets topic that a group's records are in."""
+        """The partition of the offsets topic that holds a group's records."""
         return self._shards.partition_of(group_id)
 
     async def commit_in_transaction(
         self, body: Any, context: RequestContext, admit: Callable[[], Awaitable[ErrorCode]]
     ) -> OffsetCommitResponse:
-        """As ``handle``, for a TxnOffsetCommit body. ``admit`` is called once it is known which topics exist:
-        it returns whether the transaction may write to the group's partition.
+        """As ``handle``, for a TxnOffsetCommit body. ``admit`` is called after topics are looked up; it
+        returns the error if the transaction may not write to the group's partition.
         """
         commit = resolve_transactional(body, self._topics, self._settings.kohort_commit_max_partitions)
         call = Call()
@@ -240,8 +240,8 @@ class GroupCoordinator:
     async def write_marker(
         self, partition: int, producer_id: int, producer_epoch: int, marker: Marker
     ) -> ErrorCode:
-        """Write the end of a producer's transaction to a partition of the offsets topic: the offsets that it
-        holds there are committed, or forgotten.
+        """Write the end of a producer's transaction to a partition of the offsets topic: its offsets there
+        are committed or dropped.
         """
         runner = self._shards.serving_partition(partition)
         if isinstance(runner, Unready):
@@ -271,8 +271,8 @@ class GroupCoordinator:
         """Events of a group, oldest first: entries with a higher sequence than ``after``, the newest
         ``limit`` of them (-1: all).
 
-        Raises KafkaError: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, and as every request to a coordinator that
-        is not running, does not have the group, or still loads it.
+        Raises KafkaError: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, and the errors of a coordinator that is not
+        running, does not have the group, or is still loading it.
         """
         if not group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID, "the group id is empty: name a group")
@@ -285,7 +285,7 @@ class GroupCoordinator:
         return self._history.of(group_id, limit, after)
 
     def group_counts(self) -> tuple[dict[str, int], int]:
-        """Number of groups in each state, by Kafka's name of it, and of all their members."""
+        """Number of groups by Kafka's name of their state, and the number of all their members."""
         states: Counter[str] = Counter()
         members = 0
         for runner in self._shards:
@@ -314,7 +314,7 @@ class GroupCoordinator:
             runner.when_loaded(lambda shard, _now_ms: remove_topics(shard, gone))
 
     def steer(self, group_id: str, step: Callable[[GroupShard, int], T]) -> T:
-        """Run a step (see ``steering``) on the group's shard, with all that follows from it."""
+        """Run a step (see ``steering``) on the group's shard and carry out its effects."""
         return self._shards.steer(group_id, step)
 
     def time_moved(self) -> None:

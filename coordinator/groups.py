@@ -1,7 +1,7 @@
 """The groups of one shard, of every type, and the interface that they share.
 
-Offsets are committed, read and expired in the same way for all types of groups; if the type matters, the
-group is asked.
+Offsets are committed, read and expired in the same way for all types of groups; where the type matters, the
+code asks the group.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class GroupType(Enum):
 class TopicDirectory:
     """Looks up topics; each function returns None for a topic that does not exist.
 
-    ``names`` returns those of all topics, ``version`` another object when topics have changed, ``shows``
-    whether the sender of a request may know of a topic.
+    ``names`` returns the names of all topics, ``version`` another object whenever topics have changed,
+    ``shows`` whether the sender of a request may know of a topic.
     """
 
     partition_count_of: Callable[[str], int | None]
@@ -69,7 +69,7 @@ class CommittedPartition(Protocol):
 
 
 class ConsumerGroupConfig(NamedTuple):
-    """Configs that may be set for a single consumer group; in ms."""
+    """Configs that may be set for a single consumer group, in ms."""
 
     session_timeout_ms: int
     heartbeat_interval_ms: int
@@ -104,7 +104,7 @@ class Group(Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """True without members, present or expected: then it may be removed if it has no offsets."""
+        """True without members, present or expected: the group may be removed if it has no offsets."""
 
     def check_commit(
         self,
@@ -114,10 +114,12 @@ class Group(Protocol):
         version: int,
         topics: Sequence[CommittedTopic],
     ) -> ErrorCode:
-        """Return the error of a commit of this member in this generation (or member epoch)."""
+        """Return the error of a commit by this member in this generation (or member epoch); NONE if it
+        may.
+        """
 
     def check_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
-        """Return the error of an OffsetFetch of this member at this epoch."""
+        """Return the error of an OffsetFetch by this member at this epoch; NONE if it may."""
 
     def why_refused(self, member_id: str, instance_id: str | None, generation: int, error: int) -> str:
         """The reason, in words, why a request's sender is not accepted as a member."""
@@ -126,29 +128,29 @@ class Group(Protocol):
         """Called when a member has shown that it is alive."""
 
     def subscribes_to(self, topic: str) -> bool:
-        """Return whether members subscribe to a topic; true if unsure."""
+        """Return whether members subscribe to a topic; True if that is uncertain."""
 
     def offset_age_counts_from(self, topic: str, commit_ms: int) -> int | None:
         """The time in ms from which an offset's age counts; None while it must stay."""
 
     def tombstones(self) -> tuple[Record, ...]:
-        """Records that remove the group from the log, but for its offsets."""
+        """Records that remove the group from the log, without those of its offsets."""
 
     def stop_timers(self, timers: Timers) -> None:
-        """Stop its timers, before it is removed."""
+        """Stop the group's timers, before it is removed."""
 
 
 @dataclass(slots=True, eq=False)
 class Groups:
     """State of a shard of ``__consumer_offsets``. ``groups`` are those in memory; ``wake`` restores one from
-    the log, or from its offsets alone. ``new_id`` returns a fresh unique text for each member.
+    its records, or from its offsets alone. ``new_id`` returns a new unique string for each member.
     """
 
     settings: GroupSettings
     new_id: Callable[[], str]
     wake: Callable[[Groups, str], Group]
     topics: TopicDirectory = NO_TOPICS
-    #: What each assignor of consumer groups is loaded by, by name; the first is the default.
+    #: Assignors of consumer groups: the spec that loads each, by name; the first is the default.
     assignors: Mapping[str, str] = field(default_factory=dict)
     #: Configs that are set for a single group, by Kafka's names.
     configs: Callable[[str], Mapping[str, int]] = lambda _group_id: {}
@@ -156,15 +158,15 @@ class Groups:
     groups: dict[str, Group] = field(default_factory=dict)
     #: Groups that the retention pass in progress has not visited yet.
     retention_queue: list[str] = field(default_factory=list)
-    #: Offsets of deleted topics whose tombstones could not be written, as they were then.
+    #: Offsets of deleted topics whose tombstones could not be written, with their values then.
     orphans: dict[tuple[str, TopicPartition], OffsetEntry | bytes] = field(default_factory=dict)
-    #: Heartbeats that are held, with the answer that each has if nothing changes, by group and member.
+    #: Held heartbeats by group and member, each with its response if nothing changes.
     held: dict[str, dict[str, tuple[Request, Any]]] = field(default_factory=dict)
     #: Ticket of the last write of committed offsets.
     last_commit: int = 0
 
     def knows(self, group_id: str) -> bool:
-        """Return whether there is such a group."""
+        """Return whether the group exists."""
         return group_id in self.groups or self.durable.knows(group_id)
 
     def find(self, group_id: str) -> Group | None:

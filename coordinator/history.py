@@ -1,10 +1,10 @@
-"""Histories of groups: the newest events of each, in memory and bounded; a group without events takes no
+"""Histories of groups: the newest events of each, in memory and bounded. A group without events takes no
 memory.
 
 A group's entries are divided: half are reserved for rebalances, a quarter each for joining and leaving
-members and for refusals; unused entries are open to the others. So neither a thousand joins nor a client that
-is refused thousands of times displaces the rebalances, which are what a history is read for. Equal refusals
-of the same member are one entry with a count.
+members and for refusals; unused entries are free for the others. So neither a thousand joins nor thousands of
+refusals of one client displace the rebalances, for which histories are read. Equal refusals of the same
+member are one entry with a count.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from .events import (
     text_bytes,
 )
 
-#: Most entries of all groups together; beyond that, the group that was quiet the longest loses its history.
+#: Most entries of all groups together; beyond that, the group without events for the longest time loses its
+#: history.
 MAX_ENTRIES: Final = 100_000
 
 #: Most assignments that are kept with the rebalances of one group, and of all groups. The oldest rebalances
@@ -36,8 +37,8 @@ MAX_ENTRIES: Final = 100_000
 MAX_OWNERS: Final = 20_000
 MAX_ALL_OWNERS: Final = 400_000
 
-#: Most bytes of texts and assignments that the entries of one group, and of all groups, are kept with; beyond
-#: that the oldest are dropped in the same way. Texts that entries share are counted with each.
+#: Most bytes of texts and assignments in the entries of one group, and of all groups; beyond that the oldest
+#: are dropped in the same way. Texts that entries share count for each of them.
 MAX_BYTES: Final = 8 << 20
 MAX_ALL_BYTES: Final = 128 << 20
 
@@ -67,8 +68,8 @@ class HistoryEntry:
 
 @dataclass(slots=True, eq=False)
 class _GroupHistory:
-    """Entries of each share, in the order of their sequence; ``size`` is how many there are in all, with so
-    many owners and bytes.
+    """Entries of each share, by sequence; ``size`` is their number, with the sums of their owners and
+    bytes.
     """
 
     sequence: int = 0
@@ -83,7 +84,7 @@ class History:
 
     def __init__(self, size: int) -> None:
         self._size = size
-        # the group that was quiet the longest comes first
+        # the group without events for the longest time comes first
         self._groups: dict[str, _GroupHistory] = {}
         self._entries = self._owners = self._bytes = 0
 
@@ -101,7 +102,7 @@ class History:
         if isinstance(event, GroupRemoved):
             self.drop(event.group)
         elif not isinstance(event, Refusal) or knows(event.group):
-            # any client may be refused in a group that does not exist
+            # requests about groups that do not exist are refused too: those leave no trace
             self.add(event)
 
     def add(self, event: GroupEvent) -> None:
@@ -144,7 +145,7 @@ class History:
         share = history.shares.setdefault(event.share, {})
         if isinstance(event, RebalanceCompleted):
             for key in _begun(share):
-                # its cause is in this event too
+                # this event has its cause too
                 self._remove(history, share, key)
         key = _key(event)
         known = share.pop(key, None)
@@ -185,7 +186,7 @@ class History:
                 if not _heavy(history):
                     break
                 if isinstance(entry.event, RebalanceCompleted):
-                    # listeners hold the event too: theirs is not changed
+                    # listeners may hold the same event, which must not change
                     entry.event = replace(entry.event, before=None, after=None)
                     self._weigh(history, entry, _weight(entry.event))
         while len(self._groups) > 1 and (

@@ -1,8 +1,8 @@
-"""Elements that a request names again and again.
+"""Limit on elements that a request names repeatedly.
 
-Apache Kafka answers an element twice if a request names it twice, however large the answer. So does kohort,
-but a small request that names one large group a hundred thousand times would be hours of work: after a few
-repeats, further ones are refused.
+Apache Kafka answers an element as often as a request names it, however large the response. kohort does the
+same, but a small request that names one large group a hundred thousand times would be hours of work: after a
+few repeats, further ones are refused.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Repeats:
         self._left = MAX_REPEATS
 
     def refuses(self, element: Hashable) -> bool:
-        """Return whether this element is a repeat, after too many others."""
+        """Return whether this element is a repeat after too many other repeats."""
         if element not in self._seen:
             self._seen.add(element)
             return False
@@ -31,7 +31,7 @@ class Repeats:
         return self._left < 0
 
     def sift(self, topic: Hashable, partitions: Sequence[int]) -> tuple[Sequence[int], list[int]]:
-        """The partitions of a topic that are to be answered, and those that are refused."""
+        """The partitions of a topic to answer, and those to refuse."""
         seen = self._partitions.setdefault(topic, set())
         if not seen:
             seen.update(partitions)

@@ -14,18 +14,18 @@ P = TypeVar("P")
 
 NO_TOPIC_ID: Final = uuid.UUID(int=0)
 
-#: What may be done to a group where there are no access rules, as bits of Kafka's AclOperation (KIP-430):
-#: READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS.
+#: Operations allowed on a group without access rules, as bits of Kafka's AclOperation (KIP-430): READ,
+#: DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS.
 GROUP_OPERATIONS: Final = operation_bits((3, 6, 8, 10, 11))
 
 
 def protocol_told(version: int, protocol_name: str | None) -> str | None:
-    """Return a protocol name as a JoinGroup response has it: from v7 on, none and an empty one are null."""
+    """Return a protocol name as a JoinGroup response has it: from v7 on an empty name is null."""
     return protocol_name or (None if version >= 7 else "")
 
 
 def join_failed(version: int, error_code: int, member_id: str) -> JoinGroupResponse:
-    """A JoinGroup answer that is an error; the protocol is null where the version can say so, else ""."""
+    """A JoinGroup response that is an error; the protocol is null if the version allows it, else ""."""
     return JoinGroupResponse(
         error_code=error_code, protocol_name=protocol_told(version, None), member_id=member_id
     )
@@ -34,9 +34,7 @@ def join_failed(version: int, error_code: int, member_id: str) -> JoinGroupRespo
 def bad_first(
     topics: Sequence[tuple[K, Iterable[P]]], is_bad: Callable[[P], bool]
 ) -> Iterable[tuple[K, list[P]]]:
-    """Sort partitions by topic in the order of Kafka's responses: those that do not exist first, each topic
-    once.
-    """
+    """Group partitions by topic in the order of Kafka's responses: those that do not exist first."""
     merged: dict[K, list[P]] = {}
     for wanted in (True, False):
         for topic, partitions in topics:

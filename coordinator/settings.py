@@ -2,8 +2,8 @@
 
 Four defaults differ. ``group_max_size`` and ``group_consumer_max_size``: Apache Kafka has no limit; here a
 group stays within the size that one rebalance can serve; ``group_coordinator_threads``: all shards share one
-event loop; ``offsets_topic_replication_factor``: a broker may be alone. Those that begin with ``kohort_`` are
-not Kafka's. The rows are checked when settings are read; nothing checks them here.
+event loop; ``offsets_topic_replication_factor``: a broker may be alone. Settings that begin with ``kohort_``
+are not Kafka's. Values are checked when settings are read, not in this class.
 """
 
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from ..settings import BROKER, MAX_INT, Row, Scope
 
-#: How long a member that has never finished a rebalance is kept, in ms (a constant in Kafka too): its session
-#: cannot show that it went away while its JoinGroup is parked.
+#: Longest time, in ms, that a member is kept before its first rebalance ends (a constant in Kafka too): while
+#: its JoinGroup is parked, its session cannot show that it is gone.
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
 
 
@@ -68,7 +68,7 @@ class GroupSettings:
     group_coordinator_threads: Annotated[
         int, Row("all shards of the coordinator share one event loop", 1, 1)
     ] = 1
-    # for the next five, Kafka's only limit is the size of a request
+    # for the next five Kafka's only limit is the size of a request
     kohort_group_max_metadata_bytes: Annotated[
         int, Row("most bytes of metadata of one group (not a setting of Kafka)", 1, MAX_INT)
     ] = 64 * 1024 * 1024

@@ -75,8 +75,8 @@ def new_groups(
     topics: TopicDirectory = NO_TOPICS,
     configs: Callable[[str], Mapping[str, int]] = lambda _group_id: {},
 ) -> Groups:
-    """State of a shard before its log is read. ``new_id`` gives a fresh unique text for each member id.
-    Raises AssignorError for one of the settings' assignors that cannot be used.
+    """State of a shard before its log is read. ``new_id`` returns a new unique string for each member id.
+    Raises AssignorError if an assignor of the settings cannot be used.
     """
     return Groups(
         settings, new_id, _wake, topics, server_assignors(settings.group_consumer_assignors), configs

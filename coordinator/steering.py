@@ -1,5 +1,4 @@
-"""Steps that the test kit runs on a group of either type from outside: end a session, start a rebalance, list
-its members.
+"""Steps for the test kit on a group of either type: end a session, start a rebalance, list members.
 
 Each is a step on a shard, with the clock's time; ``GroupCoordinator.steer`` runs it and carries out its
 effects.
@@ -22,23 +21,23 @@ from .events import Cause, CauseKind
 from .groups import GroupShard
 
 
-class Seat(NamedTuple):
-    """A member of a group: its ids, and itself if it is of a classic group."""
+class FoundMember(NamedTuple):
+    """A member of a group: its ids and, in a classic group, the member itself."""
 
     member_id: str
     instance_id: str | None
     classic: ClassicMember | None = None
 
 
-def members_of(shard: GroupShard, group_id: str) -> list[Seat]:
+def members_of(shard: GroupShard, group_id: str) -> list[FoundMember]:
     """The members of a group, in the order in which they joined. Raises KafkaError (GROUP_ID_NOT_FOUND)."""
     group = _group(shard, group_id)
     if isinstance(group, ConsumerGroup):
-        return [Seat(each.member_id, each.metadata.instance_id) for each in group.members.values()]
-    return [Seat(each.member_id, each.instance_id, each) for each in group.members.values()]
+        return [FoundMember(each.member_id, each.metadata.instance_id) for each in group.members.values()]
+    return [FoundMember(each.member_id, each.instance_id, each) for each in group.members.values()]
 
 
-def member_of(shard: GroupShard, group_id: str, name: str) -> Seat:
+def member_of(shard: GroupShard, group_id: str, name: str) -> FoundMember:
     """A member by its id or instance id. Raises KafkaError (GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID)."""
     for member in members_of(shard, group_id):
         if name in (member.member_id, member.instance_id):
@@ -64,8 +63,8 @@ def end_session(shard: GroupShard, group_id: str, name: str, now_ms: int) -> Non
 
 
 def begin_rebalance(shard: GroupShard, group_id: str, reason: str, now_ms: int) -> bool:
-    """Make every member join again, or move to another epoch; return False if they have to already. Raises
-    KafkaError (GROUP_ID_NOT_FOUND).
+    """Make all members rejoin, or move to a new epoch; return False if a rebalance is already under way.
+    Raises KafkaError (GROUP_ID_NOT_FOUND).
     """
     group = _group(shard, group_id)
     if isinstance(group, ConsumerGroup):
@@ -81,7 +80,7 @@ def begin_rebalance(shard: GroupShard, group_id: str, reason: str, now_ms: int) 
     return True
 
 
-def _names(members: Iterable[Seat]) -> str:
+def _names(members: Iterable[FoundMember]) -> str:
     return ", ".join(member.member_id for member in members) or "nobody"
 
 

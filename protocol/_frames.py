@@ -15,6 +15,14 @@ LENGTH_PREFIX = 4
 _LENGTH = struct.Struct(">i")
 
 
+def _too_large(size: int, limit: int) -> FrameTooLargeError:
+    text = f"frame of {size} bytes, the limit is {limit}"
+    # a TLS handshake or alert begins with its kind and the major version 3
+    if size >> 16 in (0x1503, 0x1603):
+        text = f"TLS where plain text is expected ({text})"
+    return FrameTooLargeError(text)
+
+
 class FrameReader:
     """Cuts a byte stream into frames. Memory grows with what has arrived, not with announced lengths."""
 
@@ -64,7 +72,7 @@ class FrameReader:
                 if size < 0:
                     raise MalformedFrameError(f"frame of negative length {size}")
                 if size > self._max_frame_bytes:
-                    raise FrameTooLargeError(f"frame of {size} bytes, the limit is {self._max_frame_bytes}")
+                    raise _too_large(size, self._max_frame_bytes)
                 begin, stop = start + LENGTH_PREFIX, start + LENGTH_PREFIX + size
                 if stop > end:
                     return
@@ -143,7 +151,7 @@ class FrameReceiver:
             if size < 0:
                 raise MalformedFrameError(f"frame of negative length {size}")
             if size > self._max_frame_bytes:
-                raise FrameTooLargeError(f"frame of {size} bytes, the limit is {self._max_frame_bytes}")
+                raise _too_large(size, self._max_frame_bytes)
             body = start + LENGTH_PREFIX
             if size > end - body:
                 if size + LENGTH_PREFIX > _SCRATCH_BYTES:

@@ -91,6 +91,10 @@ class WireReader:
         size = self.uvarint() - 1 if self.flexible else self.int32()
         return None if size < 0 else self._take(size)
 
+    def skip(self, size: int) -> None:
+        """Step over bytes that are known."""
+        self._take(size)
+
     def rest(self) -> bytes:
         """All that is left."""
         return self._take(self.remaining)

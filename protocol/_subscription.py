@@ -86,7 +86,7 @@ def decode_subscription(data: bytes) -> Subscription:
     """Read a subscription of any version. Raises MalformedMessageError when it cannot be read."""
     reader = WireReader(data)
     version = _read_version(reader)
-    topics, user_data = _read_topics_and_user_data(reader)
+    topics, user_data = _read_topics_and_user_data(reader, data)
     owned = tuple(reader.topic_partitions()) if version >= 1 else ()
     generation = reader.int32() if version >= 2 else -1
     rack = reader.nullable_string() if version >= 3 else None
@@ -119,6 +119,8 @@ def decode_assignment(data: bytes) -> Assignment:
     return Assignment(partitions, reader.nullable_bytes(), version, reader.rest())
 
 
+#: Longest array of topics that is remembered.
+_REMEMBERED_TOPICS_BYTES = 65_536
 #: Longest subscription whose topics are remembered: members of one service say the same.
 _REMEMBERED_BYTES = 1_024
 
@@ -135,7 +137,7 @@ def _topics(data: bytes) -> frozenset[str] | None:
     reader = WireReader(data)
     try:
         _read_version(reader)
-        topics, _ = _read_topics_and_user_data(reader)
+        topics, _ = _read_topics_and_user_data(reader, data)
     except MalformedMessageError:
         return None
     return frozenset(topics)
@@ -169,8 +171,21 @@ def _read_version(reader: WireReader) -> int:
     return version
 
 
-def _read_topics_and_user_data(reader: WireReader) -> tuple[tuple[str, ...], bytes | None]:
-    topics = tuple(reader.string() for _ in range(reader.array_size(_MIN_STRING, nullable=True)))
+#: The array of topics that was read last, and its bytes: members of one group mostly want the same, and a
+#: leader that reads hundreds of subscriptions gets one tuple for all.
+_last_topics: tuple[bytes, tuple[str, ...]] = (_INT32.pack(0), ())
+
+
+def _read_topics_and_user_data(reader: WireReader, data: bytes) -> tuple[tuple[str, ...], bytes | None]:
+    global _last_topics
+    known, topics = _last_topics
+    if data.startswith(known, _INT16.size):
+        reader.skip(len(known))
+    else:
+        topics = tuple(reader.string() for _ in range(reader.array_size(_MIN_STRING, nullable=True)))
+        read = bytes(data[_INT16.size : len(data) - reader.remaining])
+        if len(read) <= _REMEMBERED_TOPICS_BYTES:
+            _last_topics = read, topics
     return topics, reader.nullable_bytes()
 
 

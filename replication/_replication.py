@@ -1,7 +1,8 @@
-"""The replicas of one partition, as its leader sees them: sans-IO.
+"""The replicas of one partition, as its leader sees them, without I/O.
 
 Followers fetch; their fetch offsets show what they have. Records that all in-sync replicas have are
-committed: the high watermark. The controller writes which replicas are in sync; the leader asks for changes
+committed; they end at the high watermark. The controller writes which replicas are in sync; the leader asks
+for changes
 (AlterPartition, KIP-497). While a change is pending the leader does not know which of the two sets is in
 force, so records count as committed only when the *maximal* set, the union of both, has them.
 
@@ -19,13 +20,13 @@ from ..protocol import ErrorCode, KafkaError
 #: An offset that is not known.
 UNKNOWN: Final = -1
 
-#: Errors after which the in-sync replicas are certainly unchanged. After all others, only the controller's
-#: next state tells.
+#: Errors after which the in-sync replicas are certainly unchanged. After all others, only the next state from
+#: the controller shows whether they are.
 _REFUSED_FOR_SURE: Final = (ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED)
 
 
 class IsrWish(NamedTuple):
-    """In-sync replicas that the leader asks for, with the broker epochs it knows them by (-1: itself)."""
+    """In-sync replicas that the leader asks for, with the broker epochs that it knows (-1: for itself)."""
 
     leader_epoch: int
     partition_epoch: int
@@ -34,15 +35,15 @@ class IsrWish(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Follower:
-    """A follower as its leader knows it: its log's end and start, when it last had everything that the leader
-    had, and the epoch of its broker. Times are in milliseconds.
+    """A follower as its leader knows it: its log's end and start, the time at which it last had all records
+    of the leader, and the epoch of its broker. Times are in milliseconds.
     """
 
     log_end_offset: int = UNKNOWN
     log_start_offset: int = UNKNOWN
     caught_up_ms: int = 0
     broker_epoch: int = -1
-    # of the fetch before: when it was, and where the leader's log ended
+    # the time of the last fetch, and the end of the leader's log then
     fetched_ms: int = 0
     leader_end_offset: int = UNKNOWN
 
@@ -51,7 +52,7 @@ class Follower:
         if offset >= leader_end_offset:
             self.caught_up_ms = max(self.caught_up_ms, now_ms)
         elif self.leader_end_offset != UNKNOWN and offset >= self.leader_end_offset:
-            # it has what there was at its fetch before
+            # it has everything that the leader had at the last fetch
             self.caught_up_ms = max(self.caught_up_ms, self.fetched_ms)
         self.log_end_offset = offset
         self.fetched_ms, self.leader_end_offset = now_ms, leader_end_offset
@@ -63,7 +64,7 @@ class Replication:
 
     ``lag_time_max_ms`` is ``replica.lag.time.max.ms``, ``min_isr`` is ``min.insync.replicas``. ``eligible``
     are the brokers that may be in sync, with their epochs: those that are alive and not shutting down.
-    Methods that can move the high watermark return whether they have.
+    Methods that can advance the high watermark return whether they have.
     """
 
     def __init__(
@@ -88,13 +89,14 @@ class Replication:
         self.isr = frozenset(isr)
         self.log_end_offset = log_end_offset
         self.high_watermark = min(high_watermark, log_end_offset)
-        #: Where this leadership began: a follower that has not reached it may lack what its leader had.
+        #: The end of the log when this leadership began: a follower that has not reached it may lack records
+        #: of the former leader.
         self.start_offset = log_end_offset
         self._min_isr = min_isr
         self._lag_time_max_ms = lag_time_max_ms
         self._eligible = eligible
         self._recovering = recovering
-        # the in-sync replicas that were asked for, and whether the request was handed out
+        # the in-sync replicas to ask the controller for, and whether the request was handed out
         self._wanted: frozenset[int] | None = None
         self._is_asked = False
         self._followers: dict[int, Follower] = {}
@@ -110,16 +112,16 @@ class Replication:
     # -- what goes in ----------------------------------------------------------------------------------------
 
     def appended(self, log_end_offset: int, now_ms: int) -> bool:
-        """The leader's log has grown."""
+        """Note that the leader's log has grown."""
         self.log_end_offset = log_end_offset
         return self._advance(now_ms)
 
     def fetched(
         self, node_id: int, offset: int, now_ms: int, *, broker_epoch: int, start_offset: int = 0
     ) -> bool:
-        """A follower whose log begins at ``start_offset`` has fetched from ``offset``. Raises KafkaError:
-        UNKNOWN_TOPIC_OR_PARTITION for a broker that has no replica, NOT_LEADER_OR_FOLLOWER where its broker
-        has registered anew since: what it had then it may have no longer.
+        """Note a follower's fetch from ``offset``; its log begins at ``start_offset``. Raises KafkaError:
+        UNKNOWN_TOPIC_OR_PARTITION for a broker without a replica, NOT_LEADER_OR_FOLLOWER if the broker has
+        registered again since: it may have lost records that it had.
         """
         follower = self._followers.get(node_id)
         if follower is None:
@@ -146,13 +148,13 @@ class Replication:
         recovering: bool,
         now_ms: int,
     ) -> bool:
-        """Apply the controller's state of the partition, under this leader epoch; one older than the known
-        one is ignored.
+        """Apply the controller's state of the partition, under this leader epoch. States older than the known
+        one are ignored.
         """
         if partition_epoch < self.partition_epoch:
             return False
         if partition_epoch > self.partition_epoch:
-            # it decides the wish, or makes it one about an older state
+            # the new state decides the pending wish, or makes it obsolete
             self._wanted, self._is_asked = None, False
         self.partition_epoch = partition_epoch
         self.isr = frozenset(isr)
@@ -172,7 +174,7 @@ class Replication:
         return self._advance(now_ms)
 
     def brokers_changed(self, eligible: Mapping[int, int], now_ms: int) -> bool:
-        """Note which brokers may be in sync now."""
+        """Note the brokers that may be in sync now, with their epochs."""
         self._eligible = eligible
         return self._advance(now_ms)
 
@@ -202,18 +204,20 @@ class Replication:
 
     @property
     def is_under_min_isr(self) -> bool:
-        """Return whether fewer replicas are in sync than ``min.insync.replicas`` asks for: then nothing is
-        committed.
+        """Return whether fewer replicas are in sync than ``min.insync.replicas`` requires: then no record
+        becomes committed.
         """
         return len(self.isr) < min(self._min_isr, 1 + len(self._followers))
 
     @property
     def is_behind(self) -> bool:
-        """Return whether the leader before may have shown records as committed that this one does not yet."""
+        """Return whether the former leader may have shown records as committed that this one does not yet."""
         return self.high_watermark < self.start_offset
 
     def having(self, offset: int) -> list[int]:
-        """Followers whose logs have an offset, in sync or not: first who has most, then who had all last."""
+        """Followers whose logs contain an offset, in sync or not: the longest log first, then the last caught
+        up.
+        """
         found = [
             (-each.log_end_offset, -each.caught_up_ms, node_id)
             for node_id, each in self._followers.items()
@@ -226,7 +230,7 @@ class Replication:
         ``refused`` reports the outcome.
         """
         if self._wanted is None and self._recovering:
-            # its log is now the authoritative one: it reports that, and others may get in sync with it
+            # its log is now authoritative: report that, so that others may get in sync with it
             self._wanted = self.isr
         if self._wanted is None or self._is_asked:
             return None
@@ -263,7 +267,7 @@ class Replication:
         self._followers = {}
         for node_id in replicas:
             if node_id != self.node_id:
-                # an in-sync replica has the lag time to show that it is in sync
+                # give an in-sync replica the whole lag time to prove that it is in sync
                 caught_up_ms = now_ms if node_id in self.isr else 0
                 self._followers[node_id] = known.get(node_id) or Follower(caught_up_ms=caught_up_ms)
 
@@ -273,7 +277,7 @@ class Replication:
             return False
         offset = self.log_end_offset
         for node_id, follower in self._followers.items():
-            # a replica that is about to get in sync is waited for, so that it can catch up
+            # wait for a replica that is about to get in sync, so that it can catch up
             joins = self._is_eligible(node_id) and follower.log_end_offset != UNKNOWN
             joins = joins and now_ms - follower.caught_up_ms <= self._lag_time_max_ms
             if node_id in self.maximal_isr or joins:

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple, TypeAlias
 #: No epoch, no offset.
 UNDEFINED: Final = -1
 
-#: The newest epoch of a log that is not after another, and the offset after its last record there;
-#: (UNDEFINED, UNDEFINED) if that is not known.
+#: Given an epoch: the newest epoch of a log that is not newer, and the offset after its last record;
+#: (UNDEFINED, UNDEFINED) if unknown.
 EndOfEpoch: TypeAlias = Callable[[int], tuple[int, int]]
 
 
@@ -29,10 +29,10 @@ class Truncation(NamedTuple):
 
 
 def diverging_epoch(fetch_offset: int, last_epoch: int, end_of_epoch: EndOfEpoch) -> tuple[int, int] | None:
-    """For a follower (or consumer) whose log has ``last_epoch`` below ``fetch_offset``: None where the
-    leader's has the same there, else an epoch and where it ends at the leader.
+    """Compare with a follower (or consumer) whose log has ``last_epoch`` just below ``fetch_offset``: None if
+    the leader's log is the same up to there, else an epoch and its end in the leader's log.
 
-    (UNDEFINED, UNDEFINED) where the leader cannot know: it has nothing of so new an epoch.
+    (UNDEFINED, UNDEFINED) if the leader cannot know, because it has nothing of so new an epoch.
     """
     epoch, end = end_of_epoch(last_epoch)
     if epoch == last_epoch and end >= fetch_offset:
@@ -57,7 +57,7 @@ def truncation(
         elif epoch == leader_epoch:
             offset = min(end, leader_end)
         else:
-            # the leader has an epoch that this log lacks: records after the older one are not the leader's
+            # the leader has an epoch that this log lacks: records after the older epoch are not in its log
             offset, complete = end, False
     offset = min(offset, log_end)
     return Truncation(offset, complete, offset < high_watermark)

@@ -2,7 +2,7 @@
 test.
 
 A file's ``API`` is a :class:`ServedApi`: versions, handler, rights, the shape of its errors, how it is
-scheduled and charged. Everything else about APIs is derived from these: what ApiVersions offers, the
+scheduled and charged. Everything else about APIs is derived from these: the response to ApiVersions, the
 authorizer's gate, docs/acls.md and the table in docs/broker.md.
 """
 
@@ -34,8 +34,8 @@ def served_apis() -> Mapping[int, ServedApi]:
 def warm_up() -> None:
     """Begin to load the files of all APIs and their messages; returns at once.
 
-    That takes longer than all else a start needs. It runs in a thread of its own once the broker listens: the
-    first request that needs one waits only for what is left.
+    That takes longer than the rest of a start. It runs in a thread once the broker listens: the first request
+    that needs one of them waits only for the rest of its import.
     """
     threading.Thread(target=load_all, name="kohort-warm-up", daemon=True).start()
 

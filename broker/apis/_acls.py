@@ -13,7 +13,7 @@ NumberT = TypeVar("NumberT", bound=IntEnum)
 
 
 def authorizer_of(node: Node) -> Authorizer:
-    """The broker's authorizer. Raises KafkaError SECURITY_DISABLED where there are no access rules."""
+    """The broker's authorizer. Raises KafkaError SECURITY_DISABLED without access rules."""
     if node.authorizer is None:
         raise KafkaError(
             ErrorCode.SECURITY_DISABLED,

@@ -1,4 +1,4 @@
-"""An API as this broker serves it, one request of it, and that request with the rights of its sender."""
+"""An API as this broker serves it, a request of it, and that request with its sender's rights."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class ServedApi:
     key: ApiKey
     #: First and last version that is served.
     versions: tuple[int, int]
-    #: First version that clients are told; None: the first that is served.
+    #: First version in the response to ApiVersions; None: the first that is served.
     told_from: int | None = None
     guard: Guard
     #: Returns the response body, None for no response. May raise KafkaError.
@@ -64,27 +64,27 @@ class ServedApi:
     errors: ErrorShape = AT_TOP
     #: Whether this request is answered at all: a Produce with acks=0 is not.
     is_answered: Callable[[Any], bool] = lambda _body: True
-    #: The answer may take minutes.
+    #: The response may take minutes.
     parks: bool = False
-    #: The coordinator answers it without a task of its own: requests that members send most.
+    #: The coordinator answers it without a task: for the requests that members send most.
     without_task: bool = False
-    #: Feature that has to be at level 1 or above: else every version of it is unsupported.
+    #: Feature that has to be at level 1 or above; else every version is unsupported.
     feature: str | None = None
-    #: It changes nothing: it is not carried out for a client that has disconnected.
+    #: It changes nothing, and is not carried out for a client that has disconnected.
     reads_only: bool = False
-    #: It is completed even if its client has disconnected: it may take many turns, and a producer with acks=0
-    #: sends and closes.
+    #: It is completed even if its client has disconnected: it may take many turns of the loop, and a producer
+    #: with acks=0 sends and closes.
     carried_out: bool = False
     #: Its bytes count towards the quota of producers.
     produces: bool = False
-    #: Its answer's bytes count towards the quota of consumers; records are sent from their files.
+    #: Its response's bytes count towards the quota of consumers; records are sent from their files.
     fetches: bool = False
     #: Version from which clients know THROTTLING_QUOTA_EXCEEDED; older ones are delayed (KIP-599). None: it
-    #: makes and deletes no partitions.
+    #: creates and deletes no partitions.
     refused_over_quota_from: int | None = None
-    #: Says of a request's body whether the controller of a cluster carries it out, whichever broker is asked.
+    #: Tells by a request's body whether a cluster's controller carries it out, whichever broker receives it.
     by_controller: Callable[[Node, Any], bool] | None = None
-    #: A broker alone does not serve it.
+    #: A single broker does not serve it.
     cluster_only: bool = False
 
     @property
@@ -115,7 +115,7 @@ class ServedApi:
 
 @dataclass(slots=True)
 class Request:
-    """One decoded request. ``endpoint`` is the host and port that this client gets."""
+    """One decoded request. ``endpoint`` is the host and port of this broker for this client."""
 
     api: ServedApi
     version: int
@@ -126,7 +126,7 @@ class Request:
     apis: Mapping[int, ServedApi] = field(default_factory=dict)
     #: Batches of its connection that were refused for now.
     refused: RefusedBatches = field(default_factory=RefusedBatches)
-    #: Whether its sender may read a topic that it does not name itself; None: there are no access rules.
+    #: Returns whether its sender may read a topic that the request does not name; None without access rules.
     may: Callable[[Any], bool] | None = None
     #: Throttle time in seconds for what this request did; delays for time and bytes are added later.
     delay_s: float = 0.0
@@ -155,7 +155,9 @@ class Request:
         return self.part(struct)(error_code=code, error_message=message, **fields)
 
     async def each_partition(self, work: Callable[[Any, Any], Awaitable[dict[str, Any]]]) -> Any:
-        """The response with what ``work`` returns, or raises, for each topic and partition."""
+        """The response with the fields that ``work`` returns, or the KafkaError that it raises, for each
+        partition.
+        """
         outer, inner = self.api.errors.levels[0]
         topics = getattr(self.body, outer.request)
         answered = []
@@ -178,13 +180,13 @@ class Request:
         return self.api.errors.answer(self.api.key, self.version, self.body, code)
 
     def element_errors(self, items: Iterable[Any], code: ErrorCode) -> list[Any]:
-        """Elements for the outermost array of the answer, with ``code`` for these of the request."""
+        """Elements of the response's outermost array, with ``code`` for these elements of the request."""
         return self.api.errors.elements(self.api.key, self.version, items, code)
 
 
 @dataclass(slots=True)
 class Asked:
-    """A request with the rights of its sender. ``proceed`` passes the rest of it to its handler."""
+    """A request with its sender's rights. ``proceed`` passes it, as narrowed so far, to its handler."""
 
     authorizer: Authorizer
     node: Node
@@ -204,7 +206,7 @@ class Asked:
         return self.authorizer.operations(self.request.context, resource_type, name)
 
     def narrow(self, **fields: Any) -> None:
-        """Leave only this in fields of the request's body."""
+        """Replace fields of the request's body."""
         self.request.body = replaced(self.request.body, **fields)
 
     async def proceed(self) -> Any:
@@ -217,6 +219,6 @@ Handler: TypeAlias = "Callable[[Node, Request], Awaitable[Any]]"
 @cache
 def _response_struct(key: int, name: str) -> Callable[..., Any]:
     module = messages_of(key)
-    # a struct whose name means something else in the request is distinguished
+    # a struct whose name the request uses for another one has a prefix
     found: Callable[..., Any] = getattr(module, f"Response{name}", None) or getattr(module, name)
     return found

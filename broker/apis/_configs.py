@@ -1,4 +1,4 @@
-"""Configs in requests: resources, what is wrong with one, rights to them, and changes carried out."""
+"""Configs in requests: resources, their errors, the rights to them, and changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ._guards import Wanted, each
 
 
 class ConfigResource(IntEnum):
-    """Types of resources on the wire that have configs in Apache Kafka; here topics, brokers, groups."""
+    """Types of resources with configs in Apache Kafka; topics, brokers and groups have configs here."""
 
     TOPIC = 2
     BROKER = 4
@@ -34,11 +34,11 @@ class ConfigResource(IntEnum):
 #: Operations on a config that is given without a value.
 DELETE = 1
 
-#: Returns the rows shown of a resource: few changes need them, and they are expensive.
+#: Returns the rows of a resource: few changes need them, and they are expensive.
 Rows = Callable[[], list[ConfigRow]]
 
-#: Makes the texts to be set, by Kafka's name, from what was set by field name, the rows that are shown, and a
-#: request's changes.
+#: Makes the values to set, as text by Kafka's name, from the values set so far by field name, the rows of the
+#: resource, and a request's changes.
 Changed = Callable[[Mapping[str, Any], Rows, Any], dict[str, str]]
 
 #: Rights and errors of AlterConfigs and IncrementalAlterConfigs.
@@ -55,7 +55,7 @@ def times_named(resources: Iterable[Any]) -> Mapping[tuple[int, str], int]:
 
 
 def flaw(item: Any, times: Mapping[tuple[int, str], int]) -> str | None:
-    """Return what is wrong with a resource of AlterConfigs or IncrementalAlterConfigs; None if nothing is."""
+    """Return the error of a resource of AlterConfigs or IncrementalAlterConfigs, in words; None without."""
     if times[item.resource_type, item.resource_name] > 1:
         return "each resource may be in the request once"
     if any(times > 1 for times in Counter(config.name for config in item.configs).values()):
@@ -76,7 +76,7 @@ def no_configs(item: Any) -> str:
 
 
 def configs_guard(topic: Access, cluster: Access, group: Access, *, altering: bool) -> Guard:
-    """Guard of a request whose outermost array are resources with configs; invalid resources are left to the
+    """Guard of a request whose outermost array has resources with configs; invalid resources are left to the
     handler.
     """
 
@@ -101,7 +101,7 @@ def configs_guard(topic: Access, cluster: Access, group: Access, *, altering: bo
 
 
 def by_controller(node: Node, body: Any) -> bool:
-    """Return whether the controller carries a change out: a broker changes settings of its own itself."""
+    """Return whether the controller carries out a change; a broker changes its own settings itself."""
     own = (ConfigResource.BROKER, str(node.node_id))
     return any((item.resource_type, item.resource_name) != own for item in body.resources)
 
@@ -110,7 +110,7 @@ ALTER_GUARD: Final = configs_guard(*_ALTER_RIGHTS, altering=True)
 
 
 async def alter(node: Node, request: Request, changed: Changed) -> Any:
-    """Change settings of the broker one after the other, and the configs of all topics at once."""
+    """Change settings of the broker one after another, and the configs of all topics at once."""
     times = times_named(request.body.resources)
     changes: dict[TopicImage, dict[str, Any]] = {}
     refused: dict[tuple[int, str], KafkaError] = {}

@@ -17,8 +17,8 @@ _ALWAYS: Final = (0, 32_767)
 class Level:
     """One array of the request and the array of the response that mirrors it.
 
-    ``copied`` maps request fields to response fields; "" is the element itself. ``fixed`` are other values of
-    an element that stands for an error, ``for_null`` stands where a copied value is null.
+    ``copied`` maps request fields to response fields; "" is the element itself. ``fixed`` are other fields of
+    an element with an error, ``for_null`` replaces copied values that are null.
     """
 
     request: str
@@ -26,7 +26,7 @@ class Level:
     copied: Mapping[str, str]
     fixed: Mapping[str, Any] = field(default_factory=dict)
     for_null: Mapping[str, Any] = field(default_factory=dict)
-    #: The field of an element that says the error.
+    #: The field of an element that has the error.
     error: str = "error_code"
 
 
@@ -41,11 +41,11 @@ PARTITIONS: Final = Level("partitions", "partitions", same("partition_index"))
 
 @dataclass(frozen=True, slots=True)
 class ErrorShape:
-    """Places of an error in the answers of an API.
+    """The places of an error in the responses of an API.
 
-    ``top`` are the first and last version with a place at the top, None if no version has one; ``levels`` the
-    arrays that lead to the elements with an error, from the outermost one, by the first version that has
-    them. ``fields`` makes further fields of the answer from the request's body, its version and the error.
+    ``top`` are the first and last version with an error at the top, None if no version has one; ``levels``
+    the arrays that lead to the elements with an error, from the outermost one, by the first version that has
+    them. ``fields`` makes further fields of the response from the request's body, its version and the error.
     """
 
     top: tuple[int, int] | None = None

@@ -11,24 +11,24 @@ from ..authorizer import Authorizer, Operation, ResourceType
 from ..network._peer import Peer
 from ._api import Asked, Request
 
-# The rights of the requests that come most: a peer's known decisions about READ are looked up first.
+# The rights of the most frequent requests: the known decisions about READ of a peer are looked up first.
 _READ, _GROUP, _TOPIC, _COMMIT = Operation.READ, ResourceType.GROUP, ResourceType.TOPIC, ApiKey.OFFSET_COMMIT
 
 
 class Gate:
-    """Asks ``authorizer`` what the sender of a request may do, as the API's guard demands."""
+    """Passes requests to the guards of their APIs, with the rights that ``authorizer`` knows."""
 
     def __init__(self, authorizer: Authorizer) -> None:
         self.authorizer = authorizer
 
     async def admit(self, node: Node, request: Request) -> Any:
-        """The response to a request as far as it is allowed. Raises KafkaError if nothing of it is."""
+        """The response to the allowed part of a request. Raises KafkaError if no part is allowed."""
         return await request.api.guard.admit(Asked(self.authorizer, node, request))
 
     def is_open(
         self, api_key: ApiKey, body: Any, peer: Peer, context: RequestContext, topics: Topics
     ) -> bool:
-        """Return whether a request without a task is allowed whole; if not, ``admit`` has to answer it."""
+        """Return whether all of a request without a task is known to be allowed; if not, use ``admit``."""
         known = peer.readable
         if known is None or known[0] is not self.authorizer.remembered:
             known = peer.readable = self.authorizer.readable(context)

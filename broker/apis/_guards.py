@@ -1,7 +1,7 @@
 """The usual guards, which stand between the router and a handler if there are access rules.
 
-A guard removes from a request what is not allowed, lets the handler carry out the rest, adds the errors to
-its response, and removes from it what the sender may not see. Handlers know nothing of rules.
+A guard removes the parts of a request that are not allowed, lets the handler carry out the rest, and adds
+errors to the response. It also removes what the sender may not see. Handlers know nothing of rules.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ._api import Asked, Guard, replaced
 #: The right that an element of a request needs, and the resource's name; None: no right is needed.
 Wanted: TypeAlias = tuple[Access, str] | None
 
-#: Metadata and DescribeCluster tell the operations on the cluster that are allowed.
+#: The right to see, in Metadata and DescribeCluster, the allowed operations on the cluster.
 CLUSTER_OPERATIONS_RIGHT: Final = Access(
     Operation.DESCRIBE,
     ResourceType.CLUSTER,
@@ -33,7 +33,7 @@ def refusal(access: Access) -> KafkaError:
 async def each(asked: Asked, wanted_of: Callable[[Any], Wanted], *, always: bool = False) -> Any:
     """Carry out the allowed elements of the request's outermost array.
 
-    An error of the whole, which comes only where the handler was asked, stands alone.
+    An error of the whole request, which only a handler returns, is returned alone.
     """
     request = asked.request
     asking, answering = request.api.errors.arrays(request.version)
@@ -70,7 +70,7 @@ def topic_name(asked: Asked, item: Any, field: str = "name") -> str | None:
 
 
 def topics(access: Access, field: str = "name", *, always: bool = False) -> Guard:
-    """A request whose outermost array are topics; ``always``: carried out if none is allowed, too."""
+    """Guard of a request whose outermost array has topics; ``always``: handled even if none is allowed."""
 
     async def guard(asked: Asked) -> Any:
         def wanted(item: Any) -> Wanted:
@@ -83,7 +83,7 @@ def topics(access: Access, field: str = "name", *, always: bool = False) -> Guar
 
 
 def whole(access: Access, *, field: str | None = None, then: Guard | None = None) -> Guard:
-    """A request that is refused as a whole: about the group in ``field``, or about the cluster."""
+    """Guard of a request that is refused as a whole: about the group in ``field``, or about the cluster."""
 
     async def guard(asked: Asked) -> Any:
         name = CLUSTER_NAME if field is None else getattr(asked.request.body, field) or ""
@@ -95,7 +95,7 @@ def whole(access: Access, *, field: str | None = None, then: Guard | None = None
 
 
 def groups(access: Access, *, refused_once: bool = False) -> Guard:
-    """A request whose outermost array are group ids; with ``refused_once`` each is refused once."""
+    """Guard of a request whose outermost array has group ids; with ``refused_once`` each is refused once."""
 
     async def guard(asked: Asked) -> Any:
         asking, _ = asked.request.api.errors.arrays(asked.request.version)
@@ -113,12 +113,14 @@ OPEN_TO_ALL: Final = Guard((), Asked.proceed)
 
 
 def with_operations(asked: Asked, item: Any, kind: ResourceType, name: str, field: str) -> Any:
-    """A topic or group of an answer with the operations on it that are allowed."""
+    """A topic or group of a response with its allowed operations."""
     return replaced(item, **{field: operation_bits(asked.operations(kind, name))})
 
 
 def with_cluster_operations(asked: Asked, answer: Any) -> Any:
-    """The answer of a Metadata or DescribeCluster with the operations on the cluster, where asked for."""
+    """The response to Metadata or DescribeCluster with the allowed operations on the cluster, if
+    requested.
+    """
     if asked.request.body.include_cluster_authorized_operations:
         operations = asked.operations(ResourceType.CLUSTER) if asked.shows(CLUSTER_OPERATIONS_RIGHT) else ()
         return answer._replace(cluster_authorized_operations=operation_bits(operations))

@@ -9,7 +9,7 @@ from uuid import UUID
 from ...cluster import BrokerRegistration, TopicImage
 from ...protocol import ErrorCode, KafkaError, operation_bits
 from .._node import Node
-from .._partition import Partition
+from .._partition import LocalTopic, Partition
 from ..authorizer import OPERATIONS, ResourceType
 from ._api import Request
 
@@ -20,7 +20,7 @@ NO_EPOCH = -1
 TOPIC_OPERATIONS = operation_bits(OPERATIONS[ResourceType.TOPIC])
 CLUSTER_OPERATIONS = operation_bits(OPERATIONS[ResourceType.CLUSTER])
 
-#: The field's value for clients that have not asked for operations.
+#: Value of the field if the client did not request operations.
 OPERATIONS_NOT_ASKED = -(1 << 31)
 
 
@@ -47,28 +47,30 @@ def find_partition(
     known_epoch: int = NO_EPOCH,
     any_replica: bool = False,
 ) -> Partition:
-    """A partition as ``partition_of`` finds it. Raises as ``find_topic``, too."""
+    """A partition as ``partition_of`` finds it. Also raises the errors of ``find_topic``."""
     topic = find_topic(node, name, topic_id, by_id=by_id)
-    return partition_of(node, topic, index, known_epoch=known_epoch, any_replica=any_replica)
+    here = node.logs.topic(topic.name)
+    return partition_of(topic, here, index, known_epoch=known_epoch, any_replica=any_replica)
 
 
 def partition_of(
-    node: Node, topic: TopicImage, index: int, *, known_epoch: int, any_replica: bool
+    topic: TopicImage, here: LocalTopic | None, index: int, *, known_epoch: int, any_replica: bool
 ) -> Partition:
-    """A partition that this broker leads, or with ``any_replica`` has. Raises KafkaError
-    UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR, FENCED_LEADER_EPOCH and UNKNOWN_LEADER_EPOCH for another
-    epoch than the client knows (KIP-320), NOT_LEADER_OR_FOLLOWER.
+    """A partition that this broker leads, or with ``any_replica`` has; ``here`` is what it has of the topic.
+
+    Raises KafkaError UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR, FENCED_LEADER_EPOCH and
+    UNKNOWN_LEADER_EPOCH for another epoch than the client knows (KIP-320), NOT_LEADER_OR_FOLLOWER.
     """
     if not 0 <= index < len(topic.partitions):
         raise KafkaError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             f"topic {topic.name} has {len(topic.partitions)} partitions, there is no {index}",
         )
-    here = node.logs.topic(topic.name)
     partition = None if here is None else here.partitions.get(index)
     if partition is not None:
         partition.check_usable()
-        _check_leader_epoch(partition, known_epoch)
+        if known_epoch != NO_EPOCH and known_epoch != partition.leader_epoch:
+            raise _other_epoch(partition.leader_epoch, known_epoch)
     if partition is None or not (any_replica or partition.is_led):
         raise KafkaError(
             ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -78,8 +80,8 @@ def partition_of(
 
 
 def brokers_of(node: Node, request: Request) -> Iterator[tuple[BrokerRegistration, str, int]]:
-    """The brokers that are there, with host and port for this client. A broker that is alone listens where it
-    was asked; one of a cluster is told where it has the same listener.
+    """Live brokers, with host and port for this client: of a single broker the address of this connection, in
+    a cluster the address of the same listener; brokers without it are left out.
     """
     if node.cluster is None:
         for broker in node.image.brokers.values():
@@ -93,7 +95,7 @@ def brokers_of(node: Node, request: Request) -> Iterator[tuple[BrokerRegistratio
 
 def check_placed(node: Node, assignments: Iterable[Any]) -> None:
     """Raise KafkaError INVALID_REPLICA_ASSIGNMENT for replicas on other brokers than this one. In a cluster
-    the controller looks at them.
+    the controller checks assignments.
     """
     for one in assignments if node.control is None else ():
         if list(one.broker_ids) != [node.node_id]:
@@ -103,8 +105,6 @@ def check_placed(node: Node, assignments: Iterable[Any]) -> None:
             )
 
 
-def _check_leader_epoch(partition: Partition, known: int) -> None:
-    if known == NO_EPOCH or known == partition.leader_epoch:
-        return
-    code = ErrorCode.FENCED_LEADER_EPOCH if known < partition.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
-    raise KafkaError(code, f"the leader epoch is {partition.leader_epoch}, the request says {known}")
+def _other_epoch(leader_epoch: int, known: int) -> KafkaError:
+    code = ErrorCode.FENCED_LEADER_EPOCH if known < leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
+    return KafkaError(code, f"the leader epoch is {leader_epoch}, the request says {known}")

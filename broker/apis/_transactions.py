@@ -11,14 +11,14 @@ TRANSACTION_RIGHT = right(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "the t
 
 
 def fenced_name(request: Request, error: ErrorCode, known_from: int) -> ErrorCode:
-    """The error as the client of a request knows it: PRODUCER_FENCED from version ``known_from`` on."""
+    """The error as the request's version knows it: PRODUCER_FENCED exists from ``known_from`` on."""
     if error is ErrorCode.PRODUCER_FENCED and request.version < known_from:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     return error
 
 
 def written_name(error: ErrorCode, *, knows_abortable: bool) -> ErrorCode:
-    """The error of a write in a transaction; old versions know no TRANSACTION_ABORTABLE."""
+    """The error of a write in a transaction; old versions do not know TRANSACTION_ABORTABLE."""
     if error is ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     if error is ErrorCode.TRANSACTION_ABORTABLE and not knows_abortable:

@@ -1,4 +1,4 @@
-"""AddOffsetsToTxn (25), v0-4: offsets of a group are to be in a transaction (KIP-98)."""
+"""AddOffsetsToTxn (25), v0-4: adds the offsets of a group to a transaction (KIP-98)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""AddPartitionsToTxn (24), v0-5: partitions are to be in a transaction (KIP-98).
+"""AddPartitionsToTxn (24), v0-5: adds partitions to a transaction (KIP-98).
 
-Up to v3 a client asks, for its own transaction. From v4 on brokers ask, for many, and may only want to know
-whether the partitions are in it (KIP-890).
+Up to v3 clients send it, for their own transaction. From v4 on brokers send it, for many transactions, and
+may only verify that the partitions are in them (KIP-890).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ._errors import ErrorShape, Level
 from ._guards import refusal
 from ._transactions import TRANSACTION_RIGHT, fenced_name
 
-#: Version from which brokers ask.
+#: Version from which brokers send it.
 _BROKERS_FROM = 4
 #: Version from which PRODUCER_FENCED is known.
 _FENCED_FROM = 2
@@ -56,7 +56,7 @@ async def _carry_out(node: Node, request: Request, may_write: Callable[[str], bo
 async def _one(
     node: Node, request: Request, asked: AddPartitionsToTxnTransaction, may_write: Callable[[str], bool]
 ) -> list[AddPartitionsToTxnTopicResult]:
-    """All partitions of a transaction are added, or none."""
+    """Add all partitions of a transaction, or none."""
     places = list(_places(asked))
     errors = {place: _refusal(node, request, place, may_write) for place in places}
     if any(errors.values()):
@@ -91,7 +91,7 @@ def _places(asked: AddPartitionsToTxnTransaction) -> Iterator[TopicPartition]:
 def _refusal(
     node: Node, request: Request, place: TopicPartition, may_write: Callable[[str], bool]
 ) -> ErrorCode:
-    # what the coordinators write is closed to clients, access rules or not
+    # clients may not write to the coordinators' topics, with or without access rules
     if request.version < _BROKERS_FROM and (place.topic in INTERNAL or not may_write(place.topic)):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     known = 0 <= place.partition < (node.topics.count_of(place.topic) or 0)

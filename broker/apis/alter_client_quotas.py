@@ -1,4 +1,4 @@
-"""AlterClientQuotas (49), v0-1: quotas set and removed, in force with the answer (KIP-546)."""
+"""AlterClientQuotas (49), v0-1: sets and removes quotas, in force with the response (KIP-546)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ._guards import whole
 
 async def handle(node: Node, request: Request) -> Any:
     times = Counter(_parts(entry) for entry in request.body.entries)
-    # an entity that is named twice is told so once, as in Apache Kafka
+    # an entity that is named twice gets one error, as in Apache Kafka
     entries = {_parts(entry): entry for entry in request.body.entries}
     changed = QuotaTable(dict(node.quotas.table.values))
     make_entity = request.part("EntityData")
@@ -48,7 +48,7 @@ def _changes(entry: Any) -> tuple[QuotaEntity, dict[QuotaKey, float | None]]:
     changes: dict[QuotaKey, float | None] = {}
     for op in entry.ops:
         if op.remove and op.key not in set(QuotaKey):
-            continue  # as Apache Kafka: what is not there is removed
+            continue  # as in Apache Kafka, removing a quota that does not exist succeeds
         key = QuotaKey(op.key) if op.remove else check_value(op.key, op.value)
         if key in changes:
             raise _refused(f"{key} is in the entry twice: name it once")

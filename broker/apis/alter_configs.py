@@ -18,7 +18,7 @@ async def handle(node: Node, request: Request) -> Any:
 
 
 def _whole(_before: Mapping[str, Any], _rows: Rows, configs: Any) -> dict[str, str]:
-    """Replace all configs: a config that is not named has its default again."""
+    """Replace all configs: a config that is not named returns to its default."""
     return {config.name: config.value for config in configs}
 
 

@@ -1,4 +1,6 @@
-"""AlterPartitionReassignments (45), v0-1: other replicas for partitions, or no longer (KIP-455, KIP-860)."""
+"""AlterPartitionReassignments (45), v0-1: reassigns partitions to other replicas, or cancels that
+(KIP-455, KIP-860).
+"""
 
 from __future__ import annotations
 

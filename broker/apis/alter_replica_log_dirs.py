@@ -1,5 +1,5 @@
-"""AlterReplicaLogDirs (34), v1-2: replicas are wanted in a folder (KIP-113). A broker has one, so they are in
-it.
+"""AlterReplicaLogDirs (34), v1-2: moves replicas to a folder (KIP-113). A broker here has one, where they
+are.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ def _code(node: Node, topic: str, index: int, folder: str) -> ErrorCode:
     try:
         find_partition(node, topic, None, index, any_replica=True)
     except KafkaError as error:
-        # as Apache Kafka tells of a replica that only other brokers have
+        # Apache Kafka's error for a replica that only other brokers have
         elsewhere = error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ErrorCode.REPLICA_NOT_AVAILABLE if elsewhere else error.code
     return ErrorCode.NONE
 
 
 def _results(body: Any, code_of: Callable[[str, int, str], ErrorCode]) -> list[Any]:
-    """A code for each partition of a request; of one that is named twice the last folder counts."""
+    """A code for each partition of a request; if one is named twice the last folder counts."""
     wanted = {
         (topic.name, index): folder.path
         for folder in body.dirs

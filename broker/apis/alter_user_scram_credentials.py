@@ -1,6 +1,6 @@
-"""AlterUserScramCredentials (51), v0: SCRAM credentials set and removed (KIP-554).
+"""AlterUserScramCredentials (51), v0: sets and removes SCRAM credentials (KIP-554).
 
-What a client sends is salted and iterated already; the broker never sees the password.
+Clients send salted and iterated passwords; the broker never sees the password itself.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
 #: Credentials by mechanism and user.
 _Credentials = dict[tuple[str, str], ScramCredential]
-#: None: gone.
+#: Changed credentials by mechanism and user; None: removed.
 _Changes = dict[tuple[str, str], ScramCredential | None]
 
 
@@ -36,7 +36,7 @@ async def handle(node: Node, request: Request) -> Any:
     changed: _Changes = dict(before)
     for user, items in items_of.items():
         try:
-            # all of a user's changes, or none
+            # make all of a user's changes, or none
             changed.update(_changes(before, items))
             errors[user] = None
         except KafkaError as error:
@@ -49,7 +49,7 @@ async def handle(node: Node, request: Request) -> Any:
 
 
 def _changes(before: _Credentials, items: list[Any]) -> _Changes:
-    """The changes of one user's credentials. Raises KafkaError at the first that is wrong."""
+    """The changes of one user's credentials. Raises KafkaError for the first invalid one."""
     changes: _Changes = {}
     for item in items:
         key, credential = _change(before, item)

@@ -1,6 +1,6 @@
 """ApiVersions (18), v0-4: the APIs and versions that this broker serves (KIP-35, KIP-511, KIP-584).
 
-kohort's own APIs are told as features: clients may stumble over API numbers that no Kafka has.
+kohort's own APIs are listed as features: clients may fail on API numbers that Kafka does not have.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ._api import Request, ServedApi
 from ._guards import OPEN_TO_ALL
 
 _SOFTWARE_FROM = 3
-#: Version from which a feature can be told whose lowest level is 0, as that of all of ours is.
+#: Version from which a feature whose lowest level is 0 can be listed; all features here have that level.
 _FROM_ZERO_FROM = 4
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?", re.ASCII)
 
@@ -49,7 +49,7 @@ async def handle(node: Node, request: Request) -> Any:
 
 
 def ranges(apis: Iterable[ServedApi]) -> list[ApiVersion]:
-    """Key, first and last version of each API as clients are told, without kohort's own."""
+    """Key, first and last version of each API as ApiVersions lists them, without kohort's own."""
     return [
         ApiVersion(api.key, api.versions[0] if api.told_from is None else api.told_from, api.versions[1])
         for api in apis
@@ -58,7 +58,7 @@ def ranges(apis: Iterable[ServedApi]) -> list[ApiVersion]:
 
 
 def unknown_version() -> ApiVersionsResponse:
-    """The answer, in version 0, to a version that is not served: the versions that are (KIP-511)."""
+    """The response, in version 0, to an unsupported version: the supported versions (KIP-511)."""
     return ApiVersionsResponse(ErrorCode.UNSUPPORTED_VERSION, ranges([API]))
 
 

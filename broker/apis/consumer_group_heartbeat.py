@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat (68), v0-1: a member joins, lives and moves to its target (KIP-848)."""
+"""ConsumerGroupHeartbeat (68), v0-1: a member joins, stays alive and moves to its target (KIP-848)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CreateAcls (30), v1-3: new access rules, durable and in force when answered (KIP-140, KIP-290)."""
+"""CreateAcls (30), v1-3: creates access rules, durable and in force with the response (KIP-140, KIP-290)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._api import Request, ServedApi, always
 from ._errors import Level, in_elements
 from ._guards import whole
 
-#: What may stand in requests and in no rule.
+#: Numbers that requests may contain, but no rule: UNKNOWN and ANY.
 _NO_RULES = (0, 1)
 
 

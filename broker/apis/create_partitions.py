@@ -1,4 +1,4 @@
-"""CreatePartitions (37), v0-3: more partitions for topics that exist (KIP-195)."""
+"""CreatePartitions (37), v0-3: adds partitions to existing topics (KIP-195)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .create_topics import check_total
 
 
 async def handle(node: Node, request: Request) -> Any:
-    """Check what can be checked; then let all topics grow at once."""
+    """Check all topics; then let the valid ones grow at once."""
     wanted = {item.name: item for item in request.body.topics}
     times = Counter(item.name for item in request.body.topics)
     refused: dict[str, KafkaError] = {}
@@ -65,7 +65,7 @@ def _checked(node: Node, item: Any) -> TopicImage:
             f"topic {topic.name} has {len(topic.partitions)} partitions already: {item.count} is not more",
         )
     if topic.name in COORDINATORS:
-        # Apache Kafka lets it grow, and after its next start finds no group where it looks for it
+        # Apache Kafka lets it grow, and after its next start looks for groups in the wrong partitions
         raise KafkaError(
             ErrorCode.INVALID_PARTITIONS,
             f"the number of partitions of {topic.name} says where each group or transactional id is: it "

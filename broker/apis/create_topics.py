@@ -1,4 +1,6 @@
-"""CreateTopics (19), v2-7: topics with partitions and configs, or a check of them (KIP-464, KIP-525)."""
+"""CreateTopics (19), v2-7: creates topics with partitions and configs, or only validates (KIP-464,
+KIP-525).
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ _CONFIGS_FROM = 5
 
 
 async def handle(node: Node, request: Request) -> Any:
-    """Check what can be checked; then create all topics at once."""
+    """Check all topics; then create the valid ones at once."""
     times = Counter(item.name for item in request.body.topics)
     wanted = list({item.name: item for item in reversed(request.body.topics)}.values())[::-1]
     total = sum(_asked_for(node, item) for item in wanted if times[item.name] == 1)
@@ -43,7 +45,8 @@ async def handle(node: Node, request: Request) -> Any:
     refused.update(await create_all(node, request, plans, validate_only=request.body.validate_only))
     created = {plan.name: plan for plan in plans if plan.name not in refused}
     answers = []
-    # what is shown of topics with the same configs, made and written once: most requests have one kind
+    # configs in the response, made and encoded once for topics with the same ones: most requests have one
+    # kind
     shown: dict[str, PreparedArray] = {}
     async for item in in_slices(wanted):
         if item.name in created:
@@ -66,7 +69,7 @@ async def handle(node: Node, request: Request) -> Any:
 async def create_all(
     node: Node, request: Request, plans: list[TopicPlan], *, validate_only: bool = False
 ) -> dict[str, KafkaError]:
-    """Create the topics that can be created; returns the errors of the others, by name."""
+    """Create the topics that can be created; return the errors of the others, by name."""
     refused = node.topics.refusals(plans)
     if node.control is not None:
         refused |= node.control.refused_topics([plan for plan in plans if plan.name not in refused])
@@ -123,7 +126,7 @@ def _planned(node: Node, item: Any) -> TopicPlan:
 
 
 def _assigned(item: Any) -> list[list[int]] | None:
-    """The replicas of each partition, where they were chosen."""
+    """The replicas of each partition, if the client chose them; else None."""
     chosen = {one.partition_index: list(one.broker_ids) for one in item.assignments}
     return [chosen[index] for index in range(len(chosen))] or None
 
@@ -186,7 +189,7 @@ _CONFIGS_RIGHT = right(
 async def _guard(asked: Asked) -> Any:
     names = [item.name for item in asked.request.body.topics]
     cluster = asked.shows(_CREATE_ANY_RIGHT)
-    # what is in the request twice is wrong however it is meant
+    # a name that is in the request twice is an error in any case
     once = {name for name in names if names.count(name) == 1} if len(names) < 100 else set(names)
     answer = await each(
         asked, lambda item: None if cluster or item.name not in once else (_CREATE_RIGHT, item.name)

@@ -1,4 +1,4 @@
-"""DeleteAcls (31), v1-3: access rules that filters mean go, for good when answered (KIP-140, KIP-290)."""
+"""DeleteAcls (31), v1-3: deletes the access rules that match filters, durably (KIP-140, KIP-290)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ async def handle(node: Node, request: Request) -> Any:
     make = request.part("DeleteAclsFilterResult")
     make_acl = partial(request.part("DeleteAclsMatchingAcl"), ErrorCode.NONE, None)
     authorizer = authorizer_of(node)
-    # a rule that two filters mean is told with both
+    # a rule that matches two filters is listed with both
     filters = [AclFilter(*typed(item)) for item in request.body.filters]
     repeats = Repeats()
     flaws = [_flaw(wanted, repeats) for wanted in filters]
@@ -36,7 +36,7 @@ async def handle(node: Node, request: Request) -> Any:
 
 
 def _flaw(wanted: AclFilter, repeats: Repeats) -> str | None:
-    """Return what is wrong with a filter; None if nothing is."""
+    """Return the error of a filter, in words; None without."""
     if not is_known(wanted):
         return "a number in the filter means nothing here"
     return "the filter is in the request too often: name it once" if repeats.refuses(wanted) else None

@@ -1,4 +1,4 @@
-"""DeleteGroups (42), v0-2: groups without members, with their offsets (KIP-229)."""
+"""DeleteGroups (42), v0-2: deletes groups without members, with their offsets (KIP-229)."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ async def handle(node: Node, request: Request) -> Any:
 
 
 def _delete(node: Node, topic: str, wanted: Any, moved: list[Partition]) -> int:
-    """The new log start; a partition where it is another one than before is added to ``moved``."""
+    """Return the new log start; a partition whose start has changed is added to ``moved``."""
     partition = find_partition(node, topic, None, wanted.partition_index)
     if partition.topic.internal:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is kept by the broker alone")

@@ -1,4 +1,6 @@
-"""DeleteTopics (20), v1-6: by name, from v6 also by id (KIP-516). Offsets of groups go with the topic."""
+"""DeleteTopics (20), v1-6: by name, from v6 also by id (KIP-516). Groups' offsets are removed with the
+topic.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,7 @@ async def handle(node: Node, request: Request) -> Any:
         except KafkaError as error:
             responses.append(make(error, name=name, topic_id=topic_id))
     if deleted:
-        # the offsets that groups have committed go in the same turn: nobody sees one without the other
+        # committed offsets are removed in the same turn: nobody sees one without the other
         await node.topics.delete(deleted.values())
         node.coordinator.topics_deleted([topic.name for topic in deleted.values()])
         await node.topics.clear()
@@ -60,7 +62,8 @@ def _find(node: Node, name: str | None, topic_id: UUID) -> TopicImage:
     if not node.settings.delete_topic_enable:
         raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, "delete.topic.enable is false")
     if topic.name in COORDINATORS:
-        # Apache Kafka deletes it, and makes it again without what groups have committed and producers begun
+        # Apache Kafka deletes it, and creates it again without the groups' offsets and producers'
+        # transactions
         raise KafkaError(
             ErrorCode.INVALID_TOPIC_EXCEPTION,
             f"{topic.name} is kept by the broker alone: delete groups, and let transactional ids expire",
@@ -88,7 +91,7 @@ async def _guard(asked: Asked) -> Any:
         return await asked.proceed()
 
     def is_missed(name: str) -> bool:
-        """Return whether there is no such topic, and the sender may know that."""
+        """Return whether the topic does not exist, and the sender may know that."""
         return asked.node.topics.get(name) is None and asked.shows(_NAME_RIGHT, name)
 
     if request.version < _IDS_FROM:

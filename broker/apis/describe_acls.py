@@ -1,4 +1,4 @@
-"""DescribeAcls (29), v1-3: the access rules that a filter means (KIP-140, KIP-290)."""
+"""DescribeAcls (29), v1-3: the access rules that match a filter (KIP-140, KIP-290)."""
 
 from __future__ import annotations
 

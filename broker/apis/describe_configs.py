@@ -20,11 +20,11 @@ from ._lookup import find_topic
 
 
 async def handle(node: Node, request: Request) -> Any:
-    # as in Apache Kafka: whose request is not understood is told nothing of the rest of it
+    # as in Apache Kafka, one invalid type of resource makes the whole request an error
     wrong = next((item for item in request.body.resources if not has_configs(item)), None)
     repeats = Repeats()
     results = []
-    # what is shown of topics with the same configs, made and written once: most topics are of few kinds
+    # configs are made and encoded once for topics with the same ones: most topics are of few kinds
     shown: dict[Hashable, PreparedArray] = {}
     async for resource in in_slices(request.body.resources):
         refused = None

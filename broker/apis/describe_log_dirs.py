@@ -41,7 +41,7 @@ async def handle(node: Node, request: Request) -> Any:
 
 
 def _size_bytes(partition: Partition, folder: str) -> int:
-    """Size of a partition's log; of one that nobody has opened yet by its files."""
+    """Size of a partition's log in bytes; by its files if it is not open."""
     if partition.log is not None:
         return partition.size_bytes
     try:

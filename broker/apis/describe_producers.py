@@ -1,4 +1,4 @@
-"""DescribeProducers (61), v0: who has written to a partition, and in which transaction (KIP-664)."""
+"""DescribeProducers (61), v0: the producers of a partition, with their open transactions (KIP-664)."""
 
 from __future__ import annotations
 

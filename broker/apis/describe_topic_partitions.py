@@ -1,6 +1,6 @@
 """DescribeTopicPartitions (75), v0: partitions of topics, some at a time, from a cursor on (KIP-966).
 
-Java's admin clients describe topics by it.
+Java's admin clients use it to describe topics.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ._errors import TOPICS_BY_NAME, in_elements
 from ._guards import with_operations
 from ._lookup import TOPIC_OPERATIONS
 
-#: Most partitions of one answer, as in Apache Kafka (max.request.partition.size.limit).
+#: Most partitions in one response, as in Apache Kafka (max.request.partition.size.limit).
 MAX_PARTITIONS = 2_000
 
 
@@ -51,7 +51,7 @@ async def handle(node: Node, request: Request) -> Any:
 
 
 def _names(node: Node, body: DescribeTopicPartitionsRequest) -> list[str]:
-    """The names that are asked for from the cursor on, in order, each once: all topics where none is named.
+    """The requested names from the cursor on, sorted, without repeats; all topics if none is named.
 
     Raises KafkaError: INVALID_REQUEST, and UNKNOWN_SERVER_ERROR for an empty name.
     """
@@ -59,7 +59,7 @@ def _names(node: Node, body: DescribeTopicPartitionsRequest) -> list[str]:
     cursor = body.cursor
     if cursor is None:
         if "" in names:
-            # Apache Kafka trips over it, and not where a cursor is given
+            # Apache Kafka fails on it, but not if a cursor is given
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "a topic's name is empty")
         return sorted(names)
     if cursor.partition_index < 0:
@@ -73,7 +73,7 @@ def _described(node: Node, topic: TopicImage, start: int, most: int) -> Describe
     try:
         states = node.topics.with_epochs(topic).partitions
     except KafkaError:
-        # no file can be opened now: clients come again
+        # no file can be opened now: clients retry
         code, states = ErrorCode.LEADER_NOT_AVAILABLE, ()
     else:
         code = ErrorCode.NONE
@@ -99,7 +99,7 @@ def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
     try:
         check_name(name)
     except KafkaError as error:
-        # of Kafka's own topics it is told that they are not there
+        # an invalid name has an error of its own; a reserved topic counts as unknown
         if error.code == ErrorCode.INVALID_TOPIC_EXCEPTION:
             code = error.code
     return DescribeTopicPartitionsResponseTopic(
@@ -118,7 +118,7 @@ async def _guard(asked: Asked) -> Any:
     may = asked.may if body.topics else asked.shows
     allowed = [name for name in names if may(_TOPIC_RIGHT, name)]
     refused = [TopicRequest(name) for name in names if name not in set(allowed)] if body.topics else []
-    # all that is left comes after the cursor; its own topic may not be seen
+    # the cursor's own topic may be hidden: all that is left comes after it
     cursor = body.cursor if body.cursor is not None and body.cursor.topic_name in allowed else None
     asked.narrow(topics=[TopicRequest(name) for name in allowed], cursor=cursor)
     answer = await asked.proceed() if allowed else request.answer()

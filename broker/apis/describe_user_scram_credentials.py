@@ -38,7 +38,7 @@ async def handle(node: Node, request: Request) -> Any:
 
 
 def _with_error(body: Any, _version: int, code: ErrorCode) -> dict[str, Any]:
-    # as Apache Kafka says it: to all of the request, and to each user
+    # as in Apache Kafka: at the top, and for each user
     return {"results": [DescribeUserScramCredentialsResult(error_code=code) for _ in body.users or ()]}
 
 

@@ -1,4 +1,6 @@
-"""ElectLeaders (43), v0-2: preferred or unclean leaders (KIP-183, KIP-460); a broker alone needs none."""
+"""ElectLeaders (43), v0-2: elects preferred or unclean leaders (KIP-183, KIP-460); a single broker needs
+none.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from ._guards import whole
 if TYPE_CHECKING:
     from .._control import Control
 
-#: Errors of a partition whose only replica cannot be served, by Kafka's number of the election.
+#: Errors of a partition whose only replica cannot be served, by Kafka's number of the type of election.
 _NO_CANDIDATE = {
     0: ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
     1: ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
@@ -80,7 +82,7 @@ def _elected(unled: ErrorCode, index: int, state: PartitionState) -> PartitionRe
 
 
 def _with_error(body: Any, _version: int, code: ErrorCode) -> dict[str, Any]:
-    # as Apache Kafka says it: to all of the request, and to each partition
+    # as in Apache Kafka: at the top, and for each partition
     return {
         "replica_election_results": [
             ReplicaElectionResult(

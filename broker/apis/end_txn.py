@@ -1,4 +1,4 @@
-"""EndTxn (26), v0-5: a transaction is committed or aborted (KIP-98); from v5 on the epoch rises (KIP-890)."""
+"""EndTxn (26), v0-5: commits or aborts a transaction (KIP-98); from v5 on the epoch rises (KIP-890)."""
 
 from __future__ import annotations
 

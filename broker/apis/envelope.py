@@ -1,6 +1,6 @@
-"""Envelope (58), v0: a client's request that the broker it was sent to forwards to the controller (KIP-590).
+"""Envelope (58), v0: a client's request that another broker forwards to the controller (KIP-590).
 
-The controller looks at the client's rights and quotas, and answers with the frame that the client is to have.
+The controller checks the client's rights and quotas, and answers with the frame for the client.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ async def handle(node: Node, request: Request) -> Any:
     assert control is not None, "it is served in a cluster"
     brokers = node.settings.inter_broker_listener_name.upper()
     if brokers and request.context.listener != brokers:
-        # who may do anything on a listener of clients may not speak for others
+        # on a listener of clients, even a super user may not act for other clients
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, f"brokers forward requests on {brokers}")
     frame = bytes(body.request_data)
     api = request.apis.get(int.from_bytes(frame[:2], "big"))
@@ -37,7 +37,8 @@ async def handle(node: Node, request: Request) -> Any:
         )
         return request.answer(response_data=await control.answer(frame, peer))
     except (ProtocolError, UnicodeDecodeError) as error:
-        # one client's request, which another version of kohort could read: the connection is all clients'
+        # one client's request, which another version of kohort could read: keep the connection, which all
+        # share
         raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
 
 

@@ -1,7 +1,8 @@
-"""Fetch (1), v4-18: record batches from an offset on; waits until there is enough (KIP-74, KIP-98, KIP-516).
+"""Fetch (1), v4-18: reads record batches from an offset on; waits until there are enough (KIP-74, KIP-98,
+KIP-516).
 
-In a session (KIP-227) a request names only partitions that are to be read from elsewhere than before, and its
-answer has only those with news. A request without a session is as one that ends with its answer.
+In a session (KIP-227) a request names only partitions whose offset has changed, and its response has only
+those with news. A request without a session is treated as a session that ends with its response.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from ...protocol.messages.fetch import (
     FetchableTopicResponse,
     PartitionData,
 )
-from .._fetch_sessions import FIRST_EPOCH, NO_SESSION, FetchSession, Place
+from .._fetch_sessions import FIRST_EPOCH, FetchSession, Place
 from .._fetch_sessions import NO_EPOCH as NO_SESSION_EPOCH
 from .._node import Node
-from .._partition import Partition
+from .._partition import LocalTopic, Partition
 from .._stopwatch import clock
 from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType, right
 from ._api import Asked, Guard, Request, ServedApi
@@ -33,7 +34,7 @@ from ._lookup import NO_EPOCH, find_topic, partition_of
 if TYPE_CHECKING:
     from .._cluster import ClusterNode
 
-#: Records of this many bytes or more are not read here: they may go from the file to the socket.
+#: Records of this many bytes or more are not read here: they may be sent from the file to the socket.
 RANGE_BYTES = 262_144
 
 _TOPIC_IDS_FROM = 13
@@ -43,13 +44,13 @@ _REPLICA_STATE_FROM = 15
 _RACKS_FROM = 11
 _READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
 
-#: All partitions of a session are looked at once in so long, at the least: a follower without news is there
-#: all the same.
+#: Longest time between two looks at all partitions of a session, in seconds: a follower without news shows by
+#: it that it is alive.
 _ALL_AGAIN_S = 5.0
 
 
 class _Fetch:
-    """One request that is carried out, and what is the same for all of its partitions."""
+    """One request in progress, with the values that all of its partitions share."""
 
     __slots__ = ("any_replica", "by_broker", "cluster", "committed", "found", "node", "request", "session")
 
@@ -60,17 +61,22 @@ class _Fetch:
         self.by_broker = session.by_broker
         self.any_replica = not session.by_broker and request.version >= _RACKS_FROM
         self.committed = request.body.isolation_level == _READ_COMMITTED
-        # of those that choose a replica for their clients
+        # only set if this broker selects the nearest replica for the client
         self.cluster = None if session.by_broker or not request.body.rack_id else node.cluster
-        # a topic of the request, and what it is: most partitions are of the same topic as the one before
-        self.found: tuple[Any, TopicImage] | None = None
+        # the last topic of the request, its image and its local partitions: most partitions have the same
+        # topic as the one before
+        self.found: tuple[Any, TopicImage, LocalTopic | None] | None = None
+
+
+#: A partition of a request as it was found; None with an error.
+_Row = tuple[Place, Partition | None, PartitionData]
 
 
 @dataclass(slots=True)
 class _Round:
-    """The outcome of one look at partitions of a request; a partition is None with an error."""
+    """Result of one look at partitions of a request."""
 
-    rows: list[tuple[Place, Partition | None, PartitionData]] = field(default_factory=list)
+    rows: list[_Row] = field(default_factory=list)
     size: int = 0
     urgent: bool = False
 
@@ -90,22 +96,13 @@ async def handle(node: Node, request: Request) -> Any:
         )
     except KafkaError as error:
         return request.answer(error_code=error.code)
-    try:
-        return await _answered(_Fetch(node, request, session), replica, now_s)
-    finally:
-        if not session.id:
-            session.end()
-
-
-async def _answered(fetch: _Fetch, replica: tuple[int, int] | None, now_s: float) -> Any:
-    node, request, session = fetch.node, fetch.request, fetch.session
-    body, sessions, epoch = request.body, node.fetch_sessions, session.epoch
+    fetch, epoch = _Fetch(node, request, session), session.epoch
     session.update(body.topics, body.forgotten_topics_data if session.id else ())
     if session.id and not session:
         sessions.drop(session.id)
         return request.answer()
     most = _most_bytes(node, request, by_broker=replica is not None)
-    # there may be no batches that come to so little: any will do
+    # if the limit is below min_bytes, any batch is enough
     min_bytes = body.min_bytes if body.min_bytes <= most else 1
     if epoch != NO_SESSION_EPOCH:
         session.look_again(now_s, min(_ALL_AGAIN_S, node.settings.replica_lag_time_max_ms / 4_000))
@@ -113,7 +110,7 @@ async def _answered(fetch: _Fetch, replica: tuple[int, int] | None, now_s: float
     if body.max_wait_ms > 0 and session and not found.urgent and found.size < min_bytes:
         await _grown(fetch, found, min_bytes)
         if session.epoch != epoch:
-            # its client has gone on with another request
+            # the client has continued the session with another request
             return request.answer(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         found = _look(fetch, session.due(), most)
     if replica is None:
@@ -128,22 +125,25 @@ async def _answered(fetch: _Fetch, replica: tuple[int, int] | None, now_s: float
             if partition is not None and _is_throttled(node.cluster, partition):
                 node.cluster.leader_throttle.record(_size(data), clock())
     if epoch == NO_SESSION_EPOCH:
-        return request.answer(session_id=NO_SESSION, responses=_by_topic(found))
-    told = _Round()
-    for place, partition, data in found.rows:
+        return request.answer(responses=_by_topic(found.rows))
+    told = []
+    for row in found.rows:
+        place, partition, data = row
         if place.is_news(data) or not session.id:
-            told.rows.append((place, partition, data))
+            told.append(row)
         session.looked_at(place, partition, has_more=_has_more(fetch, place, partition, data))
     if epoch == FIRST_EPOCH:
         sessions.keep(session, asyncio.get_running_loop().time())
+    if not session.id:
+        session.end()
     return request.answer(session_id=session.id, responses=_by_topic(told))
 
 
-def _by_topic(found: _Round) -> list[FetchableTopicResponse]:
+def _by_topic(rows: list[_Row]) -> list[FetchableTopicResponse]:
     topics: list[FetchableTopicResponse] = []
     results: list[PartitionData] = []
     before = None
-    for place, _, data in found.rows:
+    for place, _, data in rows:
         topic = place.topic
         if topic is not before and (
             before is None or topic.topic != before.topic or topic.topic_id != before.topic_id
@@ -156,7 +156,7 @@ def _by_topic(found: _Round) -> list[FetchableTopicResponse]:
 
 
 def _has_more(fetch: _Fetch, place: Place, partition: Partition | None, data: PartitionData) -> bool:
-    """Return whether a partition has anything to tell already that its session was not told."""
+    """Return whether a partition already has news that its session has not been sent."""
     if partition is None or data.diverging_epoch is not None or data.preferred_read_replica >= 0:
         return True
     if fetch.by_broker:
@@ -165,7 +165,7 @@ def _has_more(fetch: _Fetch, place: Place, partition: Partition | None, data: Pa
         end = data.last_stable_offset
     else:
         end = data.high_watermark
-    # it was told all, but has not got it yet: the next request may be for the same
+    # all was sent, but the client may not have it yet: the next request may be for the same
     return bool(data.records) or place.wanted.fetch_offset < end
 
 
@@ -174,8 +174,8 @@ def _size(data: PartitionData) -> int:
 
 
 async def _grown(fetch: _Fetch, found: _Round, min_bytes: int) -> None:
-    """Wait until the partitions have ``min_bytes``, one of them has something urgent to tell, the time is up,
-    or the session has gone on. Only what has grown is looked at again: there may be thousands.
+    """Wait until the partitions have ``min_bytes``, one of them has urgent news, the time is up, or the
+    session has continued. Only partitions that have grown are read again: there may be thousands.
     """
     session = fetch.session
     sizes = {}
@@ -209,10 +209,13 @@ async def _grown(fetch: _Fetch, found: _Round, min_bytes: int) -> None:
                 sizes[grown] = _size(data)
     except TimeoutError:
         return
+    finally:
+        if not session.id:
+            session.end()
 
 
 def _most_bytes(node: Node, request: Request, *, by_broker: bool) -> int:
-    """Most bytes of the answer: the least of what the client, the broker and the quota allow."""
+    """Most bytes of the response: the least that the client, the broker and the quota allow."""
     most: int = min(request.body.max_bytes, node.settings.fetch_max_bytes)
     # followers have no quotas
     limit = None if by_broker else node.throttle.fetch_limit(request, clock())
@@ -220,7 +223,7 @@ def _most_bytes(node: Node, request: Request, *, by_broker: bool) -> int:
 
 
 def _replica(node: Node, request: Request) -> tuple[int, int] | None:
-    """Node id and epoch of the broker of this cluster that fetches; None for a client."""
+    """Node id and epoch of the follower that sent this; None for a client."""
     body = request.body
     if body.replica_state is None or request.version < _REPLICA_STATE_FROM:
         node_id, epoch = body.replica_id, -1
@@ -236,10 +239,10 @@ def _look(
     *,
     replica: tuple[int, int] | None = None,
 ) -> _Round:
-    """Read partitions. What a ``replica`` asks for says what it has: it is taken in once."""
+    """Read partitions. The offsets of a ``replica`` show what it has, and are noted once."""
     fetch.found = None
     found = _Round()
-    refused: list[tuple[Place, Partition | None, PartitionData]] = []
+    refused: list[_Row] = []
     for place in places:
         try:
             partition, data = _read(fetch, place, left, found, replica=replica)
@@ -267,15 +270,17 @@ def _read(
     range_bytes: int = RANGE_BYTES,
     replica: tuple[int, int] | None = None,
 ) -> tuple[Partition, PartitionData]:
-    """Read a partition; of ``range_bytes`` or more only the place in the file is told."""
+    """Read a partition; for ``range_bytes`` or more return only the place in the file."""
     request, topic, wanted = fetch.request, place.topic, place.wanted
     if request.may is not None and not request.may(topic):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "the topic may not be read")
     if fetch.found is None or fetch.found[0] is not topic:
-        fetch.found = topic, find_topic(fetch.node, topic.topic, topic.topic_id, by_id=fetch.session.by_id)
+        image = find_topic(fetch.node, topic.topic, topic.topic_id, by_id=fetch.session.by_id)
+        fetch.found = topic, image, fetch.node.logs.topic(image.name)
+    _, image, here = fetch.found
     partition = partition_of(
-        fetch.node,
-        fetch.found[1],
+        image,
+        here,
         wanted.partition,
         known_epoch=wanted.current_leader_epoch,
         any_replica=fetch.any_replica,
@@ -309,7 +314,7 @@ def _read(
         _fetched(partition, wanted, *replica)
     held_back = fetch.by_broker and _is_held_back(fetch.node, request, partition)
     allowed = 0 if held_back or left < 0 else min(wanted.partition_max_bytes, left)
-    # a batch over the limit is given only as the first of an answer, so that every client gets on (KIP-74)
+    # only the first batch of a response may exceed the limit, so that every client makes progress (KIP-74)
     info = partition.read(
         wanted.fetch_offset,
         allowed,
@@ -318,7 +323,7 @@ def _read(
         at_least_one=not found.size and not held_back,
         range_bytes=range_bytes,
     )
-    # a range of a file is as good as its bytes: what is sent is sent in parts
+    # a range of a file serves as well as its bytes: responses are sent in parts
     records: Any = info.range or info.records
     return partition, PartitionData(
         wanted.partition,
@@ -332,14 +337,14 @@ def _read(
 
 
 def _fetched(partition: Partition, wanted: Any, node_id: int, epoch: int) -> None:
-    """Take in that a follower has everything below the offset it wants. Raises KafkaError."""
+    """Note that a follower has everything below its fetch offset. Raises KafkaError."""
     assert partition.leadership is not None, "this broker leads it"
     if partition.log_start_offset <= wanted.fetch_offset <= partition.log_end_offset:
         partition.leadership.fetched(node_id, wanted.fetch_offset, epoch, wanted.log_start_offset)
 
 
 def _is_held_back(node: Node, request: Request, partition: Partition) -> bool:
-    """Return whether a follower that is not in sync gets nothing now: it is throttled (KIP-73)."""
+    """Return whether a follower that is not in sync gets nothing now because it is throttled (KIP-73)."""
     replica, leadership = _replica(node, request), partition.leadership
     if node.cluster is None or replica is None or leadership is None:
         return False
@@ -356,7 +361,7 @@ def _is_throttled(cluster: ClusterNode, partition: Partition) -> bool:
 
 
 def _nearest(cluster: ClusterNode, fetch: _Fetch, partition: Partition, offset: int) -> int:
-    """The broker in the client's rack that it should read an offset from (KIP-392); -1: this one."""
+    """The broker in the client's rack from which it should read an offset (KIP-392); -1: this one."""
     node, request, leadership = fetch.node, fetch.request, partition.leadership
     rack = request.body.rack_id
     if leadership is None or not rack or not node.settings.selects_by_rack:
@@ -372,7 +377,9 @@ def _nearest(cluster: ClusterNode, fetch: _Fetch, partition: Partition, offset: 
 
 
 def _diverging(partition: Partition, wanted: Any) -> EpochEndOffset | None:
-    """The point where the two logs part, if the last epoch that the client names ended before (KIP-595)."""
+    """The point where the two logs diverge, if the client's last epoch ended earlier here (KIP-595); else
+    None.
+    """
     epoch, end_offset = partition.end_of_epoch(wanted.last_fetched_epoch)
     if epoch == NO_EPOCH or end_offset == -1:
         raise KafkaError(

@@ -1,7 +1,7 @@
-"""FindCoordinator (10), v0-6: the broker that leads the partition of a group or transactional id; one that is
-alone leads all (KIP-699: many at once).
+"""FindCoordinator (10), v0-6: the broker that leads the partition of a group or transactional id; a single
+broker leads all of them (KIP-699: many keys at once).
 
-Share groups are not offered: INVALID_REQUEST, which clients take as final.
+Share groups are not supported: INVALID_REQUEST, which clients do not retry.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _GROUP, _TRANSACTION, _SHARE_GROUP = range(3)
 _MANY_FROM = 4
 
-#: In a cluster a coordinator is where the partition of its topic is led.
+#: Topics whose partition leaders are the coordinators, by kind of coordinator.
 _TOPICS = {_GROUP: OFFSETS_TOPIC, _TRANSACTION: TRANSACTIONS_TOPIC}
 
 _NOWHERE: dict[str, Any] = {"node_id": -1, "host": "", "port": -1}
@@ -38,24 +38,24 @@ async def handle(node: Node, request: Request) -> Any:
     if node.cluster is not None and body.key_type in _TOPICS:
         return await _in_cluster(node, request, node.cluster, _TOPICS[body.key_type])
     if body.key_type == _TRANSACTION:
-        # the first one has its topic made
+        # the first such request creates the topic
         await start_transactions(node)
     elif body.key_type != _GROUP:
         words = f"key type {body.key_type} is not offered by this broker: groups (0), transactions (1) are"
         found = {"error_code": ErrorCode.INVALID_REQUEST, "error_message": words, **_NOWHERE}
     if request.version < _MANY_FROM:
-        # Kafka names the error here, none too; with many keys it says nothing
+        # Kafka names the error here, even NONE; with many keys it has no message
         return request.answer(**{"error_message": "NONE", **found})
     make = request.part("Coordinator")
     return request.answer(coordinators=[make(key=key, **found) for key in body.coordinator_keys])
 
 
 async def _in_cluster(node: Node, request: Request, cluster: ClusterNode, topic: str) -> Any:
-    """The leaders of the partitions of the coordinator's topic that the keys are in."""
+    """The leaders of the keys' partitions of the coordinator's topic."""
     found = node.topics.get(topic)
     error: KafkaError | None = None
     if found is None:
-        # the first one has it made
+        # the first such request creates it
         try:
             await cluster.control.create_internal(topic)
         except KafkaError as failed:

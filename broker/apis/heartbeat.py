@@ -1,4 +1,4 @@
-"""Heartbeat (12), v0-4: a member says that it is alive; told of rebalances."""
+"""Heartbeat (12), v0-4: a member shows that it is alive, and learns of rebalances."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from ._configs import ALTER_ERRORS, ALTER_GUARD, DELETE, Rows, alter, by_control
 
 _SET, _APPEND, _SUBTRACT = 0, 2, 3
 
-#: Configs that are lists: the ones that can be appended to and subtracted from.
+#: Configs that are lists, to which values can be appended, and from which they can be subtracted.
 _LISTS = frozenset(
     {
         "cleanup.policy",
@@ -32,7 +32,7 @@ async def handle(node: Node, request: Request) -> Any:
 
 
 def _incremental(before: Mapping[str, Any], shown: Rows, configs: Any) -> dict[str, str]:
-    """The configs that were set, with these changes."""
+    """Apply changes to the configs that are set."""
     given = {kafka_name(name): as_text(value) or "" for name, value in before.items()}
     for config in configs:
         name = kafka_name(config.name) if config.name.startswith(PREFIX) else config.name

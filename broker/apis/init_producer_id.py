@@ -26,7 +26,7 @@ async def handle(node: Node, request: Request) -> Any:
     if (given[0] == _NONE) != (given[1] == _NONE):
         return request.error_answer(ErrorCode.INVALID_REQUEST)
     if body.transactional_id is None:
-        # an id the producer already has is not looked at: without transactions a new one serves as well
+        # a producer's former id is ignored: without transactions a new one serves as well
         return request.answer(producer_id=await take_producer_id(node.producer_ids), producer_epoch=0)
     known = None if given[0] == _NONE else given
     init = Initialize(body.transactional_id, body.transaction_timeout_ms, known)

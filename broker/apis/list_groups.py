@@ -1,4 +1,4 @@
-"""ListGroups (16), v0-5: all groups, by state and type where that is asked for (KIP-518, KIP-848)."""
+"""ListGroups (16), v0-5: all groups, optionally filtered by state and type (KIP-518, KIP-848)."""
 
 from __future__ import annotations
 

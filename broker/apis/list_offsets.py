@@ -1,4 +1,4 @@
-"""ListOffsets (2), v1-11: the offset at a time, or one of the special places (KIP-79, KIP-734, KIP-405)."""
+"""ListOffsets (2), v1-11: the offset at a time, or at a special timestamp (KIP-79, KIP-734, KIP-405)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _EARLIEST_LOCAL = -4
 _LATEST_TIERED = -5
 _EARLIEST_PENDING_UPLOAD = -6
 
-#: The version from which each special timestamp may be asked for.
+#: The version from which each special timestamp may be requested.
 _SPECIAL_FROM = {
     _LATEST: 0,
     _EARLIEST: 0,
@@ -35,12 +35,12 @@ _READ_COMMITTED = 1
 #: Version from which OFFSET_NOT_AVAILABLE is known (KIP-207).
 _NOT_AVAILABLE_FROM = 5
 
-#: Offset, timestamp and leader epoch where there is none.
+#: Offset, timestamp and leader epoch if no record is found.
 _NOWHERE = (-1, -1, -1)
 
 
 async def handle(node: Node, request: Request) -> Any:
-    # a partition that is named twice is refused, wherever the two stand, and looked for nowhere
+    # a partition that is named twice, anywhere in the request, is refused without a lookup
     times: Counter[tuple[str, int]] = Counter()
     topics = []
     for topic in request.body.topics:
@@ -95,7 +95,9 @@ async def _find(node: Node, request: Request, topic: str, wanted: Any) -> tuple[
 
 
 def _not_yet(request: Request) -> KafkaError:
-    """A new leader cannot tell yet what its predecessor had committed: readers would go back (KIP-207)."""
+    """The error while a new leader does not know yet what was committed: consumers would go back
+    (KIP-207).
+    """
     known = request.version >= _NOT_AVAILABLE_FROM
     code = ErrorCode.OFFSET_NOT_AVAILABLE if known else ErrorCode.LEADER_NOT_AVAILABLE
     return KafkaError(code, "the new leader does not know yet what is committed: ask again")

@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (46), v0: the replicas that come and go (KIP-455); a broker alone has none."""
+"""ListPartitionReassignments (46), v0: reassignments in progress (KIP-455); a single broker has none."""
 
 from __future__ import annotations
 

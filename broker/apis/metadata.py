@@ -1,4 +1,4 @@
-"""Metadata (3), v0-13: the broker, topics and their partitions; creates what it may (KIP-4, KIP-516)."""
+"""Metadata (3), v0-13: brokers, topics and their partitions; may create topics (KIP-4, KIP-516)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ._lookup import (
 )
 from .create_topics import check_total, create_all
 
-#: Answers carry topic ids from v10, questions may from v12 (KIP-516).
+#: Responses have topic ids from v10 on, requests may have them from v12 on (KIP-516).
 _IDS_ASKED_FROM = 12
 #: Version from which a name may be null.
 _NULL_NAME_FROM = 12
@@ -57,7 +57,7 @@ async def handle(node: Node, request: Request) -> Any:
 
 
 def _topics_meant(topics: Iterable[Any]) -> list[Any]:
-    """The topics of a request, each once. As in Apache Kafka, names mean nothing alongside an id."""
+    """The topics of a request, without repeats. As in Apache Kafka, a name beside an id is ignored."""
     topics = list(topics)
     by_id = {item.topic_id: item for item in topics if item.topic_id not in (None, NO_TOPIC_ID)}
     if by_id:
@@ -76,7 +76,7 @@ async def _topics(node: Node, request: Request) -> list[Any]:
 
 
 async def _create_missing(node: Node, request: Request, names: list[str]) -> dict[str, KafkaError]:
-    """Create the topics that do not exist, where that is wanted; returns errors by name."""
+    """Create the missing topics, if the request and the settings allow it; return errors by name."""
     if not _creates(node, request):
         return {}
     refused: dict[str, KafkaError] = {}
@@ -91,7 +91,7 @@ async def _create_missing(node: Node, request: Request, names: list[str]) -> dic
         except KafkaError as error:
             refused[name] = error
     refused |= await create_all(node, request, plans)
-    # one that somebody else is just making is missing a moment longer: clients ask again
+    # a topic that another request is creating is missing for a moment: clients retry
     return {name: error for name, error in refused.items() if error.code != ErrorCode.TOPIC_ALREADY_EXISTS}
 
 
@@ -123,7 +123,7 @@ def _described(node: Node, request: Request, topic: TopicImage) -> Any:
         try:
             topic = node.topics.with_epochs(topic)
         except KafkaError:
-            # no file can be opened now: clients come again
+            # no file can be opened now: clients retry
             return _missing(request, topic.name, topic.id, ErrorCode.LEADER_NOT_AVAILABLE)
         topic.described = PreparedArray(
             [_partition(index, state) for index, state in enumerate(topic.partitions)]
@@ -177,7 +177,7 @@ async def _guard(asked: Asked) -> Any:
         allowed, refused = _sorted_out(asked)
         asked.narrow(topics=allowed)
         answer = await asked.proceed()
-        # v0 took an empty list for all of them
+        # in v0 an empty list stands for all topics
         topics = answer.topics if allowed else []
     if body.include_topic_authorized_operations:
         field = "topic_authorized_operations"
@@ -190,7 +190,7 @@ async def _guard(asked: Asked) -> Any:
 
 
 def _sorted_out(asked: Asked) -> tuple[list[Any], list[Any]]:
-    """Split the topics that are asked for into those that may be answered and those that may not."""
+    """Split the requested topics into those that the sender may describe, and the others."""
     allowed: list[Any] = []
     refused: list[Any] = []
     for item in _topics_meant(asked.request.body.topics):

@@ -1,4 +1,4 @@
-"""OffsetCommit (8), v2-10: offsets of a group, stored until they expire (KIP-447, KIP-848, KIP-1094)."""
+"""OffsetCommit (8), v2-10: stores offsets of a group until they expire (KIP-447, KIP-848, KIP-1094)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OffsetDelete (47), v0: offsets of topics that no member of the group is subscribed to (KIP-496)."""
+"""OffsetDelete (47), v0: deletes offsets of topics to which no member of the group subscribes (KIP-496)."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from ._api import Asked, Guard, ServedApi, replaced
 from ._errors import TOPICS_BY_NAME, ErrorShape, Level, same
 from ._guards import appended, refusal, topic_name
 
-#: Version from which it names many groups, answered in the same order.
+#: Version from which a request names many groups; the response has the same order.
 _MANY_GROUPS_FROM = 8
 
 _GROUP_RIGHT = right(Operation.DESCRIBE, ResourceType.GROUP, "each group")
@@ -36,14 +36,14 @@ async def _guard(asked: Asked) -> Any:
             refused.append(group)
     asked.narrow(groups=[group for group, _ in allowed])
     answer = await asked.proceed() if allowed else request.answer()
-    # by their places, not by their ids: a group may be in the request twice, each time with other topics
+    # matched by position, not by id: a group may be in the request twice, each time with other topics
     told = [_told(asked, group, hidden) for group, (_, hidden) in zip(answer.groups, allowed, strict=True)]
     errors = request.element_errors(refused, refusal(_GROUP_RIGHT).code)
     return replaced(answer, groups=[*told, *errors])
 
 
 def _seen(asked: Asked, group: Any) -> tuple[Any, list[Any] | None]:
-    """A group without the topics that may not be seen, and these; None where all topics are asked for."""
+    """A group without its hidden topics, and the hidden ones; None for these if all topics are requested."""
     if group.topics is None:
         return group, None
     hidden: list[Any] = []
@@ -55,7 +55,7 @@ def _seen(asked: Asked, group: Any) -> tuple[Any, list[Any] | None]:
 
 
 def _told(asked: Asked, group: Any, hidden: list[Any] | None) -> Any:
-    """An answered group as its asker may see it; ``hidden`` are topics that were left out of the request."""
+    """A group of the response as the sender may see it; ``hidden`` are topics left out of the request."""
     if group.error_code:
         return group
     if hidden is not None:

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch (23), v2-4: where an epoch ended, so that clients notice a cut log (KIP-320)."""
+"""OffsetForLeaderEpoch (23), v2-4: the end of an epoch, by which clients notice a truncated log (KIP-320)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Produce (0), v3-13: appends record batches. v13 names topics by id (KIP-516).
 
-acks=0 has no answer: an error closes the connection, as Apache Kafka does, so that the client looks again.
+acks=0 has no response: an error closes the connection, as in Apache Kafka, so that the client refreshes its
+metadata.
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ _MAGIC = 2
 _MAGIC_AT = 16
 _LENGTH_AT, _LENGTH_END, _ATTRIBUTES_END = 8, 12, 23
 _CODECS = 0x07
-#: Bytes of a message of magic 0 after its length: less is no message of any magic.
+#: Bytes of a message of magic 0 after its length: a message of any magic has at least as many.
 _LEAST_LENGTH = 14
 _ZSTD = 4
 _ZSTD_FROM = 7
 
-#: Errors of an append after which Apache Kafka names no log start.
+#: Errors of an append with which Apache Kafka returns no log start offset.
 _WITHOUT_START = frozenset(
     {
         ErrorCode.CORRUPT_MESSAGE,
@@ -63,7 +64,7 @@ _ALL_REPLICAS = -1
 #: transaction (KIP-890).
 _ABORTABLE_FROM, _ADDS_FROM = 11, 12
 
-#: What a client is to try again, in the words of an error that every version tries again.
+#: Errors of the verification that become one that clients of all versions retry.
 _NOT_VERIFIED = frozenset(
     {
         ErrorCode.CONCURRENT_TRANSACTIONS,
@@ -76,7 +77,7 @@ _NOT_VERIFIED = frozenset(
 
 @dataclass(slots=True)
 class _Outcome:
-    """The answer for a partition, due when ``flush`` is over where there is one."""
+    """The response for a partition, due when ``flush``, if any, is over."""
 
     base_offset: int = -1
     log_append_time_ms: int = -1
@@ -98,7 +99,7 @@ async def handle(node: Node, request: Request) -> Any:
         )
         for topic in body.topic_data
     ]
-    # everything is appended before the first flush is waited for: they go on side by side
+    # everything is appended before waiting for the first flush: flushes run side by side
     responses = [(topic, [await _settled(*one) for one in partitions]) for topic, partitions in appended]
     if body.acks == 0:
         failed = [outcome.error for _, partitions in responses for _, outcome in partitions if outcome.error]
@@ -144,7 +145,7 @@ def _answer(request: Request, responses: list[tuple[Any, list[tuple[int, _Outcom
 
 
 def _record_errors(request: Request, error: KafkaError | None) -> list[Any]:
-    """The records that a batch is refused for (KIP-467, from v8 on)."""
+    """The records for which a batch is refused (KIP-467, from v8 on)."""
     if not isinstance(error, RecordsError):
         return []
     make = request.part("BatchIndexAndErrorMessage")
@@ -155,14 +156,14 @@ def _record_errors(request: Request, error: KafkaError | None) -> list[Any]:
 
 
 class _Writing(NamedTuple):
-    """The transaction that a request writes in, and what the coordinator says of its partitions."""
+    """The transaction that a request writes in, with the coordinator's result for each partition."""
 
     writer: Writer
     errors: Mapping[TopicPartition, ErrorCode]
     knows_abortable: bool
 
     def refusal(self, node: Node, partition: Partition) -> KafkaError | None:
-        """The reason why a partition may not be written to now, if there is one."""
+        """The error if a partition may not be written to now."""
         place = TopicPartition(partition.topic.name, partition.index)
         error = self.errors.get(place) or self.writer.verify(node, place)
         if not error:
@@ -216,7 +217,7 @@ def _header(records: bytes | None) -> BatchHeader | None:
     try:
         return parse_batch_header(records or b"")
     except CorruptBatchError:
-        return None
+        return None  # it is reported later
 
 
 def _refused(request: Request, topic: Any, data: Any, error: KafkaError, start: int = -1) -> _Outcome:
@@ -252,7 +253,7 @@ async def _append(node: Node, request: Request, topic: Any, data: Any, writing: 
         return _refused(request, topic, data, error)
     try:
         config = None
-        # the topic may go meanwhile, be recreated or altered: what counts is what it asks for in the end
+        # the topic may be deleted, created again or altered meanwhile: its last config counts
         while partition.topic.config is not config:
             config = partition.topic.config
             checked = await node.long_work.run(partition.check(records, now_ms=node.now_ms()))
@@ -288,9 +289,10 @@ async def _append(node: Node, request: Request, topic: Any, data: Any, writing: 
 
 
 def _check(request: Request, records: bytes | None) -> bytes:
-    """One batch of magic 2 and nothing that only a coordinator may write; the log checks the rest.
+    """Return the one batch of a request: magic 2, without what only a coordinator may write. The log checks
+    more.
 
-    Of what lies after it the beginning of another one is left out, as Apache Kafka does.
+    An incomplete batch after it is cut off, as in Apache Kafka.
     """
     if records is None or len(records) < BATCH_OVERHEAD or records[_MAGIC_AT] < _MAGIC:
         raise KafkaError(
@@ -317,7 +319,7 @@ def _check(request: Request, records: bytes | None) -> bytes:
 
 
 def _check_codec(codec: int) -> None:
-    """Raise KafkaError for a codec that old requests may not bring, before anything else is looked at."""
+    """Raise KafkaError for a codec that old requests may not use, before any other check."""
     if codec > _ZSTD:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"codec {codec} is not assigned")
     if codec == _ZSTD:
@@ -325,7 +327,7 @@ def _check_codec(codec: int) -> None:
 
 
 def _check_behind(records: bytes, at: int) -> None:
-    """Raise KafkaError for what follows a batch, but for the beginning of another one."""
+    """Raise KafkaError for anything after a batch, except an incomplete batch."""
     left = len(records) - at
     if left < _LENGTH_END:
         return
@@ -367,7 +369,7 @@ def _transactional(records: bytes | None) -> bool:
 API = ServedApi(
     key=ApiKey.PRODUCE,
     versions=(3, 13),
-    # as Apache Kafka tells them: librdkafka asks for v0 (KIP-896)
+    # as Apache Kafka lists them, since librdkafka looks for v0 (KIP-896)
     told_from=0,
     handler=handle,
     guard=Guard((_TRANSACTION_RIGHT, _TOPIC_RIGHT), _guard),

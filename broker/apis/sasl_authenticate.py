@@ -1,4 +1,4 @@
-"""SaslAuthenticate (36), v0-2, where it is out of place (KIP-152): see SaslHandshake."""
+"""SaslAuthenticate (36), v0-2, out of place (KIP-152): see SaslHandshake."""
 
 from __future__ import annotations
 

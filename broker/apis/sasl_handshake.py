@@ -1,7 +1,7 @@
-"""SaslHandshake (17), v0-1, where it is out of place (KIP-43).
+"""SaslHandshake (17), v0-1, out of place (KIP-43).
 
-A connection that has to authenticate does so before its requests come here. This one comes from clients of
-listeners without SASL, and from clients that authenticate again without need.
+Connections that have to authenticate do so before their requests reach handlers (``security._login``). Those
+that come here are from clients on listeners without SASL.
 """
 
 from __future__ import annotations

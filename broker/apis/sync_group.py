@@ -1,4 +1,4 @@
-"""SyncGroup (14), v0-5: the leader brings assignments, each member takes its own."""
+"""SyncGroup (14), v0-5: the leader sends all assignments, each member gets its own."""
 
 from __future__ import annotations
 

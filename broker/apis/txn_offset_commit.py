@@ -1,4 +1,5 @@
-"""TxnOffsetCommit (28), v0-5: offsets of a group, committed if the transaction is (KIP-98, KIP-447).
+"""TxnOffsetCommit (28), v0-5: stores offsets of a group that count if the transaction commits (KIP-98,
+KIP-447).
 
 From v5 on the group is added to the transaction with its first offset (KIP-890).
 """

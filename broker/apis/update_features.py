@@ -1,6 +1,6 @@
-"""UpdateFeatures (57), v0-2: levels of features are raised and lowered, all that are named or none (KIP-584).
+"""UpdateFeatures (57), v0-2: raises and lowers levels of features, all that are named or none (KIP-584).
 
-From v2 on no feature has a result of its own.
+From v2 on there is one result for all features.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""WriteTxnMarkers (27), v1-2: the end of transactions is written to partitions here (KIP-98).
+"""WriteTxnMarkers (27), v1-2: writes the ends of transactions to partitions on this broker (KIP-98).
 
-Coordinators of other brokers ask, and who ends a hanging transaction by hand (KIP-664).
+Coordinators on other brokers send it, and tools that end a hanging transaction (KIP-664).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ async def _write(node: Node, place: TopicPartition, marker: TransactionMarker, *
     if rises and partition is not None:
         producer = partition.producer(marker.producer_id)
         open_ = producer is not None and producer.transaction_start >= 0
-        # where nothing is open it is the repeat of one that is written already
+        # if nothing is open this repeats a marker that is written already
         if producer is not None and marker.producer_epoch < producer.epoch + open_:
             return ErrorCode.INVALID_PRODUCER_EPOCH
     return await write_marker(node, place, marker)

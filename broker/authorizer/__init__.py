@@ -1,7 +1,7 @@
 """Access rules (ACLs): the rules themselves, and what they allow (KIP-11, KIP-290).
 
-Pure and apart from the broker. Each API says in its file which rights it needs (``kohort.broker.apis``); its
-guard stands between the router and its handler.
+It is pure, and knows nothing of the broker. Each API's file says which rights the API needs
+(``kohort.broker.apis``); its guard stands between the router and the handler.
 """
 
 from ._access import Access, right

@@ -1,4 +1,4 @@
-"""A right that an API asks for: operation, kind of resource, and the error where it is not there."""
+"""A right that an API requires: operation, type of resource, and the error without it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from ._acls import Operation, ResourceType
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One right that an API asks for.
+    """One right that an API requires.
 
-    ``words`` name what it is asked for: a request about many topics is carried out for those that are
-    allowed, and answered with the error for the rest. ``error`` None leaves things out of the answer: nothing
-    is told of them.
+    ``words`` name the resources, for docs/acls.md. A request about many topics is carried out for the allowed
+    ones, and answered with ``error`` for the others. ``error`` None: the others are left out of the response.
     """
 
     operation: Operation
@@ -33,5 +32,5 @@ _ERRORS: Final = {
 
 
 def right(operation: Operation, resource: ResourceType, words: str) -> Access:
-    """A right without which the usual error of its kind of resource is answered."""
+    """A right whose lack has the usual error of its type of resource."""
     return Access(operation, resource, _ERRORS[resource], words)

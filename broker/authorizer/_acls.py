@@ -1,4 +1,4 @@
-"""The nouns of access rules with Kafka's numbers, and which rules a filter means (KIP-11, KIP-290)."""
+"""The parts of access rules with Kafka's numbers, and filters of rules (KIP-11, KIP-290)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 
 class ResourceType(IntEnum):
-    """Kinds of resources that rules are about. UNKNOWN and ANY stand in requests only."""
+    """Types of resources. Only requests contain UNKNOWN and ANY."""
 
     UNKNOWN = 0
     ANY = 1
@@ -21,7 +21,7 @@ class ResourceType(IntEnum):
 
 
 class PatternType(IntEnum):
-    """Meanings of a rule's name. ANY and MATCH stand in filters only."""
+    """Meanings of a rule's name. Only filters contain ANY and MATCH."""
 
     UNKNOWN = 0
     ANY = 1
@@ -31,7 +31,7 @@ class PatternType(IntEnum):
 
 
 class Operation(IntEnum):
-    """Operations on a resource. UNKNOWN and ANY stand in requests only."""
+    """Operations on a resource. Only requests contain UNKNOWN and ANY."""
 
     UNKNOWN = 0
     ANY = 1
@@ -52,7 +52,7 @@ class Operation(IntEnum):
 
 
 class Permission(IntEnum):
-    """Effect of a rule: it forbids or permits. UNKNOWN and ANY stand in requests only."""
+    """Effect of a rule: it denies or allows. Only requests contain UNKNOWN and ANY."""
 
     UNKNOWN = 0
     ANY = 1
@@ -69,8 +69,8 @@ EVERYONE: Final = "User:*"
 #: The one name that the cluster has.
 CLUSTER_NAME: Final = "kafka-cluster"
 
-#: Which rules permit an operation besides its own (KIP-11): who may read something may also describe it. A
-#: rule that denies implies nothing.
+#: Operations whose permission implies another (KIP-11): a principal that may read something may also describe
+#: it. A rule that denies implies nothing.
 IMPLIED_BY: Final = {
     Operation.DESCRIBE: frozenset({Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER}),
     Operation.DESCRIBE_CONFIGS: frozenset({Operation.ALTER_CONFIGS}),
@@ -92,7 +92,9 @@ OPERATIONS: Final = {
 
 
 class Acl(NamedTuple):
-    """One rule: ``principal`` from ``host`` may, or may not, do ``operation`` to what the pattern names."""
+    """One rule: ``principal`` from ``host`` may, or may not, do ``operation`` on the resources of the
+    pattern.
+    """
 
     resource_type: ResourceType
     name: str
@@ -111,7 +113,7 @@ class Acl(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AclFilter:
-    """Which rules are meant; None and ANY mean all. MATCH means the patterns that take in ``name``."""
+    """A filter of rules; None and ANY match all. MATCH matches the patterns that cover ``name``."""
 
     resource_type: ResourceType = ResourceType.ANY
     name: str | None = None
@@ -122,7 +124,7 @@ class AclFilter:
     permission: Permission = Permission.ANY
 
     def matches(self, acl: Acl) -> bool:
-        """Return whether the rule is one of those that are meant."""
+        """Return whether the filter matches a rule."""
         return (
             self.resource_type in (ResourceType.ANY, acl.resource_type)
             and self.principal in (None, acl.principal)

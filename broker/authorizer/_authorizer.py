@@ -1,4 +1,4 @@
-"""Authorizer of a broker: the rules, the super users, and a memory of decisions."""
+"""Authorizer of a broker: the rules, the super users, and a cache of decisions."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ log = logging.getLogger("kohort.broker.authorizer")
 #: Kafka's name for these rules, the value of ``authorizer.class.name`` that switches them on.
 STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
-#: Most bytes of decisions that are remembered; over it all are forgotten.
+#: Most bytes of cached decisions; beyond that all are dropped.
 MAX_REMEMBERED_BYTES: Final = 16 << 20
 
-#: The longest name that is remembered, in characters: longer ones are decided again each time.
+#: The longest cached name, in characters: decisions about longer ones are made each time.
 MAX_REMEMBERED_NAME: Final = 249
 
 #: Bytes of a decision besides its name, and of remembering that a refusal was logged.
 _DECISION_BYTES: Final = 300
 
-#: A resource that no rule names, as Apache Kafka asks for one.
+#: A name of a resource that no rule names, as Apache Kafka uses it.
 _ANY_NAME: Final = "hardcode"
 
 #: Principal, host (as in RequestContext), operation and type of a resource.
@@ -36,9 +36,9 @@ Verdicts: TypeAlias = dict[str, bool]
 
 
 class Readable(NamedTuple):
-    """The groups and topics that somebody is known to be allowed to read, or not: what was asked before.
+    """Cached decisions about the groups and topics that a client may read.
 
-    To be looked into, and only while ``memory`` is the authorizer's.
+    Read-only, and valid only while ``memory`` is the authorizer's ``remembered``.
     """
 
     memory: dict[Subject, Verdicts]
@@ -47,10 +47,10 @@ class Readable(NamedTuple):
 
 
 class Authorizer:
-    """Answers ``allows`` in the time of a lookup once it was asked.
+    """Decides what clients may do; repeated decisions take one lookup.
 
-    ``acls`` are the rules at the start; ``save`` makes a whole new set of them durable, before it counts, and
-    raises OSError if it cannot: the old one then still stands.
+    ``acls`` are the rules at the start; ``save`` makes a whole new set of them durable, before it is in
+    force, and raises OSError if it cannot: the old set then stays in force.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Authorizer:
         self._super_users = frozenset(super_users)
         self._without_rules = allow_everyone_if_no_acl_found
         self._save = save
-        #: Decisions; another object once they may be wrong.
+        #: Cached decisions; a new object whenever rules have changed.
         self.remembered: dict[Subject, Verdicts] = {}
         self._bytes = 0
         self._told: set[tuple[Subject, str]] = set()
@@ -77,8 +77,8 @@ class Authorizer:
     def allows(
         self, context: RequestContext, operation: Operation, resource_type: ResourceType, name: str
     ) -> bool:
-        """Return whether the sender of a request may do this. A refusal is logged once for as long as it is
-        remembered, and no more often than lines that clients cause may be.
+        """Return whether the sender of a request may do this. A refusal is logged once while it is cached,
+        and within the limit of lines that clients cause.
         """
         verdicts = self._verdicts(context, operation, resource_type)
         allowed = verdicts.get(name)
@@ -91,24 +91,28 @@ class Authorizer:
     def shows(
         self, context: RequestContext, operation: Operation, resource_type: ResourceType, name: str
     ) -> bool:
-        """``allows`` for what is left out of an answer: nothing is refused, so nothing is logged."""
+        """As ``allows``, for things that are left out of a response: they are not refused, so nothing is
+        logged.
+        """
         allowed = self._verdicts(context, operation, resource_type).get(name)
         return self._decide(context, operation, resource_type, name) if allowed is None else allowed
 
     def readable(self, context: RequestContext) -> Readable:
-        """Known decisions about what a client may read: True is allowed, all else is to be asked."""
+        """Cached decisions about what a client may read: True is allowed; for all else call ``allows``."""
         groups = self._verdicts(context, Operation.READ, ResourceType.GROUP)
         topics = self._verdicts(context, Operation.READ, ResourceType.TOPIC)
         return Readable(self.remembered, groups, topics)
 
     def allows_some(self, context: RequestContext, operation: Operation, resource_type: ResourceType) -> bool:
-        """Return whether there may be a resource of this type to which who sent a request may do this."""
+        """Return whether there may be a resource of this type on which the sender of a request may do
+        this.
+        """
         return self.shows(context, operation, resource_type, _ANY_NAME) or self._rules.allows_some(
             context.principal, _host(context.client_host), operation, resource_type
         )
 
     def operations(self, context: RequestContext, resource_type: ResourceType, name: str) -> frozenset[int]:
-        """Numbers of all operations on a resource that are allowed to the sender of a request."""
+        """Numbers of all operations on a resource that the sender of a request may do."""
         return frozenset(
             int(operation)
             for operation in OPERATIONS[resource_type]
@@ -116,11 +120,11 @@ class Authorizer:
         )
 
     def find(self, wanted: AclFilter) -> list[Acl]:
-        """The rules that a filter means, oldest first."""
+        """The rules that match a filter, oldest first."""
         return self._rules.find(wanted)
 
     async def create(self, acls: Iterable[Acl]) -> None:
-        """Take in rules; they are durable and in force when this returns. Raises OSError."""
+        """Add rules; they are durable and in force when this returns. Raises OSError."""
         new = [acl for acl in dict.fromkeys(acls) if acl not in self._rules]
         if new:
             if self._save is not None:
@@ -129,7 +133,7 @@ class Authorizer:
             self._forget()
 
     async def delete(self, acls: Iterable[Acl]) -> None:
-        """Take rules away; they are gone for good when this returns. Raises OSError."""
+        """Delete rules; that is durable and in force when this returns. Raises OSError."""
         gone = set(acls)
         if gone:
             if self._save is not None:
@@ -138,7 +142,7 @@ class Authorizer:
             self._forget()
 
     def replace(self, acls: Iterable[Acl]) -> None:
-        """Let these be all rules there are: they are durable already."""
+        """Replace all rules by these, which are durable already."""
         self._rules = AclRules(acls)
         self._forget()
 
@@ -191,7 +195,7 @@ class Authorizer:
 
     def _forget(self) -> None:
         for verdicts in self.remembered.values():
-            # who still has it learns nothing from it
+            # connections that still hold it find nothing in it
             verdicts.clear()
         self.remembered = {}
         self._bytes = 0

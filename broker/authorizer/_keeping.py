@@ -1,4 +1,4 @@
-"""The access rules of a data folder, in a document of their own: ``kohort-acls.json``."""
+"""Storage of access rules, in a document of the metadata store: ``kohort-acls.json`` in a data folder."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from ._acls import Acl, Operation, PatternType, Permission, ResourceType
 
 
 class AclsFile:
-    """Loads and saves the rules of a data folder."""
+    """Loads and saves access rules."""
 
     def __init__(self, document: Document) -> None:
         self._file = document
 
     def load(self) -> list[Acl]:
-        """The rules that were saved last; none if there is no file. Raises StateFileError."""
+        """The rules that were saved last; [] if there is no document. Raises StateFileError."""
         return self._file.load(lambda content: list(map(_read, content["acls"]))) or []
 
     def follow(self, changed: Callable[[list[Acl]], None]) -> None:
-        """Give the rules that another broker has saved."""
+        """Call ``changed`` with the rules whenever another broker has saved them."""
         self._file.follow(lambda: changed(self.load()))
 
     async def save(self, acls: Sequence[Acl]) -> None:
-        """Replace the rules, durably. Raises OSError; the old ones then still stand."""
+        """Replace the rules, durably. Raises OSError; the old ones then stay."""
         await self._file.save({"acls": [_written(acl) for acl in acls]})
 
 

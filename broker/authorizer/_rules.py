@@ -1,8 +1,8 @@
-"""The rules of a cluster, and what they say: pure, so that every question has one answer.
+"""The rules of a cluster and their verdicts, as pure functions.
 
-A rule that denies wins over every rule that permits, wherever it comes from: the literal name, a prefix of
-it, or the wildcard. What no rule permits is not allowed; resources that no rule names at all are a case of
-their own (``allow.everyone.if.no.acl.found``).
+A rule that denies overrides every rule that allows, whether it is for the literal name, a prefix of it or the
+wildcard. What no rule allows is denied; resources that no rule names at all are a case of their own
+(``allow.everyone.if.no.acl.found``).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ._acls import (
 
 
 class Verdict(Enum):
-    """Verdict of the rules. NO_RULES: none names the resource, for whomever."""
+    """Verdict of the rules. NO_RULES: no rule names the resource, for any principal."""
 
     ALLOWED = "allowed"
     DENIED = "denied"
@@ -38,10 +38,10 @@ _ByPrincipal = dict[str, list[Acl]]
 
 
 class AclRules:
-    """Any number of rules, quick to ask: by literal name, and by each prefix of it that has rules."""
+    """Any number of rules, indexed by literal name, and by each prefix with rules."""
 
     def __init__(self, acls: Iterable[Acl] = ()) -> None:
-        # a dict for the order in which they came: lists of rules are told in it
+        # a dict, since rules are listed in the order in which they came
         self._acls: dict[Acl, None] = {}
         self._names: dict[tuple[ResourceType, PatternType], dict[str, _ByPrincipal]] = {}
         self._prefix_lengths: dict[ResourceType, list[int]] = {}
@@ -57,14 +57,14 @@ class AclRules:
         return acl in self._acls
 
     def add(self, acls: Iterable[Acl]) -> None:
-        """Take rules in; one that is there already stays as it is."""
+        """Add rules; one that exists already stays as it is."""
         for acl in acls:
             if acl not in self._acls:
                 self._acls[acl] = None
                 self._index(acl)
 
     def remove(self, acls: Iterable[Acl]) -> None:
-        """Take rules out; one that is not there is no error."""
+        """Remove rules; one that does not exist is no error."""
         gone = [acl for acl in acls if acl in self._acls]
         for acl in gone:
             self._acls.pop(acl, None)
@@ -96,10 +96,10 @@ class AclRules:
     def allows_some(
         self, principal: str, host: str, operation: Operation, resource_type: ResourceType
     ) -> bool:
-        """Return whether there may be a resource of this type to which ``operation`` is permitted (KIP-679).
+        """Return whether there may be a resource of this type on which ``operation`` is allowed (KIP-679).
 
-        As Apache Kafka has it: some pattern permits it and no rule denies that pattern as a whole. Nothing is
-        implied here: a question for WRITE is answered by rules for WRITE and ALL.
+        As in Apache Kafka: some pattern allows it and no rule denies that whole pattern. Nothing is implied
+        here: for WRITE only rules for WRITE and ALL count.
         """
         mine = [
             acl
@@ -153,7 +153,7 @@ def _speaks_of(acl: Acl, operation: Operation) -> bool:
 
 
 def _covered(acl: Acl, denied: set[tuple[PatternType, str]]) -> bool:
-    """Return whether the rules deny all that the pattern of a permission matches."""
+    """Return whether the rules deny everything that an allowing rule's pattern matches."""
     if acl.pattern_type is PatternType.LITERAL and (PatternType.LITERAL, acl.name) in denied:
         return True
     return any((PatternType.PREFIXED, acl.name[:end]) in denied for end in range(1, len(acl.name) + 1))

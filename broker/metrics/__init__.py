@@ -1,7 +1,7 @@
-"""Metrics: counted where things happen, worked out when somebody looks.
+"""Metrics: counted where things happen, computed when they are read.
 
-A counter is one addition, a time one more in a list of buckets. Of the requests that members send most, all
-are counted and one in 64 is timed. Rates, averages and percentiles are of the newest 30 to 60 seconds.
+Counting is one addition, timing increments one bucket. The requests that members send most are all counted,
+and one in 64 is timed. Rates, averages and percentiles cover the last 30 to 60 seconds.
 """
 
 from ._broker_metrics import BrokerMetrics

@@ -14,7 +14,9 @@ from ._traffic import Clients
 
 
 class BrokerMetrics:
-    """Counters of one broker. ``on_note`` is told of the coordinator's events after the counters."""
+    """Counters of one broker. ``on_note`` is called with each event of the coordinator after it is
+    counted.
+    """
 
     def __init__(self, on_note: Callable[[CoordinatorEvent], None] | None = None) -> None:
         self.requests = RequestMeters(clock())
@@ -24,7 +26,7 @@ class BrokerMetrics:
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Begin and end windows, on the running loop."""
+        """Start to rotate windows, on the running loop."""
         self._timer = asyncio.get_running_loop().call_later(WINDOW_S, self._rotate)
 
     def stop(self) -> None:

@@ -1,6 +1,6 @@
-"""GET /metrics: the snapshot as Prometheus reads it. The text is made in a thread, alongside the event loop.
+"""GET /metrics: the snapshot in Prometheus' format. The text is made in a thread, beside the event loop.
 
-prometheus-client comes with the extra "service"; without it /metrics says so.
+The extra "service" installs prometheus-client; without it /metrics says so.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ REQUEST_TIMEOUT_S: Final = 5.0
 ANSWER_TIMEOUT_S: Final = 30.0
 MAX_AT_ONCE: Final = 8
 
-#: Most connections; one more is closed. They count towards no limit of the broker's.
+#: Most connections; further ones are closed. They count towards no limit of the broker.
 MAX_CONNECTIONS: Final = 64
 
 _PLAIN: Final = "text/plain; charset=utf-8"
@@ -71,7 +71,7 @@ class MetricsListener:
                 writer.close()
                 await writer.wait_closed()
         except (TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError):
-            pass  # who asks nothing is told nothing
+            pass  # no request came: close without a response
         finally:
             self._connections -= 1
             writer.transport.abort()
@@ -96,7 +96,7 @@ class _Collector:
         self._snapshot = snapshot
 
     def describe(self) -> Iterable[Any]:
-        """Tell nothing beforehand: the families are known when they are collected."""
+        """Return nothing: the families are only known when they are collected."""
         return ()
 
     def collect(self) -> Iterator[Any]:

@@ -1,5 +1,5 @@
-"""The names under which metrics are shown: those that Prometheus' JMX exporter gives Apache Kafka's own where
-the same is measured, so that dashboards made for them work, and names with ``kohort_`` otherwise.
+"""The names of metrics: those that Prometheus' JMX exporter gives Apache Kafka's metrics if they measure the
+same, so that dashboards for them work, and names with ``kohort_`` otherwise.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from ._snapshot import BrokerSnapshot, TimeFigures
 
-#: Topics, partitions and clients that are shown by name at most, the busiest (partitions: the largest).
+#: Most topics, partitions and clients that are shown by name: the busiest (partitions: the largest).
 MAX_LABELLED: Final = 1_000
 
 #: Label values and what was measured.
@@ -31,12 +31,12 @@ class Family(NamedTuple):
 
 
 def _own(name: str, kind: Kind, words: str, read: Callable[[BrokerSnapshot], Any], *labels: str) -> Family:
-    """A metric of kohort's. ``read`` gives samples, or where there are no labels the one value."""
+    """A metric of kohort's own. ``read`` returns samples, or without labels the one value."""
     return Family(f"kohort_{name}", kind, words, "", labels, read if labels else _one(read))
 
 
 def _kafka(bean: str, kind: Kind, words: str, read: Callable[[BrokerSnapshot], Any]) -> Family:
-    """A metric of Apache Kafka's, under the name that Prometheus' JMX exporter makes of its MBean."""
+    """A metric of Apache Kafka, under the name that Prometheus' JMX exporter makes of its MBean."""
     domain, _, rest = bean.partition(":")
     properties, _, attribute = rest.partition(" ")
     found = dict(part.split("=") for part in properties.split(","))

@@ -22,7 +22,7 @@ from ._sensors import Histogram
 
 @dataclass(slots=True, eq=False)
 class GroupCounters:
-    """Counts of the events that ``see`` is given; ``then`` is given each of them too."""
+    """Counts the events passed to ``see``; then calls ``then`` with each."""
 
     then: Callable[[CoordinatorEvent], None] | None = None
     rebalances: Counter[str] = field(default_factory=Counter)

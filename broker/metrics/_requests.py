@@ -4,25 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from operator import attrgetter
 from typing import Any, ClassVar, Final
 
 from ...protocol import ApiKey, ErrorCode, api_for, response_type, struct_arrays
 from ._sensors import Counter, Histogram
 from ._snapshot import ApiFigures
 
-#: Of the requests that are answered without a task one in this many is timed (less one: the bits of the count
-#: that are 0 then).
+#: Bit mask of the count: of the requests that are answered without a task, those with these bits 0, one in
+#: 64, are timed.
 SAMPLED: Final = 63
 
 PHASES: Final = ("queue", "local", "remote", "throttle", "send", "total")
 
-#: An error in an answer, or an array on the way to one.
+#: Field names that lead to an error in a response, through arrays.
 _Path = tuple[str, ...]
+_error_code = attrgetter("error_code")
 
 
 class ApiMeter(Counter):
-    """One API. ``count`` is raised by the router, the errors by whoever makes the answer. ``flat`` if an
-    answer has one error at its top: then only one that has it need be seen.
+    """One API. The router raises ``count``; the errors are counted where responses are made. ``flat``: a
+    response has one error, at its top.
     """
 
     flat: ClassVar[bool] = True
@@ -32,7 +34,7 @@ class ApiMeter(Counter):
         super().__init__(now)
         self.key = key
         self.errors: dict[int, int] = {}
-        #: Partitions that were answered without an error, where the answer has partitions.
+        #: Partitions that were answered without an error, if responses have partitions.
         self.items = 0
         self.queue = Histogram()
         self.local = Histogram()
@@ -42,23 +44,27 @@ class ApiMeter(Counter):
         self.total = Histogram()
 
     def see(self, body: Any) -> None:
-        """Count the error at the top of an answer, if there is one."""
+        """Count the error at the top of a response, if there is one."""
         if body.error_code:
             self.fail(body.error_code)
 
     def see_all(self, body: Any) -> None:
-        """Count the errors, wherever they are in an answer."""
-        for code in _codes(body, _paths(self.key)):
-            if code:
+        """Count the errors of a response, wherever they are in it."""
+        for path in _paths(self.key):
+            elements = [body]
+            for name in path:
+                elements = [one for element in elements for one in getattr(element, name) or ()]
+            codes = list(map(_error_code, elements))
+            failed = list(filter(None, codes))
+            self.items += len(codes) - len(failed)
+            for code in failed:
                 self.fail(code)
-            else:
-                self.items += 1
 
     def fail(self, code: int) -> None:
         self.errors[code] = self.errors.get(code, 0) + 1
 
     def took(self, queue_s: float, local_s: float, remote_s: float) -> None:
-        """Record the phases of a request up to its answer."""
+        """Record the phases of a request up to its response."""
         self.queue.record(queue_s)
         self.local.record(local_s)
         self.remote.record(remote_s)
@@ -79,7 +85,7 @@ class ApiMeter(Counter):
 
 
 class CommitMeter(ApiMeter):
-    """OffsetCommit: an error for each partition, read without a look at the schema."""
+    """OffsetCommit: an error for each partition, read without the schema."""
 
     flat = False
     __slots__ = ()
@@ -95,7 +101,7 @@ class CommitMeter(ApiMeter):
 
 
 class RequestMeters:
-    """The meters of all APIs that were asked for."""
+    """The meters of all APIs that were requested."""
 
     def __init__(self, now: float) -> None:
         self._now = now
@@ -110,7 +116,7 @@ class RequestMeters:
 
     @property
     def offsets_committed(self) -> int:
-        """Offsets in OffsetCommit requests that were taken."""
+        """Number of offsets committed by OffsetCommit requests."""
         meter = self._by_key.get(ApiKey.OFFSET_COMMIT)
         return 0 if meter is None else meter.items
 
@@ -123,18 +129,9 @@ class RequestMeters:
         return {api_for(key).name: meter.figures(now) for key, meter in sorted(self._by_key.items())}
 
 
-def _codes(body: Any, paths: tuple[_Path, ...]) -> Iterator[int]:
-    for path in paths:
-        elements = [body]
-        for name in path:
-            elements = [one for element in elements for one in getattr(element, name, None) or ()]
-        for element in elements:
-            yield getattr(element, "error_code", 0)
-
-
 @cache
 def _paths(key: int) -> tuple[_Path, ...]:
-    """The places of errors in the answer of an API."""
+    """The paths of errors in the responses of an API."""
     return tuple(_found(response_type(key), ()))
 
 

@@ -1,4 +1,4 @@
-"""Counters and times, cheap to feed: a window that is under way, the one before it, and the totals."""
+"""Counters and times that are cheap to update: the current window, the one before it, and totals."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 from ._snapshot import TimeFigures
 
-#: Length of a window in seconds: figures are those of one to two of them.
+#: Length of a window in seconds: figures cover one to two of them.
 WINDOW_S: Final = 30.0
 
 # Eight buckets for each power of two of microseconds: a time is exact to 12 %. The last is 19 hours.
@@ -16,7 +16,7 @@ _QUANTILES: Final = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
 
 
 class Counter:
-    """``count`` is the total, raised from outside; ``rate`` is that of the last windows."""
+    """``count`` is the total, which callers raise; ``rate`` covers the last windows."""
 
     __slots__ = ("_before", "_before_s", "_now_s", "_then", "count")
 
@@ -31,7 +31,7 @@ class Counter:
         self._then, self._now_s = self.count, now
 
     def rate(self, now: float) -> float:
-        """Counts a second, in the last one to two windows."""
+        """Counts per second in the last one to two windows."""
         return (self.count - self._before) / max(now - self._before_s, 1.0)
 
 
@@ -53,10 +53,12 @@ class Histogram:
     def record(self, seconds: float) -> None:
         micros = int(seconds * 1e6)
         if micros < _STEPS:
-            index = max(micros, 0)
+            index = micros if micros > 0 else 0
         else:
             shift = micros.bit_length() - 4
-            index = min((shift << 3) + (micros >> shift), _BUCKETS - 1)
+            index = (shift << 3) + (micros >> shift)
+            if index >= _BUCKETS:
+                index = _BUCKETS - 1
         self._buckets[index] += 1
         self.count += 1
         self.total_s += seconds
@@ -72,7 +74,7 @@ class Histogram:
         self._highest_before_s, self._highest_s = self._highest_s, 0.0
 
     def figures(self) -> TimeFigures:
-        """Totals, and what the windows say."""
+        """Totals, and the figures of the windows."""
         counts = self._buckets
         if self._before is not None:
             counts = [one + other for one, other in zip(counts, self._before, strict=True)]
@@ -86,7 +88,7 @@ class Histogram:
 
 
 def _at(counts: list[int], total: int, share: float) -> float:
-    """The time in ms that this share of them do not exceed."""
+    """The time in ms that this share of the counts does not exceed."""
     left = share * total
     for index, count in enumerate(counts):
         left -= count

@@ -19,11 +19,11 @@ class TimeFigures:
 
 
 class ApiFigures(NamedTuple):
-    """Requests of one API: how many, by the second, errors by name, and times by phase.
+    """Requests of one API: their number and rate per second, errors by name, and times by phase.
 
     The phases: ``queue`` until it is taken up, ``local`` while the broker works on it, ``remote`` while it
-    waits (for other members, for records, for a disk), ``total`` of these; ``send`` until its answer is with
-    the system; ``throttle`` is what its clients were told to wait.
+    waits (for other members, for records, for a disk), ``total`` of these; ``send`` until the operating
+    system has its response; ``throttle`` is the delay that its clients were given.
     """
 
     requests: int
@@ -80,8 +80,8 @@ class GroupFigures(NamedTuple):
 
 
 class QuotaFigures(NamedTuple):
-    """A client quota that is measured: who shares it (None: everybody), the limit and what is used of it, and
-    the delays it has caused, in seconds. ``used`` of controller_mutation_rate is what is left, as in Kafka.
+    """A measured client quota: the user and client id that share it (None: all), the limit, its use, and the
+    delays that it caused, in seconds. ``used`` of controller_mutation_rate is the rest, as in Kafka.
     """
 
     key: str
@@ -93,9 +93,9 @@ class QuotaFigures(NamedTuple):
 
 
 class ReplicaFigures(NamedTuple):
-    """Partitions that this broker leads, how many of them lack in-sync replicas (any, or too many),
-    and how often in-sync replicas left and came. As controller: 1, and partitions that have no leader. Bytes
-    a second of throttled replicas that are sent to followers, and taken from leaders.
+    """Partitions that this broker leads, how many of them lack in-sync replicas (at least one, or too many),
+    and how often in-sync replicas left and joined. As controller: 1, and the partitions without a leader.
+    Bytes per second of throttled replicas that are sent to followers, and fetched from leaders.
     """
 
     leaders: int
@@ -110,7 +110,7 @@ class ReplicaFigures(NamedTuple):
 
 
 class BrokerSnapshot(NamedTuple):
-    """All of it. ``timestamp_ms`` is the wall clock's."""
+    """All figures of a broker. ``timestamp_ms`` is from the wall clock."""
 
     timestamp_ms: int
     node_id: int

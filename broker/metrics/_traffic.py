@@ -1,4 +1,4 @@
-"""Traffic counters: of a connection, gathered by user and client id, and of a topic."""
+"""Traffic counters: of connections, added up by user and client id, and of topics."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Final, Protocol
 
 from ._snapshot import ClientFigures, TopicFigures
 
-#: Users and client ids whose closed connections are remembered; the rest is one line without a name.
+#: Most users and client ids whose closed connections are counted by name; the rest share one line.
 MAX_CLIENTS: Final = 1_000
 
-#: Longest client id that is told whole, in characters.
+#: Longest client id that is shown whole, in characters.
 MAX_NAME: Final = 249
 
 #: The name of that line, which no client can have: control characters are escaped.
@@ -66,7 +66,7 @@ class Clients:
         self._closed: dict[tuple[str, str], Traffic] = {}
 
     def left(self, client: Client) -> None:
-        """A connection is closed: its counts are its client's."""
+        """Add the counts of a closed connection to those of its client."""
         if client.traffic.requests:
             name = _place(self._closed, _name(client))
             self._closed.setdefault(name, Traffic()).add(client.traffic)

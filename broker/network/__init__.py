@@ -1,1 +1,1 @@
-"""Connections: who gets in, what is read of them, in what order they are answered, and what all may hold."""
+"""Connections: who is let in, how they are read, the order of responses, and limits on what they hold."""

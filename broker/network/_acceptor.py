@@ -1,6 +1,7 @@
-"""One listener's sockets: accepts connections as fast as the quotas allow, and ends their TLS handshakes.
+"""One listener's sockets: accepts connections as fast as the quotas allow, and completes their TLS
+handshakes.
 
-While an acceptor has to wait, new connections wait in the system's backlog.
+While an acceptor has to wait, new connections wait in the operating system's backlog.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from ..security._listener_security import ListenerSecurity
 from ..security._listeners import Listener
 from ..security._quotas import ConnectionQuotas, ConnectionSlot
 
-#: A TLS handshake must be complete this long after the connection came, in seconds.
+#: Time for a TLS handshake after the connection was accepted, in seconds.
 HANDSHAKE_S = 30.0
 
-#: How long to leave connections alone when the system has no descriptors for more, in seconds.
+#: Pause when there are no descriptors for more connections, in seconds.
 NO_ROOM_S = 1.0
 
-#: Connections taken in at one go, before others are served.
+#: Most connections accepted in one go, before others are served.
 AT_ONCE = 32
 
 
@@ -42,7 +43,7 @@ class Acceptor:
     ) -> None:
         self.listener = listener
         self.security = security
-        #: What clients are told; None: the address they connected to.
+        #: The address for clients; None: the one that they connected to.
         self.advertised = listener.advertised
         self.port = listener.port
         self._quotas = quotas
@@ -82,13 +83,13 @@ class Acceptor:
         self._watch()
 
     def look(self) -> None:
-        """Accept what has come by now: the loop is busy with others and would look here much later."""
+        """Accept waiting connections now: the loop is busy and would come to them much later."""
         for link in self._sockets:
             if self._watching:
                 self._accept(link)
 
     def close(self) -> None:
-        """Accept nothing more, and end the handshakes under way."""
+        """Stop accepting, and abort handshakes in progress."""
         if self._timer is not None:
             self._timer.cancel()
         self._look_away()
@@ -107,7 +108,7 @@ class Acceptor:
         link.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             link.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        # all addresses of a host have the port that the first was given
+        # all addresses of a host get the port that the first was given
         link.bind((address[0], self.port, *address[2:]))
         link.listen(backlog)
         link.setblocking(False)
@@ -163,7 +164,7 @@ class Acceptor:
         try:
             begun = _Begun(self._welcome(client, slot))
         except StopIteration:
-            return  # it has failed at once
+            return  # it failed at once
         task = self._loop.create_task(begun.rest())
         self._welcomes.add(task)
         task.add_done_callback(self._welcomes.discard)
@@ -194,7 +195,7 @@ class Acceptor:
 
 class _Begun:
     """A coroutine that has run up to its first wait. A task would take this step in the loop's next turn,
-    behind a request of everybody who is ready.
+    after a request of every other ready connection.
 
     Raises StopIteration if there was nothing to wait for.
     """
@@ -222,4 +223,5 @@ class _Begun:
 
 
 def _reason(error: OSError) -> str:
-    return str(getattr(error, "reason", None) or error.strerror or error or type(error).__name__)
+    reason = str(getattr(error, "reason", None) or error.strerror or error or type(error).__name__)
+    return "plain text where TLS is expected" if reason == "WRONG_VERSION_NUMBER" else reason

@@ -1,6 +1,6 @@
-"""Decides which connections are read, by the request bytes that all of them hold together.
+"""Decides which connections are read, by the bytes of requests that all of them hold together.
 
-Nothing is dropped: a connection that has to wait stands in line until there is room.
+Nothing is dropped: a connection that has to wait stays in a queue until there is room.
 """
 
 from __future__ import annotations
@@ -13,19 +13,20 @@ from .._settings import BrokerSettings
 from ..security._listeners import Listener
 from ._flow import SMALL_BYTES
 
-#: Connections that read on in one turn of the loop, where many had to wait: each may bring a whole read.
+#: Most waiting connections that resume in one turn of the loop: each may bring a whole read.
 AT_ONCE = 32
 
-#: More than this in one turn of the loop, and those that hold much wait for the next turn.
+#: Bytes in one turn of the loop beyond which connections that hold much wait for the next turn.
 TURN_BYTES = 8 << 20
 
-#: Levels of what all connections hold: little, over half of the limit, over three quarters, over all of it.
+#: Levels of the bytes that all connections hold: little, over half of the limit, over three quarters, over
+#: all.
 _LITTLE, _HALF, _MOST, _ALL = range(4)
 
 #: The line of those that hold much.
 _LARGE = 2
 
-#: Where the levels begin, in eighths.
+#: Lower bounds of the levels, in eighths of the limit.
 _BEGINS = (0, 4, 6, 8)
 
 
@@ -34,40 +35,40 @@ class Requester(Protocol):
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of its requests that wait, the incomplete one included."""
+        """Bytes of its waiting requests, the incomplete one included."""
 
     @property
     def small_only(self) -> bool:
-        """Return whether it has asked for something, and for nothing large."""
+        """Return whether it has sent requests, and only small ones."""
 
     @property
     def listener(self) -> Listener: ...
 
     def regulate(self) -> None:
-        """Stop or resume reading: ask ``lets_read``."""
+        """Stop or resume reading, as ``lets_read`` says."""
 
 
 class Backpressure:
     """Over half of ``queued.max.request.bytes`` connections that hold more than ``SMALL_BYTES`` stop being
     read, except one, so that small requests still come through; over three quarters all but those that have
     sent small requests only, and over all of it every connection. One may always go on, or a broker full of
-    incomplete requests would stand still.
+    incomplete requests would never make progress.
     """
 
     def __init__(self, settings: BrokerSettings, loop: asyncio.AbstractEventLoop) -> None:
-        #: Bytes of requests that wait, the incomplete ones included.
+        #: Bytes of waiting requests, incomplete ones included.
         self.held_bytes = 0
         self._settings = settings
         self._loop = loop
         self._level = _LITTLE
-        #: The one that goes on.
+        #: The one connection that is always read.
         self._favourite: Requester | None = None
-        #: Connections in no line, and those that hold much, in line or not.
+        #: Connections that are read, and those that hold much, read or waiting.
         self._free: dict[Requester, None] = {}
         self._large: dict[Requester, None] = {}
         self._turn_bytes = 0
-        #: Connections that wait, as they came: those with small requests only, others that hold little, and
-        #: those that hold much.
+        #: Waiting connections in order: those with small requests only, others that hold little, and those
+        #: that hold much.
         self._lines: tuple[dict[Requester, None], ...] = ({}, {}, {})
         self._about_to_let_on = False
 
@@ -79,7 +80,7 @@ class Backpressure:
         self._free[connection] = None
 
     def forget(self, connection: Requester) -> None:
-        """Called when the connection is closed; what it held is no longer counted."""
+        """Called when a connection is closed: stop counting its bytes."""
         self._leave_line(connection)
         del self._free[connection]
         self._large.pop(connection, None)
@@ -88,7 +89,7 @@ class Backpressure:
             self._let_on()
 
     def hold(self, connection: Requester, change: int) -> None:
-        """Count request bytes that arrived (or, negative, are done with)."""
+        """Count request bytes that arrived (or, negative, were released)."""
         self.held_bytes += change
         if change > 0:
             if not self._turn_bytes:
@@ -105,21 +106,23 @@ class Backpressure:
         self._weigh()
 
     def _weigh(self, changed: Requester | None = None) -> None:
-        """See to it that those wait that have to now."""
+        """Stop reading the connections that have to wait now."""
         before, self._level = self._level, self._level_now()
-        holding = changed if changed is not None and changed.held_bytes else None
         if self._level > before:
-            self._favourite = self._favourite or holding
-            # at once: each of the others could bring a whole read before it is its turn
+            if self._favourite is None and changed is not None and changed.held_bytes:
+                self._favourite = changed
+            # at once: each of the others could bring a whole read before its turn comes
             some = self._large if self._open == _LARGE else self._free
             for each in [each for each in some if each in self._free and _rank(each) >= self._open]:
                 each.regulate()
-        elif self._level < before or (changed is not None and changed is self._favourite and not holding):
+        elif self._level < before or (
+            changed is not None and changed is self._favourite and not changed.held_bytes
+        ):
             self._favourite = None
             self._let_on()
 
     def lets_read(self, connection: Requester) -> bool:
-        """Return whether this connection may read on; else it waits in line."""
+        """Return whether this connection may go on reading; else it is queued."""
         rank = _rank(connection)
         if rank < self._open or connection is self._favourite or connection.listener.control:
             self._leave_line(connection)
@@ -136,11 +139,11 @@ class Backpressure:
 
     @property
     def _open(self) -> int:
-        """Number of lines that are let on."""
+        """Number of queues whose connections may read."""
         return len(self._lines) - self._level
 
     def _level_now(self) -> int:
-        """A level is left an eighth below where it begins, or it would be left and entered all the time."""
+        """The present level. It is left an eighth below its lower bound, so as not to flutter."""
         eighths = self.held_bytes * 8 / self._settings.queued_max_request_bytes
         level = self._level
         while level < _ALL and eighths > _BEGINS[level + 1]:
@@ -156,7 +159,9 @@ class Backpressure:
             self._free[connection] = None
 
     def _let_on(self) -> None:
-        """Soon: some in each turn of the loop, or thousands of reads were one turn."""
+        """Resume waiting connections soon, some in each turn of the loop: thousands of reads would block
+        it.
+        """
         if not self._about_to_let_on:
             self._about_to_let_on = True
             self._loop.call_soon(self._let_some_on)
@@ -164,7 +169,7 @@ class Backpressure:
     def _let_some_on(self) -> None:
         self._about_to_let_on = False
         if self._favourite is None and self._level:
-            # what they hold is free once they are through
+            # their bytes are released once their requests are handled
             waiting = chain.from_iterable(reversed(self._lines))
             self._favourite = next((each for each in waiting if each.held_bytes), None)
         some = list(islice(chain.from_iterable(self._lines[: self._open]), AT_ONCE))
@@ -173,7 +178,7 @@ class Backpressure:
         if self._favourite is not None:
             some.append(self._favourite)
         for connection in some:
-            # it may have another reason to wait, and comes back when that has ended
+            # it may have another reason to wait, and asks again when that has ended
             self._leave_line(connection)
             connection.regulate()
 

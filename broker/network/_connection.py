@@ -1,10 +1,10 @@
-"""One connection: bytes in, requests one at a time and in order, answers out.
+"""One connection: bytes in, requests one at a time and in order, responses out.
 
-As in Apache Kafka, a request that waits (a parked JoinGroup, a Fetch with nothing to give) holds its
-connection, not the broker. The requests that members send most go to the coordinator as they are read,
-without a task, and the next is taken before a commit is written: commits that come together share one write.
+As in Apache Kafka, a waiting request (a parked JoinGroup, a Fetch without records) blocks its connection, not
+the broker. The requests that members send most go to the coordinator as they are read, without a task, and
+the next one is taken before a commit is written: commits that arrive together share one write.
 
-Requests that a client sent before it went away are carried out; only those that would wait are dropped.
+Requests that a client sent before it disconnected are carried out, except those that would have to wait.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ from ._sender import Outbox, Sender
 
 log = logging.getLogger("kohort.broker")
 
-#: Most bytes that are read as a connection is made.
+#: Most bytes that are read when a connection is accepted.
 FIRST_READ_BYTES = 65_536
 
 
 class Host(Protocol):
-    """The server that has accepted a connection, as far as the connection needs it."""
+    """The part of the server that its connections need."""
 
     loop: asyncio.AbstractEventLoop
     #: The loop's clock.
@@ -60,24 +60,25 @@ class Host(Protocol):
     max_frame_bytes: int
     unread_timeout_s: float
     backpressure: Backpressure
-    #: Of connections that are closed.
+    #: Log lines about connections that are closed.
     complaints: RateLimitedLog
     stopping: bool
 
     def introduce(self, connection: Connection, acceptor: Acceptor) -> tuple[Peer, str]:
-        """Take a new connection in; gives its peer and the peer's name for logs."""
+        """Register a new connection; return its peer and the peer's name for logs."""
 
     def forget(self, connection: Connection) -> None:
         """Called when the connection is closed."""
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run it until the server stops."""
+        """Run a coroutine; the server's stop cancels it."""
 
 
 class Connection(asyncio.Protocol):
     """asyncio's protocol of a connection, and the task that answers its requests."""
 
-    # a crowd is more than a processor's cache holds: a dictionary of so many entries is thrice as large
+    # thousands of connections do not fit in a processor's cache, and a dictionary would be three times as
+    # large
     __slots__ = (
         "_acceptor",
         "_ahead_bytes",
@@ -125,7 +126,7 @@ class Connection(asyncio.Protocol):
         self._waiting = RequestQueue()
         self._calls: deque[PendingResponse] = deque()
         self._ahead_bytes = 0
-        # requests of one read are being taken, or written
+        # the requests of one read are being taken; their records are being written
         self._collecting = self._writing = False
         self._writes: Writes
         self._busy = False
@@ -140,12 +141,12 @@ class Connection(asyncio.Protocol):
         self.unmetered = False
         #: Whether the socket is read.
         self.reading = True
-        #: Whether it has asked for something, and for nothing large.
+        #: Whether it has sent requests, and only small ones.
         self.small_only = False
         self._gone = False
         self.sender: Sender
         self.outbox: Outbox
-        # a request is under way that is given up when the client leaves
+        # the current request is given up when the client disconnects
         self._droppable = False
         self._task: asyncio.Task[None] | None = None
         self._turn_ends = 0.0
@@ -154,11 +155,11 @@ class Connection(asyncio.Protocol):
         self.peer: Peer
         self.peer_name = "an unknown address"
         self._login: Login | None = None
-        #: When it connected, if it has to say who it is and has not yet.
+        #: When it connected, if it has to authenticate and has not yet.
         self.unauthenticated_since: float | None = None
-        #: When the last byte arrived or the last answer left, on the loop's clock.
+        #: When the last byte arrived or the last response was sent, on the loop's clock.
         self.last_active = server.now()
-        #: When the first byte of the frame that is incomplete arrived; None if none is.
+        #: When the first byte of the incomplete frame arrived; None without one.
         self.frame_since: float | None = None
 
     def __repr__(self) -> str:
@@ -166,7 +167,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def idle(self) -> bool:
-        """Return whether nothing is under way."""
+        """Return whether no request is in progress or waiting."""
         return not (self._busy or self._waiting.frames or self._calls or self._pause)
 
     @property
@@ -197,21 +198,21 @@ class Connection(asyncio.Protocol):
             self._read_at_once()
 
     def _read_at_once(self) -> None:
-        """Read what came with the connection: the loop comes to it after a request of everybody else."""
+        """Read the first bytes now: the loop would do it after a request of every other connection."""
         link = self.transport.get_extra_info("socket")
         if link is None:
             return
         try:
             data = os.read(link.fileno(), FIRST_READ_BYTES)
         except OSError:
-            return  # nothing has come, or the loop will find the same
+            return  # nothing has come, or the loop will meet the same error
         if data:
             self.data_received(data)
             if not self.reading:
                 self._server.loop.call_soon(self._reading_began)
 
     def _reading_began(self) -> None:
-        """Stop again where that is still due: uvloop begins to read after ``connection_made`` in any case."""
+        """Stop reading again if necessary: uvloop always starts to read after ``connection_made``."""
         self.reading = True
         self.regulate()
 
@@ -239,7 +240,7 @@ class Connection(asyncio.Protocol):
                 self.frame_since = None
                 if at_once and self._take(frame):
                     taken += 1
-                    # one in any case: to put it off would save nobody any time, and costs half as much again
+                    # take at least one: to defer it would save no time, and costs half as much again
                     at_once = not is_over
                     if not taken & LOOK:
                         at_once = at_once and self._server.now() - now <= TURN_S
@@ -252,7 +253,7 @@ class Connection(asyncio.Protocol):
         finally:
             self._collecting, self._writing = False, True
             if not self._calls:
-                # what is written now is nothing that these answers wait for
+                # no response waits for what is written now
                 self.outbox.flush()
             writes.end_read()
             self._writing = False
@@ -276,7 +277,7 @@ class Connection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         self._leave()
-        # with TLS neither side can go on alone
+        # with TLS a connection cannot stay half open
         return not self.listener.tls
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
@@ -295,12 +296,13 @@ class Connection(asyncio.Protocol):
         self.sender.resume()
 
     def answered(self) -> None:
-        """The coordinator has answered a call: send what is now due."""
+        """Called when the coordinator has answered a call: send the responses that are due."""
         calls = self._calls
         while calls and (response := calls[0].response) is not None:
             calls.popleft()
             self.outbox.unsent += response
-        # of those that one write answers the last lets them go, before others are told of them
+        # of several responses after one write, the last sends all of them, before other connections'
+        # responses
         if not (self._collecting or (calls and self._writing)):
             self.last_active = self._server.now()
             self.outbox.send(more=bool(self._waiting.frames or calls))
@@ -315,13 +317,13 @@ class Connection(asyncio.Protocol):
         return now - before
 
     def _end_lap(self) -> None:
-        """Charge what no answer was charged for."""
+        """Charge the time that was charged to no response."""
         now = clock()
         self._server.router.charge(self.peer, self.lap(now), now)
         self._lap_s = 0.0
 
     def mute(self, seconds: float) -> None:
-        """Take nothing more for this long; what has come by now waits, what is answered leaves."""
+        """Accept no requests for this long. Those that have come wait; responses are still sent."""
         if not self._gone:
             self._pause.begin(seconds)
             self._takes = False
@@ -333,15 +335,15 @@ class Connection(asyncio.Protocol):
         self.regulate()
 
     def end(self, reason: str) -> None:
-        """Close with one log line. Nothing that comes from now on is looked at."""
+        """Close with one log line. Bytes that come from now on are ignored."""
         self._server.complaints.say("connection from %s closed: %s", self.peer_name, printable(reason))
         self.outbox.flush()
-        # closing hands over what asyncio's TLS has read already: it may have come with the handshake
+        # closing passes on bytes that asyncio's TLS has already read, maybe together with the handshake
         self._waiting.ended = True
         self.transport.close()
 
     def regulate(self) -> None:
-        """Stop or resume reading, by what waits here and in the whole broker."""
+        """Stop or resume reading, depending on the waiting requests here and in the whole broker."""
         if self.transport.is_closing():
             return
         before = self.reading
@@ -354,13 +356,13 @@ class Connection(asyncio.Protocol):
             self.transport.pause_reading()
 
     def _leave(self) -> None:
-        """The peer is gone: what waits is given up, what is queued is still done."""
+        """The peer is gone: give up waiting requests, carry out queued ones."""
         if self._gone:
             return
         self._gone = True
         self._pause.end()
         if self._calls and self._calls[0].parks:
-            # it may be answered in minutes, to nobody
+            # its response may come in minutes, and nobody would receive it
             self._calls.clear()
             wake(self._settled)
         wake(self._wakeup)
@@ -374,7 +376,9 @@ class Connection(asyncio.Protocol):
         self._reader.limit(self._server.max_frame_bytes)
 
     def _take(self, frame: bytes) -> bool:
-        """Hand a request that needs no task to the coordinator, if there is room; return whether it was."""
+        """Pass a request that needs no task to the coordinator, if there is room; return whether that was
+        done.
+        """
         if self._login is not None and not self._login.open:
             return False
         calls = self._calls
@@ -406,7 +410,7 @@ class Connection(asyncio.Protocol):
                 else:
                     api = self._server.router.api_of(frame)
                     if api is not None and api.parks:
-                        # it may wait for minutes, and all that others wait for meanwhile is its frame
+                        # it may wait for minutes: its frame must not keep others waiting
                         self._release(size)
                         size = 0
                     self._frame, frame = frame, b""
@@ -416,7 +420,7 @@ class Connection(asyncio.Protocol):
                 self._release(size)
                 turn.pause()
                 if self._server.now() > self._turn_ends or (self._waiting.frames and turn.is_over()):
-                    # answering need not wait for anything: thousands of requests would be one step
+                    # requests that never wait would otherwise be handled by the thousand in one step
                     await asyncio.sleep(0)
                     self._turn_ends = self._server.now() + TURN_S
         except ProtocolError as error:
@@ -426,7 +430,7 @@ class Connection(asyncio.Protocol):
         finally:
             self._server.backpressure.hold(self, -self.held_bytes)
             self._waiting.close()
-            # this object is cyclic garbage from now on, for thousands of connections: not with megabytes
+            # this object is part of a cycle, maybe with thousands of others: release its buffer now
             self._reader = FrameReader(0)
             self.outbox.flush()
             self.transport.close()
@@ -450,7 +454,7 @@ class Connection(asyncio.Protocol):
             await self._settled
 
     async def _answer(self, api: ServedApi | None) -> None:
-        """Answer a request that none may overtake, and that overtakes none."""
+        """Answer a request in order: no other overtakes it, and it overtakes none."""
         await self._all_answered()
         response = await self._response(api)
         sending_s = clock()
@@ -479,7 +483,8 @@ class Connection(asyncio.Protocol):
                     return answer
             if self._gone and api is not None and api.reads_only:
                 return None
-            # time for its first step, which is where most requests take effect; none to wait for an answer
+            # for a client that is gone, run the first step, in which most requests take effect, but do not
+            # wait
             async with asyncio.timeout(0 if self._gone and self._droppable else None):
                 response = await self._server.router.answer(self._handed(), self.peer)
             return None if self._gone else response
@@ -495,7 +500,7 @@ class Connection(asyncio.Protocol):
             self._droppable = False
 
     def _handed(self) -> bytes:
-        """The frame that is to be answered; it is not kept here."""
+        """The frame to answer; the connection drops its reference."""
         frame, self._frame = self._frame, b""
         return frame
 

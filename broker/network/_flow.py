@@ -1,4 +1,4 @@
-"""Flow of one connection's requests: their queue, how many may be under way, and pauses."""
+"""Flow control of one connection's requests: their queue, limits of requests in progress, and pauses."""
 
 from __future__ import annotations
 
@@ -9,41 +9,41 @@ from collections.abc import Callable
 from ...protocol import ProtocolError
 from .._stopwatch import clock
 
-#: Requests of one connection that may wait; over it its reading pauses.
+#: Most waiting requests of one connection; beyond that it is not read.
 MAX_WAITING_REQUESTS = 32
 
-#: Bytes of one connection's waiting requests; over it its reading pauses.
+#: Most bytes of one connection's waiting requests; beyond that it is not read.
 MAX_WAITING_BYTES = 1_048_576
 
-#: Requests of one connection that the coordinator may hold at once, their answers waiting for a write, unless
-#: they have MAX_WAITING_BYTES before.
+#: Most requests of one connection whose responses wait for a write of the coordinator; fewer if they reach
+#: MAX_WAITING_BYTES.
 MAX_AHEAD = 1_024
 
-#: A connection whose requests are all answered at once lets other work run after this long, in seconds. They
-#: wait for a turn and for the writes that come of it: of a client with many groups, one in every partition.
+#: A connection whose requests are all answered at once lets other work run after this long, in seconds.
+#: Others wait for this and for the writes that follow: for a client with many groups, one in every partition.
 TURN_S = 0.002
 
-#: Of consecutive requests, one in this many looks at the clock (less one, as a bit mask of their count), to
-#: see whether the turn is over and how much a limited client has used.
+#: Bit mask of the count of consecutive requests: those with these bits 0, one in 16, read the clock, to see
+#: whether the turn is over and how much a limited client has used.
 LOOK = 15
 
-#: Once connections have been at work for this long, in seconds, each takes one request in a turn of the loop:
-#: of thousands that come at once, few are before that of a quiet connection. Where none worked for _REST_S
-#: they have rested.
+#: Once connections have worked for this long without a rest, in seconds, each takes one request per turn of
+#: the loop, so that a quiet connection's request does not wait for all of thousands. A rest is _REST_S
+#: without work.
 CROWD_S = 0.008
 _REST_S = 50e-6
 
-#: How often others are let in while connections are at work, in seconds.
+#: Interval at which new connections are accepted while others work, in seconds.
 _LET_IN_S = 0.001
 
-#: A connection that holds no more than this may read on while others, who hold more, have to wait.
+#: A connection that holds no more bytes than this may still be read while larger ones have to wait.
 SMALL_BYTES = 16_384
 
 
 class Turn:
-    """A turn of the loop: the time for which connections have been at work in it, one after the other.
+    """The time for which connections have worked in one turn of the loop, one after another.
 
-    ``let_in`` is called now and then in a long one: who connects need not wait for the loop to come round.
+    ``let_in`` is called in a long turn, so that new connections need not wait for its end.
     """
 
     __slots__ = ("_began", "_ended", "_let_in", "_let_in_at", "_loop", "_over", "number")
@@ -57,8 +57,8 @@ class Turn:
         self.number = 0
 
     def is_over(self, last: int = -1) -> bool:
-        """Return whether a connection that has work is to leave it for the loop's next turn. ``last`` is the
-        number of the turn in which it read before: it reads once in each.
+        """Return whether a connection has to leave its work to the loop's next turn. ``last`` is the number
+        of the turn in which it read before: it reads once in each.
         """
         now = clock()
         if last == self.number or now - self._ended > _REST_S:
@@ -71,7 +71,7 @@ class Turn:
             self._let_in()
         if not self._over and now - self._began > CROWD_S:
             self._over = True
-            # not before those that wait have had one request each
+            # only after every waiting connection has had one request handled
             self._loop.call_soon(self._loop.call_soon, self._next)
         return self._over
 
@@ -86,17 +86,17 @@ class Turn:
 
 
 class RequestQueue:
-    """Frames of one connection that have arrived, in order; the last may be the error that ends them."""
+    """Frames of one connection that have arrived, in order; the last may be an error that ends them."""
 
     __slots__ = ("_arrivals", "ended", "frames", "held_bytes")
 
     def __init__(self) -> None:
-        #: To be looked at.
+        #: Frames to handle.
         self.frames: deque[bytes | ProtocolError] = deque()
         self._arrivals: deque[float] = deque()
-        #: Bytes of the frames that are here, or taken and not released.
+        #: Bytes of the frames in the queue, and of those taken and not released.
         self.held_bytes = 0
-        #: Whether nothing that comes now can be trusted.
+        #: Whether all bytes from now on are ignored.
         self.ended = False
 
     @property
@@ -109,17 +109,17 @@ class RequestQueue:
         self.held_bytes += len(frame)
 
     def end(self, error: ProtocolError) -> None:
-        """End the stream with an error: nothing that follows is a frame."""
+        """End the stream with an error: bytes that follow are not frames."""
         self.frames.append(error)
         self.ended = True
 
     def take(self) -> tuple[bytes | ProtocolError, float]:
-        """The first, and how many seconds it has waited. Its bytes are held until they are released."""
+        """Take the first frame, with the seconds it has waited. Its bytes count as held until released."""
         frame = self.frames.popleft()
         return frame, clock() - self._arrivals.popleft() if self._arrivals else 0.0
 
     def close(self) -> None:
-        """Drop every frame, and all that still come."""
+        """Drop all frames, present and future."""
         self.ended = True
         self.frames.clear()
         self._arrivals.clear()
@@ -127,7 +127,7 @@ class RequestQueue:
 
 
 class Pause:
-    """A pause of a client that is over a quota: true while it lasts; ``over`` is called at its end."""
+    """The pause of a client that exceeds a quota: true while it lasts; ``over`` is called at its end."""
 
     __slots__ = ("_loop", "_over", "_timer")
 

@@ -1,4 +1,4 @@
-"""The other end of a connection: who it is, and what is known of it from request to request."""
+"""The other end of a connection: its identity, and what is remembered from request to request."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _CLIENT_ID_AT = 8
 
 
 class KnownHeader(NamedTuple):
-    """The last header that was read, starting after its correlation id: its bytes, where they end, and what
-    they say. Most clients never send another.
+    """The last header that was read, from its correlation id on: its bytes, their end, and the decoded
+    context. Most clients never send another.
     """
 
     flexible: bool
@@ -30,17 +30,18 @@ class KnownHeader(NamedTuple):
 
 @dataclass(slots=True)
 class Peer:
-    """Identity of a client, and its listener. ``endpoint`` is the address that the client is to be told."""
+    """Identity of a client, and its listener. ``endpoint`` is this broker's address for the client."""
 
     host: str
     endpoint: tuple[str, int]
     listener: str = "PLAINTEXT"
     principal: str = ANONYMOUS
-    #: How long its connection takes nothing more once the answer has left, in ms.
+    #: How long its connection accepts no requests after the response is sent, in ms.
     delay_ms: int = 0
-    #: How long the request that is being taken up has waited, in seconds, and what measured the last.
+    #: How long the current request waited before it was taken up, in seconds, and the meter of the last one.
     queue_s: float = 0.0
-    #: What measures the time of its requests, for this context and state of the quotas.
+    #: The gauge of its requests' time, with the context and the epoch of the quotas for which it was looked
+    #: up.
     gauge: Gauge | None = None
     gauge_context: RequestContext | None = None
     gauge_epoch: int = 0
@@ -48,18 +49,18 @@ class Peer:
     traffic: Traffic = field(default_factory=Traffic)
     #: The last header of a request that needed no task.
     header: KnownHeader | None = None
-    #: The body of its last heartbeat as bytes and read, and by which codec.
+    #: The codec of its last heartbeat, and the body as bytes and decoded.
     heartbeat: tuple[MessageCodec | None, bytes, Any] = (None, b"", None)
-    #: Its last commit, as far as it may come again.
+    #: Its last commit, if it may be repeated.
     commits: Repeats = field(default_factory=Repeats)
     #: Its batches that it is to send again.
     refused: RefusedBatches = field(default_factory=RefusedBatches)
-    #: What it is known to be allowed to read.
+    #: Cached decisions about what it may read.
     readable: Readable | None = None
     _contexts: dict[str, RequestContext] = field(default_factory=dict)
 
     def identify(self, principal: str) -> None:
-        """Let the next requests be those of ``principal`` (``User:alice``)."""
+        """Attribute later requests to ``principal`` (``User:alice``)."""
         self.principal = principal
         self._contexts.clear()
         self.header = None
@@ -74,12 +75,12 @@ class Peer:
         return self.header
 
     def take_delay_s(self) -> float:
-        """Seconds that the connection has to wait for its last answer: told once."""
+        """Seconds for which the connection has to pause after its last response; 0.0 when asked again."""
         delay_ms, self.delay_ms = self.delay_ms, 0
         return delay_ms / 1000
 
     def sent(self, seconds: float) -> None:
-        """The last answer is with the system, after this long."""
+        """Called when the operating system has the last response, after this many seconds."""
         if self.meter is not None:
             self.meter.send.record(seconds)
 

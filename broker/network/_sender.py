@@ -1,7 +1,8 @@
-"""Sending answers: small ones together, those in parts as bytes or from the page cache to the socket.
+"""Sending of responses: small ones together, those in parts as bytes or from the page cache to the socket.
 
-A range goes by ``sendfile`` where the platform has it and the connection is plain, on asyncio's own loop and
-on uvloop; records of a Fetch then do not enter this process. Where it cannot go, it is read and written.
+Ranges of files are sent with ``sendfile`` if the platform has it and the connection has no TLS, on asyncio's
+own loop and on uvloop; records of a Fetch then do not enter this process. Otherwise they are read and
+written.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from ...log import FileRange
 from ...protocol import Part
 from .._log_lines import RateLimitedLog
 
-#: Bytes of an answer that are read from files at once; the rest is read once the client has taken them. A
-#: client that reads slowly thus costs little memory, whatever it asked for.
+#: Bytes of a response that are read from files at once; the rest is read once the client has taken them. So a
+#: client that reads slowly costs little memory, whatever it requested.
 PIECE_BYTES = 262_144
 
-#: Bytes of small answers that leave together; more than that are written at once.
+#: Most bytes of small responses that are sent together; beyond that they are written at once.
 MAX_JOINED_BYTES: Final = 65_536
 
 _NO_SENDFILE = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSOCK})
@@ -30,7 +31,9 @@ _aborted = RateLimitedLog()
 
 
 class Outbox:
-    """Small answers of one connection, sent in one piece: a write to a socket costs as much as a request."""
+    """Small responses of one connection, sent in one write: a write to a socket costs as much as a
+    request.
+    """
 
     __slots__ = ("_due", "_loop", "_transport", "given", "unsent")
 
@@ -38,17 +41,17 @@ class Outbox:
         self._loop = loop
         self._transport = transport
         self._due = False
-        #: Bytes that the transport was given, in all.
+        #: Total of bytes passed to the transport.
         self.given = 0
-        #: To be added to.
+        #: Bytes to send; callers append to it.
         self.unsent = bytearray()
 
     def send(self, *, more: bool) -> None:
-        """Let them go, unless ``more`` will soon be with them."""
+        """Send them, unless ``more`` will soon be added."""
         if not more or len(self.unsent) >= MAX_JOINED_BYTES:
             self.flush()
         elif not self._due:
-            # should the next request have to wait, this answer does not wait with it
+            # if the next request has to wait, this response must not wait with it
             self._due = True
             self._loop.call_soon(self.flush)
 
@@ -62,7 +65,7 @@ class Outbox:
 
 
 class Sender:
-    """Sends to one transport. One ``send`` at a time, and nobody writes to the transport meanwhile."""
+    """Sends to one transport. Call one ``send`` at a time, and do not write to the transport meanwhile."""
 
     __slots__ = (
         "_closed",
@@ -76,15 +79,15 @@ class Sender:
     )
 
     def __init__(self, transport: asyncio.Transport, patience_s: float) -> None:
-        """A socket that takes nothing for ``patience_s`` is given up."""
+        """A socket that accepts no bytes for ``patience_s`` is given up."""
         self._transport = transport
         self._patience_s = patience_s
         self._resumed: asyncio.Future[None] | None = None
-        #: Whether the client has taken most of what the transport was given.
+        #: Whether the client has taken most of the bytes passed to the transport.
         self.can_write = True
-        #: Bytes that the transport, or the socket past it, was given, in all.
+        #: Total of bytes passed to the transport, or to the socket directly.
         self.given = 0
-        #: Bytes of the answer under way that the transport has not been given yet.
+        #: Bytes of the current response that have not been passed to the transport yet.
         self.left = 0
         self._closed = False
         self._writable: asyncio.Future[None] | None = None
@@ -93,7 +96,7 @@ class Sender:
         return f"Sender({self._transport!r})"
 
     def close(self) -> None:
-        """The connection is gone: a ``send`` under way ends."""
+        """Called when the connection is gone: end a ``send`` in progress."""
         self._closed = True
         self._wake()
         self.resume()
@@ -107,13 +110,13 @@ class Sender:
             self._resumed.set_result(None)
 
     async def drained(self) -> None:
-        """Return when the client has taken most of what it was sent."""
+        """Return when the client has taken most of the bytes sent to it."""
         while not self.can_write:
             self._resumed = asyncio.get_running_loop().create_future()
             await self._resumed
 
     async def send(self, parts: Sequence[Part]) -> None:
-        """Hand all parts to the transport, or send them past it. A connection that breaks is aborted."""
+        """Pass all parts to the transport, or directly to the socket. A connection that breaks is aborted."""
         if self._transport.is_closing():
             return
         try:
@@ -147,7 +150,7 @@ class Sender:
             self.left = 0
 
     async def _send_past(self, parts: Sequence[Part]) -> None:
-        # a descriptor of our own: the loop watches the transport's
+        # a duplicate, since the loop watches the transport's own descriptor
         descriptor = os.dup(self._transport.get_extra_info("socket").fileno())
         with socket.socket(fileno=descriptor) as link:
             link.setblocking(False)
@@ -158,7 +161,7 @@ class Sender:
                     await self._send_bytes(link, _bytes(part), more=number < len(parts))
 
     async def _may_pass(self) -> bool:
-        """Return whether bytes may, and should, go to the socket past the transport."""
+        """Return whether bytes may, and should, be sent to the socket directly."""
         transport = self._transport
         if (
             not hasattr(os, "sendfile")
@@ -167,7 +170,7 @@ class Sender:
         ):
             return False
         if not isinstance(asyncio.get_running_loop(), asyncio.SelectorEventLoop):
-            # uvloop writes at the end of a turn what it was given in it, and does not count it before
+            # uvloop writes at the end of a turn, and does not count buffered bytes before
             await asyncio.sleep(0)
         return not transport.is_closing() and transport.get_write_buffer_size() == 0
 
@@ -200,7 +203,7 @@ class Sender:
                 await self._wait(link)
 
     async def _wait(self, link: socket.socket) -> None:
-        """Return when the socket takes more. Raises OSError when it will not."""
+        """Return when the socket accepts more bytes. Raises OSError if it will not."""
         loop = asyncio.get_running_loop()
         self._writable = loop.create_future()
         loop.add_writer(link.fileno(), self._wake)
@@ -225,12 +228,12 @@ class Sender:
             self._transport.abort()
 
 
-#: More of the answer follows: a packet need not leave yet.
+#: Flag: more of the response follows, so a packet may wait.
 _MORE = getattr(socket, "MSG_MORE", 0)
 
 
 def _pieces(part: Part) -> Iterator[bytes | bytearray]:
-    """A part as it is, or if it is of a file in pieces, each read when it is its turn."""
+    """A part as it is, or a range of a file in pieces, each read when it is its turn."""
     if not isinstance(part, FileRange) or len(part) <= PIECE_BYTES:
         yield _bytes(part)
         return

@@ -1,4 +1,4 @@
-"""The listeners, the connections they have let in, and the limits that concern all of them."""
+"""The listeners, their connections, and the limits for all of them."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from ._slow_readers import SlowReaders
 
 log = logging.getLogger("kohort.broker")
 
-#: A client that has to authenticate has done so this long after it connected, in seconds.
+#: Time for a client to authenticate after it connected, in seconds.
 UNAUTHENTICATED_S = 30.0
 
-#: Time between two looks for slow and idle connections, in seconds.
+#: Interval of the search for slow and idle connections, in seconds.
 SWEEP_S = 5.0
 
 
 class Server:
     """The listeners' acceptors, and their connections, until stopped. Raises SettingsError.
 
-    ``clients`` counts what connections did when they close. ``host`` and ``port`` are where it listens if no
-    listeners are set.
+    ``clients`` adds up the traffic of closed connections. ``host`` and ``port`` are the address if the
+    settings name no listeners.
     """
 
     router: Router
@@ -82,7 +82,9 @@ class Server:
         return f"Server({len(self._connections)} connections, {self.backpressure})"
 
     async def listen(self, router: Router) -> None:
-        """Listen everywhere; clients wait until ``start``. Raises OSError if an address is not available."""
+        """Listen on all listeners; clients wait until ``start``. Raises OSError if an address is not
+        available.
+        """
         self.router = router
         for acceptor in self.acceptors:
             await acceptor.listen(self._settings.socket_listen_backlog_size)
@@ -94,7 +96,7 @@ class Server:
         self._plan_sweep()
 
     async def stop(self) -> None:
-        """Accept nothing more, drop the requests that wait, close every connection."""
+        """Stop accepting, drop waiting requests, close all connections."""
         self.stopping = True
         if self._sweeper is not None:
             self._sweeper.cancel()
@@ -113,15 +115,15 @@ class Server:
         return first.listener.host or host, first.port
 
     def endpoints(self) -> dict[str, str]:
-        """Address that clients of each listener are told; of one on every address, this machine's own."""
+        """The address for clients of each listener; 127.0.0.1 for one that listens on every address."""
         return {
             each.listener.name: host_port(*(each.advertised or ("127.0.0.1", each.port)))
             for each in self.acceptors
         }
 
     def registered(self) -> list[Endpoint]:
-        """The listeners as other brokers, and their clients, are told of them. Raises SettingsError for one
-        that listens on every address, and has no name.
+        """The listeners for this broker's registration. Raises SettingsError for one that listens on every
+        address and advertises none.
         """
         found = []
         for each in self.acceptors:
@@ -143,9 +145,9 @@ class Server:
         self.connections_made += 1
         link = connection.transport.get_extra_info("socket")
         if link is not None:
-            # a client that vanished without a word is noticed by the system
+            # the operating system notices clients that vanished
             link.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        # a client that has already gone has no address any more
+        # a client that is already gone has no address
         remote = connection.transport.get_extra_info("peername") or ("0.0.0.0", 0)
         local = connection.transport.get_extra_info("sockname") or ("0.0.0.0", 0)
         endpoint = acceptor.advertised or (local[0], local[1])
@@ -172,7 +174,7 @@ class Server:
         self.loop.call_soon(self._make_room)
 
     def _make_room(self) -> None:
-        """Close the connections that were silent longest while there are more than may be."""
+        """While there are too many connections, close those that were silent for the longest time."""
         if not self.quotas.excess:
             return
         others = [one for one in self._connections if not one.listener.protected]
@@ -204,7 +206,7 @@ class Server:
             connection.transport.abort()
         for connection in list(self._connections):
             self._look_at(connection, now)
-        # those that were still in their handshakes could not be closed for others
+        # connections in their handshakes could not be closed before
         self._make_room()
         self._plan_sweep()
 

@@ -1,6 +1,7 @@
-"""Finds the clients that do not read their answers, so that these take little memory.
+"""Finds clients that do not read their responses, whose memory is limited.
 
-Answers made of records are read from files as the client takes them; any other lies in memory whole.
+Records in responses are read from files as the client takes them; all other responses are in memory as a
+whole.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from dataclasses import dataclass
 from .._settings import BrokerSettings
 from ._connection import Connection
 
-#: A client that leaves ``kohort.response.unread.max.bytes`` unread has to take at least this part in time.
+#: A client that leaves ``kohort.response.unread.max.bytes`` unread has to read that divided by this in time.
 LEAST_PART = 16
 
 
 @dataclass(slots=True)
 class _Progress:
-    """``taken`` bytes at ``since``, on the loop's clock; ``before`` and ``held`` at the last look."""
+    """``taken`` bytes at ``since``, on the loop's clock; ``before`` and ``held`` are from the last look."""
 
     taken: int
     since: float
@@ -26,7 +27,9 @@ class _Progress:
 
 
 class SlowReaders:
-    """Tells which connections take too little of their answers; looks at all of them now and then."""
+    """Finds the connections that read too little of their responses, by a look at all of them at
+    intervals.
+    """
 
     def __init__(self, settings: BrokerSettings) -> None:
         self._settings = settings
@@ -40,11 +43,11 @@ class SlowReaders:
         self._known.pop(connection, None)
 
     def look(self, connections: Iterable[Connection], now: float) -> list[tuple[Connection, int]]:
-        """Connections to be cut off, with the bytes they have left unread.
+        """Connections to close, with their unread bytes.
 
-        A connection is cut off that takes next to nothing for ``kohort.response.unread.timeout.ms``. If all
-        answers together need more memory than requests may, those that have taken the least since the last
-        look are cut off too, until the rest needs less.
+        A connection is closed if it reads next to nothing for ``kohort.response.unread.timeout.ms``. If all
+        responses together take more memory than requests may, those that have read the least since the last
+        look are closed too, until the rest takes less.
         """
         settings = self._settings
         most = settings.kohort_response_unread_max_bytes

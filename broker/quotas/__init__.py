@@ -1,8 +1,8 @@
-"""Client quotas: how much of the broker a client may use, enforced by delay, not by errors (KIP-13, KIP-55,
+"""Client quotas: how much of the broker a client may use, enforced by delays, not by errors (KIP-13, KIP-55,
 KIP-124, KIP-219, KIP-546, KIP-599).
 
-``_table`` holds the quotas, ``_windows`` measures, ``_client_quotas`` brings the two together for a client,
-``_throttle`` delays answers. Time is an argument: seconds of a clock that never goes backwards.
+``_table`` holds the quotas, ``_windows`` measures, ``_client_quotas`` combines the two for a client,
+``_throttle`` computes delays. Time is an argument: seconds of a clock that never goes backwards.
 """
 
 from ._client_quotas import ClientQuotas

@@ -1,4 +1,4 @@
-"""The quotas of each client with what it has used of them."""
+"""The quotas of each client and its use of them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from ._entities import QuotaKey
 from ._table import QuotaTable
 from ._windows import Gauge, MutationGauge, QuotaWindows
 
-#: Clients known by name; when there are more, what is idle is forgotten.
+#: Most clients known by name; beyond that, idle gauges are dropped.
 MAX_KNOWN: Final = 10_000
 
-#: Client ids that are equal up to here are one client, but for those that have a quota by name.
+#: Client ids whose first characters, this many, are equal count as one client, unless they have their own
+#: quota.
 MAX_KNOWN_NAME: Final = 249
 
 _USER_PREFIX: Final = "User:"
@@ -20,7 +21,7 @@ _USER_PREFIX: Final = "User:"
 
 @dataclass(slots=True)
 class ClientUse:
-    """The gauges of one client, in the order of the keys; None where it has no quota."""
+    """The gauges of one client, in the order of the keys; None without a quota."""
 
     produce: Gauge | None = None
     fetch: Gauge | None = None
@@ -28,13 +29,13 @@ class ClientUse:
     mutation: MutationGauge | None = None
 
 
-#: A quota key, and the user and client id that share its gauge; None is everybody of that kind.
+#: A quota key, and the user and client id that share its gauge; None stands for all of them.
 Shared: TypeAlias = tuple[QuotaKey, str | None, str | None]
 
 
 class ClientQuotas:
-    """Gives each client its gauges. ``epoch`` changes whenever a quota does: what was given is then asked for
-    again. ``active`` is False while there is no quota at all.
+    """Finds the gauges of each client. ``epoch`` changes whenever a quota does: cached gauges are then
+    invalid. ``active`` is False while there is no quota at all.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class ClientQuotas:
         return f"ClientQuotas({len(self.table.values)} entities, {len(self._clients)} clients)"
 
     def replace(self, table: QuotaTable, now: float) -> None:
-        """Other quotas are in force from here on; what was used stays where there still is one."""
+        """Put other quotas in force; gauges of quotas that still exist keep their use."""
         self.table = table
         self.active = bool(table.values)
         self._forget(now)
@@ -67,7 +68,7 @@ class ClientQuotas:
                 gauge.limit = limit
 
     def _forget(self, now: float) -> None:
-        """Look everything up again; what nobody uses is measured no longer."""
+        """Drop all lookups, and gauges that are not in use."""
         self.epoch += 1
         self._clients.clear()
         self._gauges = {shared: gauge for shared, gauge in self._gauges.items() if not gauge.is_blank(now)}
@@ -85,7 +86,7 @@ class ClientQuotas:
         return found
 
     def fetch_limit(self, use: ClientUse) -> int | None:
-        """Most bytes of one Fetch answer: more than the windows hold could never be within the quota."""
+        """Most bytes of one Fetch response: more than the windows allow would always exceed the quota."""
         if use.fetch is None:
             return None
         windows = self._windows
@@ -93,14 +94,14 @@ class ClientQuotas:
 
     @property
     def max_request_delay_s(self) -> float:
-        """Longest delay for time used: one window, as in Apache Kafka."""
+        """Longest delay for request time: one window, as in Apache Kafka."""
         return self._windows.size_s
 
     def gauges(self) -> list[tuple[Shared, Gauge | MutationGauge]]:
         return list(self._gauges.items())
 
     def _resolve(self, user: str, client_id: str) -> ClientUse:
-        """The gauges of a client, made where it is the first who has them."""
+        """The gauges of a client, created for the first client of each."""
         found: dict[QuotaKey, Any] = {}
         for key in QuotaKey:
             if (quota := self.table.find(key, user, client_id)) is not None:

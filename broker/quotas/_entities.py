@@ -10,16 +10,16 @@ from typing import Final, TypeAlias
 
 from ...protocol import ErrorCode, KafkaError
 
-#: The name of an entity that stands for all that have no quota of their own.
+#: The name of the default entity, for all that have no quota of their own.
 DEFAULT_NAME: Final = None
 
-#: A filter's "whatever the name".
+#: In a filter: any name.
 ANY_NAME: Final = object()
 
 USER: Final = "user"
 CLIENT_ID: Final = "client-id"
 _TYPES: Final = (USER, CLIENT_ID)
-#: Tools ask for quotas of addresses too; there are none.
+#: Tools also request quotas of addresses; there are none.
 _ADDRESS: Final = "ip"
 _ASKED_FOR: Final = (*_TYPES, _ADDRESS)
 
@@ -40,7 +40,7 @@ class QuotaKey(StrEnum):
 
 
 _WHOLE: Final = frozenset({QuotaKey.PRODUCER_BYTE_RATE, QuotaKey.CONSUMER_BYTE_RATE})
-#: No whole number of 64 bits is this large.
+#: Larger than every integer of 64 bits.
 _TOO_MUCH: Final = 2**63
 
 
@@ -58,19 +58,19 @@ class QuotaEntity:
         return " ".join(f"{kind}={'<default>' if name is None else name}" for kind, name in self.parts)
 
 
-#: A filter's wish for each type that it names: a name, None for the default, or ANY_NAME.
+#: A filter's name for each type that it contains: a name, None for the default, or ANY_NAME.
 Wanted: TypeAlias = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which entities are asked for; ``strict`` leaves out those with other types too."""
+    """A filter of entities; ``strict`` excludes entities with other types."""
 
     wanted: Wanted
     strict: bool
 
     def matches(self, entity: QuotaEntity) -> bool:
-        """Return whether an entity is one of them."""
+        """Return whether the filter matches an entity."""
         names = entity.names
         if self.strict and len(names) != len(self.wanted):
             return False
@@ -98,7 +98,7 @@ def entity_of(parts: Iterable[tuple[str, str | None]]) -> QuotaEntity:
 def check_filter(components: Iterable[tuple[str, int, str | None]], *, strict: bool) -> Filter:
     """The filter of a request: type, Kafka's number of how it is matched, name.
 
-    Raises KafkaError: INVALID_REQUEST, and UNSUPPORTED_VERSION for a type that there is not.
+    Raises KafkaError: INVALID_REQUEST, and UNSUPPORTED_VERSION for an unknown type.
     """
     wanted: dict[str, object] = {}
     for kind, how, name in components:

@@ -1,5 +1,5 @@
-"""Throttles of replication: bytes of throttled replicas that a broker sends as leader, or takes as follower
-(KIP-73). Replicas that are in sync are not held back, but what they take counts.
+"""Throttles of replication: bytes of throttled replicas that a broker sends as leader, or fetches as follower
+(KIP-73). In-sync replicas are not held back, but their bytes count.
 """
 
 from __future__ import annotations
@@ -18,25 +18,27 @@ _REPLICAS: Final = re.compile(r"\s*\d+\s*:\s*\d+\s*(,\s*\d+\s*:\s*\d+\s*)*", re.
 
 
 class ReplicationThrottle:
-    """One side of a broker. ``rate`` gives the bytes a second in force."""
+    """The throttle of one direction. ``rate`` returns the limit in force, in bytes per second."""
 
     def __init__(self, node_id: int, windows: QuotaWindows, rate: Callable[[], int]) -> None:
         self._node_id = node_id
         self._rate = rate
-        # the limit in force is asked for each time
+        # the limit in force is read each time
         self._gauge = Gauge(windows, math.inf)
 
     def __repr__(self) -> str:
         return f"ReplicationThrottle({self._node_id}, {self._gauge})"
 
     def concerns(self, replicas: str, partition: int) -> bool:
-        """Return whether this broker's replica of a partition is among throttled ones of its topic."""
+        """Return whether ``replicas``, the topic's throttled ones, include this broker's replica of a
+        partition.
+        """
         if replicas in _NONE:
             return False
         return replicas == _EVERY or (partition, self._node_id) in _listed(replicas)
 
     def used(self, now: float) -> float:
-        """Bytes a second of throttled replicas."""
+        """Bytes per second of throttled replicas."""
         return self._gauge.used(now)
 
     def is_exceeded(self, now: float) -> bool:

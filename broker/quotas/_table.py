@@ -1,4 +1,4 @@
-"""Which quotas there are, and which of them is a client's: the most special one (KIP-55)."""
+"""The table of quotas, and the lookup of a client's: the most specific one (KIP-55)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 from ._entities import CLIENT_ID, DEFAULT_NAME, USER, QuotaEntity, QuotaKey, entity_of
 
-#: A user and a client id, either of which may be left out, and then who shares what is measured.
+#: Types and names of an entity: a user and a client id, either of which may be left out.
 _Path = tuple[tuple[str, str | None], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A client's quota. ``user`` and ``client_id`` say who shares it: None is everybody of that kind."""
+    """A client's quota. ``user`` and ``client_id`` say who shares it; None stands for all of them."""
 
     limit: float
     entity: QuotaEntity
@@ -42,8 +42,8 @@ class QuotaTable:
     def find(self, key: QuotaKey, user: str, client_id: str) -> Found | None:
         """The quota of a client, None if there is none.
 
-        In this order: of the user and the client id, of the user with any client id, of the user; the same of
-        any user; of the client id; of any client id.
+        It is the first of: user and client id, user with any client id, user; the same for any user; client
+        id; any client id.
         """
         for path in _paths(user, client_id):
             entity = QuotaEntity(path)

@@ -1,7 +1,7 @@
-"""Throttling: the cost of a request against its client's quotas. Answers are delayed nowhere else.
+"""Throttling: the cost of a request against its client's quotas. Nothing else delays responses.
 
-An answer over a quota leaves at once and tells its client how long to wait (``throttle_time_ms``, KIP-219);
-for that time the connection is not read. What was produced stays; a Fetch is answered empty.
+A response over a quota is sent at once and tells its client how long to wait (``throttle_time_ms``, KIP-219);
+for that time the connection is not read. Produced records stay; the response to a Fetch is empty.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from ...protocol import ErrorCode, KafkaError, RequestContext
 from ._client_quotas import ClientQuotas, ClientUse
 from ._windows import Gauge
 
-#: Longest delay that an answer can tell, in seconds.
+#: Longest delay that a response can express, in seconds.
 MAX_DELAY_S: Final = (2**31 - 1) / 1000
 
 
 class ChargedRequest(Protocol):
-    """A request as its client's quotas see it."""
+    """The part of a request that quotas need."""
 
     #: Throttle time in seconds for what this request did; delays for time and bytes are added later.
     delay_s: float
@@ -35,7 +35,7 @@ class ChargedRequest(Protocol):
 
 
 class Throttle:
-    """Delays of a client's answers, by its quotas."""
+    """Computes the delays of a client's responses, by its quotas."""
 
     def __init__(self, quotas: ClientQuotas) -> None:
         self.quotas = quotas
@@ -52,13 +52,13 @@ class Throttle:
         return self.told_s(gauge, delay_s) if delay_s else 0.0
 
     def told_s(self, gauge: Gauge, delay_s: float) -> float:
-        """Part of a delay that is told at once: time used delays by one window at most."""
+        """The part of a delay that is imposed at once: one window at most."""
         delay_s = min(delay_s, self.quotas.max_request_delay_s)
         gauge.throttled_s += delay_s
         return delay_s
 
     def charge(self, context: RequestContext, spent_s: float, now: float) -> None:
-        """Count time that is spent when the answer is made already: it delays the next."""
+        """Count time that was spent after the response was made: it delays the next one."""
         gauge = self.use_of(context, now).request
         if gauge is not None:
             gauge.record(spent_s * 100.0, now)
@@ -76,7 +76,7 @@ class Throttle:
     def fetch_delay_s(
         self, request: ChargedRequest, *, answer_bytes: int, spent_s: float, now: float
     ) -> float:
-        """The delay for a Fetch answer that could be sent, in seconds: if there is one it must not be."""
+        """The delay for a Fetch response, in seconds; unless it is 0, the response must not be sent."""
         use = self.use_of(request.context, now)
         delay_s = self.time_delay_s(use, spent_s, now)
         if use.fetch is not None:
@@ -92,10 +92,10 @@ class Throttle:
         return self.quotas.fetch_limit(self.use_of(request.context, now)) if self.quotas.active else None
 
     def mutate(self, request: ChargedRequest, partitions: int, now: float) -> None:
-        """Count partitions that a request is about to make or delete.
+        """Count partitions that a request is about to create or delete.
 
-        Raises KafkaError THROTTLING_QUOTA_EXCEEDED where its client is to come again later; clients that do
-        not know that error are delayed instead.
+        Raises KafkaError THROTTLING_QUOTA_EXCEEDED if the client has to retry later; clients that do not know
+        that error are delayed instead.
         """
         gauge = self.use_of(request.context, now).mutation if self.quotas.active else None
         if gauge is None:
@@ -116,5 +116,5 @@ class Throttle:
 
 
 def told_ms(delay_s: float) -> int:
-    """A delay as an answer tells it, in ms; below half of one it is none."""
+    """A delay as a response has it, in ms, rounded."""
     return round(delay_s * 1000)

@@ -1,8 +1,8 @@
 """Gauges of a quota: a rate over windows, and a bucket of tokens.
 
-Two differences from Apache Kafka keep a client that always asks for more at its quota, and not 10 to 13 %
+Two differences from Apache Kafka keep a client that always wants more at its quota, instead of 10 to 13 %
 above it: the windows lie on a grid that begins with the first use, and a new client has the credit of one
-window (Kafka: of all but one); later it may save up as much as the windows hold, as with Kafka.
+window (in Kafka: of all but one); later it may save up as much as the windows hold, as in Kafka.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class QuotaWindows:
 
 
 class Gauge:
-    """A rate over the newest windows with its quota, shared by all who have it in common.
+    """A rate over the newest windows, and its quota; clients that share the quota share the gauge.
 
-    The time that it is a rate over begins one window before the first use; later it is that of the full
-    windows that are kept and of the one that is under way.
+    The time over which the rate is computed begins one window before the first use; later it covers the kept
+    full windows and the current one.
     """
 
     __slots__ = (
@@ -49,21 +49,21 @@ class Gauge:
         assert self._num >= 1, "there is at least one window"
         assert self._size_s > 0, "a window has a length"
         self.limit = limit
-        #: Time of the last use, and all the delays it has caused, in seconds.
+        #: Time of the last use, and the sum of the delays it caused, in seconds.
         self.used_s = self.throttled_s = 0.0
         #: Sum of the windows, as of the last call.
         self.total = 0.0
         self._totals = [0.0] * self._num
         self._first_s = self._begun_s = self._rolls_s = _NEVER
         self._number = 0
-        # the least time that is a rate over while this window is under way
+        # the least time over which the rate is computed during this window
         self._floor_s = self._size_s
 
     def __repr__(self) -> str:
         return f"Gauge({self.total:g} in {self._num} windows of {self._size_s:g} s)"
 
     def record(self, value: float, now: float) -> float:
-        """Count something that is done; seconds until the rate is down at the limit, 0.0 if it is there."""
+        """Count a use; return the seconds until the rate falls to the limit, 0.0 if it is within."""
         self.used_s = now
         if now >= self._rolls_s:
             self._roll(now)
@@ -73,11 +73,11 @@ class Gauge:
         return max(0.0, self.total / self.limit - self._span_s(now))
 
     def take_back(self, value: float) -> None:
-        """Take back the last record: it is not done after all."""
+        """Take back the last use: it did not happen after all."""
         self.total -= value
 
     def used(self, now: float) -> float:
-        """Use of the quota by the second, in its unit; 0.0 for what was never used."""
+        """Use of the quota per second, in its unit; 0.0 if it was never used."""
         if self._first_s == _NEVER:
             return 0.0
         if now >= self._rolls_s:
@@ -85,14 +85,14 @@ class Gauge:
         return max(0.0, self.total) / self._span_s(now)
 
     def is_blank(self, now: float) -> bool:
-        """Return whether nothing is lost when it is forgotten."""
+        """Return whether dropping the gauge loses nothing."""
         return now - self.used_s > self._num * self._size_s
 
     def _span_s(self, now: float) -> float:
         return max(self._floor_s, now - self._begun_s)
 
     def _roll(self, now: float) -> None:
-        """Let the window that ``now`` is in begin."""
+        """Begin the window that contains ``now``."""
         if self._first_s == _NEVER:
             # rounding must not put the first use into the window before it
             self._first_s = math.nextafter(now - self._size_s, _NEVER)
@@ -108,11 +108,10 @@ class Gauge:
 
 
 class MutationGauge:
-    """A bucket of tokens with its quota: partitions made or deleted, shared by all who have it in common.
+    """A token bucket for partitions created and deleted; clients that share the quota share the bucket.
 
-    Tokens come at ``limit`` a second, up to the windows' worth; the bucket is full at first. As in Apache
-    Kafka the last that is taken may leave it in debt: something greater than the bucket is done too, and
-    paid for afterwards.
+    Tokens come at ``limit`` per second, up to the windows' worth; the bucket is full at first. As in Apache
+    Kafka the last use may leave it in debt: a use larger than the bucket is possible, and paid afterwards.
     """
 
     __slots__ = ("_at_s", "_burst_s", "_debt", "limit", "throttled_s")
@@ -125,7 +124,7 @@ class MutationGauge:
         self.throttled_s = 0.0
 
     def record(self, value: float, now: float) -> None:
-        """Count something that is done, whatever is in the bucket."""
+        """Count a use, whatever is in the bucket."""
         self._debt = self._lacking(now) + value
 
     def delay_s(self, now: float) -> float:
@@ -137,11 +136,11 @@ class MutationGauge:
         return self.limit * self._burst_s - self._lacking(now)
 
     def is_blank(self, now: float) -> bool:
-        """Return whether nothing is lost when it is forgotten: it is full."""
+        """Return whether dropping the bucket loses nothing: it is full."""
         return self._lacking(now) == 0
 
     def _lacking(self, now: float) -> float:
-        """Tokens missing for a full bucket, now."""
+        """Tokens missing from a full bucket now."""
         if self._debt is not None:
             self._debt = max(0.0, self._debt - self.limit * max(0.0, now - self._at_s))
         self._at_s = now

@@ -1,1 +1,1 @@
-"""Security of connections: listeners, TLS, SASL, limits of their number."""
+"""Security of connections: listeners, TLS, SASL, and limits on their number."""

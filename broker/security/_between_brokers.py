@@ -1,4 +1,4 @@
-"""Connections from one broker of a cluster to another: the listener they go to, TLS and the login there."""
+"""Connections between brokers of a cluster: their listener, TLS and login."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _UNAUTHORIZED: Final = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_
 
 
 def refusal(code: int, text: str) -> KafkaError:
-    """The error for what another broker has refused, with what to do where this one has no rights there."""
+    """The error for another broker's refusal, with advice if this broker lacks rights there."""
     if code in _UNAUTHORIZED:
         text += ": brokers need the right ClusterAction on the cluster, name their principals in super.users"
     return KafkaError(code, text)
 
 
 class BetweenBrokers:
-    """The listener of brokers, and what this one shows there. Raises SettingsError where settings do not
-    suffice.
+    """The listener of brokers, and this broker's credentials for it. Raises SettingsError if settings are
+    missing.
     """
 
     def __init__(self, settings: SecuritySettings) -> None:
@@ -45,7 +45,7 @@ class BetweenBrokers:
         return f"BetweenBrokers({self.listener})"
 
     def tls_context(self) -> ssl.SSLContext | None:
-        """The context of the files as they are now; None without TLS. Raises SettingsError."""
+        """The context from the present files; None without TLS. Raises SettingsError."""
         if not self.listener.tls:
             return None
         own = self._settings
@@ -68,7 +68,7 @@ class BetweenBrokers:
             ) from None
 
     def advice(self) -> str:
-        """What to look at where another broker refuses this one, or this one the other."""
+        """Advice for the case that one of two brokers refuses the other."""
         words = []
         if self.listener.tls:
             words.append(

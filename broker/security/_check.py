@@ -1,4 +1,4 @@
-"""Report of ``kohort serve-check``: what is open to whom, what is limited, and what to reconsider."""
+"""Report of ``kohort serve-check``: what is open to whom, the limits, and warnings."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from ._quotas import ConnectionQuotas
 from ._sasl import plain_users
 from ._scram_users import HASHES, ScramUsers
 
-#: A certificate that ends sooner than this is worth a word, in days.
+#: A certificate that expires within this many days is mentioned.
 SOON_DAYS = 30
 
 _ANYWHERE = ("", "0.0.0.0", "::")
 
 
 class Part(NamedTuple):
-    """A heading and what is said under it."""
+    """A heading and the lines under it."""
 
     title: str
     lines: list[str]
@@ -47,7 +47,7 @@ def check(
     Raises SettingsError for settings that no broker can be started with.
     """
     listeners = listeners_of(settings, host, port)
-    # made for the errors that they raise
+    # created for the errors that it raises
     ConnectionQuotas(settings, listeners, time.monotonic)
     parts, warnings = [], []
     for listener in listeners:
@@ -59,7 +59,7 @@ def check(
         parts.append(Part("brokers of the cluster", list(_between_lines(settings, between))))
         warnings += [f"cluster: {text}" for text in _cluster_warnings(settings, listeners)]
     if metrics_port is not None:
-        # where the first listener is, as Broker has it
+        # on the first listener's address, as in Broker
         local = _is_local(listeners[0].host or host)
         let_in = f"everyone; {MAX_CONNECTIONS} connections, which count towards no other limit"
         parts.append(Part(f"metrics at port {metrics_port}", list(_door(let_in, local=local))))
@@ -176,7 +176,7 @@ def _key_warnings(path: str) -> Iterator[str]:
 def _sasl_warnings(settings: BrokerSettings, listener: Listener, users: ScramUsers) -> Iterator[str]:
     for mechanism in listed(settings_for(settings, listener.name).sasl_enabled_mechanisms):
         special = settings_for(settings, listener.name, mechanism)
-        # those of a cluster are in ZooKeeper
+        # a cluster's users are in ZooKeeper
         if (
             mechanism in HASHES
             and not settings.zookeeper_connect
@@ -223,7 +223,7 @@ def _client_quotas(quotas: QuotaTable) -> Iterator[str]:
     for entity, values in quotas.values.items():
         limits = ", ".join(f"{key}={value:,.15g}" for key, value in values.items())
         yield f"{entity}: {limits}"
-    # a default for users leaves nobody out: who has not said who they are is one of them
+    # a default for users covers everybody: unauthenticated clients are users, too
     everybody = [quotas.values.get(QuotaEntity(((kind, DEFAULT_NAME),)), {}) for kind in (USER, CLIENT_ID)]
     free = [key.value for key in QuotaKey if not any(key in values for values in everybody)]
     if free:

@@ -10,4 +10,6 @@ class CertificateError(KohortError):
 
 
 class AuthenticationError(KohortError):
-    """A client could not authenticate. The text is for it: no secret, and not a word on who exists."""
+    """A client could not authenticate. The client reads the text: it has no secrets, and does not say who
+    exists.
+    """

@@ -9,15 +9,15 @@ from collections.abc import Mapping
 
 from ._errors import AuthenticationError
 
-#: Answer to a wrong name and to a wrong password alike.
+#: The same text for a wrong name and a wrong password.
 NOT_RIGHT = "the user name or the password is not right"
 
 
 class Exchange(ABC):
-    """One authentication under way: a message of the client in, the broker's answer out.
+    """One authentication in progress: the client's messages in, the broker's responses out.
 
-    ``done`` tells that ``user`` has been proved; ``expires_ms`` is when the proof ends on the wall clock, if
-    it says so itself.
+    ``done``: the client has proved that it is ``user``; ``expires_ms`` is when the proof expires on the wall
+    clock, if it has an expiry of its own.
     """
 
     done = False
@@ -39,12 +39,12 @@ class PlainExchange(Exchange):
         try:
             wanted, name, password = data.decode().split("\0")
         except ValueError:
-            # neither cause nor text: both would hold the password
+            # neither cause nor text: both would contain the password
             raise AuthenticationError("PLAIN: not a name and a password") from None
         if not name or not password or wanted not in ("", name):
             raise AuthenticationError("PLAIN: a name and its own password are asked for")
         expected = self._passwords.get(name)
-        # of a user that is not there something is compared too: it takes as long
+        # compare something for unknown users, too: it must take as long
         same = hmac.compare_digest(_digest(password), _digest(expected or ""))
         if expected is None or not same:
             raise AuthenticationError(NOT_RIGHT)
@@ -53,5 +53,5 @@ class PlainExchange(Exchange):
 
 
 def _digest(text: str) -> bytes:
-    """A hash of fixed length, so that comparing tells nothing of the length either."""
+    """A hash of fixed length, so that the comparison does not reveal the length either."""
     return hashlib.sha256(text.encode()).digest()

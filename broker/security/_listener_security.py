@@ -1,4 +1,4 @@
-"""Demands of a listener on its clients: TLS, and a name."""
+"""Requirements of a listener for its clients: TLS and authentication."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ListenerSecurity:
-    """TLS and SASL of one listener. Raises SettingsError where its settings do not suffice."""
+    """TLS and SASL of one listener. Raises SettingsError if settings are missing or wrong."""
 
     def __init__(self, settings: SecuritySettings, listener: Listener, users: ScramUsers) -> None:
         self.settings = settings_for(settings, listener.name)
@@ -35,7 +35,8 @@ class ListenerSecurity:
             from ._names import PrincipalRules
             from ._tls import TlsContexts
 
-            # with SASL it is not the certificate that names a client, so one is asked for only by name
+            # with SASL the certificate does not name the client: request one only if this listener's setting
+            # does
             asks = not listener.sasl or is_own(settings, listener.name, "ssl_client_auth")
             self._contexts = TlsContexts(
                 self.settings, listener.name, self.settings.ssl_client_auth if asks else "none"
@@ -46,11 +47,11 @@ class ListenerSecurity:
         return f"ListenerSecurity({self.listener})"
 
     def tls_context(self) -> ssl.SSLContext | None:
-        """The context for a connection that comes now; None without TLS."""
+        """The context for a new connection; None without TLS."""
         return None if self._contexts is None else self._contexts.current()
 
     def principal(self, transport: BaseTransport) -> str:
-        """The principal of the other end, by its certificate. Raises CertificateError."""
+        """The principal of the client, from its certificate. Raises CertificateError."""
         secured = transport.get_extra_info("ssl_object")
         if self._rules is None or self.listener.sasl or secured is None:
             return ANONYMOUS

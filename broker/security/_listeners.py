@@ -1,4 +1,4 @@
-"""Listeners: names, protocols, addresses, and settings that are one listener's own (KIP-103, KIP-226)."""
+"""Listeners: names, protocols, addresses, and settings for one listener (KIP-103, KIP-226)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ._settings import SecuritySettings
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 
-#: How the settings of one listener begin.
+#: Prefix of settings for one listener.
 PREFIX = "listener.name."
 
 _ADDRESS = re.compile(r"(?P<name>[^:/]+)://(?P<host>\[[^\]]*\]|[^:]*):(?P<port>\d{1,5})", re.ASCII)
@@ -32,10 +32,10 @@ class Address(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """A listener. ``advertised`` is the address told to clients, if it is not the one they connected to.
+    """A listener. ``advertised`` is the address for clients, if it is not the one that they connected to.
 
-    ``protected``: its connections are not held up by ``max.connections``; ``control``: nor by bytes of
-    requests that wait, and they do not count.
+    ``protected``: ``max.connections`` does not hold up its connections; ``control``: nor do waiting requests,
+    and its connections do not count.
     """
 
     name: str
@@ -60,7 +60,9 @@ class Listener:
 
 
 def listeners_of(settings: SecuritySettings, host: str = "127.0.0.1", port: int = 0) -> list[Listener]:
-    """The listeners, that of control last; by default PLAINTEXT on ``host:port``. Raises SettingsError."""
+    """The listeners, the control listener last; by default PLAINTEXT on ``host:port``. Raises
+    SettingsError.
+    """
     protocols = _protocols(settings.listener_security_protocol_map)
     addresses = _addresses("listeners", settings.listeners) or [Address("PLAINTEXT", host, port)]
     _check_ports(addresses)
@@ -81,7 +83,7 @@ def listeners_of(settings: SecuritySettings, host: str = "127.0.0.1", port: int 
             )
     if inter:
         _check_known("inter.broker.listener.name", inter, names)
-    # where there is one listener, all who come are clients
+    # with a single listener, all connections are clients'
     protected = (control, inter) if len(names) > 1 else ()
     made = [_listener(address, protocols, advertised, control, protected) for address in addresses]
     return sorted(made, key=lambda listener: listener.control)
@@ -161,7 +163,7 @@ def _items(text: str) -> Iterator[str]:
 
 
 def listed(text: str) -> list[str]:
-    """The items of a list with commas, in upper case: names of listeners and mechanisms."""
+    """The items of a comma-separated list, in upper case: names of listeners and mechanisms."""
     return [item.upper() for item in _items(text)]
 
 
@@ -169,7 +171,7 @@ def listed(text: str) -> list[str]:
 
 
 class _Override(NamedTuple):
-    """A setting of one listener: its field, and the SASL mechanism it is for ("" for all)."""
+    """A setting for one listener: its field, and the SASL mechanism that it is for ("" for all)."""
 
     listener: str
     mechanism: str
@@ -180,8 +182,8 @@ _FIELDS = sorted((field.name for field in fields(SecuritySettings)), key=len, re
 
 
 def take_listener_settings(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """The settings of the broker, and those of single listeners, by ``NAME.MECHANISM.field``. Raises
-    SettingsError for one that is not known.
+    """Split settings into the broker's, and those for single listeners by ``NAME.MECHANISM.field``. Raises
+    SettingsError for an unknown one.
     """
     rest, own = {}, {}
     for name, value in given.items():
@@ -204,7 +206,7 @@ def _override(text: str, name: str) -> _Override:
 
 
 def check_listener_settings(settings: SecuritySettings, listeners: list[Listener]) -> None:
-    """Raise SettingsError for a setting of a listener that is not there, or with a value not allowed."""
+    """Raise SettingsError for a setting of an unknown listener, or an invalid value."""
     known = [listener.name.replace(".", "_") for listener in listeners]
     for key in settings.listener_name:
         override = _Override(*key.rsplit(".", 2))
@@ -213,7 +215,7 @@ def check_listener_settings(settings: SecuritySettings, listeners: list[Listener
 
 
 def settings_for(settings: SecuritySettings, listener: str, mechanism: str = "") -> SecuritySettings:
-    """The settings as they are for one listener, and where given for one mechanism on it."""
+    """The settings in force for one listener and, if given, for one mechanism on it."""
     own: dict[str, str] = {}
     for wanted in dict.fromkeys(("", mechanism)):
         for key, value in settings.listener_name.items():

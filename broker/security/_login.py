@@ -1,7 +1,7 @@
 """One connection's authentication, from the first request to the last renewal (KIP-43, KIP-152, KIP-368).
 
-Until it is done only ApiVersions, SaslHandshake and SaslAuthenticate are answered. With SaslHandshake v0 the
-messages of the mechanism follow bare, with v1 in SaslAuthenticate.
+Until it is complete only ApiVersions, SaslHandshake and SaslAuthenticate are answered. After SaslHandshake v0
+the mechanism's messages follow without headers, after v1 in SaslAuthenticate.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from ._errors import AuthenticationError
 from ._exchange import Exchange
 from ._sasl import Sasl
 
-#: Least time between two renewals of an authentication, in seconds.
+#: Least time between two reauthentications, in seconds.
 RENEWAL_S = 1.0
 
-#: How long a client that could not log in has to read why, in seconds: some that find the end of the
-#: connection right after an answer see only the end.
+#: How long the connection of a client that failed to log in stays open, in seconds: some clients that find a
+#: response and the end of the connection together see only the end.
 LINGER_S = 0.1
 
 _PREFIX_BYTES = 4
 
 
 class Pass:
-    """The answer of ``Login`` to a request that goes on to the router."""
+    """Result of ``Login.answer`` for a request that goes on to the router."""
 
 
 PASS: Final = Pass()
@@ -46,9 +46,8 @@ PASS: Final = Pass()
 
 @dataclass(slots=True, eq=False, repr=False)
 class Login:
-    """``answer`` is asked first for each request; ``let_in`` is called with the principal that was proved.
-
-    ``failed`` is why the connection has to end, once it has to.
+    """The authentication of one connection. Each request goes to ``answer`` first; ``let_in`` is called with
+    the proved principal. ``failed`` is the reason why the connection has to be closed, "" if it has not.
     """
 
     _sasl: Sasl
@@ -68,7 +67,7 @@ class Login:
 
     @property
     def open(self) -> bool:
-        """Return whether requests may pass: somebody has proved who they are, and it is still believed."""
+        """Return whether requests may pass: the client is authenticated, and its session has not expired."""
         return (
             self._principal != ""
             and self._exchange is None
@@ -77,7 +76,7 @@ class Login:
         )
 
     async def answer(self, frame: bytes) -> bytes | bytearray | Pass | None:
-        """The response frame, PASS for what others answer. Raises ProtocolError when it cannot go on."""
+        """The response frame, PASS for other requests. Raises ProtocolError if the connection has to end."""
         if self.failed:
             return None
         if self._raw:
@@ -102,7 +101,7 @@ class Login:
         raise ProtocolError(f"API number {header.api_key} before it said who it is (ILLEGAL_SASL_STATE)")
 
     async def end(self) -> NoReturn:
-        """After the answer of a login that ``failed``: give time to read it. Raises ProtocolError."""
+        """After the response to a ``failed`` login: give time to read it, then raise ProtocolError."""
         await asyncio.sleep(LINGER_S)
         raise ProtocolError(self.failed)
 
@@ -119,7 +118,7 @@ class Login:
         exchange = self._sasl.begin(body.mechanism)
         offered = self._sasl.mechanisms
         if self._principal and body.mechanism != self._mechanism:
-            # who is somebody already renews it by the same means
+            # a client that reauthenticates has to use the same mechanism
             exchange, offered = None, [self._mechanism]
         if exchange is None:
             self._fail(f"it asked for a SASL mechanism that is not offered here ({', '.join(offered)} are)")
@@ -147,7 +146,7 @@ class Login:
         return len(answer).to_bytes(_PREFIX_BYTES, "big") + answer
 
     async def _step(self, data: bytes) -> bytes:
-        """Raises AuthenticationError, after the time that makes guessing slow."""
+        """One step of the exchange. Raises AuthenticationError, after a delay that makes guessing slow."""
         exchange = self._exchange
         assert exchange is not None, "a step follows a handshake"
         try:
@@ -161,7 +160,7 @@ class Login:
             raise
 
     def _completed(self) -> int:
-        """Let the client in; for how many ms it is believed."""
+        """Let the client in; return its session lifetime in ms."""
         exchange = self._exchange
         assert exchange is not None, "an exchange that is done"
         lifetime_ms = self._sasl.believed_ms(self._mechanism, exchange.expires_ms, int(time.time() * 1000))
@@ -181,7 +180,7 @@ def _principal(exchange: Exchange) -> str:
 
 
 def _response(header: RequestHeader, **fields: Any) -> bytes | bytearray:
-    """The frame of a response; what is not named has the schema's defaults."""
+    """The frame of a response; fields not named have the schema's defaults."""
     api_for(header.api_key).require(header.api_version)
     body = response_type(header.api_key)(**fields)
     return encode_response(header.api_key, header.api_version, header.correlation_id, body)

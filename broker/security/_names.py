@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ...settings import SettingsError
 from ._errors import CertificateError
 
-#: The attributes that have a short name (RFC 2253, section 2.3); the values of others are written in hex.
+#: Attributes with a short name (RFC 2253, section 2.3); values of others are written in hex.
 _SHORT_NAMES = {
     "2.5.4.3": "CN",
     "2.5.4.6": "C",
@@ -50,7 +50,7 @@ def valid_until(certificate: bytes) -> float:
         end = _values(_signed(certificate)[3].content)[1]
         text = end.content.decode("ascii")
         if end.tag == _UTC_TIME:
-            # two digits: 1950 to 2049 (RFC 5280)
+            # years of two digits: 1950 to 2049 (RFC 5280)
             text = ("19" if text[:2] >= "50" else "20") + text
         return datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC).timestamp()
     except (IndexError, ValueError) as error:
@@ -58,7 +58,7 @@ def valid_until(certificate: bytes) -> float:
 
 
 def _signed(certificate: bytes) -> list[_Value]:
-    """Serial number, algorithm, issuer, validity, subject and so on, without the version before them."""
+    """Serial number, algorithm, issuer, validity, subject and so on, without the version."""
     (whole,) = _values(certificate)
     found = _values(_values(whole.content)[0].content)
     return found[1:] if found[0].tag == _VERSION_TAG else found
@@ -95,7 +95,7 @@ def _oid(content: bytes) -> str:
 
 
 def _values(data: bytes) -> list[_Value]:
-    """The DER values that stand one after the other in ``data``."""
+    """The consecutive DER values in ``data``."""
     found, at = [], 0
     while at < len(data):
         size, start = data[at + 1], at + 2
@@ -111,7 +111,7 @@ def _values(data: bytes) -> list[_Value]:
 
 
 class _Rule(NamedTuple):
-    """``pattern`` None is DEFAULT: the name as it is."""
+    """A mapping rule; ``pattern`` None is DEFAULT: the name as it is."""
 
     pattern: re.Pattern[str] | None
     replacement: str
@@ -126,7 +126,9 @@ _RULE = re.compile(
 
 
 class PrincipalRules:
-    """``ssl.principal.mapping.rules``: the first rule that fits the whole name gives the user (KIP-371)."""
+    """``ssl.principal.mapping.rules``: the first rule that matches the whole name gives the user
+    (KIP-371).
+    """
 
     def __init__(self, text: str) -> None:
         """Raises SettingsError."""
@@ -143,7 +145,7 @@ class PrincipalRules:
             at = match.end()
 
     def user(self, name: str) -> str:
-        """The user behind a distinguished name. Raises CertificateError if no rule fits."""
+        """The user for a distinguished name. Raises CertificateError if no rule matches."""
         for rule in self._rules:
             if rule.pattern is None:
                 return name

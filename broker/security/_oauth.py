@@ -1,4 +1,4 @@
-"""OAUTHBEARER on the broker's side (RFC 7628, KIP-255, KIP-768): a signed token says who comes."""
+"""OAUTHBEARER on the broker's side (RFC 7628, KIP-255, KIP-768): a signed token names the client."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SEPARATOR = "\x01"
 
 
 class OauthExchange(Exchange):
-    """One message with the token; a client that is told that it is refused sends another to give up."""
+    """One message with the token; a refused client sends another one to end the exchange."""
 
     def __init__(self, tokens: Tokens) -> None:
         self._tokens = tokens
@@ -37,7 +37,7 @@ class OauthExchange(Exchange):
 
 
 def _parsed(data: bytes) -> tuple[str, str]:
-    """The user that the client wants to be ("": the token's) and the token. Raises AuthenticationError."""
+    """The user that the client requests ("": the token's) and the token. Raises AuthenticationError."""
     try:
         head, *pairs, end, last = data.decode().split(_SEPARATOR)
         flag, wanted, rest = head.split(",")

@@ -1,9 +1,9 @@
-"""Limits of connections: their number, and how fast they may come (KIP-308, KIP-402, KIP-612).
+"""Limits on connections: their number and their rate (KIP-308, KIP-402, KIP-612).
 
-At ``max.connections`` an acceptor waits until a place is free, as in Apache Kafka, or closes new connections.
+At ``max.connections`` an acceptor waits until a slot is free, as in Apache Kafka, or closes new connections.
 A connection of the inter-broker listener replaces one of another listener; those of the control listener
-count towards its own limit alone. Connections over ``max.connections.per.ip`` are always closed: waiting for
-them would hold up everybody else's.
+count only towards its own limit. Connections over ``max.connections.per.ip`` are always closed: waiting would
+hold up everybody else's.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class ConnectionSlot:
 
 
 class ConnectionQuotas:
-    """Counts connections. ``refused`` says how many were closed and why, ``on_free`` is called when one ends,
-    ``on_excess`` when there are some to be closed (see ``excess``).
+    """Counts connections. ``refused`` counts the closed ones by reason; ``on_free`` is called when one ends,
+    ``on_excess`` when some have to be closed (see ``excess``).
 
-    Numbers are read from ``settings`` whenever they are needed, so that they may change; those of one
-    listener by ``reconfigure``.
+    Limits are read from ``settings`` whenever they are needed, so that they may change; those of one listener
+    change by ``reconfigure``.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class ConnectionQuotas:
         self._by_listener = dict.fromkeys((listener.name for listener in listeners), 0)
         self._own: dict[str, int] = {}
         self._by_address: Counter[str] = Counter()
-        # those that count towards max.connections
+        # number of those that count towards max.connections
         self._counted = 0
         self._pace: dict[str, _Pace] = {}
         self.reconfigure(settings)
@@ -62,7 +62,7 @@ class ConnectionQuotas:
         return f"ConnectionQuotas({self.total} connections, {self.refused.total()} refused)"
 
     def reconfigure(self, settings: SecuritySettings) -> None:
-        """Let these settings count from now on. Raises SettingsError."""
+        """Apply these settings from now on. Raises SettingsError."""
         self._settings = settings
         self._overrides = _overrides(settings.max_connections_per_ip_overrides)
         rates = {"": settings.max_connection_creation_rate}
@@ -73,7 +73,7 @@ class ConnectionQuotas:
             if is_own(settings, name, "max_connection_creation_rate"):
                 rates[name] = own.max_connection_creation_rate
         self._pace = {name: _Pace(rate, self._now()) for name, rate in rates.items() if rate < MAX_INT}
-        # there may be room for who waits
+        # there may be room for waiting connections
         for tell in self.on_free:
             tell()
         self._tell_excess()
@@ -95,7 +95,7 @@ class ConnectionQuotas:
         return dict(self._by_listener)
 
     def admit(self, listener: Listener, address: str) -> ConnectionSlot | None:
-        """The slot of a connection that has come; None if it is to be closed."""
+        """The slot for a new connection; None if it has to be closed."""
         now = self._now()
         for pace in self._paces(listener):
             pace.spend(now)
@@ -116,7 +116,7 @@ class ConnectionQuotas:
         return ConnectionSlot(listener, address, self)
 
     def left(self, slot: ConnectionSlot) -> None:
-        """Called by a slot that is free again."""
+        """Called by a slot when its connection ends."""
         self.total -= 1
         self._counted -= not slot.listener.control
         self._by_listener[slot.listener.name] -= 1
@@ -142,7 +142,7 @@ class ConnectionQuotas:
 
 
 class _Pace:
-    """At most ``rate`` a second, as many at once after a second's rest."""
+    """At most ``rate`` per second; after a second's rest as many at once."""
 
     __slots__ = ("_left", "_rate", "_since")
 

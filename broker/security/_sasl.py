@@ -1,4 +1,4 @@
-"""The SASL mechanisms of a listener: which there are, and how an exchange of each begins."""
+"""The SASL mechanisms of a listener, and how an exchange of each begins."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _USER = "user_"
 
 
 class Sasl:
-    """SASL as one listener offers it. Raises SettingsError where its settings cannot be kept."""
+    """SASL of one listener. Raises SettingsError if its settings are missing or wrong."""
 
     def __init__(self, settings: SecuritySettings, listener: Listener, users: ScramUsers) -> None:
         own = settings_for(settings, listener.name)
-        #: Names of the mechanisms, as clients are told.
+        #: Names of the mechanisms, as clients see them.
         self.mechanisms = listed(own.sasl_enabled_mechanisms)
         self.max_frame_bytes = own.sasl_server_max_receive_size
         self.delay_s = own.connection_failed_authentication_delay_ms / 1000
@@ -49,7 +49,7 @@ class Sasl:
         return None if begin is None else begin()
 
     def believed_ms(self, mechanism: str, expires_ms: int | None, now_ms: int) -> int:
-        """Time in ms until a client has to authenticate again (KIP-368); 0: never."""
+        """Time in ms until a client has to reauthenticate (KIP-368); 0: never."""
         limits = [self._believed_ms[mechanism]] if self._believed_ms[mechanism] else []
         if expires_ms is not None:
             limits.append(max(1, expires_ms - now_ms))

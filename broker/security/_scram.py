@@ -1,6 +1,6 @@
 """SCRAM on the broker's side (RFC 5802, RFC 7677): each side proves that it knows the password.
 
-A replayed message is of no use: half of the nonce is recreated for each exchange.
+A replayed message is of no use: the broker's half of the nonce is new in each exchange.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ScramExchange(Exchange):
             raise AuthenticationError(f"{self._mechanism}: delegation tokens are not offered")
         found = self._users.get(self._mechanism, user)
         self._known = found is not None
-        # made for those who are there too: it takes as long
+        # made for existing users, too, so that it takes as long
         stand_in = self._users.stand_in(self._mechanism, user)
         self._credential = found or stand_in
         self.user = user
@@ -87,7 +87,7 @@ def _nonce() -> str:
 
 
 def _unescaped(name: str) -> str:
-    """A name as it is: in messages a comma is ``=2C`` and an equals sign ``=3D``. Raises ValueError."""
+    """Unescape a name: in messages a comma is ``=2C`` and an equals sign ``=3D``. Raises ValueError."""
     if not name or "=" in name.replace("=2C", "").replace("=3D", ""):
         raise ValueError
     return name.replace("=2C", ",").replace("=3D", "=")

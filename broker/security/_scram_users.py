@@ -1,7 +1,7 @@
-"""SCRAM credentials: salted and iterated, never the password (RFC 5802), in a document of the data folder.
+"""SCRAM credentials: salted and iterated, never the password (RFC 5802), in a document of the metadata store.
 
-A client is told the salt and the iterations of its user before it proves anything. So a user that does not
-exist has some too, made from a secret that is kept with the credentials, and shaped like those of real users.
+A client gets the salt and the iterations of its user before it proves anything. So users that do not exist
+have them too, made from a secret that is stored with the credentials, and shaped like those of real users.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LETTERS: Final = b"0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 class _Shape(NamedTuple):
-    """The part of a credential that unauthenticated clients are told, but for the salt itself."""
+    """The part of a credential that unauthenticated clients see, except for the salt itself."""
 
     iterations: int
     salt_bytes: int
@@ -47,7 +47,7 @@ class _Shape(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ScramCredential:
-    """A password as the broker keeps it: enough to check one, not enough to be one."""
+    """A password as the broker stores it: enough to verify a client, not enough to log in with."""
 
     iterations: int
     salt: bytes = field(repr=False)
@@ -58,7 +58,7 @@ class ScramCredential:
     def of_salted(
         cls, mechanism: str, salt: bytes, salted_password: bytes, iterations: int
     ) -> ScramCredential:
-        """Make one of a password that a client has salted and iterated."""
+        """Make one from a password that a client has salted and iterated."""
         name = HASHES[mechanism]
         client_key = hmac.digest(salted_password, b"Client Key", name)
         return cls(
@@ -70,7 +70,7 @@ class ScramCredential:
 
     @classmethod
     def of_password(cls, mechanism: str, password: str, iterations: int = MIN_ITERATIONS) -> ScramCredential:
-        """Make one of the password, with a fresh salt."""
+        """Make one from a password, with a new salt."""
         salt = secrets.token_bytes(_SALT_BYTES)
         salted = hashlib.pbkdf2_hmac(HASHES[mechanism], password.encode(), salt, iterations)
         return cls.of_salted(mechanism, salt, salted, iterations)
@@ -90,17 +90,17 @@ class ScramUsers:
         return f"ScramUsers({len(self._credentials)} credentials)"
 
     def open(self, document: Document) -> None:
-        """Read what was kept, and keep changes there. Raises StateFileError."""
+        """Read the document, and save changes to it. Raises StateFileError."""
         self._file = document
         self.load()
 
     def follow(self) -> None:
-        """Have what another broker has kept."""
+        """Load the document whenever another broker has changed it."""
         assert self._file is not None, "it was opened"
         self._file.follow(self.load)
 
     def load(self) -> None:
-        """Let what was kept be all there is, if anything was. Raises StateFileError."""
+        """Replace all credentials by those of the document, if there is one. Raises StateFileError."""
         assert self._file is not None, "it was opened"
         found = self._file.load(lambda content: (_parsed(content), _parsed_secret(content)))
         if found is not None:
@@ -110,14 +110,14 @@ class ScramUsers:
             self._take(credentials)
 
     def add_missing(self, text: str) -> None:
-        """Make the users of ``NAME=PASSWORD,...`` that are not known. Raises SettingsError."""
+        """Create those users of ``NAME=PASSWORD,...`` that do not exist. Raises SettingsError."""
         made = self._made(text)
         # an older kohort kept no secret
         if made or (self._credentials and not self._kept):
             self.replace({**self._credentials, **made})
 
     async def add_missing_shared(self, text: str) -> None:
-        """Do the same where brokers share their users: another may make them first. Raises OSError too."""
+        """Do the same if brokers share their users: another may create them first. Also raises OSError."""
         while made := self._made(text):
             try:
                 await self.change({**self._credentials, **made})
@@ -125,7 +125,7 @@ class ScramUsers:
                 self.load()
 
     def add_in_memory(self, text: str) -> None:
-        """Do the same in memory alone, to see what there would be."""
+        """Do the same in memory only, to show the result."""
         self._take({**self._credentials, **self._made(text)})
 
     def _made(self, text: str) -> Credentials:
@@ -145,10 +145,10 @@ class ScramUsers:
         return self._credentials.get((mechanism, user))
 
     def stand_in(self, mechanism: str, user: str) -> ScramCredential:
-        """The credential of a user that does not exist, always the same: nobody can tell who does.
+        """The credential of a user that does not exist; always the same, so that nobody can tell who exists.
 
-        It has the shape that one of the users has, the more likely the more have it. When users come and go
-        it keeps its shape, unless it was theirs.
+        It has the shape of a real user's, more likely a shape that more users have. When users are added and
+        removed it keeps its shape, unless the shape was theirs.
         """
         who = f"{mechanism}:{user}"
         shapes = self._shapes.get(mechanism) or {_Shape(MIN_ITERATIONS, _SALT_BYTES, letters=False): 1}
@@ -160,7 +160,7 @@ class ScramUsers:
         return ScramCredential(shape.iterations, salt, key, key)
 
     def _drawn(self, text: str, size: int) -> bytes:
-        """Bytes that nobody can tell from random ones who does not know the secret."""
+        """Bytes that cannot be told from random ones without the secret."""
         return hashlib.shake_256(self._secret + text.encode()).digest(size)
 
     def _share(self, text: str) -> float:
@@ -171,11 +171,11 @@ class ScramUsers:
             yield user, mechanism, self._credentials[mechanism, user]
 
     def copy(self) -> dict[tuple[str, str], ScramCredential]:
-        """A copy by mechanism and user, to be changed and given to ``replace``."""
+        """A copy by mechanism and user, to change and pass to ``replace``."""
         return dict(self._credentials)
 
     async def change(self, credentials: dict[tuple[str, str], ScramCredential]) -> None:
-        """Let these be all there are. Raises OSError; nothing has changed then."""
+        """Replace all credentials. Raises OSError, and then changes nothing."""
         if self._file is not None:
             await self._file.save(self._stored(credentials))
             self._kept = True

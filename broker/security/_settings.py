@@ -15,7 +15,7 @@ DEFAULT_MAP = "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SS
 
 @dataclass(slots=True)
 class SecuritySettings(TransactionSettings):
-    """Settings of who may connect. Each may be set for one listener: see ``listener_name``."""
+    """Settings of connections and security. Most can be set for one listener: see ``listener_name``."""
 
     SCOPE: ClassVar[Scope] = LISTENER
 

@@ -1,6 +1,6 @@
-"""TLS of a listener: contexts from PEM files, recreated when the files change.
+"""TLS of a listener: contexts from PEM files, created again when the files change.
 
-While a file cannot be used (half written, a key that does not fit) the last good context stays in force.
+While a file cannot be used (half written, a key that does not match) the last good context stays in force.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ._settings import ClientAuth, SecuritySettings
 
 log = logging.getLogger("kohort.broker")
 
-#: Least time between two looks at the files, in seconds. Each new connection asks.
+#: Least time between two checks of the files, in seconds. New connections cause the checks.
 LOOK_S = 1.0
 
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
@@ -29,7 +29,7 @@ _Stamp = tuple[tuple[int, int, int], ...]
 
 
 class TlsContexts:
-    """Gives the context for a connection that comes now. Raises SettingsError if there is none at first."""
+    """The context for new connections. Raises SettingsError if the files cannot be used at first."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class TlsContexts:
         return f"TlsContexts({self._listener}, client certificates {self._client_auth})"
 
     def current(self) -> ssl.SSLContext:
-        """The context of the files as they are, or as they last could be used."""
+        """The context from the present files, or from the last ones that could be used."""
         now = self._now()
         if now - self._looked >= LOOK_S:
             self._looked = now
@@ -109,7 +109,7 @@ class TlsContexts:
                 "it has no certificate: set ssl.keystore.location to a PEM file with the private key and the "
                 "certificate chain"
             )
-        # the ssl module reads keys from files alone
+        # the ssl module reads keys only from files
         with tempfile.TemporaryDirectory(prefix="kohort-key-") as folder:
             path = str(Path(folder) / "key.pem")
             with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:

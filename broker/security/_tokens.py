@@ -1,8 +1,8 @@
-"""JSON web tokens: their signatures, checked against the keys of their issuer, and their claims.
+"""JSON web tokens: checks their signatures against their issuer's keys, and their claims.
 
-The keys (JWKS, RFC 7517) lie in a file, which is read again when it changes, or at an address, which is asked
-when they are old or a token names an unknown key; not too often, or strangers could make us ask without end.
-A token whose key is known does not wait for an address that may hang.
+The keys (JWKS, RFC 7517) are in a file, which is read again when it changes, or at a URL, which is fetched
+when they are old or a token names an unknown key; not too often, or strangers could cause endless requests. A
+token whose key is known does not wait for a URL that may hang.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from ._settings import SecuritySettings
 
 log = logging.getLogger("kohort.broker")
 
-#: Signatures that are believed: each has a public key. Never "none", never a shared secret.
+#: Accepted algorithms: all with a public key. Never "none", never a shared secret.
 ALGORITHMS = frozenset(
     {"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 )
 
-#: Largest set of keys, in bytes, and how long its address may take to answer, in seconds.
+#: Largest set of keys, in bytes, and the longest time to fetch it, in seconds.
 MAX_KEYS_BYTES, FETCH_S = 1_048_576, 10.0
 
 _SCHEMES = ("file", "http", "https")
 
-#: Tokens that end later than this, in seconds since 1970, end then.
+#: Latest expiry of a token, in seconds since 1970.
 _FAR_S = 2**40
 
 
 class Tokens:
-    """Verifies tokens by a listener's settings. Raises SettingsError where those do not suffice."""
+    """Verifies tokens by a listener's settings. Raises SettingsError if these are missing or wrong."""
 
     def __init__(self, settings: SecuritySettings, steady: Callable[[], float] = time.monotonic) -> None:
         if _library() is None:
@@ -52,7 +52,7 @@ class Tokens:
         ]
 
     async def verified(self, token: str) -> tuple[str, int]:
-        """The user that a token names, and when it ends in ms. Raises AuthenticationError."""
+        """The user that a token names, and its expiry in ms since 1970. Raises AuthenticationError."""
         jwt = _library()
         try:
             head = jwt.get_unverified_header(token)
@@ -62,7 +62,7 @@ class Tokens:
             key = await self._keys.find(name, algorithm)
             claims = self._claims(token, key, algorithm)
         except jwt.PyJWTError as error:
-            # the library's texts name what is wrong, not what is in the token
+            # the library's texts name the error, not the token's content
             raise AuthenticationError(f"the token is refused: {error}") from None
         except AuthenticationError:
             raise
@@ -90,7 +90,7 @@ class Tokens:
 
 
 class _Keys:
-    """The keys of who issues tokens, by their names."""
+    """The keys of the tokens' issuer, by their names."""
 
     def __init__(self, settings: SecuritySettings, now: Callable[[], float]) -> None:
         self._url = settings.sasl_oauthbearer_jwks_endpoint_url
@@ -130,13 +130,13 @@ class _Keys:
         return next((key.key for key in fitting if key.key_id == name), None)
 
     def _begin_renewal(self) -> None:
-        """Read the keys, unless that is under way or an address was asked a moment ago."""
+        """Read the keys, unless that is in progress or the URL was fetched a moment ago."""
         rests = self._path is None and self._now() - self._asked < self._backoff_s
         if self._renewal is None and not rests:
             self._renewal = asyncio.create_task(self._renew())
 
     async def _renewed(self) -> bool:
-        """Wait until the keys are read, for as long as that may take; whether they were."""
+        """Wait until the keys are read, or the time for that is over; return whether they were."""
         self._begin_renewal()
         if (renewal := self._renewal) is None:
             return False
@@ -155,7 +155,7 @@ class _Keys:
                 "the keys of tokens cannot be read from %s, those of before are used: %s", self._url, error
             )
         finally:
-            # from the end on: it may have taken longer than the time between two
+            # counted from the end: it may have taken longer than the pause between two
             self._asked, self._renewal = self._now(), None
 
 
@@ -191,21 +191,21 @@ def _parsed(data: bytes) -> list[Any]:
         try:
             found.append(jwt.PyJWK.from_dict(item))
         except (jwt.PyJWTError, LookupError, ValueError, TypeError, AttributeError):
-            continue  # of a kind that is not for us
+            continue  # a type of key that is not supported
     if not found:
         raise ValueError("none of its keys can be used")
     return found
 
 
 def _read(url: str) -> bytes:
-    # the scheme was looked at when the settings were read
+    # the scheme was checked when the settings were read
     ends = time.monotonic() + FETCH_S
     data = b""
     with urllib.request.urlopen(url, timeout=FETCH_S) as answer:
         while len(data) <= MAX_KEYS_BYTES and (more := answer.read1(MAX_KEYS_BYTES)):
             data += more
             if time.monotonic() > ends:
-                # each read has as long again
+                # each read has a timeout of its own
                 raise TimeoutError(f"not complete after {FETCH_S:.0f} s")
     if len(data) > MAX_KEYS_BYTES:
         raise ValueError(f"more than {MAX_KEYS_BYTES} bytes")

@@ -1,8 +1,8 @@
-"""The controller of a cluster: one broker at a time, which decides for all.
+"""The controller of a cluster: one broker at a time, which decides for all of them.
 
-It is the broker that created ``/controller`` under its session, in one step with raising the controller's
-epoch. Each write of it is conditional on that epoch: a controller that was replaced cannot write. It handles
-one event after the other, decides on the current image, and writes; brokers see the result in their images.
+It is the broker that created ``/controller`` in its session, in one step with raising the controller's
+epoch. All its writes are conditional on that epoch: a controller that was replaced cannot write. It handles
+one event after another, decides on the current image, and writes; brokers see the result in their images.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ log = logging.getLogger("kohort.cluster")
 
 A = TypeVar("A")
 
-#: Until a write that failed is tried again.
+#: Pause before a failed write is retried.
 _AGAIN_SECONDS = 0.1
 
 
@@ -36,7 +36,7 @@ class Controller:
 
     ``view`` is the broker's own image; its owner calls ``wake`` when it has changed. ``rules`` gives the
     settings that are in force, ``now_ms`` the wall clock. ``refusing`` are the epochs of brokers that refuse
-    connections, by node id: they are to lead nothing that others can lead.
+    connections, by node id: they lead only what no other broker can lead.
     """
 
     def __init__(
@@ -54,15 +54,15 @@ class Controller:
         self._now_ms = now_ms
         self._rules = rules
         self._refusing = refusing
-        # the image that decisions are made of, and what it was made of
+        # the image that decisions are based on, and the image of the view that it was made from
         self._seen = self._seen_of = view.image
         self._seen_refusing: dict[int, int] = {}
         self._wake = asyncio.Event()
         self._asked: list[tuple[Callable[[ClusterImage, Rules], Decision[Any]], asyncio.Future[Any]]] = []
-        # the value of our entry, and the version of the epoch that was raised with it; None: not elected
+        # the value of this broker's entry, and the version of the epoch raised with it; None: not elected
         self._value: dict[str, Any] = {}
         self._epoch_version: int | None = None
-        # the image in which every partition is known to be settled by these rules
+        # the image in which every partition is known to be settled, and the rules that settled it
         self._tidied: ClusterImage | None = None
         self._tidied_by = Rules()
         self._tasks: list[asyncio.Task[None]] = []
@@ -88,14 +88,14 @@ class Controller:
         self._resign("the broker stops")
 
     def wake(self) -> None:
-        """Look at the image or at the rules, which have changed."""
+        """Called when the image or the rules have changed."""
         self._wake.set()
 
     async def ask(self, decide: Callable[[ClusterImage, Rules], Decision[A]]) -> A:
         """Decide something, write it, and return the answer once it is durable.
 
-        Raises KafkaError NOT_CONTROLLER where another broker is controller, or where this one could not
-        write: then nothing, a part or all of it may be written; and what ``decide`` raises.
+        Raises KafkaError NOT_CONTROLLER if another broker is controller, or if the write failed: then
+        nothing, a part or all of the decision may be written. Also raises what ``decide`` raises.
         """
         if not self.is_active:
             raise _not_controller("another broker is controller")
@@ -118,7 +118,7 @@ class Controller:
     def _resign(self, why: str) -> None:
         if self._epoch_version is not None:
             log.warning("broker %d is not controller any more: %s", self._node_id, why)
-        # an entry of ours that can still be read is an old one
+        # an entry of this broker that can still be read is an old one
         self._epoch_version, self._value = None, {}
         self._tidied = None
         self._give_up_asked(why)
@@ -134,7 +134,7 @@ class Controller:
                 else Put(CONTROLLER_EPOCH, int(epoch.value) + 1, epoch.version)
             )
             await self._store.commit(Create(CONTROLLER, self._value, ephemeral=True), raised)
-        # also where an earlier try was made, and its answer was lost
+        # also true if an earlier attempt was carried out, but its response was lost
         controller, epoch = self._store.get(CONTROLLER), self._store.get(CONTROLLER_EPOCH)
         if controller is not None and controller.value == self._value and epoch is not None:
             self._epoch_version = epoch.version
@@ -159,7 +159,7 @@ class Controller:
                 else:
                     log.warning("the controller could not write: %s", error)
                     await asyncio.sleep(_AGAIN_SECONDS)
-                # what is read now is newer
+                # the image has changed meanwhile
                 self._wake.set()
             except OSError as error:
                 log.warning("broker %d cannot write to the metadata store: %s", self._node_id, error)
@@ -172,7 +172,7 @@ class Controller:
                 self._wake.set()
 
     async def _balance(self) -> None:
-        """Give brokers back the partitions that they are to lead, now and then."""
+        """Return leadership to preferred leaders, at intervals."""
         while True:
             await asyncio.sleep(self._rules().balance_interval_s)
             if self.is_active and self._rules().balance:
@@ -190,7 +190,7 @@ class Controller:
                 answered.set_exception(_not_controller(why))
 
     async def _work(self) -> None:
-        """Take what was asked, and let partitions follow the image, until both are done."""
+        """Decide pending requests and adapt partitions to the image, until neither is left."""
         while self.is_active:
             image, rules = self._image(), self._rules()
             if image is not self._tidied or rules != self._tidied_by:
@@ -207,7 +207,7 @@ class Controller:
                 return
 
     def _image(self) -> ClusterImage:
-        """The image, where brokers that refuse connections are about to stop."""
+        """The image, in which brokers that refuse connections count as about to stop."""
         image = self._view.image
         if image is not self._seen_of or self._refusing != self._seen_refusing:
             self._seen_of, self._seen_refusing = image, dict(self._refusing)
@@ -244,8 +244,8 @@ class Controller:
                 answered.set_result(decision.answer)
 
     def _without_returned(self, image: ClusterImage) -> ClusterImage:
-        """The image as it was while brokers were away that have gone and come between two looks: what they
-        led is led anew, and they have to show that they are in sync.
+        """The image without brokers that restarted between two looks: their partitions get new leaders, and
+        they have to prove that they are in sync.
         """
         before = {} if self._tidied is None else self._tidied.brokers
         staying = {
@@ -256,7 +256,7 @@ class Controller:
         return image if len(staying) == len(image.brokers) else image.changed(brokers=staying)
 
     def _untidied(self, image: ClusterImage, rules: Rules) -> Iterable[TopicImage]:
-        """Topics that are not as they were when everything was as it should be."""
+        """Topics that have changed since all partitions were settled."""
         before = self._tidied
         if before is None or before.brokers != image.brokers or rules != self._tidied_by:
             return image.topics()
@@ -279,7 +279,7 @@ def _not_controller(why: str) -> KafkaError:
 
 
 def _tell(before: ClusterImage, image: ClusterImage, decision: Decision[Any]) -> None:
-    """Log what has become of partitions: those without a leader and unclean elections one by one."""
+    """Log the changes of partitions: those without a leader, and unclean elections, one by one."""
     elected = replicas = 0
     for topic in decision.topics:
         there = image.topic(topic.name)

@@ -1,6 +1,6 @@
-"""Decisions of the controller: from an image of the cluster and an event to the topics as they should be.
+"""Decisions of the controller: functions from an image of the cluster and an event to the topics to write.
 
-Pure functions: no I/O, no clock, nothing random. A decision has the topics to write, the topics to delete,
+They are pure: no I/O, no clock, nothing random. A decision has the topics to write, the topics to delete,
 and the response to the request. Every partition goes through ``settled``, so each decision leaves the
 partitions that it touches in a state that fits the live brokers.
 """
@@ -29,7 +29,7 @@ class Rules(NamedTuple):
     """Settings that decisions depend on, with Apache Kafka's defaults."""
 
     unclean_leader_election: bool = False
-    #: Whether leaders are balanced, how often, and from which share of a broker's partitions on.
+    #: Whether leadership is balanced, how often, and above which percentage of a broker's partitions.
     balance: bool = True
     balance_interval_s: float = 300.0
     leader_imbalance_percent: int = 10
@@ -45,7 +45,7 @@ class Decision(NamedTuple, Generic[A]):
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A topic to be created; ``assignments`` are the replicas of each partition where they were chosen."""
+    """A topic to be created; ``assignments`` are the replicas of each partition, if the client chose them."""
 
     name: str
     id: UUID
@@ -57,7 +57,7 @@ class NewTopic:
 
 @dataclass(frozen=True, slots=True)
 class NewPartitions:
-    """Let a topic have ``count`` partitions; ``assignments`` are the replicas of the new ones."""
+    """An increase of a topic to ``count`` partitions; ``assignments`` are the replicas of the new ones."""
 
     name: str
     count: int
@@ -65,7 +65,7 @@ class NewPartitions:
 
 
 class IsrChange(NamedTuple):
-    """The in-sync replicas that a leader asks for, with the epochs of their brokers (-1: not told)."""
+    """The in-sync replicas that a leader asks for, with the epochs of their brokers (-1: not given)."""
 
     topic_id: UUID
     partition: int
@@ -93,7 +93,7 @@ def unclean_is_allowed(topic: TopicImage, rules: Rules) -> bool:
 def _settled(
     image: ClusterImage, wanted: Mapping[str, Mapping[int, PartitionState]], rules: Rules
 ) -> list[TopicImage]:
-    """Return the topics that change when these partitions are to be as wanted."""
+    """Return the topics that change when these partitions get the wanted states."""
     changed = []
     for name, states in wanted.items():
         topic = image.topic(name)
@@ -109,8 +109,8 @@ def _settled(
 
 
 def _usable(image: ClusterImage, topic: TopicImage, partition: int) -> Mapping[int, BrokerRegistration]:
-    """The brokers that are there, but for those whose replicas of a partition cannot be used. Where every
-    replica is lost nobody has anything that could be waited for.
+    """The live brokers, without those whose replica of this partition cannot be used. Where every replica is
+    lost there is nothing to wait for.
     """
     replica, brokers = (topic.id, partition), image.brokers
     unusable = [node_id for node_id, broker in brokers.items() if replica in broker.unusable]
@@ -181,7 +181,7 @@ def add_partitions(image: ClusterImage, wanted: Sequence[NewPartitions]) -> Deci
 
 
 def alter_configs(image: ClusterImage, wanted: Mapping[UUID, Mapping[str, str]]) -> Decision[None]:
-    """Let topics have these configs and no others. Those that are gone by now are passed over."""
+    """Replace all configs of these topics. Skips topics that no longer exist."""
     found = {topic_id: image.topic_by_id(topic_id) for topic_id in wanted}
     return Decision(
         None,
@@ -304,8 +304,8 @@ def elect_leaders(
 
 
 def balance_leaders(image: ClusterImage, rules: Rules) -> Decision[Refusals[TopicPartition]]:
-    """Elect the preferred leaders of brokers of whose partitions more than this many percent are led by
-    others (``leader.imbalance.per.broker.percentage``).
+    """Elect preferred leaders, for each broker that does not lead more than
+    ``leader.imbalance.per.broker.percentage`` of the partitions whose preferred leader it is.
     """
     preferred = leaders_of(image.topics())
     elsewhere: dict[int, list[TopicPartition]] = {}
@@ -333,11 +333,11 @@ def _told(key: TopicPartition) -> str:
 def alter_isr(
     image: ClusterImage, node_id: int, broker_epoch: int, changes: Sequence[IsrChange], rules: Rules
 ) -> Decision[list[PartitionState | KafkaError]]:
-    """Change in-sync replicas, as leaders ask for it (AlterPartition, KIP-497). Answers with the state of
-    each partition, or with what was refused.
+    """Change in-sync replicas as leaders request it (AlterPartition, KIP-497). The response has the state of
+    each partition, or the error.
 
     Raises KafkaError STALE_BROKER_EPOCH. Refusals: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION,
-    NOT_CONTROLLER for epochs that nobody here knows, FENCED_LEADER_EPOCH, INVALID_UPDATE_VERSION,
+    NOT_CONTROLLER for epochs newer than the image, FENCED_LEADER_EPOCH, INVALID_UPDATE_VERSION,
     INVALID_REQUEST, INELIGIBLE_REPLICA, NEW_LEADER_ELECTED.
     """
     broker = image.brokers.get(node_id)
@@ -416,9 +416,9 @@ def _eligible(image: ClusterImage, node_id: int, epoch: int, *, is_new: bool) ->
 def reassign(
     image: ClusterImage, wanted: Mapping[TopicPartition, Sequence[int] | None], rules: Rules
 ) -> Decision[Refusals[TopicPartition]]:
-    """Give partitions other replicas (KIP-455), or cancel that (None).
+    """Give partitions other replicas (KIP-455), or cancel a reassignment (None).
 
-    New replicas are added and have to get in sync before the old ones go. UNKNOWN_TOPIC_OR_PARTITION,
+    New replicas are added and have to get in sync before old ones are removed. UNKNOWN_TOPIC_OR_PARTITION,
     INVALID_REPLICA_ASSIGNMENT, NO_REASSIGNMENT_IN_PROGRESS.
     """
     answer: Refusals[TopicPartition] = {}

@@ -35,16 +35,16 @@ def settled(
     unclean: bool = False,
     prefer_first: bool = False,
 ) -> PartitionState:
-    """The state that follows ``before`` when its replicas or its in-sync replicas are to be as ``wanted``,
-    and these brokers are there.
+    """The state that follows ``before`` when its replicas or its in-sync replicas become those of ``wanted``,
+    with these live brokers.
 
-    - In-sync replicas that are away or stop leave, as long as one stays; the last ones are kept, since no
-      other replica has what is committed.
-    - A reassignment ends when all that it adds is in sync (KIP-455).
-    - The leader stays where it may. Else the first in-sync replica leads; with ``prefer_first`` it does in
-      any case. With ``unclean`` any replica may lead where there is no other.
-    - The leader epoch rises with each change of the leader, and when replicas are taken away, so that these
-      are refused; the partition epoch rises with each change.
+    - Replicas on brokers that are dead or about to stop leave the in-sync replicas as long as one stays; the
+      last ones are kept, since no other replica has all committed records.
+    - A reassignment ends when all replicas that it adds are in sync (KIP-455).
+    - The leader stays if it may. Else, and with ``prefer_first`` in any case, the first in-sync replica
+      leads. With ``unclean`` any replica may lead if no in-sync one can.
+    - The leader epoch rises with each change of the leader, and when replicas are removed, so that their
+      requests are refused; the partition epoch rises with each change.
     """
     may_lead = {node_id for node_id, broker in brokers.items() if not broker.shutting_down}
     if before.leader_epoch == UNKNOWN_EPOCH:
@@ -72,8 +72,8 @@ def _in_sync(state: PartitionState, brokers: Brokers, may_lead: set[int]) -> tup
 
 
 def _reassigned(state: PartitionState, may_lead: set[int]) -> PartitionState:
-    """The state after its reassignment, if that can end now: not while a leader recovers that may lack what
-    the replicas have that are to go.
+    """The state after its reassignment, if that can end now. It cannot while a leader recovers: that may lack
+    records that the replicas to be removed have.
     """
     staying = tuple(each for each in state.isr if each not in state.removing)
     if state.recovering or may_lead.isdisjoint(staying) or not set(state.adding) <= set(staying):
@@ -104,8 +104,8 @@ def replica_life_of(state: PartitionState, node_id: int, brokers: Brokers) -> Re
 
 
 def moved(before: PartitionState, after: PartitionState | None) -> PartitionLife | None:
-    """The state into which a partition has moved, None if it has not moved; ``after`` None: it is deleted.
-    Raises IllegalTransitionError for what the table does not have.
+    """The life-cycle state into which a partition has moved, None if it has not moved; ``after`` None: it is
+    deleted. Raises IllegalTransitionError for a move that the table does not have.
     """
     here = life_of(before)
     if after is None:
@@ -119,7 +119,7 @@ def moved(before: PartitionState, after: PartitionState | None) -> PartitionLife
 def moved_replicas(
     before: PartitionState, after: PartitionState | None, brokers_before: Brokers, brokers: Brokers
 ) -> Iterator[tuple[int, ReplicaLife]]:
-    """The replicas that have moved, and into which state. Raises IllegalTransitionError."""
+    """The replicas that have moved, each with its new life-cycle state. Raises IllegalTransitionError."""
     for node_id in before.replicas:
         here = replica_life_of(before, node_id, brokers_before)
         if after is None or node_id not in after.replicas:

@@ -17,12 +17,12 @@ def place(
     before: Sequence[Sequence[int]] = (),
     led: Mapping[int, int] | None = None,
 ) -> list[tuple[int, ...]]:
-    """Replicas of ``count`` partitions more than ``before``, the preferred leader first.
+    """Replicas of ``count`` partitions to follow those of ``before``, the preferred leader first.
 
-    Preferred leaders of the topic take turns, so brokers have equally many of them, give or take one; the
-    first is the broker that has the fewest by ``led``. The other replicas of a partition are in as many racks
-    as there are, and on the brokers that have the fewest of this topic. Raises KafkaError
-    INVALID_REPLICATION_FACTOR where there are fewer brokers than replicas.
+    Brokers take turns as the topic's preferred leaders, so their numbers differ by at most one; the first is
+    the broker that has the fewest by ``led``. The other replicas of a partition are spread over as many racks
+    as possible, on the brokers that have the fewest of this topic. Raises KafkaError
+    INVALID_REPLICATION_FACTOR if there are fewer brokers than replicas.
     """
     if not 0 < replication_factor <= len(brokers):
         raise KafkaError(
@@ -37,7 +37,7 @@ def place(
     for number in range(len(before), len(before) + count):
         turn = min(range(len(ring)), key=lambda n: (leaders[ring[n]], led.get(ring[n], 0), n))
         leader = ring[turn]
-        # another distance in each round, so that the brokers of a leader's partitions are not always the same
+        # another distance in each round, so that a leader's partitions do not all have the same followers
         distance = 1 + number // len(ring)
         replicas = [leader]
         racks = Counter([_rack(brokers[leader])])
@@ -65,7 +65,7 @@ def leaders_of(topics: Iterable[TopicImage]) -> Counter[int]:
 
 
 def _rack(broker: BrokerRegistration) -> object:
-    # brokers without a rack are each in one of their own
+    # a broker without a rack counts as a rack of its own
     return broker.node_id if broker.rack is None else broker.rack
 
 

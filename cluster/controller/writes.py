@@ -19,7 +19,7 @@ from .._layout import (
 from .._store import Change, Create, Delete, Put
 from .decisions import Decision
 
-#: Topics and entries of states that are written in one step, at most: a topic is never in two.
+#: Most topics, and most entries of states, written in one step. A topic is never split between steps.
 MAX_TOPICS: Final = 200
 MAX_ENTRIES: Final = 10
 
@@ -27,8 +27,8 @@ Entries = Mapping[int, Mapping[PartitionKey, PartitionState]]
 
 
 def steps(image: ClusterImage, entries: Entries, decision: Decision[Any]) -> Iterator[list[Change]]:
-    """Make the steps to write, a topic with all its states in one step. ``entries`` are the states as they
-    are kept.
+    """Yield the steps to write, a topic with all its states in one step. ``entries`` are the stored
+    states.
     """
     kept = _States(entries)
     changes: list[Change] = []
@@ -74,7 +74,7 @@ def _topic_changes(before: TopicImage | None, topic: TopicImage) -> list[Change]
 
 
 class _States:
-    """The entries of states, updated by the changes of a decision."""
+    """The entries of states, to which a decision's changes are applied."""
 
     def __init__(self, entries: Entries) -> None:
         self._there = set(entries)

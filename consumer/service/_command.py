@@ -20,13 +20,13 @@ from ._workers import INDEX, WRONG_USE, Workers, run_worker
 
 
 def run(options: argparse.Namespace) -> int:
-    """Carry the command out; returns the exit code."""
+    """Run the command; return the exit code."""
     logging.basicConfig(level="WARNING", format="%(asctime)s %(levelname)s %(process)d %(message)s")
     logging.getLogger("kohort").setLevel(options.log_level)
     if options.instance_id is not None and options.workers is None:
         return _wrong("--instance-id is for --workers; one process says group_instance_id in its service")
     if options.config is not None:
-        # for workers too, and for whatever the service connects besides itself
+        # also for workers, and for other clients in the service's program
         os.environ["KOHORT_CONFIG"] = os.path.abspath(options.config)
     sys.path.insert(0, os.getcwd())
     try:
@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     except ConfigError as error:
         return _wrong(str(error))
     except Exception:
-        # the program's own: whoever wrote it needs the file and the line
+        # an error of the user's program: its author needs the file and the line
         traceback.print_exc()
         return 1
     try:

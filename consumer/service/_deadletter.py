@@ -1,6 +1,6 @@
-"""Letters: records that a handler failed with, written to a topic with the reason in their headers.
+"""Letters: records on which a handler failed, written to a topic with the reason in their headers.
 
-Dead letters stay there; those in a retry topic say from when on they are to be handled again.
+Dead letters stay there; letters in a retry topic name the time at which they are handled again.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ SEND_TIMEOUT_MS = 30_000
 
 
 class DeadLetterError(ConsumerError):
-    """A record could not be written to its dead-letter topic, or to its retry topic. It stays uncommitted and
-    the service stops.
+    """A record could not be written to its dead-letter or retry topic. It stays uncommitted, and the service
+    stops.
     """
 
 
@@ -66,7 +66,7 @@ class DeadLetters:
     async def send(
         self, topic: str, record: Record, error: BaseException, attempts: int, due_ms: int | None = None
     ) -> None:
-        """Returns when all replicas in sync have the record. Raises DeadLetterError after SEND_TIMEOUT_MS."""
+        """Return when all in-sync replicas have the record. Raises DeadLetterError after SEND_TIMEOUT_MS."""
         try:
             producer = self._producer or await self._start()
             count = await producer.partitions_for(topic)
@@ -85,7 +85,7 @@ class DeadLetters:
         self._cluster = make_cluster(config)
         self._producer = producer = Producer.on_cluster(
             self._cluster,
-            # a letter that comes twice does no harm, and a producer id would need a right of its own
+            # a duplicate letter does no harm, and a producer id would need a further right
             enable_idempotence=False,
             # records may have been compressed, and the topic limits the size of batches as sent
             compression="gzip",
@@ -117,9 +117,9 @@ def letter(
     group: str,
     due_ms: int | None = None,
 ) -> ProducerRecord:
-    """The letter about a record, for a topic with so many partitions; with ``due_ms``, for a retry topic.
+    """The letter for a record, for a topic with this many partitions; with ``due_ms``, for a retry topic.
 
-    One about a letter of a retry topic replaces it.
+    If the record is itself a letter of a retry topic, the new letter replaces it.
     """
     before = read_retry(record)
     if before is not None:
@@ -167,7 +167,7 @@ class DeadLetter(NamedTuple):
 
 def read_dead_letter(record: Record) -> DeadLetter | None:
     """Where a dead letter comes from, and why; None for a record that no service has set aside."""
-    # a letter that failed again after a replay has only the last ones: a replay takes them off
+    # a replay removes these headers, so a letter that failed again has only the last ones
     said = {name: (value or b"").decode(errors="replace") for name, value in record.headers}
     try:
         topic, partition, offset, time, group, attempts, *why = (said[name] for name in DEAD_LETTER_HEADERS)

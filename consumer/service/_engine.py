@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from ._kafka_output import KafkaOutput
     from ._tracing import Tracing
 
-#: Records, and bytes of them, taken from the consumer at a time at most.
+#: Most records, and most bytes, taken from the consumer at a time.
 POLL_RECORDS = 2_000
 POLL_BYTES = 8_388_608
 #: How long a poll waits: a stop is noticed within this time.
 POLL_TIMEOUT_MS = 100
-#: How long the commit of records that were finished in time may take, at least.
+#: Least time for the commit of records that were finished in time.
 SETTLE_S = 2.0
 #: How long the last commit and LeaveGroup may take after the drain.
 CLOSE_TIMEOUT_MS = 8_000
-#: Times after which a start without an answer of any broker is logged, first and again.
+#: Times after which a start without a response from any broker is logged, first and again.
 UNREACHABLE_FIRST_S = 1.5
 UNREACHABLE_AGAIN_S = 10.0
 
@@ -64,7 +64,7 @@ class Engine:
         tracing: bool = False,
     ) -> None:
         if output is not None:
-            # offsets are committed in transactions, and of other transactions only what was committed is read
+            # offsets are committed in transactions; of other transactions only committed records are read
             config = {"isolation_level": "read_committed", **config, "enable_auto_commit": False}
         self._consumed: dict[str, int] = dict.fromkeys((t for h in handlers for t in h.all_topics), 0)
         self._consumer = AsyncGroupConsumer(
@@ -107,6 +107,7 @@ class Engine:
         ]
         self._by_topic = {topic: each for each in self._running for topic in each.handler.all_topics}
         self._consumer.events.listen(self._see)
+        self._consumer.parts.delivery.halting = self._halt
         spans = self._tracing() if tracing else None
         for handler in handlers:
             handler.group, handler.tracing, handler.once = group, spans, once
@@ -127,6 +128,11 @@ class Engine:
         for each in self._running:
             if each.handler.function == function:
                 each.hold(held)
+
+    def _halt(self, halted: bool) -> None:
+        owned = self._consumer.assignment()
+        for each in self._running:
+            each.halt(halted, owned)
 
     async def start(self) -> None:
         """Connect and join. When cancelled, it leaves nothing behind."""
@@ -230,8 +236,8 @@ class Engine:
         finished = self.finished
         waiting = sum(each.queues.backlog for each in self._running if not each.handler.held)
         if idle and not waiting and self._consumer.config.isolation_level == "read_uncommitted":
-            # under read_committed another client's open transaction may hold records back: no standstill of
-            # ours
+            # under read_committed another client's open transaction may hold records back, which is no
+            # standstill of this service
             paused = self._consumer.paused()
             waiting = sum(
                 behind
@@ -252,7 +258,7 @@ class Engine:
         await self._release(partitions, self._drain_timeout_ms)
 
     async def _lost(self, partitions: Iterable[TopicPartition]) -> None:
-        # they may have another owner: finishing would only make more records be handled twice
+        # they may have another owner: finishing would only cause more records to be handled twice
         await self._release(partitions, 0)
 
     async def _release(self, partitions: Iterable[TopicPartition] | None, timeout_ms: float) -> None:

@@ -1,13 +1,13 @@
 """Offsets stored with the results, in one transaction of the user's own database.
 
-Each call of a handler is one transaction: lock the partition's row, leave out records that are stored as
-done, call the handler with the connection, store the next offset, commit. So a record's effect and its offset
-are stored together or not at all. A second handler of the record (in a member that was thought dead, a retry,
-the next owner) finds the offset and does nothing, so members need no fencing.
+Each call of a handler is one transaction: lock the partition's row, skip records that are stored as done,
+call the handler with the connection, store the next offset, commit. So a record's effect and its offset are
+stored together or not at all. A second handler of the record (in a member that was thought dead, a retry, the
+next owner) finds the offset and does nothing, so members need no fencing.
 
-A row is about one log, identified by the leader epoch and the topic id alongside the offset. After a
-truncation, or when the topic is recreated, new records have offsets that are stored as done; they are
-handled.
+A row is about one log, identified by the leader epoch and the topic id beside the offset. After a truncation,
+or when the topic is created again, new records may have offsets that are stored as done; they are handled all
+the same.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ..record import Record
 
 
-#: How long brokers are asked for the ids of topics; then those that are known are taken.
+#: Longest time to ask brokers for ids of topics; then the known ids are used.
 METADATA_TIMEOUT_S = 5.0
 
 log = logging.getLogger("kohort.consumer.service")
@@ -80,9 +80,9 @@ class Once:
     def begin(
         self, partition: TopicPartition, session: int, topic_id: str | None, *, other_from: int | None = None
     ) -> None:
-        """Records of a new session follow.
+        """Called before records of a new session.
 
-        From ``other_from`` on they are others than before, although the stored offset may be behind them.
+        From ``other_from`` on the records are not those of before, even if the stored offset is beyond them.
         """
         # handlers may still be at records of the session before
         for key in [key for key in self._logs if key[0] == partition][:-1]:
@@ -91,7 +91,7 @@ class Once:
         self._logs[partition, session] = self._newest[partition] = log
 
     def reached(self, partition: TopicPartition, session: int, leader_epoch: int) -> None:
-        """Records up to this leader epoch have been delivered in the session."""
+        """Note that records up to this leader epoch have been delivered in the session."""
         if (log := self._logs.get((partition, session))) is not None:
             log.leader_epoch = leader_epoch
 
@@ -100,7 +100,7 @@ class Once:
         try:
             self._run(records, handle)
         except _RowAppearedError:
-            # another member has begun the partition between our look and our insert: look again
+            # another member inserted the partition's row between the read and the insert: read again
             self._run(records, handle)
 
     def _run(self, records: Sequence[Record], handle: Callable[[list[Record], Any], None]) -> None:
@@ -131,16 +131,16 @@ class Once:
 
     @staticmethod
     def _still_there(records: list[Record], log: _Log, newest: _Log) -> list[Record]:
-        """Without those of a session that is over which the log, as it is now, does not have any more.
+        """Leave out records of a former session that the present log no longer has.
 
-        Were their offsets stored, the records that have these offsets now would count as done.
+        If their offsets were stored, the records that have these offsets now would count as done.
         """
         if log is newest or newest.other_from is None:
             return records
         return [record for record in records if record.offset < newest.other_from]
 
     def skip(self, record: Record) -> None:
-        """The record is dealt with elsewhere: it is a dead letter."""
+        """Store a record as done, because it is a dead letter."""
         self.run([record], lambda *_: None)
 
 
@@ -170,7 +170,7 @@ class StoredOffsets:
         self._threads.close()
 
     def see(self, event: Event) -> None:
-        """Going back to offsets that were handled means that there are other records under them now."""
+        """Note truncations: if reading goes back to handled offsets, these now have other records."""
         match event:
             case CallbackFailed("on_partitions_assigned", error):
                 # "go_to" was out of time, or cancelled: reading goes on where the group is
@@ -185,7 +185,7 @@ class StoredOffsets:
         self._other_log[partition] = min(offset, self._other_log.get(partition, offset))
 
     async def go_to(self, partitions: tuple[TopicPartition, ...]) -> None:
-        """Read new partitions on where the sink says."""
+        """Continue new partitions at the sink's offsets."""
         try:
             rows = await self._threads.call(partial(self._once.positions, partitions))
         except Exception as error:  # whatever the user's database raises
@@ -216,7 +216,7 @@ class StoredOffsets:
                     self._consumer.parts.positions.is_of(partition, UUID(row.topic_id))
 
     async def begin_sessions(self, firsts: Iterable[Record]) -> None:
-        """Before records are handled; of each partition the first one."""
+        """Called before records are handled, with the first record of each partition."""
         firsts = list(firsts)
         new = [first for first in firsts if self._sessions.get(first.topic_partition) != first.session_id]
         if new:
@@ -233,7 +233,7 @@ class StoredOffsets:
                 self._once.reached(first.topic_partition, first.session_id, session.leader_epoch)
 
     async def _topic_ids(self, topics: set[str]) -> dict[str, str]:
-        """As the brokers know them now: a topic may be another one than the last time."""
+        """Ids of topics as brokers know them now: a topic may have been created again."""
         cluster = self._consumer.parts.cluster
         with suppress(KohortError, TimeoutError):
             # a stop is noticed no sooner

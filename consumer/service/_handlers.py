@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from ._threads import DaemonThreads
     from ._tracing import Tracing
 
-#: Which records are handled one after the other: those of one "partition"; of one "key" (records without a
-#: key share a lane); or "none".
+#: Which records are handled one after another: those of one "partition", those of one "key" (records without
+#: a key share a lane), or "none".
 Lanes = Literal["partition", "key", "none"]
 HandlerFunction = Callable[..., Any]
 
@@ -44,9 +44,7 @@ DeadLetterTopics = str | Mapping[type[Exception], str]
 
 
 class SendDeadLetter(Protocol):
-    """Sends a record to a dead-letter topic, or with ``due_ms`` to a retry topic; returns when it is safely
-    there.
-    """
+    """Sends a record to a dead-letter or, with ``due_ms``, to a retry topic; returns when it is stored."""
 
     async def __call__(
         self, topic: str, record: Record, error: BaseException, attempts: int, due_ms: int | None = None
@@ -54,15 +52,15 @@ class SendDeadLetter(Protocol):
 
 
 class Middleware(Protocol):
-    """Called around a handler with its record, or a batch's records; goes on with ``call_next(given)``."""
+    """Wraps the calls of a handler: gets its record, or a batch's records, and calls ``call_next(given)``."""
 
     def __call__(self, given: Any, call_next: Callable[[Any], Awaitable[Any]], /) -> Awaitable[Any]: ...
 
 
 class HandlerCancelledError(ConsumerError):
-    """A handler let asyncio.CancelledError out although it was not cancelled itself: what it awaited was.
+    """A handler raised asyncio.CancelledError although it was not cancelled: something that it awaited was.
 
-    Such a handler has failed like one that raises anything else. The cause is the CancelledError.
+    It has failed like a handler that raises any other error. The cause is the CancelledError.
     """
 
 
@@ -91,7 +89,7 @@ class FailedRecordsError(ConsumerError):
 
 
 class HandlerFailedError(ConsumerError):
-    """A handler failed with a record, has no attempts left and no dead-letter topic: the service stops.
+    """A handler failed on a record, has no attempts left and no dead-letter topic: the service stops.
 
     The record is not committed; the group continues with it at the next start. ``topic``, ``partition`` and
     ``offset`` say which it is; the cause is the handler's error.
@@ -152,9 +150,9 @@ class Handler:
     group: str = ""
     tracing: Tracing | None = None
     once: Once | None = None
-    #: Takes what calls for these records have given out.
+    #: Takes the results of calls for these records.
     output: Callable[[list[Record], list[ProducerRecord]], None] | None = None
-    #: Of what calls have given out.
+    #: Encoders of the results of calls.
     encoders: Encoders | None = None
     log: RateLimitedLog = field(default_factory=RateLimitedLog)
     #: The parameter that gets the transaction's connection.
@@ -167,7 +165,7 @@ class Handler:
 
     @property
     def given(self) -> tuple[str, ...]:
-        """The arguments of its calls, in words."""
+        """The arguments of its calls, described in words."""
         key = () if self.key_decoder is None else ("the key",)
         value = () if self.value_decoder is None else ("the value",)
         return (*key, *(value if self.validate is None else ("the model",)), "the record")
@@ -187,7 +185,7 @@ class Handler:
 
     @property
     def all_topics(self) -> tuple[str, ...]:
-        """The topics that are read for it."""
+        """All topics that it reads."""
         return (*self.topics, *self.retry_topics)
 
     @property

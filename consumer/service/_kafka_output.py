@@ -1,13 +1,13 @@
-"""Records that handlers give out, written in one transaction with the offsets of those they were made from.
+"""Results of handlers, written in one transaction with the offsets of the records that they were made from.
 
-Calls of handlers that have ended wait here. A few times a second those that nothing in front of them holds up
-are taken: in a transaction their records are written and their partitions' offsets committed. It is open for
-no longer than that takes. One that is aborted is started again with the same records, as long as the
-partitions are still this member's: the group's coordinator refuses the offsets of a former generation
-(KIP-447), so that a member that was thought dead commits nothing, and one producer a process is enough.
+Handlers' calls that have ended wait here. A few times a second, those that do not have to wait for earlier
+ones are taken: a transaction writes their results and commits their partitions' offsets. It is open for no
+longer than that takes. An aborted one is started again with the same records, as long as this member still
+owns the partitions: the group's coordinator refuses the offsets of a former generation (KIP-447), so a member
+that was thought dead commits nothing, and one producer per process is enough.
 
-A partition's offset says that everything before it is done. Of a partition with several lanes, calls that
-ended out of order therefore wait for those in front of them.
+A partition's offset says that everything before it is done. In a partition with several lanes, calls that end
+out of order therefore wait for earlier ones.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("kohort.consumer.service")
 
-#: How long a transaction of a process that died may keep readers waiting: as Kafka Streams.
+#: How long the transaction of a process that died may keep readers waiting: the same as in Kafka Streams.
 TRANSACTION_TIMEOUT_MS = 10_000
-#: Pause before a transaction is started again, or its end asked for again.
+#: Pause before a transaction is started again, or its end requested again.
 AGAIN_S = 0.2
 #: While this many times ``max_records`` wait to be committed, no further records are polled.
 _FULL = 10
@@ -68,7 +68,7 @@ _PASSING = frozenset(
 
 
 class OutputError(ConsumerError):
-    """Results of handlers cannot be written; nothing of them is committed, and the service stops."""
+    """Results of handlers cannot be written. None of them is committed, and the service stops."""
 
 
 class KafkaOutput:
@@ -111,7 +111,7 @@ class KafkaOutput:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A handler's call that has ended: the records it was for, all of one partition, and what it gave out."""
+    """A handler's call that has ended: its records, all of one partition, and its results."""
 
     partition: TopicPartition
     session_id: int
@@ -149,7 +149,7 @@ class KafkaTransactions:
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def close(self) -> None:
-        """End; what is not committed is handled again by whoever has its partitions next."""
+        """End. Uncommitted records are handled again by the next owner of their partitions."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -159,7 +159,7 @@ class KafkaTransactions:
     # calls that have ended
 
     def add(self, records: Sequence[Record], given: Sequence[ProducerRecord]) -> None:
-        """A call for these records, of one partition, has ended and given out ``given``."""
+        """Add a call that has ended: its records, of one partition, and its results ``given``."""
         try:
             for record in records:
                 self._consumer.done(record)
@@ -186,15 +186,15 @@ class KafkaTransactions:
 
     @property
     def full(self) -> bool:
-        """Return whether so much waits that no further records should be handled."""
+        """Return whether so many results wait that no further records should be handled."""
         return self._waiting > _FULL * self._output.max_records
 
     async def room(self, timeout_ms: float) -> None:
-        """Wait for less to be there."""
+        """Wait until fewer results wait, or the time is up."""
         await self._committed.wait(timeout_ms)
 
     async def settle(self, partitions: Iterable[TopicPartition] | None = None) -> None:
-        """Returns when all that can be committed of these partitions (None: all) is."""
+        """Return when everything of these partitions (None: all) that can be committed is."""
         wanted = None if partitions is None else set(partitions)
         self._hurry += 1
         self._wake.set()
@@ -256,7 +256,7 @@ class KafkaTransactions:
             self._committed.fire()
 
     async def _linger(self) -> None:
-        """Wait for more calls, until there are enough of them or somebody is in a hurry."""
+        """Wait for more calls, until there are enough or ``settle`` is called."""
         until = asyncio.get_running_loop().time() + self._output.interval_ms / 1000
         try:
             async with asyncio.timeout_at(until):
@@ -267,7 +267,7 @@ class KafkaTransactions:
             pass
 
     async def _commit(self, calls: list[_Call], offsets: dict[int, CommittedOffset]) -> None:
-        """Write and commit, as often as it takes."""
+        """Write and commit; retry until it succeeds or is no longer needed."""
         sessions = self._consumer.parts.tracker.sessions
         while True:
             # in one step with the member: a later generation of it may not own these partitions
@@ -290,9 +290,9 @@ class KafkaTransactions:
                 await asyncio.sleep(AGAIN_S)
             except ApplicationRecoverableError as error:
                 if self._output.transactional_id is not None:
-                    # another process may have it, and would be fenced in turn
+                    # another process may use this id, and would be fenced in turn
                     raise OutputError(f"what handlers gave out cannot be written: {short(error)}") from error
-                # nobody else has our name: it was open for too long, and is aborted
+                # no other process has this id: the transaction was open for too long, and was aborted
                 text = "group %s: a transaction is begun anew, by a new producer: %s"
                 self._repeated.line("fenced", logging.WARNING, text, member.group, short(error))
                 await self._producer.close(timeout_ms=0)
@@ -321,7 +321,7 @@ class KafkaTransactions:
         await self._producer.start()
 
     async def _until_told(self, end: Callable[[], Any]) -> None:
-        """Ask for the end of the transaction until its outcome is known."""
+        """Repeat the request to end the transaction until its outcome is known."""
         while True:
             try:
                 await end()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ..event_lines import line_of
 from ..events import Event
 
-#: Lines of a kind in an interval at most; the first has the traceback.
+#: Most lines of a kind in an interval; the first has the traceback.
 LINES = 5
 INTERVAL_S = 10.0
 

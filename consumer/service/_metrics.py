@@ -1,4 +1,4 @@
-"""Prometheus metrics, collected when they are asked for: a record costs a few additions and no more.
+"""Prometheus metrics, collected at each scrape: a record costs only a few additions.
 
 Names are Kafka's own (KIP-714, without ``org.apache``, with Prometheus' underscores) where Kafka measures the
 same thing, and begin with ``kohort_`` otherwise. prometheus-client comes with the extra "service"; without it
@@ -45,7 +45,7 @@ class GroupCounters:
     resets: dict[str, int] = field(default_factory=dict)
 
     def see(self, event: Event) -> None:
-        """Count an event; those that are not counted are passed over."""
+        """Count an event; other events are ignored."""
         match event:
             case events.RebalanceCompleted():
                 self.rebalances += 1
@@ -149,7 +149,7 @@ class _Collector:
         self._snapshots = snapshots
 
     def describe(self) -> Iterable[Any]:
-        """Nothing beforehand: the families are known when they are collected."""
+        """Return nothing: the families are only known when they are collected."""
         return ()
 
     def collect(self) -> Iterable[Any]:

@@ -13,8 +13,8 @@ from ...settings.model import SettingsModel
 from ..config import ConsumerConfig, consumer_config
 from ._tracing import require_opentelemetry
 
-#: Default bound of a graceful end, or nine tenths of the rebalance timeout where that is less. Container
-#: runtimes commonly kill 30 s after SIGTERM.
+#: Default limit of a graceful end; nine tenths of the rebalance timeout if that is less. Container runtimes
+#: commonly kill 30 s after SIGTERM.
 DRAIN_TIMEOUT_MS = 20_000
 
 
@@ -64,7 +64,9 @@ def check_consumer(config: dict[str, Any]) -> ConsumerConfig:
 
 
 def drain_ms(wanted: int | None, rebalance_ms: int) -> int:
-    """The group waits for a member no longer than its rebalance timeout, commit and join included."""
+    """The time for a drain: the group waits no longer than the rebalance timeout, commit and join
+    included.
+    """
     longest = rebalance_ms * 9 // 10
     if wanted is None:
         return min(DRAIN_TIMEOUT_MS, longest)

@@ -1,4 +1,4 @@
-"""The probes of a service, /healthz, /readyz and /metrics, by a small HTTP listener; and what they look at.
+"""The probes of a service, /healthz, /readyz and /metrics, served by a small HTTP listener.
 
 The listener speaks as much HTTP/1.1 as probes need: one GET or HEAD a connection, no body read. It listens on
 the event loop that the consumer runs on, on purpose: a loop that a handler has blocked cannot answer, and the
@@ -44,7 +44,7 @@ class Progress:
         self.finished, self.waiting, self.observed_at = finished, waiting, now
 
     def complaint(self, now: float) -> str | None:
-        """A text about what stands still; None while there is progress."""
+        """A description of the standstill; None while there is progress."""
         limit_s = self.stalled_after_ms / 1000
         if now - self.observed_at > limit_s:
             return f"the consumer has not been asked for records for {now - self.observed_at:.0f} s"
@@ -135,7 +135,7 @@ class Probed(Protocol):
 class Probes:
     """/healthz, /readyz and /metrics at ``address``; nothing is served when that is None.
 
-    They are about the services that ``probed`` returns, of which there are to be ``expected``.
+    They cover the services that ``probed`` returns, of which ``expected`` must be there.
     """
 
     def __init__(

@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Container, Hashable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Final, Literal, Protocol
 
@@ -197,6 +197,12 @@ class QueueScheduler:
             return
         for work in list(self._partitions.values()):
             if work.ended is not None:
+                self._give_up_waiting(work)
+
+    def keep(self, partitions: Container[TopicPartition]) -> None:
+        """Drop what has not begun of all other partitions, before they are released."""
+        for partition, work in list(self._partitions.items()):
+            if partition not in partitions:
                 self._give_up_waiting(work)
 
     def _begin(self, work: PartitionQueues, key: Hashable, records: deque[Any]) -> None:

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 #: Limits on handlers, with the reason for each.
 MAX_CONCURRENCY = 10_000  # each running handler is a task or a thread
-MAX_BATCH = 1_000_000  # all of it is in memory, and done or failed as one
+MAX_BATCH = 1_000_000  # a whole batch is in memory, and is done or fails as one
 
 
 def make_handler(
     function: HandlerFunction, topics: tuple[str, ...], *, may_yield: bool = False, **options: Any
 ) -> Handler:
-    """A handler with these options, checked; ``may_yield`` where there is a place for what it gives out.
+    """A handler with these options, checked; ``may_yield``: there is a KafkaOutput for its results.
 
     Raises ConfigError, SignatureError included.
     """

@@ -16,7 +16,7 @@ def _are_errors(kinds: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """Attempts at a record that its handler fails with, and the back-off in between.
+    """Attempts at a record on which its handler fails, and the back-off in between.
 
     While a record waits, its lane waits with it and all other lanes go on. Raises ConfigError.
     """

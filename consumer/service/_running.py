@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Container, Iterable
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING
 
@@ -54,6 +54,7 @@ class RunningHandler:
     _expects_keys: bool = field(init=False)
     _most_records: int = field(init=False)
     _most_bytes: int = 0
+    _halted: bool = False
     _threads: DaemonThreads | None = None
     _postponed: dict[TopicPartition, _Postponed] = field(default_factory=dict)
 
@@ -74,9 +75,16 @@ class RunningHandler:
         )
 
     def hold(self, held: bool) -> None:
-        """Begin no calls, or go on. What waits stays, up to the backlog of each partition."""
+        """Stop beginning calls, or resume. Waiting records stay, up to the backlog of each partition."""
         self.handler.held = held
-        self.queues.hold(held)
+        self.queues.hold(held or self._halted)
+
+    def halt(self, halted: bool, owned: Container[TopicPartition]) -> None:
+        """As ``hold``, while others may own the partitions; at its end those that are not owned are lost."""
+        self._halted = halted
+        if not halted:
+            self.queues.keep(owned)
+        self.queues.hold(halted or self.handler.held)
 
     def hand_over(self, partition: TopicPartition, records: list[Record], most_bytes: int) -> None:
         """Add records of a partition to their queues; with more than ``most_bytes`` there, it pauses."""
@@ -198,6 +206,6 @@ class RunningHandler:
 
 
 def _due_ms(record: Record) -> int:
-    """When a record of a retry topic is due; what is no letter is due at once."""
+    """When a record of a retry topic is due; records that are not letters are due at once."""
     letter = read_retry(record)
     return 0 if letter is None else letter.due_ms

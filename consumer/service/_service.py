@@ -1,4 +1,4 @@
-"""ConsumerService: handlers for topics, run as a member of a group until a signal or an error says stop."""
+"""ConsumerService: runs handlers for topics as a member of a group, until a signal or an error stops it."""
 
 from __future__ import annotations
 
@@ -74,11 +74,11 @@ class ConsumerService:
         self._once: Once | None = None
         self._output: KafkaOutput | None = None
         self._engine: Engine | None = None
-        #: What comes before records; ended by a stop.
+        #: Bounds the start; a stop ends it.
         self._starting: asyncio.Timeout | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop_reason: str | None = None
-        #: The last run is over: a stop that comes now was meant for it.
+        #: The last run is over: a stop that comes now was meant for that run.
         self._over = False
         #: Port of the health listener while it listens.
         self.health_port: int | None = None
@@ -190,7 +190,8 @@ class ConsumerService:
         return function
 
     def pause(self, handler: HandlerFunction | str) -> None:
-        """Begin no calls of this handler, given as the function or its name; calls that have begun go on.
+        """Stop beginning calls of this handler, given as the function or its name; calls that have begun go
+        on.
 
         Its partitions stay assigned; records wait for it up to the backlog, and then in the topic. A handler
         may be paused before the service runs; it stays paused until ``resume``. From any thread.
@@ -198,7 +199,7 @@ class ConsumerService:
         self._hold(handler, True)
 
     def resume(self, handler: HandlerFunction | str) -> None:
-        """Go on with a handler that is paused."""
+        """Resume a paused handler."""
         self._hold(handler, False)
 
     @property
@@ -235,9 +236,9 @@ class ConsumerService:
     def lifespan(self, function: F) -> F:
         """Register a generator around the service's life, ``async def db() -> AsyncIterator[Database]``.
 
-        What is before its ``yield`` runs before the group is joined, what is after it after the last commit
-        and the leave; the value goes to whoever has a parameter of its type. Plain generators may be used
-        too. Several run in the order of their registration, and end in the reverse order.
+        The code before its ``yield`` runs before the service joins the group, the code after it after the
+        last commit and the leave; handlers and lifespans with a parameter of its type get the value. Plain
+        generators may be used too. Several run in the order of their registration, and end in reverse order.
         """
         self._lifespans.append(make_lifespan(function))
         return function
@@ -344,7 +345,7 @@ class ConsumerService:
                 await engine.run()
 
     async def _start(self, stack: AsyncExitStack, engine: Engine, handlers: list[Handler]) -> None:
-        """All that is needed before there are records; what has to be closed again goes onto the stack."""
+        """Start everything that is needed before records come; the stack closes it again."""
         values = await enter_lifespans(stack, self._lifespans, self._provided)
         for handler in handlers:
             handler.values = fill(f"handler {handler.name}", handler.wants, values)
@@ -360,7 +361,7 @@ class ConsumerService:
 
     @asynccontextmanager
     async def _until_stopped(self) -> AsyncIterator[None]:
-        """The block is left when a stop is asked for, wherever it is."""
+        """A block that a requested stop ends, wherever it is."""
         starting = asyncio.timeout(None)
         try:
             async with starting:
@@ -400,7 +401,7 @@ class ConsumerService:
 
     @property
     def probed(self) -> Probed | None:
-        """The run that probes are about; None while it does not run."""
+        """The run that the probes cover; None while the service does not run."""
         return self._engine
 
     @property
@@ -417,7 +418,7 @@ class ConsumerService:
 
     @property
     def finished(self) -> int:
-        """Records dealt with in this run, and not moved to a retry topic; 0 while it does not run."""
+        """Number of records finished in this run and not moved to a retry topic; 0 while it does not run."""
         return 0 if self._engine is None else self._engine.finished - self._engine.postponed
 
     @property
@@ -426,8 +427,8 @@ class ConsumerService:
         return self._engine is not None and self._engine.unready() is None
 
     def stop(self, reason: str = "stop() was called") -> None:
-        """Ask for a graceful end; may be called from any thread, also before the service runs. After its end
-        it does nothing: a run that begins later goes on.
+        """Request a graceful end; may be called from any thread, also before the service runs. After a run
+        has ended it does nothing: it does not stop a later run.
         """
         if self._over:
             return

@@ -48,7 +48,7 @@ class Services:
             await self.serve()
 
     async def serve(self) -> None:
-        """Run all until ``stop``; returns when the last one has ended. Raises the first error of one."""
+        """Run all until ``stop``; return when the last one has ended. Raises the first error."""
         for service in self.services:
             service.checked_handlers()
         probes = Probes(
@@ -98,5 +98,5 @@ class Services:
 
     @property
     def ready(self) -> bool:
-        """Return whether all of them are."""
+        """Return whether all services are ready."""
         return all(service.ready for service in self.services)

@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT: the first asks for a graceful end, a later one ends at once."""
+"""SIGTERM and SIGINT: the first requests a graceful end, a later one ends the process at once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ...client.errors import ConfigError
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 #: Process managers send a signal to a process and to its group, or two different ones: together they are one.
 ONE_SIGNAL_S = 0.5
-#: What `kohort run` is about to run, while it imports the module.
+#: The target of `kohort run`, while it imports the module.
 LOADING: ContextVar[str] = ContextVar("LOADING", default="")
 
 

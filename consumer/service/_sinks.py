@@ -1,7 +1,7 @@
-"""Databases that keep offsets alongside results.
+"""Databases that store offsets beside results.
 
 The table has a row for each group, topic and partition: ``next_offset`` is the first one that is not done;
-``leader_epoch`` (-1: not known) and ``topic_id`` (null: not known) say of which log.
+``leader_epoch`` (-1: unknown) and ``topic_id`` (null: unknown) identify the log.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TABLE = "kohort_offsets"
 _KEY = ("consumer_group", "topic", "topic_partition")
 _VALUES = ("next_offset", "leader_epoch", "topic_id")
 _WHERE = " AND ".join(f"{column} = :{column}" for column in _KEY)
-#: In the place of a group, in a row that is written to be rolled back.
+#: Name used instead of a group, in a row that is written and rolled back.
 _PROBE = "kohort-probe"
 #: Columns that tables made by earlier versions do not have.
 _ADDED = {"leader_epoch": "INTEGER", "topic_id": "VARCHAR(36)"}
@@ -38,7 +38,7 @@ class StoredOffset:
 
 
 class Sink(ABC):
-    """A database that keeps offsets alongside results; see DbApiSink and SqlAlchemySink.
+    """A database that stores offsets beside results; see DbApiSink and SqlAlchemySink.
 
     Statements are SQL with ``:name`` parameters. Used from several threads at once.
     """
@@ -51,14 +51,16 @@ class Sink(ABC):
 
     @abstractmethod
     def transaction(self) -> Any:
-        """A context manager: gives a connection, commits at its end, rolls back when an exception passes."""
+        """A context manager that yields a connection, commits at its end, and rolls back after an
+        exception.
+        """
 
     @abstractmethod
     def execute(self, connection: Any, statement: str, parameters: Mapping[str, Any]) -> list[Any]:
-        """Run one statement in the open transaction; its rows, if it has any."""
+        """Run one statement in the open transaction; return its rows, if any."""
 
     def prepare(self) -> None:
-        """Make the table where it is missing. Raises ConfigError for a database that has no transactions."""
+        """Create the table if it is missing. Raises ConfigError for a database without transactions."""
         with self.transaction() as connection:
             self.execute(
                 connection,
@@ -72,7 +74,7 @@ class Sink(ABC):
             self._look_for_columns()
         except Exception:
             for column, kind in _ADDED.items():
-                # another member may be quicker; the look that follows decides
+                # another member may be quicker; the check that follows decides
                 with suppress(Exception), self.transaction() as connection:
                     self.execute(connection, f"ALTER TABLE {self.table} ADD COLUMN {column} {kind}", {})
             self._look_for_columns()

@@ -23,7 +23,7 @@ from ...client.pool import SURROUNDINGS
 class _Call:
     """A function to be called in a thread, for a task that waits for ``future``.
 
-    That gets result and error as its result, because a future takes no StopIteration for an error.
+    The future's result is the pair of result and error, because a future cannot raise StopIteration.
     """
 
     function: Callable[[], Any]
@@ -33,7 +33,7 @@ class _Call:
 
 
 class DaemonThreads:
-    """At most ``most`` threads, made as they are needed. Used from one event loop."""
+    """At most ``most`` threads, started as needed. Use it from one event loop."""
 
     def __init__(self, most: int, name: str) -> None:
         self._most = most
@@ -44,7 +44,7 @@ class DaemonThreads:
         self._under_way = 0
 
     async def call(self, function: Callable[[], Any]) -> Any:
-        """Run the function in a thread, with the caller's context variables; returns or raises what it does.
+        """Run the function in a thread, with the caller's context variables; return or raise what it does.
 
         If the caller is cancelled, a function that has started runs on, in its thread.
         """
@@ -68,7 +68,7 @@ class DaemonThreads:
             del error, call  # the error's traceback has this frame: they would keep each other
 
     def close(self) -> None:
-        """The threads end when they have nothing left to do."""
+        """Let the threads end when they have nothing left to do."""
         for _ in self._threads:
             self._calls.put(None)
 

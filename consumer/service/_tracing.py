@@ -42,7 +42,7 @@ class Tracing:
         }
 
     def span(self, handler: str, records: Sequence[Record], attempt: int) -> AbstractContextManager[Any]:
-        """To be held while the handler runs; an exception that passes it marks the span as failed."""
+        """A context manager around the handler's call; an exception marks the span as failed."""
         first = records[0]
         attributes = {
             **self._common,

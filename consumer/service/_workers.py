@@ -1,4 +1,4 @@
-"""A service in several processes: kept running, ended together, renewed one after the other.
+"""A service in several processes, which are restarted when they fail, ended together, and renewed one by one.
 
 The supervisor starts the same command for each worker, with its number and a socket in the environment. The
 worker writes one byte to the socket when it has joined its group; when the supervisor is gone, the socket
@@ -27,7 +27,7 @@ from ._services import Services
 
 #: Environment of a worker: its number, its instance id, and the number of its socket.
 INDEX, INSTANCE, SOCKET = "KOHORT_WORKER", "KOHORT_WORKER_INSTANCE_ID", "KOHORT_WORKER_SOCKET"
-#: An exit code that a restart cannot mend: wrong use, wrong configuration.
+#: Exit code of errors that a restart cannot mend: wrong use, wrong configuration.
 WRONG_USE = 2
 #: A worker that has run for this long starts again with the shortest pause.
 SETTLED_S = 60.0
@@ -87,7 +87,7 @@ class Workers:
         self._rolling: asyncio.Task[None] | None = None
 
     async def run(self) -> int:
-        """Until a signal, or until every worker has ended by itself; their highest exit code."""
+        """Run until a signal, or until every worker has ended by itself; return their highest exit code."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
@@ -133,7 +133,7 @@ class Workers:
                 await asyncio.wait_for(self._stopping.wait(), pause_s)
 
     async def _once(self, worker: _Worker) -> int:
-        """One life of a worker; its exit code, as a shell would say it."""
+        """Run a worker's process once; return its exit code, as a shell reports it."""
         mine, theirs = socket.socketpair()
         with mine, theirs:
             mine.setblocking(False)

@@ -12,8 +12,8 @@ from ..groups import Groups
 from . import describe, heartbeat, join, leave, rebalance, sync
 from .group import JOIN, SESSION, SYNC
 
-#: What classic groups bring to a shard. A Heartbeat or SyncGroup during a load is answered as if a rebalance
-#: were under way: other errors end some clients.
+#: The table of classic groups. During a load a SyncGroup is answered REBALANCE_IN_PROGRESS and a Heartbeat
+#: without an error: other errors end some clients.
 CLASSIC: Final[Kind[Groups]] = Kind(
     apis={
         ApiKey.JOIN_GROUP: Api(join.handle_join, join.refusal),

@@ -1,7 +1,7 @@
 """DescribeGroups (key 15), v0-6, of classic groups.
 
-v4 instance ids, v6 GROUP_ID_NOT_FOUND for a missing group (KIP-1043; "Dead" below). A request with many
-groups is asked one group at a time.
+v4 instance ids, v6 GROUP_ID_NOT_FOUND for a missing group (KIP-1043; "Dead" in older versions). A request
+about many groups is split into one for each.
 """
 
 from __future__ import annotations

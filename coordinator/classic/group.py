@@ -1,6 +1,6 @@
-"""A classic group and its members while they live; what is in the log is in ``durable``.
+"""A classic group and its members in memory; ``durable`` has their records in the log.
 
-Everything in these objects may be lost with the process; what must not be lost is written as a record first.
+Everything in these objects may be lost with the process; what must not be lost is first written as a record.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..engine.timers import Timers
 from ..events import Cause, quoted
 from ..groups import CONSUMER, CommittedTopic, GroupShard, GroupType
 
-# timers' keys begin with these, then come the group and, for a session, the member id
+# keys of timers: one of these, the group and, for a session, the member id
 SESSION: Final = "session"
 JOIN: Final = "join"
 SYNC: Final = "sync"
@@ -32,13 +32,13 @@ _new: Final = tuple.__new__
 # a rebalance that keeps starting over keeps its first causes
 _MAX_CAUSES = 5
 
-#: What a member offers, in its order of preference: (name, metadata).
+#: Protocols that a member offers, in its order of preference: (name, metadata).
 Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
 
 
 @dataclass(slots=True, eq=False)
 class Member:
-    """A member; ``parked_join`` and ``parked_sync`` are requests that are held until a round ends."""
+    """A member; ``parked_join`` and ``parked_sync`` are its requests that are held until a round ends."""
 
     member_id: str
     instance_id: str | None
@@ -54,9 +54,7 @@ class Member:
 
     @property
     def waits(self) -> bool:
-        """True while it need not send heartbeats, because its own request is parked here. A new member has
-        to.
-        """
+        """True while its request is parked here: it need not send heartbeats, unless it is new."""
         return not self.is_new and (self.parked_join is not None or self.parked_sync is not None)
 
     def metadata(self, protocol: str | None) -> bytes:
@@ -94,10 +92,10 @@ class RebalanceTrace:
 class ClassicGroup:
     """A group that rebalances by JoinGroup and SyncGroup.
 
-    ``members`` is in the order of joining; ``pending_join`` holds ids handed out and not used yet;
-    ``pending_sync`` those whose join was answered and who have not synced; ``subscribed_topics`` is None when
-    not known; ``settled_members`` is how many there were when the last rebalance ended, ``leaving`` the
-    assignments, by owner, of members removed since.
+    ``members`` is in the order of joining; ``pending_join`` has the member ids that were handed out and not
+    used yet, ``pending_sync`` the members whose JoinGroup was answered and that have not sent SyncGroup.
+    ``subscribed_topics`` is None if unknown; ``settled_members`` is the number of members when the last
+    rebalance ended, ``leaving`` the assignments, by owner, of members removed since.
     """
 
     type: ClassVar[GroupType] = GroupType.CLASSIC
@@ -161,7 +159,7 @@ class ClassicGroup:
 
     @property
     def is_idle(self) -> bool:
-        # an id that was handed out a moment ago will be used soon
+        # an id that was just handed out will be used soon
         return self.state is GroupState.EMPTY and not self.pending_join
 
     def check_commit(
@@ -172,8 +170,8 @@ class ClassicGroup:
         _version: int,
         _topics: Sequence[CommittedTopic],
     ) -> ErrorCode:
-        """Make Kafka's checks in their order. While members are asked to rejoin, the generation that just
-        ended may still commit; otherwise its work would be done twice.
+        """Make Kafka's checks in their order. While members have to rejoin, the generation that is ending
+        may still commit; otherwise its records would be processed twice.
         """
         if generation < 0 and self.state is GroupState.EMPTY:
             return ErrorCode.NONE
@@ -213,7 +211,7 @@ class ClassicGroup:
         return self.subscribed_topics is None or topic in self.subscribed_topics
 
     def offset_age_counts_from(self, topic: str, commit_ms: int) -> int | None:
-        """In a rebalance nothing expires: subscriptions are not known for sure then (KAFKA-13636)."""
+        """Nothing expires during a rebalance, when subscriptions are uncertain (KAFKA-13636)."""
         if self.protocol_type is None:
             return commit_ms  # a simple group: each offset by its own age
         if self.state is GroupState.EMPTY:
@@ -234,7 +232,7 @@ class ClassicGroup:
     # --- its own ------------------------------------------------------------------------------------------
 
     def check_member(self, member_id: str, instance_id: str | None) -> ErrorCode:
-        """Return whether these two names are a member: NONE, UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID."""
+        """Check that these ids are a member's: NONE, UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID."""
         if instance_id is not None:
             known_as = self.static_members.get(instance_id)
             if known_as is None:
@@ -296,10 +294,10 @@ class ClassicGroup:
             self.leader_id = member_id
 
     def choose_protocol(self) -> str | None:
-        """The protocol that most members prefer among those all support; None without members.
+        """The protocol that most members prefer among those that all support; None without members.
 
         Each member votes for the first such name in its own list. Kafka leaves ties to hash order; here the
-        leader's preference decides, then the name, so that equal joins give an equal protocol.
+        leader's preference decides, then the name, so that equal joins lead to the same protocol.
         """
         everyone = len(self.members)
         candidates = {name for name, count in self.protocol_support.items() if count == everyone}
@@ -321,7 +319,7 @@ class ClassicGroup:
         if self.protocol_name is None:
             return None
         topics: set[str] = set()
-        # most members say the same
+        # most members have the same metadata
         for metadata in {member.metadata(self.protocol_name) for member in self.members.values()}:
             subscribed = subscribed_topics(metadata)
             if subscribed is None:
@@ -409,13 +407,13 @@ def wake(group_id: str, record: GroupStored | None) -> ClassicGroup:
 
 
 def find(shard: GroupShard, group_id: str) -> ClassicGroup | None:
-    """Find the classic group of this id, even if it is only in the log."""
+    """Find the classic group with this id, even if it is only in the log."""
     # a group in memory is found by one lookup
     group = shard.state.groups.get(group_id) or shard.state.find(group_id)
     return group if isinstance(group, ClassicGroup) else None
 
 
 def live(shard: GroupShard, group_id: str) -> ClassicGroup | None:
-    """The classic group of this id if it is in memory."""
+    """The classic group with this id if it is in memory."""
     group = shard.state.groups.get(group_id)
     return group if isinstance(group, ClassicGroup) else None

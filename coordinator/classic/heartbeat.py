@@ -1,8 +1,8 @@
-"""Heartbeat (key 12), v0-4: a member is alive, and asks whether it must rejoin. v3 instance id (KIP-345).
-Also handles members that were silent for a session timeout, and ids that were never used.
+"""Heartbeat (key 12), v0-4: a member shows that it is alive, and learns whether it must rejoin. v3 instance
+id (KIP-345). Also handles members that were silent for a session timeout, and ids that were never used.
 
-A heartbeat promises nothing about data, so it waits for no write. Heartbeats succeed while the assignment is
-being computed (a member that never syncs is found by the sync timer instead, KAFKA-12890).
+A heartbeat's response says nothing about data, so it waits for no write. Heartbeats succeed while the leader
+computes the assignment (the sync timer finds a member that never sends SyncGroup, KAFKA-12890).
 """
 
 from __future__ import annotations

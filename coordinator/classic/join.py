@@ -1,10 +1,10 @@
 """JoinGroup (key 11), v0-9: a member asks to be part of the next generation.
 
 v1 rebalance timeout, v4 MEMBER_ID_REQUIRED (KIP-394), v5 instance id (KIP-345), v7 protocol type and nullable
-protocol name in the answer (KIP-559), v8 reason (KIP-800), v9 skip_assignment (KIP-814).
+protocol name in the response (KIP-559), v8 reason (KIP-800), v9 skip_assignment (KIP-814).
 
-An accepted request is answered when the round ends (``rebalance.complete_join``); here the sender gets an
-error or an id, or its request is parked.
+An accepted request is answered when the round ends (``rebalance.complete_join``); this module answers with an
+error or a member id, or parks the request.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ MAX_ID_PREFIX = 255
 
 
 def handle_join(shard: GroupShard, request: Request, now_ms: int) -> None:
-    """Make the checks in Kafka's order, then go by the sender's identity."""
+    """Make the checks in Kafka's order, then proceed by who the sender is."""
     body = request.body
     error, why = unacceptable(shard, request)
     if error:
@@ -67,7 +67,7 @@ def handle_join(shard: GroupShard, request: Request, now_ms: int) -> None:
         shard.state.groups[body.group_id] = group
         record = group.to_record()
         _join(shard, group, request, now_ms)
-        # a member that has joined waits for the round to end, not for this
+        # a member that has joined waits for the end of the round, not for this write
         created = partial(_created, shard, body.group_id)
         shard.append(body.group_id, (record,), created, lazy=True)
 
@@ -77,7 +77,7 @@ def refusal(request: Request, error: int) -> JoinGroupResponse:
 
 
 def _created(shard: GroupShard, group_id: str, error: ErrorCode, _now_ms: int) -> None:
-    """The first record of a group was written; if the write failed, the group never existed."""
+    """Called when a group's first record is written; if the write failed, the group never existed."""
     group = live(shard, group_id) if error else None
     if group is None or group.generation > 0 or shard.state.durable.knows(group_id):
         return
@@ -120,7 +120,7 @@ def _note_refused(shard: GroupShard, request: Request, error: int, why: str) -> 
 
 def _join(shard: GroupShard, group: ClassicGroup, request: Request, now_ms: int) -> None:
     body = request.body
-    if not _has_seat(shard, group, body.member_id):
+    if not _has_room(shard, group, body.member_id):
         _turn_away(shard, group, request, now_ms)
     elif _outgrows(group, request, most := shard.state.settings.kohort_group_max_metadata_bytes):
         text = f"the metadata of its members would have more than {most} bytes"
@@ -139,9 +139,9 @@ def _join(shard: GroupShard, group: ClassicGroup, request: Request, now_ms: int)
             _rejoin(shard, group, group.members[body.member_id], request, now_ms)
 
 
-def _has_seat(shard: GroupShard, group: ClassicGroup, member_id: str) -> bool:
-    """Return whether ``group.max.size`` has room (KIP-389). While members are collected, those that rejoined
-    count: the last to arrive are refused.
+def _has_room(shard: GroupShard, group: ClassicGroup, member_id: str) -> bool:
+    """Return whether ``group.max.size`` leaves room for a member (KIP-389). While members are collected, only
+    those that have rejoined count: the last to arrive are refused.
     """
     limit = shard.state.settings.group_max_size
     member = group.members.get(member_id)
@@ -176,7 +176,7 @@ def _turn_away(shard: GroupShard, group: ClassicGroup, request: Request, now_ms:
 
 
 def _named(prefix: str, shard: GroupShard) -> str:
-    """Make a member id; its prefix is cut so that it fits a string on the wire."""
+    """Make a member id; the prefix is cut so that the id fits a string on the wire."""
     return f"{prefix[:MAX_ID_PREFIX]}-{shard.state.new_id()}"
 
 
@@ -203,7 +203,7 @@ def _join_without_id(shard: GroupShard, group: ClassicGroup, request: Request, n
 
 def _join_with_new_id(shard: GroupShard, group: ClassicGroup, request: Request, now_ms: int) -> None:
     if request.body.group_instance_id is not None:
-        # only a client that confuses two of its members sends this
+        # only a client that mixes up two of its members sends this
         error = ErrorCode.UNKNOWN_SERVER_ERROR
         _note_refused(shard, request, error, "the id of a dynamic member in a static member's request")
         shard.reply(request, join_failed(request.version, error, ""))

@@ -1,7 +1,7 @@
 """LeaveGroup (key 13), v0-5: members go at once, without waiting for their session.
 
-v3 a batch of members with an outcome each, also by instance id alone (KIP-345); v5 reason (KIP-800). One
-rebalance follows for the whole batch.
+v3 many members, with an outcome for each, also by instance id alone (KIP-345); v5 reason (KIP-800). One
+rebalance follows for all of them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Leaver(NamedTuple):
 
 
 def handle_leave(shard: GroupShard, request: Request, now_ms: int) -> None:
-    """Remove each member that is named; if the group becomes empty, the response waits for that record."""
+    """Remove each member that is named; if the group becomes empty, the response waits for its record."""
     body = request.body
     if not body.group_id:
         shard.refuse(request, ErrorCode.INVALID_GROUP_ID)

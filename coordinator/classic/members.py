@@ -1,7 +1,7 @@
-"""Members join, change and leave: the bookkeeping that every API shares, and their parked requests.
+"""Members that join, change and leave: the bookkeeping that all APIs share, and parked requests.
 
-Code that removes a member, or parks a request where one is parked already, answers the earlier request: each
-request is answered exactly once (KAFKA-20938).
+Code that removes a member, or parks a request when one is parked already, answers the earlier request, so
+that each request is answered exactly once (KAFKA-20938).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..replies import join_failed
 from ..settings import NEW_MEMBER_JOIN_TIMEOUT_MS
 from .group import SESSION, ClassicGroup, Member, Protocols
 
-# a cause that concerns many members names only some of them
+# most names in a cause that concerns many members
 _MAX_NAMES = 3
 
 
@@ -70,7 +70,7 @@ def remove_member(shard: GroupShard, group: ClassicGroup, member: Member, cause:
     rebalance.
     """
     if group.trace is None:
-        # the rebalance that follows ends the assignments as they are now
+        # the rebalance that follows compares with the assignments of this moment
         group.leaving = {**(group.leaving or {}), (member.instance_id or member.member_id): member.assignment}
     answer_join_error(shard, group, member, ErrorCode.UNKNOWN_MEMBER_ID)
     answer_sync(shard, member, SyncGroupResponse(0, ErrorCode.UNKNOWN_MEMBER_ID))
@@ -85,7 +85,7 @@ def about(member: Member, kind: CauseKind, text: str) -> Cause:
 
 
 def late(members: list[Member], kind: CauseKind, what: str, timeout_ms: int) -> Cause:
-    """Make the cause that members did not do ``what`` in time; the first few are named."""
+    """Make the cause that members did not do ``what`` in time; it names the first few."""
     names = ", ".join(quoted(member.member_id) for member in members[:_MAX_NAMES])
     if len(members) > _MAX_NAMES:
         names += f" and {len(members) - _MAX_NAMES} more"

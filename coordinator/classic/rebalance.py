@@ -5,8 +5,7 @@ The names are those of the specification's procedures. A group goes
     prepare -> (joins are parked) -> complete_join -> (syncs are parked) -> set_assignment
 
 and every path that adds, removes or changes a member ends in ``rebalance_or_complete`` or
-``maybe_complete_join``, so that the group never waits for a member that cannot come any more (KAFKA-7909,
-KAFKA-9752).
+``maybe_complete_join``, so that the group never waits for a member that is gone (KAFKA-7909, KAFKA-9752).
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ EMPTY_ASSIGNMENT: Final = bytes.fromhex("000000000000ffffffff")
 
 
 def move(group: ClassicGroup, trigger: GroupTrigger, now_ms: int) -> None:
-    """Change the state, and remember when that was and what it was before."""
+    """Change the state; keep the time and the former state."""
     group.previous_state = group.state
     fire(group, trigger)
     group.state_timestamp_ms = now_ms
@@ -47,7 +46,7 @@ def prepare(shard: GroupShard, group: ClassicGroup, cause: Cause, now_ms: int) -
     """Start collecting joins. Legal from Empty, CompletingRebalance and Stable.
 
     From Empty the first round is held open for ``group.initial.rebalance.delay.ms``, longer while members
-    keep arriving, so that a service starting many processes has one rebalance and not many.
+    keep arriving, so that a service that starts many processes causes one rebalance instead of many.
     """
     if group.state is GroupState.COMPLETING_REBALANCE:
         members = len(group.members)
@@ -87,9 +86,7 @@ def rebalance_or_complete(shard: GroupShard, group: ClassicGroup, cause: Cause, 
 
 
 def on_join_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
-    """Called when the time for joining is over; an initial round in which members arrived is held open
-    longer.
-    """
+    """Called when the time for joining is over. An initial round is extended if members arrived meanwhile."""
     group = live(shard, key[1])
     assert group is not None
     if group.is_initial and group.new_member_added and group.initial_remaining_ms:
@@ -105,8 +102,8 @@ def on_join_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
 
 
 def on_sync_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
-    """Remove the members whose join was answered and that have not synced in time, static or not
-    (KAFKA-12890).
+    """Remove the members, static or not, whose JoinGroup was answered and that have not sent SyncGroup in
+    time (KAFKA-12890).
     """
     group = live(shard, key[1])
     assert group is not None
@@ -127,7 +124,7 @@ def complete_join(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
         if group.trace is not None:
             group.trace.add(cause)
     if group.members and not _elect(group):
-        # only static members are left, and all of them are away: they stay in the group
+        # only static members are left, none of which has rejoined: they stay in the group
         shard.timers.start((JOIN, group.group_id), now_ms + group.rebalance_timeout_ms)
         return
     group.generation += 1
@@ -154,7 +151,7 @@ def set_assignment(
 
 
 def fail_assignment(shard: GroupShard, group: ClassicGroup, error: ErrorCode, now_ms: int) -> None:
-    """Answer those that wait for an assignment that could not be written, and start over."""
+    """Answer the members that wait for an assignment that could not be written, and start over."""
     _answer_syncs(shard, group, error, now_ms)
     text = f"the assignment could not be written: {error.name}"
     prepare(shard, group, Cause(text, CauseKind.NOT_WRITTEN), now_ms)
@@ -228,7 +225,7 @@ def _answer_joins(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
     group.pending_sync.clear()
     for member in group.members.values():
         if member.parked_join is not None:
-            # a static member that is away stays in the group: nobody waits for its sync (KIP-345)
+            # a static member that is away stays in the group, but nothing waits for its SyncGroup (KIP-345)
             group.pending_sync[member.member_id] = None
             answer_join(shard, group, member, joined(group, member, member.parked_join.version))
         member.is_new = False
@@ -278,7 +275,7 @@ def activate(shard: GroupShard, now_ms: int) -> None:
 
 
 def resume(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
-    """Start the sessions of a group from the log again; one that is too large rebalances."""
+    """Start the sessions of a group restored from the log; a group that is too large rebalances."""
     for member in group.members.values():
         restart_session(shard, group, member, now_ms)
     most = shard.state.settings.group_max_size

@@ -1,4 +1,4 @@
-"""A static member comes back (KIP-345): JoinGroup without a member id, with an instance id that is known.
+"""Return of a static member (KIP-345): a JoinGroup without a member id, with a known instance id.
 
 It gets a new member id and everything that the old one had; the old id is fenced. In a Stable group where
 nothing has changed, no rebalance follows: the new id is made durable, then the member is answered with the
@@ -39,7 +39,7 @@ _SKIP_ASSIGNMENT_VERSION = 9
 
 @dataclass(slots=True)
 class _Replacement:
-    """A replacement whose record is being written. ``former_leader`` is the leader's id before."""
+    """A replacement whose record is being written. ``former_leader`` is the former leader's id."""
 
     group_id: str
     generation: int
@@ -95,7 +95,7 @@ def replace_static_member(
 ) -> None:
     """Give the known instance id its new member id, and rebalance only if something changed."""
     member = group.members[group.static_members[request.body.group_instance_id]]
-    # kept to undo the replacement
+    # to undo the replacement if its record is refused
     former = copy(member)
     former_leader = group.leader_id or ""
     topics_before = _interest(group, member)

@@ -1,6 +1,6 @@
-"""SyncGroup (key 14), v0-5: members ask for their assignment, and the leader's request carries all of them.
+"""SyncGroup (key 14), v0-5: members ask for their assignments; the leader's request brings all of them.
 
-v3 instance id (KIP-345), v5 protocol type and name both ways (KIP-559).
+v3 instance id (KIP-345), v5 protocol type and name in request and response (KIP-559).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .group import SYNC, ClassicGroup, find, live
 from .members import park_sync, refuse_sender, restart_session
 from .rebalance import EMPTY_ASSIGNMENT, fail_assignment, set_assignment
 
-#: From this version on the sender must say which protocol it believes in.
+#: From this version on the request names the protocol that the sender takes for the group's.
 PROTOCOL_VERSION: Final = 5
 
 #: Errors that say that the sender is not a member, or not in this generation.
@@ -45,7 +45,7 @@ def handle_sync(shard: GroupShard, request: Request, now_ms: int) -> None:
     if not group.pending_sync:
         shard.timers.cancel((SYNC, group.group_id))
     if group.state is GroupState.STABLE:
-        # its session counts from this response
+        # its session restarts with this response
         restart_session(shard, group, member, now_ms)
         reply = SyncGroupResponse(0, 0, group.protocol_type, group.protocol_name, member.assignment)
         shard.reply(request, reply)
@@ -80,7 +80,7 @@ def _unacceptable(group: ClassicGroup | None, request: Request) -> ErrorCode:
 
 
 def _store(shard: GroupShard, group: ClassicGroup, assignments: Iterable[Any]) -> None:
-    """Write the leader's assignment, unless one is being written already: members get what is in the log."""
+    """Write the leader's assignment, unless one is being written: members get what the log has."""
     given = {entry.member_id: bytes(entry.assignment or b"") for entry in assignments}
     empty = EMPTY_ASSIGNMENT if group.protocol_type == CONSUMER else b""
     chosen = {member_id: given.get(member_id) or empty for member_id in group.members}

@@ -13,8 +13,8 @@ from .holding import refuse_held
 
 
 def _activate(shard: GroupShard, now_ms: int) -> None:
-    """Called when the shard is loaded: the sessions of each group's members start again, by a timer of the
-    group, because to restore thousands of groups from their records takes a while.
+    """Called when the shard is loaded. A timer of each group restarts its members' sessions, because
+    restoring thousands of groups from their records at once would take long.
     """
     for group_id in shard.state.durable.consumer_groups:
         shard.timers.start((RESUME, group_id), now_ms)
@@ -35,7 +35,7 @@ CLASSIC_APIS: Final = {
     ApiKey.LEAVE_GROUP: classic_members.handle_leave,
 }
 
-#: What consumer groups bring to a shard.
+#: The table of consumer groups.
 CONSUMER: Final[Kind[Groups]] = Kind(
     apis={
         ApiKey.CONSUMER_GROUP_HEARTBEAT: Api(heartbeat.handle_heartbeat, heartbeat.refusal),

@@ -1,7 +1,7 @@
 """Target assignments of consumer groups: requested, computed, and applied step by step.
 
 While a result is being applied, some members have their new target while the group has its old target epoch.
-That does no harm: who owns a partition depends on the members' current assignments, never on targets, and the
+That does no harm: owners of partitions depend on members' current assignments, never on targets, and the
 target epoch, which is written last, makes every member look at its target again.
 """
 
@@ -28,17 +28,17 @@ Step: TypeAlias = Callable[[GroupShard, int], None]
 #: Time in ms after which an assignor that failed is called again for the same epoch.
 RETRY_MS: Final = 30_000
 
-#: Partitions and members that one step applies: a millisecond or two.
+#: Most partitions and members that one step applies: a millisecond or two.
 _STEP: Final = 2_000
 
 
 def refresh_target(changes: Changes) -> None:
-    """Compute the target for the group's epoch, unless it has one or the last was computed a moment ago."""
+    """Compute the target for the group's epoch, unless it has one or the last one is too recent."""
     shard, group, now_ms = changes.shard, changes.group, changes.now_ms
     if group.epoch <= group.target_epoch or group.computing is not None:
         return
     interval_ms = shard.state.config_of(group.group_id).assignment_interval_ms
-    # a time in the future was noted by a clock that was ahead, before the last start
+    # a time in the future was written before the last start, by a clock that was ahead
     if group.target_ms and 0 <= now_ms - group.target_ms < interval_ms:
         return
     asked = _ask(shard, group)
@@ -61,7 +61,7 @@ def refresh_target(changes: Changes) -> None:
 
 
 def steps(asked: ComputeTarget, changed: Mapping[str, Numbers]) -> Iterator[Step]:
-    """Steps that make a result the target, each of them short."""
+    """Short steps that together make a result the target."""
     part: list[tuple[str, Numbers]] = []
     size = 0
     for member_id, numbers in changed.items():
@@ -74,7 +74,7 @@ def steps(asked: ComputeTarget, changed: Mapping[str, Numbers]) -> Iterator[Step
 
 
 def failed(asked: ComputeTarget, why: str) -> Step:
-    """Step for an assignor that gave no usable result: the last target stays."""
+    """The step for an assignor that gave no usable result: it keeps the last target."""
 
     def step(shard: GroupShard, now_ms: int) -> None:
         group = live(shard, asked.group_id)
@@ -88,7 +88,7 @@ def failed(asked: ComputeTarget, why: str) -> Step:
 def _ask(shard: GroupShard, group: ConsumerGroup) -> ComputeTarget:
     assignors = shard.state.assignors
     name = group.assignor(next(iter(assignors)))
-    # chosen on a broker that had other assignors
+    # its name may come from a broker with other assignors
     spec = assignors.get(name) or next(iter(assignors.values()))
     alike: dict[tuple[tuple[str, ...], str], tuple[str, ...]] = {}
     members = {}
@@ -103,8 +103,8 @@ def _ask(shard: GroupShard, group: ConsumerGroup) -> ComputeTarget:
 
 
 def _begin_with_nothing(changes: Changes) -> None:
-    """Start a group whose first target comes later: until then members are at an epoch that assigns them
-    nothing, because epoch 0 would make them join again.
+    """Start a group whose first target comes later. Until then members are at an epoch that assigns them
+    nothing: epoch 0 would make them join again.
     """
     group = changes.group
     if not group.target_epoch:
@@ -118,7 +118,7 @@ def _step(
     if group is None or group.computing is not asked:
         return
     if group.is_empty:
-        # it may be about to be deleted
+        # an empty group may be about to be deleted
         group.computing = None
         return
     changes = Changes(shard, group, now_ms)

@@ -1,7 +1,7 @@
 """Changes of a consumer group: the records of one step, in Kafka's order, and the timers of its members.
 
-Each record changes the live group at once: the next request sees what is being written, and its response
-waits for the write. If the log refuses a record, the live group is rebuilt from the log.
+Each record changes the live group at once: the next request sees the change, and its response waits for the
+write. If the log refuses a record, the live group is rebuilt from the log.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Changes:
     records: list[Record] = field(default_factory=list)
     #: Whether the group has another epoch or target.
     has_moved: bool = False
-    #: Assignments that members had before.
+    #: Assignments that this step has replaced.
     given_up: list[CurrentAssignment] = field(default_factory=list)
 
     def put(self, kind: GroupRecordType, name: str, value: GroupRecordValue | None) -> None:
@@ -140,7 +140,7 @@ class Changes:
         self.put(_TYPES.EPOCH, "", GroupEpoch(epoch, hash_))
 
     def begin(self, cause: Cause) -> None:
-        """Give the changes that follow this cause."""
+        """Record the cause of the changes that follow."""
         group = self.group
         if group.rebalance is None:
             before = group.assignments() if group.settled_owners is None else group.settled_owners
@@ -149,7 +149,7 @@ class Changes:
             group.rebalance.causes.append(cause)
 
     def commit(self) -> None:
-        """Hand the records out. Responses also depend on the pending writes of others: see
+        """Hand the records out. Responses also depend on other pending writes: see
         ``Shard.reply_when_written``.
         """
         shard, group = self.shard, self.group
@@ -209,7 +209,7 @@ def _start_over(shard: GroupShard, group_id: str, now_ms: int) -> None:
     found = shard.state.find(group_id)
     if isinstance(found, ClassicGroup):
         if not found.members:
-            # the members that go with the refused write used the offsets until now
+            # members that vanish with the refused write used the offsets until now
             found.state_timestamp_ms = now_ms
             found.protocol_type = found.protocol_type or CONSUMER
         resume(shard, found, now_ms)
@@ -226,7 +226,7 @@ def answer_parked(shard: GroupShard, group: ClassicGroup, error: ErrorCode) -> N
 
 
 def start_sessions(shard: GroupShard, group_id: str, now_ms: int) -> None:
-    """Give the members of a group that was loaded from the log a whole session each."""
+    """Give each member of a group that was loaded from the log a whole session."""
     group = find(shard, group_id)
     if group is None:
         return

@@ -170,7 +170,7 @@ def _join(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int
         if owner is not None and body.member_id not in ("", owner.member_id):
             raise KafkaError(ErrorCode.FENCED_INSTANCE_ID)
         known = owner
-    # from here on nothing is refused
+    # nothing is refused below this line
     changes = Changes(shard, group, now_ms)
     member_id = body.member_id or chosen_id(shard)
     takes_over = known is not None and not known.is_classic
@@ -210,7 +210,7 @@ def _join(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int
     )
     changes.commit()
     if takes_over and turns_back(shard, group, []):
-        # it was the last consumer: the others continue as they are, in a classic group; but nobody there
+        # it was the last consumer: the others continue unchanged in a classic group; but no leader there
         # would assign the partitions that wait for a new owner
         settled = group.state is ConsumerGroupState.STABLE
         text = f"{member.name} took the place of the last consumer while partitions were moving"
@@ -262,9 +262,9 @@ def _sender(group: ConsumerGroup, body: Any) -> Member:
 
 
 def _look_after_target(shard: GroupShard, group: ConsumerGroup, now_ms: int) -> None:
-    """See that there is a target for the topics and members as they are, where nobody else does. Heartbeats
-    of consumers do, and a group that may not turn back may have none: there, with Apache Kafka, what the last
-    consumer read has no reader until somebody joins.
+    """Keep the target up to date for the present topics and members. Heartbeats of consumers do that, but a
+    group that may not be downgraded may have none: with Apache Kafka, the last consumer's partitions then
+    have no reader until a member joins.
     """
     is_due = group.epoch > group.target_epoch or group.topics_seen is not group.topics.version()
     if is_due and all(member.is_classic for member in group.members.values()):

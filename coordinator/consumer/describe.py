@@ -59,7 +59,7 @@ def handle_describe(shard: GroupShard, request: Request, _now_ms: int) -> None:
     )
     if asked.with_operations:
         described = described._replace(authorized_operations=GROUP_OPERATIONS)
-    # the response waits for what is being written
+    # the response waits for pending writes, whose effect it shows
     shard.reply_when_written(group_id, request, described)
 
 
@@ -90,7 +90,7 @@ def _member(group: ConsumerGroup, member: Member) -> DescribedMember:
 
 
 def _assignment(group: ConsumerGroup, partitions: Mapping[UUID, Iterable[int]]) -> Assignment:
-    """List the partitions of topics that still exist."""
+    """List the partitions, of topics that still exist."""
     return Assignment(
         [
             TopicPartitions(topic_id, name, tuple(numbers))

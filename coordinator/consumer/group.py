@@ -38,7 +38,7 @@ from ..groups import CommittedTopic, GroupShard, GroupType, TopicDirectory
 from .reconciliation import NEW_MEMBER, is_settled
 from .target import ComputeTarget, Topic
 
-# timer keys begin with these, then come the group and, except for the last two, the member id
+# keys of timers: one of these, the group and, except for the last two, the member id
 SESSION: Final = "consumer session"
 REVOCATION: Final = "consumer revocation"
 HOLD: Final = "consumer hold"
@@ -52,9 +52,9 @@ _TYPES = GroupRecordType
 _UNRELEASED: Final = AssignmentState.UNRELEASED_PARTITIONS.value
 _OFFSET_COMMIT_WITH_EPOCHS: Final = 9
 _NOTHING: Final[Partitions] = {}
-# most partitions of a target whose moves are reported
+# most partitions of a target for which an event lists moves
 _MOST_TOLD: Final = 50_000
-# different subscriptions of a group whose topics are remembered
+# most distinct subscriptions of a group whose topics are cached
 _MOST_SUBSCRIPTIONS: Final = 16
 
 
@@ -91,7 +91,7 @@ class Member:
 
 @dataclass(slots=True, eq=False)
 class Rebalance:
-    """A move from one target to the next, in progress; assignments are by owner, as in classic groups.
+    """A rebalance in progress, from one target to the next; assignments are by owner, as in classic groups.
 
     ``revoking`` has the members that are revoking partitions, with the time they were asked; ``slowest`` is
     the owner that took longest, with the time it took.
@@ -186,7 +186,9 @@ class ConsumerGroup:
         return {*member.metadata.topics, *(found.topics if found is not None else ())}
 
     def topic_ids(self, member: Member) -> Set[UUID]:
-        """The topics that a member reads and that exist. Looked up once for all members that read alike."""
+        """The existing topics that a member subscribes to. Looked up once for all members with the same
+        subscription.
+        """
         version, said = self.topics.version(), member.metadata
         if self.ids_seen is not version:
             self.ids_seen, self.ids = version, {}
@@ -230,7 +232,7 @@ class ConsumerGroup:
         return {number for number in numbers if owners.get(number, member_id) != member_id}
 
     def waiting(self, topic_id: UUID, numbers: Iterable[int]) -> Iterator[str]:
-        """The members that wait for partitions of a topic that are free."""
+        """The members that wait for those of these partitions of a topic that are free."""
         if self.readers is None:
             self.readers = {}
             for member_id, topics in self.targets.items():
@@ -331,7 +333,7 @@ class ConsumerGroup:
         return f"{who} is at epoch {generation}, the group knows it at {member.current.epoch}"
 
     def heard_from(self, member_id: str, timers: Timers, now_ms: int) -> None:
-        """Only heartbeats show that a member is alive."""
+        """Do nothing: only heartbeats show that a member is alive."""
 
     def subscribes_to(self, topic: str) -> bool:
         return topic in self.names or any(
@@ -340,12 +342,14 @@ class ConsumerGroup:
 
     def offset_age_counts_from(self, topic: str, commit_ms: int) -> int | None:
         if not self.patterns.keys() <= self.regexes.keys():
-            # what a member that just joined subscribes to is not known yet
+            # the topics of a member that has just joined are not known yet
             return None
         return None if self.subscribes_to(topic) else commit_ms
 
     def tombstones(self) -> tuple[Record, ...]:
-        """Tombstones of an empty group; Apache Kafka also deletes a record of the older version."""
+        """Tombstones of an empty group. As in Apache Kafka, one is for a type of record that only older
+        versions write.
+        """
         types = (_TYPES.TARGET_EPOCH, _TYPES.PARTITION_METADATA, _TYPES.EPOCH)
         return tuple(ConsumerGroupRecord(each, self.group_id) for each in types)
 
@@ -357,7 +361,7 @@ class ConsumerGroup:
     # --- records ------------------------------------------------------------------------------------------
 
     def apply(self, kind: GroupRecordType, name: str, value: GroupRecordValue | None) -> None:
-        """Apply a record; one that belongs to nothing, after a failed write, changes nothing."""
+        """Apply a record. One of a member that does not exist, because a write failed, changes nothing."""
         if isinstance(value, MemberMetadata):
             self._set_member(name, value)
         elif isinstance(value, CurrentAssignment):
@@ -469,7 +473,7 @@ class ConsumerGroup:
 def wake(group_id: str, records: ConsumerGroupRecords, topics: TopicDirectory) -> ConsumerGroup:
     """Restore a group from the log."""
     group = ConsumerGroup(group_id, topics)
-    # members first: other records of a member that is not there are dropped
+    # members first: other records of unknown members are dropped
     for (kind, name), value in sorted(records.items(), key=lambda item: item[0][0] is not _TYPES.MEMBER):
         group.apply(kind, name, value)
     group.settled_members = len(group.members)
@@ -477,13 +481,13 @@ def wake(group_id: str, records: ConsumerGroupRecords, topics: TopicDirectory) -
 
 
 def find(shard: GroupShard, group_id: str) -> ConsumerGroup | None:
-    """Find the consumer group of this id, even if it is only in the log."""
+    """Find the consumer group with this id, even if it is only in the log."""
     group = shard.state.find(group_id)
     return group if isinstance(group, ConsumerGroup) else None
 
 
 def live(shard: GroupShard, group_id: str) -> ConsumerGroup | None:
-    """The consumer group of this id if it is in memory."""
+    """The consumer group with this id if it is in memory."""
     group = shard.state.groups.get(group_id)
     return group if isinstance(group, ConsumerGroup) else None
 
@@ -495,7 +499,7 @@ def stop_member_timers(timers: Timers, group_id: str, member_id: str) -> None:
 
 
 def metadata_hash(topics: Mapping[str, Topic]) -> int:
-    """Hash a group's topics: the number changes when they do; 0 for no topics."""
+    """Hash a group's topics: the hash changes when they do; 0 for no topics."""
     if not topics:
         return 0
     told = "".join(f"{name}\0{topic.id}\0{topic.partition_count}\0" for name, topic in topics.items())
@@ -503,7 +507,7 @@ def metadata_hash(topics: Mapping[str, Topic]) -> int:
 
 
 def protocol_of(member: Member) -> str:
-    """Return the protocol name that a classic member gets: the first of its own."""
+    """Return the protocol name that a classic member gets: its first."""
     classic = member.metadata.classic
     return "" if classic is None or not classic.protocols else classic.protocols[0][0]
 
@@ -526,7 +530,7 @@ def assignment_bytes(group: ConsumerGroup, member: Member, protocol: str) -> byt
 
 
 def common_protocol(names: Sequence[str], group: ConsumerGroup, but: Member | None) -> bool:
-    """Return whether one of these protocols is one of all classic members ``but`` one."""
+    """Return whether all classic members, except ``but``, support one of these protocols."""
     others = [
         {name for name, _ in member.metadata.classic.protocols}
         for member in group.members.values()

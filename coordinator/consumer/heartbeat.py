@@ -54,7 +54,7 @@ from .regex import check_regex, maybe_resolve
 #: From this version on the member chooses its id.
 _OWN_ID_VERSION: Final = 1
 _JOINING: Final = 0
-#: The fields between the instance id and the owned partitions in a heartbeat that has no news of its member.
+#: The fields between the instance id and the owned partitions in a heartbeat without news of its member.
 _NOTHING_SAID: Final = [None, -1, None, None, None]
 # makes a named tuple in half the time of calling its class
 _new: Final = tuple.__new__
@@ -107,8 +107,8 @@ def handle_heartbeat(shard: GroupShard, request: Request, now_ms: int) -> None:
 
 
 def _goes_on(shard: GroupShard, request: Request, now_ms: int) -> bool:
-    """Answer a heartbeat that has no news of its member, in a group that has its target, as nearly all are:
-    of one that is settled, or takes its next step. False for any other.
+    """Answer a heartbeat without news, in a group that has its target, as nearly all heartbeats are: the
+    member is settled, or takes its next step. Returns False for any other heartbeat.
     """
     group_id, member_id, epoch, instance_id, *said, owned, hold_ms, wants = request.body
     group = shard.state.groups.get(group_id)
@@ -182,7 +182,7 @@ def on_revocation_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
 
 
 def on_hold_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
-    """Answer a heartbeat that was held as if it had come now, but for the session."""
+    """Answer a held heartbeat as if it had come now, without restarting the session."""
     _, group_id, member_id = key
     if member_id == EVERYONE:
         answer_soon(shard, group_id, EVERYONE, now_ms)
@@ -196,8 +196,8 @@ def on_hold_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
 
 
 def _leave_rest(shard: GroupShard, session: TimerKey, until_ms: int | None, now_ms: int) -> None:
-    """Let the session of a member whose held heartbeat is answered end at ``until_ms`` or later: who was held
-    too long, by a process that was held up, could send nothing meanwhile.
+    """Let the session of a member whose held heartbeat is answered end at ``until_ms`` or later: if the
+    process stood still, the heartbeat was held too long, and the member could not send another.
     """
     if until_ms is not None and session in shard.timers:
         rest_ms = least_rest_ms(shard.state.config_of(session[1]).session_timeout_ms)
@@ -355,7 +355,7 @@ def advance(changes: Changes, member: Member, owned: Owned, *, changed: bool) ->
 
 
 def _group_for(shard: GroupShard, body: Any, now_ms: int) -> tuple[Changes, Group | None]:
-    """Find the group of a request, and the one of another type that it replaces."""
+    """Find or create the group of a request; also return the group of another type that it replaces."""
     found = shard.state.find(body.group_id)
     if isinstance(found, ConsumerGroup) or body.member_epoch != _JOINING:
         return Changes(shard, _existing(shard, body.group_id, "Consumer group"), now_ms), None
@@ -378,7 +378,7 @@ def _existing(shard: GroupShard, group_id: str, noun: str) -> ConsumerGroup:
 
 
 def check_size(shard: GroupShard, group: ConsumerGroup, member_id: str) -> None:
-    """Raises KafkaError if there is no room for a new member."""
+    """Raise KafkaError if there is no room for a new member."""
     most = shard.state.settings.group_consumer_max_size
     if len(group.members) >= most and member_id not in group.members:
         raise KafkaError(
@@ -388,7 +388,7 @@ def check_size(shard: GroupShard, group: ConsumerGroup, member_id: str) -> None:
 
 
 def _sender(group: ConsumerGroup, body: Any, owned: Owned) -> Member | None:
-    """Find the member that sent a request, or that the sender replaces; None for a new one."""
+    """Find the member that sent a request, or that its sender replaces; None for a new member."""
     joins = body.member_epoch == _JOINING
     if body.instance_id is None:
         if joins and body.member_id not in group.members:
@@ -412,7 +412,7 @@ def _sender(group: ConsumerGroup, body: Any, owned: Owned) -> Member | None:
 
 
 def known_member(group: ConsumerGroup, member_id: str) -> Member:
-    """The member of this id. Raises KafkaError."""
+    """The member with this id. Raises KafkaError."""
     member = group.members.get(member_id)
     if member is None:
         text = f"Member {member_id} is not a member of group {group.group_id}."
@@ -421,7 +421,7 @@ def known_member(group: ConsumerGroup, member_id: str) -> Member:
 
 
 def known_static_member(group: ConsumerGroup, instance_id: str, member_id: str) -> Member:
-    """The member of this id and instance id. Raises KafkaError."""
+    """The member with this id and instance id. Raises KafkaError."""
     owner = group.members.get(group.static_members.get(instance_id, ""))
     if owner is None:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
@@ -507,9 +507,7 @@ def joined_cause(changes: Changes, member: Member, *, is_new: bool) -> Cause:
 
 
 def replace_member(changes: Changes, old: Member, member_id: str, epoch: int = 0) -> None:
-    """Let a static member come back under this id: it gets the current assignment and the target of the old
-    one.
-    """
+    """Replace a static member by one with this id, which gets its current assignment and target."""
     group = changes.group
     if group.computing is not None:
         group.computing.rename(old.member_id, member_id)
@@ -547,7 +545,9 @@ def _says_nothing(body: Any) -> bool:
 
 
 def _is_full(body: Any) -> bool:
-    """Return whether this is a full request, as members send when their state may be stale."""
+    """Return whether this is a full request, which members send when the coordinator may not know their
+    state.
+    """
     return (
         body.rebalance_timeout_ms != -1
         and (body.subscribed_topic_names is not None or body.subscribed_topic_regex is not None)
@@ -556,7 +556,7 @@ def _is_full(body: Any) -> bool:
 
 
 def _has_alike(before: CurrentAssignment, after: CurrentAssignment) -> bool:
-    """Return whether a member has the same partitions, whatever the epochs it got them at."""
+    """Return whether two assignments have the same partitions, whatever their epochs."""
     if before.assigned == after.assigned:
         return True
     return before.assigned.keys() == after.assigned.keys() and all(

@@ -1,13 +1,13 @@
-"""What kohort's consumer asks for in its heartbeats, and other clients do not know of.
+"""Extensions of heartbeats that only kohort's consumer uses: tagged fields that other clients do not send.
 
-They may be held until there is news of their member (``HoldMs``), and their answers may tell where it begins
-to read what is new (``WantsOffsets``).
+With ``HoldMs`` the coordinator may hold the response until there is news for the member, and with
+``WantsOffsets`` the response may say where the member begins to read its new partitions.
 
-A partition that moves has no reader until its next one has heard that it is free: with this it hears at once.
-Only a heartbeat that tells nothing is held, and of each member only the last one. It is answered when the
-group has a new epoch or target, when a partition that the member waits for is free, before the next request
-of the member, and when its time is over. Then it counts as if it had come at that moment, except for the
-session.
+A partition that moves has no reader until its next owner hears that it is free: with a held heartbeat it
+hears at once. Only a heartbeat without news of its member is held, and only the last one of each member. It
+is answered when the group has a new epoch or target, when a partition that the member waits for is free,
+before the member's next request, and when its time is over. It then counts as if it had come at that moment,
+except for the session.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from ..engine.effects import Request
 from ..groups import GroupShard
 from .group import HOLD, ConsumerGroup
 
-#: A heartbeat is held for this part of a session at most.
+#: A heartbeat is held for at most a session timeout divided by this.
 _SESSIONS: Final = 3
-#: For more new partitions than this the member asks, which is answered in parts.
+#: With more new partitions than this, the member sends OffsetFetch, which is answered in parts.
 MOST_OFFSETS: Final = 500
-#: In the place of a member id, which is never empty.
+#: Used instead of a member id, which is never empty.
 EVERYONE: Final = ""
 
 
 def hold(shard: GroupShard, group: ConsumerGroup, request: Request, answer: Any, now_ms: int) -> bool:
-    """Hold a heartbeat whose answer has no news; False if it may not be held."""
+    """Hold a heartbeat whose response would have no news; return False if it may not be held."""
     config = shard.state.config_of(group.group_id)
     session_ms = config.session_timeout_ms
     until_ms = now_ms + min(
@@ -49,12 +49,12 @@ def hold(shard: GroupShard, group: ConsumerGroup, request: Request, answer: Any,
 
 
 def least_rest_ms(session_ms: int) -> int:
-    """The part of a session that is left at least when the heartbeat that began it is answered."""
+    """The least time of a session that is left when the heartbeat that began it is answered."""
     return session_ms - session_ms // _SESSIONS
 
 
 def let_go(shard: GroupShard, group_id: str, member_id: str) -> tuple[Request, Any] | None:
-    """The heartbeat that is held for this member, with its answer of then; None if there is none."""
+    """Stop holding this member's heartbeat, and return it with its response; None if none is held."""
     members = shard.state.held.get(group_id, {})
     held = members.pop(member_id, None)
     if held is not None:
@@ -72,14 +72,14 @@ def tell(
     everyone: bool,
     given_up: Iterable[CurrentAssignment] = (),
 ) -> None:
-    """Let the heartbeats be answered of everyone, or of those who wait for partitions of assignments that
-    members had.
+    """Have held heartbeats answered: those of everyone, or of members that wait for partitions in
+    ``given_up`` assignments.
     """
     held = shard.state.held.get(group.group_id)
     if not held:
         return
     if everyone:
-        # one look at all of them for any number of members that join at the same time
+        # looks at them once, however many members join at the same time
         _due(shard, group.group_id, EVERYONE, now_ms)
         return
     for before in given_up:
@@ -91,7 +91,7 @@ def tell(
 
 
 def answer_soon(shard: GroupShard, group_id: str, member_id: str, now_ms: int) -> None:
-    """Let the heartbeat of this member be answered, or that of EVERYONE; nothing if none is held."""
+    """Have the held heartbeat of this member answered, or those of EVERYONE."""
     held = shard.state.held.get(group_id, {})
     for each in held if member_id == EVERYONE else held.keys() & {member_id}:
         _due(shard, group_id, each, now_ms)
@@ -99,17 +99,18 @@ def answer_soon(shard: GroupShard, group_id: str, member_id: str, now_ms: int) -
 
 def _due(shard: GroupShard, group_id: str, member_id: str, now_ms: int) -> None:
     key = (HOLD, group_id, member_id)
-    # what is due already keeps its place before the end of the member's session
+    # one that is already due keeps its place before the end of the member's session
     shard.timers.start(key, min(now_ms, shard.timers.deadline(key) or now_ms))
 
 
 def starts(
     shard: GroupShard, group: ConsumerGroup, before: PartitionEpochs, now: PartitionEpochs
 ) -> list[TopicOffsets]:
-    """What is committed for the partitions that a member has now and had not before, as OffsetFetch answers.
+    """The committed offsets of partitions that a member has now and had not before, as OffsetFetch returns
+    them.
 
-    Nothing while a commit is being written, or if they are many; and without the partitions for which a
-    transaction is open: the member asks for those.
+    Empty while a commit is being written, or if there are too many partitions. Leaves out partitions with an
+    open transaction: the member sends OffsetFetch for those.
     """
     durable, group_id = shard.state.durable, group.group_id
     more = sum(map(len, now.values())) - sum(map(len, before.values()))
@@ -136,7 +137,7 @@ def starts(
 
 
 def refuse_held(shard: GroupShard) -> None:
-    """Refuse every heartbeat that is held: the shard is unloaded."""
+    """Refuse every held heartbeat, because the shard is unloaded."""
     for members in shard.state.held.values():
         for request, _ in members.values():
             shard.refuse(request, ErrorCode.NOT_COORDINATOR)

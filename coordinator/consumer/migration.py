@@ -1,4 +1,4 @@
-"""Groups with members change from one protocol to the other while they work (KIP-848).
+"""Live migration of groups from one protocol to the other (KIP-848).
 
 A consumer that joins a classic group upgrades it to a consumer group: its members stay, with their
 assignments, at an epoch that is their generation. When the last consumer leaves, the members that speak the
@@ -47,9 +47,7 @@ _UPGRADES, _DOWNGRADES = ("bidirectional", "upgrade"), ("bidirectional", "downgr
 
 
 def upgraded(shard: GroupShard, group: ClassicGroup, now_ms: int) -> Changes:
-    """Make a consumer group with the members of a classic one; it is not in the shard yet. Raises
-    KafkaError.
-    """
+    """Make a consumer group with the members of a classic one, not in the shard yet. Raises KafkaError."""
     settings = shard.state.settings
     if settings.group_consumer_migration_policy not in _UPGRADES:
         raise _refused(group, "online upgrade is disabled.")
@@ -114,10 +112,10 @@ def _still_read(
     assigned: Mapping[str, Mapping[UUID, Collection[int]]],
     subscriptions: Mapping[str, Subscription],
 ) -> dict[str, dict[UUID, dict[int, int]]]:
-    """Partitions that members owned when they joined, and that nobody was assigned since then.
+    """Partitions that members owned when they joined, and that have not been assigned since.
 
-    In the middle of a cooperative rebalance their readers give them up with the next round, or read on until
-    they leave. Apache Kafka, which looks at assignments only, gives such a partition a second reader.
+    In the middle of a cooperative rebalance their owners revoke them with the next round, or read on until
+    they leave. Apache Kafka, which looks only at assignments, gives such a partition a second reader.
     """
     taken = {(topic_id, n) for has in assigned.values() for topic_id, numbers in has.items() for n in numbers}
     found: dict[str, dict[UUID, dict[int, int]]] = {}
@@ -174,7 +172,7 @@ def downgrade(
             classic.set_protocols(classic.members[member.member_id], member.metadata.classic.protocols)
     shard.state.groups[group_id] = classic
     if cause is not None:
-        # of the rebalance no record tells. After a load the session of one who is nobody will end it
+        # no record says that a rebalance is due. The session of a made-up member starts it after a load
         nobody = stored.members[0]._replace(member_id=shard.state.new_id(), instance_id=None, assignment=b"")
         stored = stored._replace(members=(*stored.members, nobody))
     write(shard, group_id, (*_tombstones(group), stored))

@@ -1,9 +1,9 @@
 """One step of a consumer group's member towards its target (KIP-848), as a pure function.
 
-A member first shows that it has revoked what the target takes away, and stays at its epoch until then. Then
-it moves to the target's epoch and gets the partitions of it that are free; the rest follow as others revoke
-them. So no partition ever has two members that may read it, and a member waits only for partitions of its own
-target.
+A member first has to show that it has revoked the partitions that are not in its target, and stays at its
+epoch until then. Then it moves to the target's epoch and gets the target's free partitions; the rest follow
+as others revoke them. So no two members ever own a partition at the same time, and a member waits only for
+partitions of its own target.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _STABLE = AssignmentState.STABLE.value
 _UNREVOKED = AssignmentState.UNREVOKED_PARTITIONS.value
 _UNRELEASED = AssignmentState.UNRELEASED_PARTITIONS.value
 
-#: A member that has nothing yet.
+#: The assignment of a new member.
 NEW_MEMBER = CurrentAssignment(0, 0, _STABLE, {}, {})
 
 
@@ -39,7 +39,7 @@ def reconcile(
     subscribed: Set[UUID] | None = None,
     changed: bool = False,
 ) -> CurrentAssignment:
-    """Compute a member's assignment after a heartbeat in which it says that it owns ``owned``.
+    """Compute a member's assignment after a heartbeat that reports the partitions ``owned``.
 
     ``taken`` returns which partitions of a topic are assigned to other members, or still to be revoked by
     them. ``subscribed`` are the member's topics, None for all: it gets no others, whatever an older target
@@ -49,7 +49,7 @@ def reconcile(
     if stays or is_settled(current, target_epoch):
         return _unsubscribe(current, subscribed or (), owned) if changed else current
     if _has_all(current, target) and (subscribed is None or subscribed >= target.keys()):
-        # most members, whenever one joins or leaves
+        # the usual case, whenever another member joins or leaves
         return CurrentAssignment(target_epoch, current.epoch, _STABLE, current.assigned, {})
     return _step(current, target_epoch, target, owned, taken, subscribed)
 

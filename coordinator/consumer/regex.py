@@ -1,8 +1,7 @@
 """Regular expressions that members subscribe to, in the syntax of RE2: checked, and resolved to topics.
 
-RE2 takes time in proportion to the text, whatever the expression, so that any client may send one. It comes
-with google-re2, which is installed with ``kohort[regex]``; without it subscriptions by expression are
-refused.
+RE2's time is linear in the text, whatever the expression, so any client may send one. It comes with
+google-re2, which ``kohort[regex]`` installs; without it subscriptions by expression are refused.
 """
 
 from __future__ import annotations
@@ -20,20 +19,20 @@ from ..groups import GroupShard
 from .changes import Changes
 from .group import REGEX, ConsumerGroup, Member, Resolution, live
 
-#: Regular expressions of one group, and the longest one. A record's key has room for 32,767 bytes.
+#: Most regular expressions of one group, and the longest one. A record's key has room for 32,767 bytes.
 MOST_REGEXES: Final = 100
 MOST_REGEX_BYTES: Final = 10_000
 
 #: Most bytes of the record with the topics that an expression matches.
 MOST_RECORD_BYTES: Final = 1_000_000
 
-#: Names matched in one step, over all expressions: a few milliseconds.
+#: Most names matched in one step, over all expressions: a few milliseconds.
 _MATCHES: Final = 3_000
 
 #: Time in ms between two resolutions of a group: a constant in Kafka too.
 RESOLUTION_PAUSE_MS: Final = 10_000
 
-#: What RE2 says in C++, and in Java.
+#: Error texts of RE2 in C++, and the same in Java.
 _IN_JAVA: Final = {
     "missing ]": "missing closing ]",
     "missing )": "missing closing )",
@@ -45,7 +44,7 @@ _IN_JAVA: Final = {
     "invalid perl operator": "invalid or unsupported Perl syntax",
     "invalid repetition size": "invalid repeat count",
 }
-#: In an expression that RE2 can read: characters that stand for themselves, a class, and a group with a name.
+#: Parts of a valid expression: escaped characters, a character class, and the start of a named group.
 _LITERAL: Final = re.compile(r"\\Q.*?(?:\\E|\Z)|\\[^C]", re.DOTALL)
 _CLASS: Final = re.compile(r"\[\^?\]?(?:\[:\^?\w+:\]|[^\]])*\]")
 _NAMED_GROUP: Final = re.compile(r"\(\?P?<")
@@ -78,8 +77,8 @@ def _invalid(text: str) -> KafkaError:
 
 
 def maybe_resolve(shard: GroupShard, group: ConsumerGroup, context: RequestContext, now_ms: int) -> None:
-    """Resolve the expressions of a group in the background if one is new, if topics have changed, or if the
-    last time is long ago, but not right after it. They match topics that the request's sender may describe.
+    """Resolve the expressions of a group in the background, but not too often: if one is new, topics have
+    changed, or the last time is long ago. They match topics that the request's sender may describe.
     """
     if not group.patterns or group.resolving is not None:
         return
@@ -88,7 +87,7 @@ def maybe_resolve(shard: GroupShard, group: ConsumerGroup, context: RequestConte
         last_ms = max(
             (each.timestamp_ms for each in group.regexes.values()), default=-RESOLUTION_PAUSE_MS - 1
         )
-    # as with targets, the time may come from a clock that was ahead
+    # the time may come from a clock that was ahead, as with targets
     if not 0 <= now_ms - last_ms <= RESOLUTION_PAUSE_MS and (
         any(each not in group.regexes for each in group.patterns)
         or group.topics_resolved is not group.topics.version()
@@ -99,7 +98,7 @@ def maybe_resolve(shard: GroupShard, group: ConsumerGroup, context: RequestConte
 
 
 def on_regex_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
-    """Match some topics with every expression of a group; the rest follows a moment later, so that other
+    """Match some topics with every expression of a group; the rest follow a moment later, so that other
     requests are served in between.
     """
     group = live(shard, key[1])
@@ -136,7 +135,7 @@ def _resolved(changes: Changes, found: Mapping[str, list[str]]) -> None:
         if bytes_ > MOST_RECORD_BYTES:
             topics = _too_broad(changes, regex, len(names))
         if size and size + bytes_ > MOST_RECORD_BYTES:
-            # what is written together has to fit a batch
+            # records that are written together have to fit in a batch
             changes.commit()
             changes, size = Changes(changes.shard, group, changes.now_ms), 0
         size += bytes_
@@ -149,7 +148,7 @@ def _resolved(changes: Changes, found: Mapping[str, list[str]]) -> None:
 
 
 def _too_broad(changes: Changes, regex: str, count: int) -> tuple[str, ...]:
-    """Resolve an expression that matches too many topics to nothing."""
+    """Resolve an expression that matches too many topics to no topics."""
     group = changes.group
     text = (
         f"SubscribedTopicRegex `{quoted(regex)}` stands for {count} topics, for which a record has no room."
@@ -181,7 +180,9 @@ def compiled_regex(regex: str) -> tuple[Any, str]:
 
 
 def _refused_by_java(regex: str, names: Collection[str]) -> str:
-    """The reason why RE2J refuses a valid expression of RE2 with these names of groups; "" for none."""
+    """The reason why RE2J refuses an expression that RE2 accepts, with these group names; "" if it does
+    not.
+    """
     syntax = _LITERAL.sub("x", regex)
     if r"\C" in syntax:
         return "invalid escape sequence"

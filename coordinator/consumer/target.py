@@ -1,10 +1,10 @@
 """The target assignment of a consumer group, which assignors compute.
 
-A small group's target is computed right away. A large one would hold up other requests, and an assignor that
-is not kohort's own may hang or crash: those become a :class:`ComputeTarget` for the owner of the shard, which
-runs :func:`compute` in a separate process and then the steps that follow (``assigning.steps``, ``failed``)
-one by one, serving other requests in between. Meanwhile members keep what they have; the result counts for
-the epoch that it was requested for, whatever has happened to the group since.
+A small group's target is computed right away. Computing a large one would hold up other requests, and an
+assignor that is not kohort's own may hang or crash: those become a :class:`ComputeTarget` for the shard's
+owner, which runs :func:`compute` in a separate process and then the steps that follow (``assigning.steps``,
+``failed``) one by one, with other requests in between. Meanwhile members keep their partitions; the result
+counts for the epoch that it was requested for, whatever has happened to the group since.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Topic(NamedTuple):
 
 
 class TargetMember(NamedTuple):
-    """A member as assignors see it: its topics, and its part of the last target."""
+    """A member as assignors see it: its topics, and its last target."""
 
     instance_id: str | None
     topics: tuple[str, ...]
@@ -49,8 +49,8 @@ class TargetMember(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class ComputeTarget(Command):
-    """The inputs of a target. ``name`` is the assignor's, ``spec`` is what it is loaded by; ``renamed`` are
-    static members that have come back under another id since the request.
+    """The inputs of a target. ``name`` is the assignor's name, ``spec`` says how to load it; ``renamed`` maps
+    static members that have returned since the request to their new ids.
     """
 
     group_id: str
@@ -94,15 +94,15 @@ class ComputeTarget(Command):
         }
 
     def rename(self, old: str, new: str) -> None:
-        """Note that a static member came back under another id; it gets its predecessor's target."""
+        """Note that a static member returned under another id; it gets its predecessor's target."""
         asked = next((name for name, now in self.renamed.items() if now == old), old)
         self.renamed[asked] = new
 
 
 @cache
 def server_assignors(setting: str) -> Mapping[str, str]:
-    """Map the names of ``group.consumer.assignors``, as members know them, to what each assignor is loaded
-    by; the first is the default. Raises AssignorError for one that cannot be used.
+    """Map the names of ``group.consumer.assignors``, as members know them, to the spec that loads each; the
+    first is the default. Raises AssignorError for one that cannot be used.
     """
     found: dict[str, str] = {}
     for spec in map(str.strip, setting.split(",")):

@@ -1,1 +1,1 @@
-"""The coordinators' engine: shards with their writes, timers, loads and events, whatever they coordinate."""
+"""The engine of all coordinators: shards with their writes, timers, loads and events."""

@@ -1,7 +1,7 @@
 """Requests, which go into a shard, and effects, which come out of it: both are plain data.
 
-The order of effects is the order in which things happened. A Reply that depends on records appears only after
-the shard was told that they are appended, so the code that carries out effects needs no rules of its own.
+Effects are carried out in their order. A Reply that depends on records appears only after the shard was told
+that they are appended, so the code that carries out effects needs no rules of its own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NO_PRODUCER = -1
 
 @dataclass(slots=True, eq=False)
 class Request:
-    """A decoded request. ``handle`` comes back in its Reply, once; the shard never looks at it."""
+    """A decoded request. Its one Reply has the same ``handle``, which the shard never looks at."""
 
     api_key: int
     version: int
@@ -39,10 +39,10 @@ class Marker(NamedTuple):
 class Append:
     """Write these records as one, then tell the shard ``appended`` or ``append_failed`` with the ticket.
 
-    With a producer the records are part of that producer's transaction. A ``marker`` ends it instead: then
-    there are no records. A ``lazy`` one may wait a moment for others. The other fields are the shard's own:
-    see :meth:`.shard.Shard.append`. When one fails, later ones may fail with it: check ``Shard.awaits``
-    before writing each.
+    With a producer id the records are part of that producer's transaction. A ``marker`` ends the transaction
+    instead; then there are no records. A ``lazy`` append may wait a moment for others. The other fields are
+    the shard's own: see :meth:`.shard.Shard.append`. If one append fails, later ones may fail with it: check
+    ``Shard.awaits`` before writing each.
     """
 
     ticket: int

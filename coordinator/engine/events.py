@@ -1,7 +1,7 @@
 """Events of a coordinator, one type for each thing that happens, and their listeners.
 
-Nothing has to listen, so an event is cheap to create. Events of shards are here; others are defined by the
-kind of coordinator.
+Events are cheap to create, since usually nothing listens. Events of shards are here; each kind of coordinator
+defines its own.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, Final, Literal
 
-#: Most events that wait for the reader of a subscription; beyond that the oldest are dropped.
+#: Most events that wait for a subscription's reader; beyond that the oldest are dropped.
 MAX_WAITING: Final = 1_000
 
 
@@ -21,8 +21,8 @@ MAX_WAITING: Final = 1_000
 class CoordinatorEvent:
     """Base of events. ``group`` is the id of the group concerned, "" for none.
 
-    ``timestamp_ms`` and ``sequence`` are set when it is reported: the time, and its number in the history of
-    its group, 0 if none is kept. ``name`` is its name on the wire and in logs, ``level`` its log level.
+    ``timestamp_ms`` and ``sequence`` are set when the event is reported: the time, and the number in its
+    group's history, 0 if none is kept. ``name`` is its name on the wire and in logs, ``level`` its log level.
     """
 
     name: ClassVar[str]
@@ -35,7 +35,7 @@ class CoordinatorEvent:
 
 @dataclass(slots=True)
 class RecordSkipped(CoordinatorEvent):
-    """A record of the offsets topic could not be read and was left out."""
+    """A record of the offsets topic could not be read and was skipped."""
 
     name = "RecordSkipped"
     level = "warning"
@@ -47,7 +47,7 @@ class RecordSkipped(CoordinatorEvent):
 
 @dataclass(slots=True)
 class ShardLoading(CoordinatorEvent):
-    """A partition of the offsets topic is being read back, and that takes long."""
+    """Progress of a long load of a partition of the offsets topic."""
 
     name = "ShardLoading"
 
@@ -58,7 +58,7 @@ class ShardLoading(CoordinatorEvent):
 
 @dataclass(slots=True)
 class ShardLoaded(CoordinatorEvent):
-    """A partition of the offsets topic was read back."""
+    """A partition of the offsets topic was loaded."""
 
     name = "ShardLoaded"
     level = "debug"
@@ -72,7 +72,7 @@ class ShardLoaded(CoordinatorEvent):
 
 @dataclass(slots=True)
 class EventsLost(CoordinatorEvent):
-    """Only in a subscription: its reader was too slow, ``count`` events before this one are lost to it."""
+    """Only in a subscription: its reader was too slow and lost the ``count`` events before this one."""
 
     name = "EventsLost"
     level = "warning"
@@ -84,8 +84,8 @@ class EventStream:
     """A subscription: ``async for event in stream`` gives each event from now on, in order.
 
     A reader that falls more than ``limit`` events behind loses the oldest; an EventsLost in their place says
-    how many. ``close`` ends the stream once pending events are read, as the coordinator's end does; a stream
-    without references ends by itself. Use it on the event loop of the coordinator.
+    how many. After ``close``, or after the coordinator has stopped, the stream ends when its pending events
+    are read; a stream without references ends by itself. Use it on the coordinator's event loop.
     """
 
     def __init__(self, group: str | None = None, limit: int = MAX_WAITING) -> None:
@@ -128,7 +128,7 @@ class EventStream:
 
 
 class Listeners:
-    """Passes each event to every subscription, and last to ``on_event``, whose errors affect nothing else."""
+    """Passes each event to all subscriptions and then to ``on_event``, whose errors affect nothing else."""
 
     def __init__(self, on_event: Callable[[CoordinatorEvent], None] | None) -> None:
         self._on_event = on_event

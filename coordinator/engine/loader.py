@@ -1,7 +1,7 @@
 """Loading a shard from its log: every batch, in order; the last record of each key wins.
 
-Unreadable records are skipped and reported; the rest is loaded. A single broker cannot move the shard
-elsewhere, so one bad record must not make all groups unavailable.
+Unreadable records are skipped and reported; the rest are loaded. A single broker cannot move the shard to
+another, so one bad record must not make all groups unavailable.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _ABORT, _COMMIT = 0, 1
 
 
 class LoadedBatch(Protocol):
-    """One batch of the log; ``records`` are (offset, timestamp in ms, key, value), and raise
-    CorruptBatchError. Without a header there is no batch at ``base_offset``, and no records: ``damage`` says
-    what is wrong.
+    """One batch of the log; ``records`` are (offset, timestamp in ms, key, value), and reading them may raise
+    CorruptBatchError. Without a header there is no batch at ``base_offset``, and ``damage`` says what is
+    wrong there.
     """
 
     @property
@@ -48,7 +48,7 @@ class Loader(Generic[S]):
         self._on_event = on_event
 
     def run(self, batches: Iterable[LoadedBatch]) -> Iterator[int]:
-        """Load everything; yields the number of records after each batch."""
+        """Load everything; yield the number of records after each batch."""
         offset = 0
         try:
             for batch in batches:
@@ -65,8 +65,8 @@ class Loader(Generic[S]):
             self._skip(offset, f"the partition is not served: {error}")
 
     def _batch(self, batch: LoadedBatch, header: BatchHeader) -> None:
-        """Load a batch. Batches without records, which compaction keeps for their producers, are skipped
-        before.
+        """Load a batch with records. Compaction also leaves batches without any, for their producers'
+        state.
         """
         shard = self._shard
         try:
@@ -79,7 +79,7 @@ class Loader(Generic[S]):
                 for offset, key, value in shard.topic.load(shard.state, batch):
                     self._record(offset, key, value, NO_PRODUCER)
         except CorruptBatchError as error:
-            # its checksum is right: it was written like this, and its readable records are loaded
+            # the checksum is right, so it was written like this: its readable records are loaded
             self._skip(batch.base_offset, str(error))
 
     def _record(self, offset: int, key: bytes | None, value: bytes | None, producer_id: int) -> None:

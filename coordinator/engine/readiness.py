@@ -20,7 +20,7 @@ class Unready(Enum):
 
 
 def unready_error(unready: Unready, while_loading: ErrorCode = LOADING) -> ErrorCode:
-    """The error of an API while its shard is unready; ``while_loading`` is the API's own for a load."""
+    """The error of an API while its shard is unready; ``while_loading`` is the API's error during a load."""
     if unready is Unready.INACTIVE:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     if unready is Unready.NOT_HERE:
@@ -29,11 +29,11 @@ def unready_error(unready: Unready, while_loading: ErrorCode = LOADING) -> Error
 
 
 def append_error(code: int) -> ErrorCode:
-    """The error to answer when the log refused the records with ``code``."""
+    """The error in responses to requests whose records the log refused with ``code``."""
     return APPEND_ERRORS.get(code, ErrorCode(code))
 
 
-#: Errors of the log that clients get as other errors.
+#: Errors of the log, and the errors that clients get instead.
 APPEND_ERRORS: Final[dict[int, ErrorCode]] = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,

@@ -1,9 +1,9 @@
 """Runs one shard on asyncio: its writes, its timer, and the calls that wait for responses.
 
-A request steps the shard at once; what the shard wants written is collected until all requests that are ready
-have been handled (:class:`Writes`), then goes out as one batch, and the answers that wait for it leave in
-order. So requests that arrive together share the cost of a write, and the faster they arrive the more they
-share.
+A request steps the shard at once; the records that the shard hands out are collected until all ready requests
+have been handled (:class:`Writes`), then written as one batch, and the responses that wait for it are sent in
+order. So requests that arrive together share the cost of a write, and the faster they arrive the more of them
+share it.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from .loader import LoadedBatch, Loader
 from .shard import S, Shard
 from .timers import NEVER
 
-#: Bytes of keys and values that go into one batch; a single larger write still goes alone.
+#: Most bytes of keys and values in one batch; a single larger write gets a batch of its own.
 _BATCH_BYTES: Final = 512 * 1024
 
-# records loaded before other tasks run
+# most records loaded before other tasks run
 _LOAD_SLICE: Final = 2_000
-# time in ms for which timers fire before other tasks run
+# longest time, in ms, for which timers fire before other tasks run
 _TIMERS_MS: Final = 10
-# how long a write for which nobody waits may wait for others, in seconds
+# longest time, in seconds, that a write without a waiting request waits for others
 _LAZY_S: Final = 0.001
-# how often a long load reports its progress
+# interval at which a long load reports its progress
 _PROGRESS_MS: Final = 5_000
 
 _TOO_LARGE: Final = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
@@ -47,18 +47,18 @@ _clock: Final = time.perf_counter
 
 _UNANSWERED: Final = object()
 
-#: Turns of the loop in which everything is handled that has arrived before them: timers may fire ahead of the
-#: sockets, a request may be read in one turn and taken in the next.
+#: Turns of the loop after which everything that had arrived before is handled: timers may fire before sockets
+#: are read, and a request may be read in one turn and taken in the next.
 READ_TURNS: Final = 3
 
 T = TypeVar("T")
 
 
 def when_read(action: Callable[[], None], turns: int = READ_TURNS) -> None:
-    """Call ``action`` when all requests are handled that had arrived by now.
+    """Call ``action`` when all requests that have arrived by now are handled.
 
-    For timers: where the process was held up (SIGSTOP, a machine that is moved), what would have been in time
-    still waits in the sockets.
+    For timers: after the process stood still (SIGSTOP, a migrated machine), requests that were in time are
+    still waiting in the sockets.
     """
     if turns:
         asyncio.get_running_loop().call_soon(when_read, action, turns - 1)
@@ -69,9 +69,9 @@ def when_read(action: Callable[[], None], turns: int = READ_TURNS) -> None:
 class CoordinatorLog(Protocol):
     """The internal topic as a coordinator needs it.
 
-    ``append`` writes one batch and gives its offset. With a producer it is part of that producer's
-    transaction; a marker, (committed, epoch of the transaction's coordinator), ends it instead: then there
-    are no records. Raises KafkaError.
+    ``append`` writes one batch and returns its offset. With a producer it is part of that producer's
+    transaction; a marker, (committed, epoch of the transaction's coordinator), ends the transaction instead;
+    then there are no records. Raises KafkaError.
     """
 
     @property
@@ -94,9 +94,9 @@ class CoordinatorLog(Protocol):
 class Replicas(Protocol):
     """The copies that other brokers have of the internal topic's partitions.
 
-    ``when_committed`` returns whether everything below an offset (None: the log's end) is with all of them;
-    if not, ``then`` is called once: with None when it is, else with the reason why that cannot be known here.
-    Who waits longer than ``timeout_s`` for an answer is refused.
+    ``when_committed`` returns whether all in-sync replicas have everything below an offset (None: the log's
+    end). If not, ``then`` is called once: with None when they have, or with the reason why this broker cannot
+    know. Requests that wait longer than ``timeout_s`` are refused.
     """
 
     timeout_s: float
@@ -113,7 +113,7 @@ class Handle(Protocol):
 
 
 class Call:
-    """A request's handle: its response arrives here, before or after somebody waits for it."""
+    """A request's handle: the response arrives here, before or after it is awaited."""
 
     __slots__ = ("_future", "body")
 
@@ -137,9 +137,9 @@ class Call:
 class Writes:
     """The pending writes of shards, and when they go out.
 
-    They go out at the loop's next turn, after all requests that are ready. But the network layer reports when
-    a read begins and ends: if nothing was read for a while before it, nothing else is likely to be ready, and
-    its writes go out when it ends.
+    They go out in the loop's next turn, after all ready requests. But the network layer reports when a read
+    begins and ends: if nothing was read for a while before, no other request is likely to be ready, and the
+    writes go out when the read ends.
     """
 
     def __init__(self) -> None:
@@ -205,7 +205,7 @@ class ShardRunner(Generic[S]):
     _alarm: asyncio.TimerHandle | None = None
     _alarm_ms: int = NEVER
     _flush_due: bool = False
-    # a write that is pending has a producer
+    # a pending write belongs to a transaction
     _mixed: bool = False
     _closed: bool = False
 
@@ -226,7 +226,8 @@ class ShardRunner(Generic[S]):
                     told_ms = now_ms
                     self._tell(ShardLoading("", self.partition, loader.records, now_ms - started_ms))
         if self.replicas is not None:
-            # what is not with all replicas may be gone with this broker: nobody is told of it before
+            # records that not all replicas have may be lost with this broker: serve nothing that depends on
+            # them
             error = await self._committed(self.replicas)
             loader.failed = loader.failed or error is not None
             if self._closed:
@@ -234,7 +235,7 @@ class ShardRunner(Generic[S]):
         now_ms = self.clock_ms()
         self.skipped = loader.skipped
         if loader.failed:
-            # answering from half a log would start consumers at the wrong offsets
+            # responses from half a log would start consumers at wrong offsets
             self.shard.unload(now_ms)
         else:
             self.shard.activate(now_ms)
@@ -249,11 +250,11 @@ class ShardRunner(Generic[S]):
         self._then.clear()
 
     async def _committed(self, replicas: Replicas) -> KafkaError | None:
-        """Wait until all that was loaded is with all replicas; the reason why that cannot be known here."""
+        """Wait until all replicas have all that was loaded; return the reason if this broker cannot know."""
         done: asyncio.Future[KafkaError | None] = asyncio.get_running_loop().create_future()
 
         def then(error: KafkaError | None) -> None:
-            # who loads may have been cancelled: another broker has the partition by now
+            # the load may have been cancelled: another broker has the partition by now
             if not done.done():
                 done.set_result(error)
 
@@ -273,7 +274,7 @@ class ShardRunner(Generic[S]):
         self._carry_out()
 
     def steer(self, step: Callable[[Shard[S], int], T]) -> T:
-        """Run a step of the shard that is no request."""
+        """Run a step of the shard that is not a request."""
         try:
             return step(self.shard, self.clock_ms())
         finally:
@@ -284,8 +285,8 @@ class ShardRunner(Generic[S]):
         self._fire(self.clock_ms())
 
     def when_loaded(self, step: Callable[[Shard[S], int], None]) -> None:
-        """Run a step of the shard that is no request, now or when it is loaded. Its writes are on the disk
-        when this returns, so that the caller need not remember the task any longer.
+        """Run a step of the shard that is not a request, now or when it is loaded. In a loaded shard its
+        writes are on the disk when this returns, so that the caller need not remember the task.
         """
         if self.loading:
             self._then.append(step)
@@ -297,7 +298,7 @@ class ShardRunner(Generic[S]):
         self._carry_out()
         if self._pending:
             self._flush()
-            # a disk that fails takes the log offline, and what is in it is read again
+            # if the disk fails the log goes offline, and is read again later
             with suppress(KafkaError, OSError):
                 self.log.flush(self.partition)
 
@@ -309,7 +310,8 @@ class ShardRunner(Generic[S]):
         if self._alarm is not None:
             self._alarm.cancel()
         self.shard.unload(self.clock_ms())
-        # what waited for the last write is refused by now: the partition's next coordinator must not find it
+        # requests that waited for the last write are refused by now: the next coordinator must not find the
+        # write
         self._pending.clear()
         self._carry_out()
         self.loading = False
@@ -357,7 +359,9 @@ class ShardRunner(Generic[S]):
         when_read(partial(self._fire, self.clock_ms()))
 
     def _fire(self, due_ms: int) -> None:
-        """Fire what was due at that time, for some ms; the rest, which may be thousands, a moment later."""
+        """Fire the timers that were due at that time, for some ms; the rest, maybe thousands, a moment
+        later.
+        """
         if self._alarm is not None:
             self._alarm.cancel()
         self._alarm, self._alarm_ms = None, NEVER
@@ -377,14 +381,14 @@ class ShardRunner(Generic[S]):
             self._carry_out()
             return
         self._mixed = False
-        # one batch has one producer, and a marker is alone
+        # a batch has one producer, and a marker is a batch of its own
         for (_, _, marker), run in groupby(appends, _PRODUCER):
             for together in [run] if marker is None else ([each] for each in run):
                 self._write_left(together)
         self._carry_out()
 
     def _write_left(self, appends: Iterable[Append]) -> None:
-        """Write those that did not fail together with an earlier one."""
+        """Write the appends that did not fail together with an earlier one."""
         left = [append for append in appends if self.shard.awaits(append.ticket)]
         if left:
             self._write(left)
@@ -425,7 +429,9 @@ class ShardRunner(Generic[S]):
     def _replicate(
         self, replicas: Replicas, appends: list[Append], records: Sequence[Any], offset: int
     ) -> None:
-        """Tell the shard when what was written is with all replicas. Answers wait so long, within bounds."""
+        """Tell the shard when all replicas have what was written. Responses wait for that, up to a
+        timeout.
+        """
         loop = asyncio.get_running_loop()
         overdue: asyncio.TimerHandle | None = None
 

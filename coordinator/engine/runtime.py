@@ -1,6 +1,6 @@
-"""All shards of one internal topic on one event loop: loaded, queried, unloaded.
+"""All shards of one internal topic on one event loop: they are loaded, queried and unloaded.
 
-The partition of a key is the same for every broker and client: see ``partition_for``.
+All brokers and clients agree on a key's partition: see ``partition_for``.
 """
 
 from __future__ import annotations
@@ -20,16 +20,15 @@ from .shard import CoordinatorTopic, S, Shard
 
 T = TypeVar("T")
 
-#: Number of keys whose runner is cached, and the longest such key: requests may name groups that do not
-#: exist.
+#: Most keys whose runner is cached, and the longest such key: requests may name groups that do not exist.
 _MAX_REMEMBERED: Final = 50_000
 _MAX_REMEMBERED_KEY: Final = 100
 
-#: Requests about many keys that change nothing let other work run after this long, in seconds. Any other is
-#: carried out whole, even if its answer is given up.
+#: Requests about many keys that change nothing let other work run after this long, in seconds. All others are
+#: carried out whole, even if their response is given up.
 _TURN_S: Final = 0.002
 
-#: How long a request that waits for a load is held: below every client's own timeout.
+#: Longest time for which a request is held during a load: shorter than every client's timeout.
 _LOAD_PARK_SECONDS: Final = 5.0
 
 
@@ -38,8 +37,8 @@ class ShardRuntime(Generic[S]):
 
     ``new_state`` makes the state of a new shard. ``clock_ms`` must not go backwards. ``on_event`` is called
     with each event and its shard. ``fsync`` puts each batch on the disk before it is acknowledged.
-    ``on_command`` carries out the commands of shards. ``replicas`` tells what is committed where other
-    brokers have copies of the topic: shards then come and go by ``load`` and ``unload``.
+    ``on_command`` carries out the commands of shards. ``replicas`` is set if other brokers have copies of the
+    topic, and says what is committed; shards then come and go by ``load`` and ``unload``.
     """
 
     def __init__(
@@ -85,11 +84,11 @@ class ShardRuntime(Generic[S]):
                 self._runners[partition] = self._runner(partition)
 
     async def load_all(self) -> dict[int, int]:
-        """Load every shard; each serves once it is loaded. Returns how many records of each were
-        unreadable.
+        """Load every shard; each serves once it is loaded. Return the number of unreadable records of
+        each.
         """
         collecting = gc.isenabled()
-        gc.disable()  # loaded state stays: the garbage collector would traverse it again and again
+        gc.disable()  # loaded state is never garbage: the collector would traverse it again and again
         try:
             for runner in list(self):
                 await runner.load()
@@ -113,8 +112,8 @@ class ShardRuntime(Generic[S]):
         await runner.load()
 
     def unload(self, partition: int) -> bool:
-        """Unload one partition, which another broker leads now, or which is gone. Returns whether it was
-        here.
+        """Unload one partition, which another broker leads now, or which is deleted. Return whether it was
+        loaded here.
         """
         self._by_key.clear()
         runner = self._runners.pop(partition, None)
@@ -145,12 +144,12 @@ class ShardRuntime(Generic[S]):
                 turn_ends = loop.time() + _TURN_S
 
     def serving(self, key: str) -> Shard[S] | Unready:
-        """The shard of a key, or why it does not serve."""
+        """The shard of a key, or the reason why it does not serve."""
         runner = self.serving_partition(self.partition_of(key))
         return runner if isinstance(runner, Unready) else runner.shard
 
     def serving_partition(self, partition: int) -> ShardRunner[S] | Unready:
-        """The runner of a partition's shard, or why it does not serve."""
+        """The runner of a partition's shard, or the reason why it does not serve."""
         runner = self._runners.get(partition)
         if runner is None or runner.loading or not self.started:
             return self._unready(runner)

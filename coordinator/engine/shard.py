@@ -1,8 +1,8 @@
 """A shard: everything that one partition of an internal topic coordinates.
 
 A plain object without sockets, clock, threads, randomness or logging. Requests, results of writes and the
-time go in as arguments; what is to be done comes out of :meth:`Shard.take_effects` as data. The same inputs
-give the same outputs.
+time go in as arguments; the effects to carry out come out of :meth:`Shard.take_effects` as data. The same
+inputs give the same outputs.
 
 The engine does not know what it coordinates. Each :class:`Kind` of coordinator brings a table: the APIs that
 it serves, how its records are applied, its timers, and what it does when the shard is loaded and unloaded.
@@ -46,7 +46,7 @@ _NONE: Final = ErrorCode.NONE
 # makes a named tuple in half the time of calling its class
 _new: Final = tuple.__new__
 
-#: Where it is not known for too long whether a write counts.
+#: The error when the outcome of a write stays unknown for too long.
 _OVERDUE: Final = append_error(ErrorCode.REQUEST_TIMED_OUT)
 
 Handler: TypeAlias = "Callable[[Shard[S], Request, int], None]"
@@ -55,9 +55,9 @@ Refusal: TypeAlias = Callable[[Request, int], Any]
 
 @dataclass(frozen=True, slots=True)
 class Api(Generic[S]):
-    """One API of a kind. ``refusal`` makes the body that answers a request with nothing but an error;
-    ``while_loading`` is that error until the shard is loaded, ``overdue`` where writes that it waits for take
-    too long; None: then it is handled, and sees what is committed.
+    """One API of a kind. ``refusal`` makes a response body that is only an error. ``while_loading`` is the
+    error until the shard is loaded, ``overdue`` the error when writes that the request waits for take too
+    long; None: the request is handled then, and sees what is committed.
     """
 
     handler: Handler[S]
@@ -75,18 +75,18 @@ def _refuse(shard: Shard[Any], request: Request, _now_ms: int) -> None:
     shard.refuse(request, ErrorCode.NOT_COORDINATOR)
 
 
-#: Every API of a shard that is unloaded.
+#: All APIs of a shard that is unloaded.
 _GONE: Final[Api[Any]] = Api(_refuse, lambda _request, _error: None, Waits.NEVER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind(Generic[S]):
-    """One kind of coordinator: the table that it brings.
+    """The table of one kind of coordinator.
 
     ``applies`` applies records: consecutive ones of one type, with the offset of the first, and the id of the
     producer whose transaction they belong to (NO_PRODUCER for none). ``ends_transaction`` applies that
     producer's marker. ``timers`` fire by the first part of their keys. ``activate`` is called when the shard
-    is loaded, ``unload`` when it goes.
+    is loaded, ``unload`` when it is unloaded.
     """
 
     apis: Mapping[int, Api[S]] = field(default_factory=dict)
@@ -109,11 +109,11 @@ class LoadedRecord(NamedTuple):
 class CoordinatorTopic(Generic[S]):
     """An internal topic, and the kinds of coordinators whose records are in it.
 
-    ``key_of`` finds the key in the body of a request. ``encode`` gives keys and values with their size in
-    bytes, and raises ValueError or struct.error for what has no room in a record; ``decode`` raises
-    KohortError for what cannot be read. ``append_refused`` makes the event of a write of a key that the log
-    did not take. ``count`` says how much there is, in groups or what else is coordinated. ``load`` returns
-    the records of a plain batch that have to be decoded one by one; it applies the others itself, faster.
+    ``key_of`` finds the key in the body of a request. ``encode`` returns keys and values with their size in
+    bytes, and raises ValueError or struct.error for values that do not fit in a record; ``decode`` raises
+    KohortError for unreadable records. ``append_refused`` makes the event of a refused write. ``count`` says
+    how much is coordinated, in groups for example. ``load`` returns the records of a plain batch that have to
+    be decoded one by one; it applies the others itself, faster.
     """
 
     name: str
@@ -141,14 +141,16 @@ class CoordinatorTopic(Generic[S]):
 
 
 class Shard(Generic[S]):
-    """See the module. ``apply`` is followed by one ``activate`` when all is loaded; ``unload`` ends it."""
+    """See the module. After all ``apply`` calls of a load comes one ``activate``; ``unload`` ends the
+    shard.
+    """
 
     def __init__(self, topic: CoordinatorTopic[S], state: S) -> None:
         self.topic = topic
         self.state = state
         self.timers = Timers()
         self.last_ticket = 0
-        #: Set when it is unloaded, or could not be loaded: then ``state`` is not valid.
+        #: It is unloaded, or could not be loaded: ``state`` is not valid.
         self.gone = False
         self._apis, self._applies = topic.apis, topic.applies
         self._effects: list[Effect] = []
@@ -156,7 +158,7 @@ class Shard(Generic[S]):
         self._in_flight: dict[str, int] = {}
         self._blocked: set[str] = set()
         self._deferred: dict[str, list[Request]] = {}
-        # keys with a write that takes too long: nobody waits for their writes
+        # keys with a write that takes too long: no request waits for their writes
         self._stalled: set[str] = set()
 
     def __repr__(self) -> str:
@@ -165,7 +167,7 @@ class Shard(Generic[S]):
     # --- what goes in -------------------------------------------------------------------------------------
 
     def handle(self, request: Request, now_ms: int) -> None:
-        """Handle a request; its Reply comes now, after a write, or when a round ends: exactly once."""
+        """Handle a request. Its one Reply comes now, after a write, or when a round ends."""
         api = self._apis[request.api_key]
         if self._in_flight and (self._blocked or api.waits is _WRITES) and self._must_wait(api, request):
             key = self.topic.key_of(request.body)
@@ -177,7 +179,7 @@ class Shard(Generic[S]):
             api.handler(self, request, now_ms)
 
     def appended(self, ticket: int, base_offset: int, now_ms: int) -> None:
-        """The records of this ticket are in the log, the first of them at ``base_offset``."""
+        """Called when the records of this ticket are in the log, the first of them at ``base_offset``."""
         append = self._writes.pop(ticket, None)
         if append is None:
             return
@@ -195,8 +197,8 @@ class Shard(Generic[S]):
     def appended_all(
         self, appends: Sequence[Append], records: Sequence[Any], base_offset: int, now_ms: int
     ) -> None:
-        """Do as ``appended`` for each ticket in turn; ``records`` are theirs. They are applied together if no
-        step follows any of them and none is a marker.
+        """Do the same as ``appended`` for each ticket in turn; ``records`` are theirs. They are applied
+        together if no step follows any of them and none is a marker.
         """
         if len(appends) == 1 or any(each.then is not None or each.marker is not None for each in appends):
             for append in appends:
@@ -212,7 +214,7 @@ class Shard(Generic[S]):
                 self._settle(append.key, now_ms)
 
     def append_failed(self, ticket: int, error: ErrorCode, now_ms: int) -> None:
-        """The log refused the records of this ticket with ``error``; nothing of them is kept."""
+        """Called when the log refused the records of this ticket with ``error``; none of them was written."""
         append = self._writes.get(ticket)
         if append is None:
             return
@@ -236,8 +238,8 @@ class Shard(Generic[S]):
                 self._settle(each.key, now_ms)
 
     def append_overdue(self, ticket: int, now_ms: int) -> None:
-        """Nobody knows yet whether this write counts: who waits for it, or for others of its key, is answered
-        now. Its outcome may still come.
+        """Called when the outcome of this write has been unknown for too long: requests that wait for it, or
+        for other writes of its key, are answered now. The outcome may still come.
         """
         append = self._writes.get(ticket)
         if append is None:
@@ -260,11 +262,11 @@ class Shard(Generic[S]):
                 return
 
     def next_deadline(self) -> int | None:
-        """The time at which ``advance`` is wanted next; None if it is not."""
+        """The time at which to call ``advance`` next; None if no timer runs."""
         return self.timers.next_deadline()
 
     def take_effects(self) -> list[Effect]:
-        """Give the effects since the last call, in order."""
+        """Return the effects since the last call, in order."""
         effects, self._effects = self._effects, []
         return effects
 
@@ -273,7 +275,7 @@ class Shard(Generic[S]):
     def apply(self, records: Sequence[Any], offset: int, producer_id: int = NO_PRODUCER) -> None:
         """Apply records of the log, just written or loaded: the only way in which durable state changes.
 
-        They lie one after the other from ``offset`` on. Those of a producer's transaction are pending until
+        Their offsets are consecutive, from ``offset`` on. Those of a producer's transaction are pending until
         its marker.
         """
         start, count = 0, len(records)
@@ -313,7 +315,7 @@ class Shard(Generic[S]):
         for kind in self.topic.kinds:
             kind.unload(self, now_ms)
         self.timers.clear()
-        # nothing is written any more
+        # nothing is written from here on
         self._effects = [effect for effect in self._effects if not isinstance(effect, (Append, Command))]
 
     # --- for the handlers ---------------------------------------------------------------------------------
@@ -331,14 +333,14 @@ class Shard(Generic[S]):
         undo: Callable[[int], None] | None = None,
         lazy: bool = False,
     ) -> None:
-        """Hand out an Append. When its outcome is known ``then`` is called with the error, NONE for none, and
-        the time; after it each request of ``answers`` is answered: with the body alongside it, or refused.
+        """Hand out an Append. When its outcome is known ``then`` is called with the error (NONE for success)
+        and the time; after that each request of ``answers`` is answered: with the body beside it, or refused.
 
         No request waits for a write with the key None, such as a marker, which concerns many keys. With
-        ``undo`` later writes of the key build on this one: if the log refuses it they fail with it, and
-        ``undo`` is called with the time, when none of the key's writes is pending.
+        ``undo`` later writes of the key build on this one: if the log refuses it they fail too, and ``undo``
+        is called with the time when no write of the key is pending any more.
 
-        A ``lazy`` one may go out a moment later, with the next: nobody waits for its outcome.
+        A ``lazy`` append may go out a moment later, with the next one: nothing waits for its outcome.
         """
         self.last_ticket += 1
         append = Append(
@@ -356,7 +358,7 @@ class Shard(Generic[S]):
         self.reply(request, self.topic.refusal(request, error))
 
     def reply_after(self, ticket: int, request: Request, body: Any) -> None:
-        """Answer when all that was appended after ``ticket`` is durable: at once if nothing was."""
+        """Answer when all that was appended after ``ticket`` is durable; at once if nothing was."""
         if self.last_ticket > ticket:
             last = self._writes[self.last_ticket]
             last.answers = (*last.answers, (request, body))
@@ -364,7 +366,7 @@ class Shard(Generic[S]):
             self.reply(request, body)
 
     def reply_when_written(self, key: str, request: Request, body: Any) -> None:
-        """Answer when the writes of a key that are under way are durable: at once if there are none."""
+        """Answer when the pending writes of a key are durable; at once if there are none."""
         if key in self._stalled:
             self.refuse(request, _OVERDUE)
         elif key in self._in_flight:
@@ -402,7 +404,7 @@ class Shard(Generic[S]):
         self._blocked.add(key)
 
     def unblock(self, key: str) -> None:
-        """End the wait when the removal is over, done or not."""
+        """End that wait: the removal is over, whether it succeeded or not."""
         self._blocked.discard(key)
 
     # --- inside -------------------------------------------------------------------------------------------

@@ -1,4 +1,5 @@
-"""All timers of a shard in one heap: when to wake next, and which are due, always in the same order.
+"""All timers of a shard in one heap: the next deadline, and the timers that are due, in a deterministic
+order.
 
 Most timers are sessions, which every heartbeat extends, so restarting one to a later time only changes a
 number; its place in the heap is corrected when it reaches the top. Starting, restarting earlier and firing
@@ -11,13 +12,13 @@ import heapq
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-#: A timer's key is the tuple that it was started with: its kind, then what it concerns.
+#: Key of a timer: its kind, then what it concerns.
 TimerKey: TypeAlias = tuple[str, ...]
 
 #: Later than any deadline.
 NEVER: Final = 2**63 - 1
 
-# below this many dead heap entries a sweep does not pay
+# below this number of dead heap entries a sweep does not pay
 _SWEEP_FLOOR: Final = 64
 
 
@@ -31,7 +32,7 @@ class _Timer:
 
 
 class Timers:
-    """Timers by key; times are whatever the caller's clock says, in ms."""
+    """Timers by key; times are in ms of the caller's clock."""
 
     __slots__ = ("_by_key", "_heap", "_order")
 
@@ -47,7 +48,7 @@ class Timers:
         return key in self._by_key
 
     def deadline(self, key: TimerKey) -> int | None:
-        """The time at which that timer fires; None if it is not running."""
+        """The time at which a timer fires; None if it is not running."""
         timer = self._by_key.get(key)
         return None if timer is None else timer.deadline_ms
 
@@ -88,7 +89,7 @@ class Timers:
         return None if timer is None else timer.deadline_ms
 
     def pop_due(self, now_ms: int) -> TimerKey | None:
-        """Take out the first timer with ``deadline <= now``; None if none is due."""
+        """Remove and return the first timer with ``deadline <= now``; None if none is due."""
         timer = self._first()
         if timer is None or timer.deadline_ms > now_ms:
             return None

@@ -20,11 +20,11 @@ def _unload(shard: GroupShard, _now_ms: int) -> None:
     shard.state.durable = Durable()
 
 
-#: What offsets bring to a shard.
+#: The table of offsets.
 OFFSETS: Final[Kind[Groups]] = Kind(
     apis={
         ApiKey.OFFSET_COMMIT: Api(commit.handle_commit, commit.refusal),
-        # what waited could come after the marker that ends its transaction
+        # a commit that waited could come after the marker that ends its transaction
         ApiKey.TXN_OFFSET_COMMIT: Api(commit.handle_commit, commit.refusal, Waits.NEVER),
         ApiKey.OFFSET_FETCH: Api(fetch.handle_fetch, fetch.fetch_refusal, Waits.WRITES, overdue=None),
         ApiKey.OFFSET_DELETE: Api(

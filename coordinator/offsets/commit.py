@@ -1,9 +1,9 @@
-"""OffsetCommit (key 8), v2-10, and TxnOffsetCommit (key 28), v0-5: a member, or anyone for a group without
-members, stores its position; in a producer's transaction, only if that is committed.
+"""OffsetCommit (key 8), v2-10, and TxnOffsetCommit (key 28), v0-5: a member, or any client if the group has
+no members, stores offsets; those in a producer's transaction count once it is committed.
 
-v2-4 may carry a retention of their own; v6 leader epoch, v7 instance id (KIP-345), v9 GROUP_ID_NOT_FOUND for
-a group that does not exist, v10 topic ids. Which topics and partitions exist is looked up before the core is
-called (:func:`resolve_commit`).
+v2-4 may carry their own retention; v6 leader epoch, v7 instance id (KIP-345), v9 GROUP_ID_NOT_FOUND for a
+group that does not exist, v10 topic ids. Topics and partitions are looked up before the core is called
+(:func:`resolve_commit`).
 
 All offsets of a request are written together, and the response waits for them. The group decides, by its
 type, whether the sender may commit.
@@ -49,9 +49,7 @@ _new: Final = tuple.__new__
 
 
 class CommitTopic(NamedTuple):
-    """A topic of a commit; ``outcomes`` are the error codes of its partitions as far as known, 0
-    for success.
-    """
+    """A topic of a commit; ``outcomes`` are the error codes of its partitions so far, 0 for success."""
 
     name: str
     topic_id: uuid.UUID
@@ -61,10 +59,10 @@ class CommitTopic(NamedTuple):
 
 @dataclass(slots=True)
 class CommitRequest:
-    """An OffsetCommit as the core takes it. ``retention_time_ms`` is -1 for the broker's own; ``refused`` if
-    no partition is left to commit. ``producer`` is the id and epoch of the producer in whose transaction it
-    is; None for none. One made by ``again`` has offset and leader epoch of each partition in ``numbers``
-    rather than in ``topics``.
+    """An OffsetCommit as the core takes it. ``retention_time_ms`` is -1 for the broker's setting; ``refused``
+    if no partition is left to commit. ``producer`` is the id and epoch of the producer whose transaction it
+    belongs to; None for none. A copy made by ``again`` has the offset and leader epoch of each partition in
+    ``numbers`` instead of ``topics``.
     """
 
     group_id: str
@@ -81,7 +79,9 @@ class CommitRequest:
 
     @property
     def repeats(self) -> bool:
-        """Return whether all of its partitions are valid, and have nothing that is not in ``numbers``."""
+        """Return whether all partitions are valid, and ``numbers`` has everything in which copies can
+        differ.
+        """
         return (
             self.producer is None
             and self.retention_time_ms == NONE
@@ -222,7 +222,7 @@ def handle_commit(shard: GroupShard, request: Request, now_ms: int) -> None:
         producer_id, epoch = commit.producer
 
         def awake(_error: ErrorCode, _now_ms: int) -> None:
-            # the group exists from here on, even if the transaction is aborted
+            # the group exists from now on, even if the transaction is aborted
             shard.state.find(commit.group_id)
 
         shard.append(
@@ -246,14 +246,14 @@ def commit_reply(commit: CommitRequest) -> OffsetCommitResponse:
 
 
 def refusal(request: Request, error: int) -> OffsetCommitResponse:
-    """Make the response to a commit that is refused as a whole: the error on each partition that had none."""
+    """Make the response to a commit that is refused as a whole: the error for each partition without one."""
     commit: CommitRequest = request.body
     commit.topics = [_refused(topic, int(error)) for topic in commit.topics]
     return commit_reply(commit)
 
 
 def _refused(topic: CommitTopic, error: int) -> CommitTopic:
-    """Put the error on each partition that had none. A repeated commit shares the topics of the
+    """Set the error of each partition without one, in a copy: a repeated commit shares the topics of the
     earlier one.
     """
     return topic._replace(
@@ -298,7 +298,7 @@ def _unacceptable(group: Group | None, commit: CommitRequest, version: int) -> E
             commit.member_id, commit.instance_id, commit.generation, version, commit.topics
         )
     if commit.generation < 0:
-        # the first offset of a group without members makes the group
+        # the first offset creates a group without members
         return ErrorCode.NONE
     if version >= _GROUP_NOT_FOUND_VERSION:
         return ErrorCode.GROUP_ID_NOT_FOUND
@@ -308,7 +308,7 @@ def _unacceptable(group: Group | None, commit: CommitRequest, version: int) -> E
 def _unacceptable_in_transaction(group: Group | None, commit: CommitRequest) -> ErrorCode:
     """Check the producer's epoch, which fences zombies, and the member that the request names (KIP-447)."""
     if commit.generation < 0 and not commit.member_id and commit.instance_id is None:
-        # which numbers name no generation depends on the type of the group, in Apache Kafka as well
+        # which numbers stand for no generation depends on the group's type, as in Apache Kafka
         classic = group is None or group.type is GroupType.CLASSIC
         if classic or commit.generation == NONE:
             return ErrorCode.NONE
@@ -354,7 +354,7 @@ def _spelled_out(commit: CommitRequest) -> list[CommitTopic]:
 def _records(commit: CommitRequest, metadata_limit: int, now_ms: int) -> list[OffsetCommitted]:
     expire_ms = NONE
     if commit.retention_time_ms != -1:
-        # clients may ask for the largest numbers there are
+        # clients may ask for the largest possible time
         expire_ms = min(now_ms + commit.retention_time_ms, _LAST_MS)
     group_id = commit.group_id
     records = []
@@ -372,7 +372,7 @@ def _records(commit: CommitRequest, metadata_limit: int, now_ms: int) -> list[Of
 
 
 def _utf16_length(text: str, limit: int) -> int:
-    """Length as Java counts it, in UTF-16 units; exact only where the limit is in doubt."""
+    """Length as Java counts it, in UTF-16 units; exact only near the limit."""
     length = len(text)
     if length > limit or length * 2 <= limit or text.isascii():
         return length

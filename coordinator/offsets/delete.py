@@ -1,5 +1,5 @@
-"""OffsetDelete (key 47), v0: committed offsets are removed (KIP-496), except for topics that members
-subscribe to.
+"""OffsetDelete (key 47), v0: removes committed offsets (KIP-496), except for topics that members subscribe
+to.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..replies import bad_first
 
 @dataclass(slots=True)
 class OffsetDeleteRequest:
-    """An OffsetDelete as the core takes it; each partition comes with its error, 0 for none."""
+    """An OffsetDelete as the core takes it; each partition with its error, 0 for none."""
 
     group_id: str
     topics: list[tuple[str, list[OffsetDeleteResponsePartition]]]

@@ -1,7 +1,7 @@
 """Expiry of offsets and groups (KIP-211): the retention pass, and deleted topics.
 
-An offset expires when its group has not used it for ``offsets.retention.minutes``, counted from what the
-group, by its type and state, allows to count from.
+An offset expires when its group has not used it for ``offsets.retention.minutes``, counted from a time that
+depends on the group's type and state (``Group.offset_age_counts_from``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ RETENTION: Final = "retention"
 
 # groups checked at a time; the pass continues a millisecond later
 _SLICE: Final = 1_000
-# groups removed at a time: some ms
+# groups removed at a time: a few ms
 _WRITES: Final = 50
 
 
@@ -33,9 +33,9 @@ def start(shard: GroupShard, now_ms: int) -> None:
 
 
 def on_retention_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
-    """Check all groups of the shard, a slice at a time so that requests need not wait.
+    """Check all groups of the shard, some at a time so that requests need not wait.
 
-    Groups with a write under way wait for the next pass.
+    Groups with a pending write are left to the next pass.
     """
     groups = shard.state
     if not groups.retention_queue:
@@ -70,8 +70,8 @@ def remove_topics(shard: GroupShard, names: Collection[str]) -> None:
 
 
 def _remove(shard: GroupShard, group_id: str, partitions: tuple[TopicPartition, ...]) -> None:
-    """Write tombstones of deleted topics' offsets. If they cannot be written, the next retention pass tries
-    again, unless a new topic of that name has an offset by then.
+    """Write tombstones of deleted topics' offsets. If they cannot be written, the next retention pass
+    retries, unless a new topic of that name has an offset by then.
     """
 
     def settled(error: ErrorCode, _now_ms: int) -> None:
@@ -117,7 +117,7 @@ def _expire(shard: GroupShard, group: Group, now_ms: int) -> None:
         if removable:
             shard.unblock(group_id)
         if error:
-            # the next pass makes up for it
+            # the next pass tries again
             return
         if expired:
             shard.tell(OffsetsRemoved(group_id, cause=reason, count=len(expired)))

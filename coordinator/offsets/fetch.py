@@ -1,8 +1,8 @@
-"""OffsetFetch (key 9), v1-10: committed offsets are read.
+"""OffsetFetch (key 9), v1-10: reads committed offsets.
 
-v2 null topics mean all; v7 require_stable (KIP-447); v8 many groups (KIP-709), which the caller asks one by
-one (:func:`split_fetch`, :func:`join_fetches`); v10 topic ids. A read waits for pending writes of its group,
-so that a member never starts before a commit that is about to be acknowledged.
+v2 null topics mean all; v7 require_stable (KIP-447); v8 many groups (KIP-709), one request for each
+(:func:`split_fetch`, :func:`join_fetches`); v10 topic ids. A read waits for pending writes of its group, so
+that a member never starts at an offset older than a commit that is about to be acknowledged.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TOPIC_ID_VERSION: Final = 10
 
 
 class FetchTopic(NamedTuple):
-    """A topic of a fetch; ``error`` is not 0 when it cannot be looked up."""
+    """A topic of a fetch; ``error`` is not 0 if it does not exist."""
 
     name: str
     topic_id: uuid.UUID
@@ -40,7 +40,7 @@ class FetchTopic(NamedTuple):
 
 @dataclass(slots=True)
 class FetchRequest:
-    """An OffsetFetch of one group; ``topics`` None: all. With an ``error`` the group is not looked up."""
+    """An OffsetFetch of one group; ``topics`` None: all. If ``error`` is not 0 the group is not looked up."""
 
     group_id: str
     topics: list[FetchTopic] | None
@@ -74,12 +74,12 @@ def join_fetches(
     if version >= _BATCH_VERSION:
         return OffsetFetchResponse(groups=groups)
     (group,) = groups
-    # the topics of a group and those of an answer without groups are alike but for the id
+    # the topics of a group and those of a response without groups differ only in the id
     return OffsetFetchResponse(topics=cast("Any", group.topics), error_code=group.error_code)
 
 
 def handle_fetch(shard: GroupShard, request: Request, _now_ms: int) -> None:
-    """Answer with the committed offsets; -1 if there is none. The group need not exist."""
+    """Answer with the committed offsets, -1 for a partition without one. The group need not exist."""
     fetch: FetchRequest = request.body
     if fetch.error:
         shard.refuse(request, fetch.error)
@@ -118,7 +118,7 @@ def fetch_refusal(request: Request, error: int) -> OffsetFetchResponseGroup:
 def _fetch_topics(
     version: int, place: int, topics: Any, directory: TopicDirectory, repeats: Repeats
 ) -> list[FetchTopic] | None:
-    """The topics of the group that is at this place of the request."""
+    """The topics of the group at this index of the request."""
     if topics is None:
         return None
     resolved = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Iterator
 
 from . import SimulationFailed, simulate, trace
 from .cluster import simulate_cluster, trace_cluster
@@ -56,7 +57,7 @@ def main() -> int:
         return 0 if violation is None else 1
     began = time.process_time()
     try:
-        seeds = range(given.first, given.first + given.seeds)
+        seeds = _shown(range(given.first, given.first + given.seeds))
         if given.services:
             report = simulate_service(seeds, left_out=left_out, go_on=given.go_on, protocol=given.protocol)
         elif given.transactions:
@@ -79,6 +80,16 @@ def main() -> int:
     for seed, name in report.failed.items():
         print(f"seed {seed}: {name}")
     return 1 if report.failed else 0
+
+
+def _shown(seeds: range) -> Iterator[int]:
+    """The seeds, with a line about how far they are on standard error every ten seconds."""
+    told = time.monotonic()
+    for number, seed in enumerate(seeds):
+        if time.monotonic() - told > 10:
+            told = time.monotonic()
+            print(f"{number:,} of {len(seeds):,} schedules, at seed {seed}", file=sys.stderr, flush=True)
+        yield seed
 
 
 if __name__ == "__main__":

@@ -152,6 +152,11 @@ class Run:
             world.run()
         except Violation as violation:
             return world, violation
+        except Exception as error:
+            error.add_note(
+                f"in a schedule of seed {self.seed}: {replay_command(self.seed, left_out, self.options)}"
+            )
+            raise
         finally:
             world.close()
         return world, None

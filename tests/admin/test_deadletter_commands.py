@@ -126,6 +126,8 @@ def test_letters_are_listed_with_origin_and_reason(deadletters: Command, aside: 
     shown = deadletters("list", letters, "--limit", "2")
     assert "3 more: --limit N" in shown.out
     assert f"{orders}-1 at 1" in deadletters("list", letters).out
+    with_stack = deadletters("list", letters, "--error", "*.ValueError", "--limit", "1", "--stacks").out
+    assert ":\nTraceback (most recent call last):\n  File " in with_stack
 
 
 def test_a_replay_writes_each_letter_once_where_it_came_from(

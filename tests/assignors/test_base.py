@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kohort.assignors import Member, TopicInfo, load_assignor
+from kohort.assignors import Member, TopicInfo, in_member_order, load_assignor
+from kohort.assignors.base import member_key
 from kohort.protocol import Subscription, TopicPartition
 
 UUID = "bc4c0ffb-ff01-435d-9b13-1cd8ab15224c"
@@ -42,3 +43,11 @@ def test_slack_and_racks_of_the_sticky_ones_come_with_the_name() -> None:
     }
     for spec, kept in (("cooperative-sticky", 4), ("cooperative-sticky?slack=1,racks=after moves", 5)):
         assert len(load_assignor(spec).assign(topics, members)["a"]) == kept
+
+
+@pytest.mark.parametrize("ids", [["c2", "c10", "c1"], ["c\ue000", "c\U0001f600", "c"], ["b", "a", "\xe4"]])
+@pytest.mark.parametrize("statics", [[None, None, None], [None, "z", "\U0001f600"], ["", None, None]])
+def test_members_are_in_the_order_of_their_keys(ids: list[str], statics: list[str | None]) -> None:
+    members = [Member(one, Subscription(()), static) for one, static in zip(ids, statics, strict=True)]
+    by_key = sorted(members, key=lambda member: member_key(member.member_id, member.instance_id))
+    assert in_member_order(members) == by_key

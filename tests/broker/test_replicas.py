@@ -248,7 +248,7 @@ def test_a_leader_without_its_session_leads_nothing_until_it_has_another() -> No
             partition = replica(nodes, leader)
             nodes.stores[leader].expire()
             with pytest.raises(KafkaError) as caught:
-                partition.check_led()
+                partition.append(b"", now_ms=0)
             assert caught.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
             others = [n for n in nodes.brokers if n != leader]
             await nodes.until(lambda: all(replica(nodes, n).leader_epoch > 0 for n in others))

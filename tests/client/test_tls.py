@@ -14,6 +14,7 @@ import trustme
 from kohort.client import AuthenticationError, BrokerConnectionError, Cluster
 from kohort.client.security import context_and_login
 from kohort.consumer.config import consumer_config
+from kohort.protocol import ApiKey
 from tests.client.fake_broker import FakeBroker
 
 
@@ -130,5 +131,20 @@ async def test_a_client_shows_its_certificate_to_a_broker_that_asks_for_one(
 
 async def test_a_broker_that_speaks_no_tls_is_an_error_in_time(certificates: _Certificates) -> None:
     async with FakeBroker() as broker:
-        with pytest.raises(BrokerConnectionError):
+        with pytest.raises(BrokerConnectionError, match="does this listener take TLS"):
             await _cluster(broker, 300, ssl_cafile=certificates.cafile).connect()
+
+
+async def test_plain_text_to_a_listener_of_tls_says_what_it_may_lack(
+    proxied: Callable[..., Any], certificates: _Certificates
+) -> None:
+    broker = await proxied(certificates.server("127.0.0.1"))
+    with pytest.raises(BrokerConnectionError, match=r"does this listener take TLS|TLS where plain text is"):
+        await Cluster(broker.address, default_api_timeout_ms=300).connect()
+
+
+async def test_a_broker_that_closes_at_the_first_request_may_ask_for_sasl() -> None:
+    async with FakeBroker() as broker:
+        broker.answers[ApiKey.METADATA] = lambda _: broker.drop_connections()
+        with pytest.raises(BrokerConnectionError, match="does this listener ask for SASL"):
+            await Cluster(broker.address, default_api_timeout_ms=300).connect()

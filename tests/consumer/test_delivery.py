@@ -129,11 +129,14 @@ def test_nothing_is_delivered_while_halted() -> None:
     bench = _Bench()
     bench.begin(A)
     bench.put(A, batch([b"0"]))
+    told: list[bool] = []
+    bench.delivery.halting = told.append
     bench.delivery.halt(True)
     assert bench.values() == []
     assert bench.one() is None
     wakes = bench.wakes
     bench.delivery.halt(False)
+    assert told == [True, False]
     assert bench.wakes == wakes + 1
     assert bench.values() == [b"0"]
 

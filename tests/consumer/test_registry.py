@@ -414,6 +414,19 @@ def test_another_subscription_is_registered_under_another_id() -> None:
     assert member.owned == {TopicPartition("bills", 0)}
 
 
+def test_whoever_unsubscribes_stays_registered_and_leaves_its_partitions_to_the_others() -> None:
+    registry = Registry()
+    registry.start(0)
+    registry.start(1)
+    registry.settle()
+    registry.members[0].subscribe([], registry.now)
+    registry.take(0)
+    registry.settle()
+    assert registry.seen() == {"m0.1": {}, "m1": {"orders": 1}}
+    assert registry.members[0].owned == frozenset()
+    assert len(registry.members[1].owned) == PARTITIONS
+
+
 def test_an_answer_that_was_lost_is_asked_for_again_in_the_next_connection() -> None:
     registry = Registry()
     registry.start(0)

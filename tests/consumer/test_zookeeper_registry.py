@@ -8,12 +8,15 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Any
 
 import pytest
+from kafka import KafkaAdminClient
+from kafka.admin import NewPartitions
 from kazoo.client import KazooClient
-from kazoo.exceptions import NotEmptyError
+from kazoo.exceptions import KazooException, NotEmptyError
+from kazoo.handlers.threading import KazooTimeoutError
 
 from kohort.admin import GroupAdmin
 from kohort.cli import main
@@ -28,6 +31,7 @@ from kohort.statemachine import MemberState
 from tests.cluster.servers import ZooKeeper, zookeeper
 from tests.consumer.conftest import QUICK
 from tests.consumer.members import Maker, Worker, read, until
+from tests.torture.proxy import Proxy
 
 pytestmark = [pytest.mark.kafka, pytest.mark.clients, pytest.mark.slow(2)]
 
@@ -68,6 +72,22 @@ def join(member: Maker, address: str, monkeypatch: pytest.MonkeyPatch) -> Maker:
         )
 
     return make
+
+
+async def end_session(consumer: AsyncGroupConsumer, hosts: str) -> None:
+    """End a member's session, as ZooKeeper does with one that it has not heard of."""
+    registry = consumer.parts.registry
+    assert registry is not None
+    assert registry._session is not None
+    member = registry._session.client
+    session = member.client_id
+    # another client of the session ends it, unless the member takes the connection back before that
+    while member._session_id == session[0]:
+        twin = KazooClient(hosts, client_id=session)
+        with suppress(KazooException, KazooTimeoutError):
+            await asyncio.to_thread(twin.start)
+            await asyncio.to_thread(twin.stop)
+        await asyncio.to_thread(twin.close)
 
 
 def owned(*workers: Worker) -> list[list[int]]:
@@ -112,7 +132,7 @@ async def test_members_take_their_ranges_and_every_record_is_read_once_as_they_c
 
 async def test_a_member_whose_session_ends_loses_what_it_had_and_commits_nothing_more(
     join: Maker,
-    address: str,
+    servers: ZooKeeper,
     new_topic: Callable[..., str],
     group: Callable[[str], str],
     produce: Callable[..., None],
@@ -121,12 +141,7 @@ async def test_a_member_whose_session_ends_loses_what_it_had_and_commits_nothing
     await asyncio.to_thread(produce, topic, range(10))
     consumer = await join(topic, group=name)
     records = await read(consumer, 10)
-    registry = consumer.parts.registry
-    assert registry is not None
-    assert registry._session is not None
-    twin = KazooClient(address, client_id=registry._session.client.client_id)
-    await asyncio.to_thread(twin.start)
-    await asyncio.to_thread(twin.stop)  # ends the session that it shares
+    await end_session(consumer, servers.hosts)
     await until(lambda: any(isinstance(event, PartitionsLost) for event in consumer.events.recent))
     with pytest.raises(StaleRecordError):
         consumer.done(records[0])
@@ -382,3 +397,187 @@ async def test_of_two_members_with_one_id_the_second_waits_for_the_first_to_go(
     await first.stop()
     await until(lambda: owned(second) == [[0, 1]])
     await second.stop()
+
+
+async def test_members_come_and_go_behind_a_slow_network_that_breaks(
+    join: Maker,
+    servers: ZooKeeper,
+    new_topic: Callable[..., str],
+    group: Callable[[str], str],
+    produce: Callable[..., None],
+) -> None:
+    topic, name = new_topic("orders", partitions=PARTITIONS), group("billing")
+    with closing(Proxy(lambda: servers.port)) as proxy:
+        proxy.delay_s = 0.02
+        workers: list[Worker] = []
+        for number in range(4):
+            far = f"zookeeper://127.0.0.1:{proxy.port}/{name}"
+            workers.append(Worker(await join(topic, group=name, coordination=far)))
+            numbers = range(40 * number, 40 * number + 40)
+            await asyncio.to_thread(produce, topic, numbers, partitions=PARTITIONS)
+            await asyncio.to_thread(proxy.cut)
+            if number == 2:
+                await workers[0].stop()
+        await until(lambda: sorted(owned(*workers[1:])) == [[0, 1], [2], [3]])
+        await until(lambda: {each for worker in workers for each in worker.seen} == set(range(160)))
+        for worker in workers[1:]:
+            await worker.stop()
+
+
+async def test_members_go_on_when_zookeeper_was_away_for_longer_than_a_session(
+    join: Maker,
+    servers: ZooKeeper,
+    new_topic: Callable[..., str],
+    group: Callable[[str], str],
+    produce: Callable[..., None],
+) -> None:
+    topic, name = new_topic("orders", partitions=PARTITIONS), group("billing")
+    short = {"group": name, "session_timeout_ms": 1_000}
+    workers = [Worker(await join(topic, **short)), Worker(await join(topic, **short))]
+    await until(lambda: sorted(owned(*workers)) == [[0, 1], [2, 3]])
+    await asyncio.to_thread(produce, topic, range(40), partitions=PARTITIONS)
+    await until(lambda: sum(len(each.seen) for each in workers) >= 40)
+    await asyncio.to_thread(servers.kill)
+    await until(lambda: owned(*workers) == [[], []])
+    await asyncio.to_thread(produce, topic, range(40, 80), partitions=PARTITIONS)
+    await asyncio.to_thread(servers.again)
+    await until(lambda: sorted(owned(*workers)) == [[0, 1], [2, 3]])
+    await until(lambda: {each for worker in workers for each in worker.seen} == set(range(80)))
+    for worker in workers:
+        await worker.stop()
+
+
+async def test_a_session_that_ends_in_the_middle_of_a_release_gives_the_partition_to_the_next(
+    join: Maker, servers: ZooKeeper, new_topic: Callable[..., str], group: Callable[[str], str]
+) -> None:
+    topic, name = new_topic("orders", partitions=2), group("billing")
+    first = Worker(await join(topic, group=name))
+    await until(lambda: owned(first) == [[0, 1]])
+    registry = first.consumer.parts.registry
+    assert registry is not None
+    remove = registry._remove
+
+    async def over(path: str) -> None:
+        registry._remove = remove  # type: ignore[method-assign]
+        await end_session(first.consumer, servers.hosts)
+        await remove(path)
+
+    registry._remove = over  # type: ignore[method-assign]
+    second = Worker(await join(topic, group=name))
+    await until(lambda: sorted(owned(first, second)) == [[0], [1]])
+    assert any(isinstance(event, PartitionsLost) for event in first.consumer.events.recent)
+    await first.stop()
+    await second.stop()
+
+
+async def test_what_others_write_that_makes_no_sense_stops_nobody(
+    join: Maker, client: KazooClient, new_topic: Callable[..., str], group: Callable[[str], str]
+) -> None:
+    topic, name = new_topic("orders", partitions=2), group("billing")
+    worker = Worker(await join(topic, group=name))
+    await until(lambda: owned(worker) == [[0, 1]])
+    root = f"/consumers/{name}"
+    for number, entry in enumerate([b"{", b"", b'{"subscription":{"%s":"x"}}' % topic.encode(), b"\xff"]):
+        client.create(f"{root}/ids/other-{number}", entry)
+    client.create(f"{root}/ids/\N{SNOWMAN}", b'{"subscription":[]}')
+    client.create(f"{root}/owners/{topic}/no-number", b"other")
+    client.create(f"{root}/offsets/{topic}/no-number", b"5")
+    client.set(f"{root}/owners/{topic}/0", b"\xff\x00")
+    another = Worker(await join(topic, group=name))
+    await until(lambda: sorted(owned(worker, another)) == [[0], [1]])
+    await another.stop()
+    await until(lambda: owned(worker) == [[0, 1]])
+    await worker.stop()
+
+
+async def test_the_entry_of_an_owner_that_never_goes_is_named_until_somebody_removes_it(
+    join: Maker,
+    client: KazooClient,
+    new_topic: Callable[..., str],
+    group: Callable[[str], str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    topic, name = new_topic("orders", partitions=4), group("billing")
+    root = f"/consumers/{name}"
+    client.create(f"{root}/owners/{topic}/1", b"left-behind-0", makepath=True)
+    client.create(f"{root}/ids/left-behind", b'{"subscription":{"%s":1}}' % topic.encode(), makepath=True)
+    worker = Worker(await join(topic, group=name))
+    await until(lambda: owned(worker) == [[0]])
+    await until(lambda: f"{root}/owners/{topic}/1 in ZooKeeper belongs to no session" in caplog.text)
+    assert f"{root}/ids/left-behind in ZooKeeper belongs to no session" in caplog.text
+    client.delete(f"{root}/owners/{topic}/1")
+    await until(lambda: owned(worker) == [[0, 1]])
+    client.delete(f"{root}/ids/left-behind")
+    await until(lambda: owned(worker) == [[0, 1, 2, 3]])
+    await worker.stop()
+
+
+async def test_partitions_are_added_and_a_topic_is_deleted_and_made_anew(
+    bootstrap: str,
+    join: Maker,
+    new_topic: Callable[..., str],
+    group: Callable[[str], str],
+    produce: Callable[..., None],
+) -> None:
+    topic, name = new_topic("orders", partitions=1), group("billing")
+    await asyncio.to_thread(produce, topic, range(30))
+    workers = [Worker(await join(topic, group=name, metadata_max_age_ms=200)) for _ in range(2)]
+    await until(lambda: sum(len(each.seen) for each in workers) == 30)
+    with KafkaAdminClient(bootstrap_servers=bootstrap) as admin:
+        await asyncio.to_thread(admin.create_partitions, {topic: NewPartitions(2)})
+        await until(lambda: sorted(owned(*workers)) == [[0], [1]])
+        await asyncio.to_thread(admin.delete_topics, [topic])
+        await until(lambda: owned(*workers) == [[], []])
+        await asyncio.to_thread(
+            admin.create_topics,
+            {topic: {"num_partitions": 2, "replication_factor": 1}},
+            wait_for_metadata=True,
+        )
+    await until(lambda: sorted(owned(*workers)) == [[0], [1]])
+    await asyncio.to_thread(produce, topic, range(30, 50), partitions=2)
+    await until(lambda: {each for worker in workers for each in worker.seen} == set(range(50)))
+    for worker in workers:
+        await worker.stop()
+
+
+async def test_a_handler_that_hangs_holds_a_partition_no_longer_than_the_drain(
+    join: Maker, new_topic: Callable[..., str], group: Callable[[str], str], produce: Callable[..., None]
+) -> None:
+    topic, name = new_topic("orders", partitions=2), group("billing")
+    await asyncio.to_thread(produce, topic, range(2), partitions=2)
+    hanging = await join(topic, group=name, drain_timeout_ms=200)
+    assert len(await read(hanging, 2)) == 2  # and neither is done
+    other = Worker(await join(topic, group=name))
+    await until(
+        lambda: sorted([*owned(other), sorted(p.partition for p in hanging.assignment())]) == [[0], [1]]
+    )
+    await until(lambda: len(other.seen) == 1)
+    await other.stop()
+
+
+async def test_with_one_side_refused_an_offset_is_stored_on_the_other_and_the_commit_fails(
+    bootstrap: str,
+    join: Maker,
+    client: KazooClient,
+    new_topic: Callable[..., str],
+    group: Callable[[str], str],
+) -> None:
+    topic, name = new_topic("orders", partitions=1), group("billing")
+    partition = TopicPartition(topic, 0)
+    consumer = await join(topic, group=name, dual_commit=True, enable_auto_commit=False)
+    await until(lambda: bool(consumer.assignment()))
+    path = f"/consumers/{name}/offsets/{topic}/0"
+    async with AsyncGroupConsumer(topic, bootstrap=bootstrap, group=name) as member:
+        await until(lambda: bool(member.assignment()))
+        with pytest.raises(CommitFailedError, match="UNKNOWN_MEMBER_ID"):
+            await consumer.commit({partition: 3})
+        assert (await asyncio.to_thread(client.get, path))[0] == b"3"
+    await consumer.commit({partition: 4})
+    await asyncio.to_thread(client.set, path, b"2")
+    with pytest.raises(CommitFailedError, match="no longer owned"):
+        await consumer.commit({partition: 5})
+    async with GroupAdmin(bootstrap) as admin:
+        assert (await admin.offsets(name))[partition].offset == 4
+    await until(lambda: bool(consumer.assignment()))
+    await consumer.commit({partition: 6})
+    assert (await asyncio.to_thread(client.get, path))[0] == b"6"

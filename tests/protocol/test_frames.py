@@ -39,6 +39,12 @@ def test_a_frame_over_the_limit_is_refused_by_its_length_alone() -> None:
         list(reader.feed((101).to_bytes(4, "big")))
 
 
+@pytest.mark.parametrize("began", [b"\x15\x03\x03\x00", b"\x16\x03\x01\x02"], ids=["alert", "hello"])
+def test_tls_is_known_by_how_it_begins(began: bytes) -> None:
+    with pytest.raises(FrameTooLargeError, match="TLS where plain text is expected"):
+        list(FrameReader().feed(began))
+
+
 def test_a_frame_at_the_limit_passes() -> None:
     assert list(FrameReader(max_frame_bytes=3).feed(framed(b"abc"))) == [b"abc"]
 

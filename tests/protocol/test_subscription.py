@@ -234,3 +234,12 @@ def _grouped(partitions: Iterable[TopicPartition]) -> list[tuple[str, list[int]]
     for topic, partition in partitions:
         topics.setdefault(topic, []).append(partition)
     return list(topics.items())
+
+
+def test_topics_that_come_again_are_read_once_and_others_anew() -> None:
+    """A leader of hundreds that all want the same has their names once, and not for each of them."""
+    said = [("a", "b"), ("a", "b"), ("a", "b", "c"), ("a",), (), ("a", "b")]
+    subscriptions = [Subscription(topics, b"data", generation=n) for n, topics in enumerate(said)]
+    read = [decode_subscription(encode_subscription(one)) for one in subscriptions]
+    assert read == subscriptions
+    assert read[0].topics is read[1].topics

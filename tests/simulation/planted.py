@@ -269,7 +269,7 @@ BUGS = (
     ),
     Bug(
         "a group takes one member too many",
-        "coordinator.classic.join:_has_seat",
+        "coordinator.classic.join:_has_room",
         "group.awaiting_join_count < limit or",
         "True or",
     ),

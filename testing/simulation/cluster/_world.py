@@ -444,6 +444,8 @@ class ClusterWorld(Home):
             return "B8", f"of {name} is {state}"
         found = {number: self._partition(b, topic, index) for number, b in self.brokers.items()}
         there = {number: each for number, each in found.items() if each is not None}
+        if not any(each.leadership is not None for each in there.values()):
+            return "B8", f"{name} has no leader"
         if set(there) != set(state.replicas):
             return "B8", f"{name} is at {sorted(there)}, its replicas are {state.replicas}"
         ends = {(p.log_end_offset, p.high_watermark, p.last_stable_offset) for p in there.values()}

@@ -60,7 +60,9 @@ class ServiceIncidents:
 
     def _process_pause(self, incident: Incident) -> None:
         if (process := self._process(incident)) is not None:
-            process.freeze(self._world.heap.now + incident.length_ms)
+            # what waits for the end of a pause does so when the faults are over, too
+            until_ms = self._world.heap.now + incident.length_ms
+            process.freeze(min(until_ms, self._world.plan.faults_ms))
 
     def _process_stop(self, incident: Incident) -> None:
         if (process := self._process(incident)) is not None:
@@ -184,12 +186,7 @@ class ServiceIncidents:
         session.silent = True
         if incident.draw < 0.5:
             session.broken()
-
-        def mend() -> None:
-            session.silent = False
-            session.broken()
-
-        self._later(incident, mend)
+        self._later(incident, session.mend)
 
     def _zookeeper_away(self, incident: Incident) -> None:
         zookeeper = self._world.zookeeper

@@ -109,7 +109,8 @@ class Limits:
         world = self._world
         if world.plan.protocol == "registry":
             consumers = [process.consumer for process in world.processes.values() if process.alive]
-            return all(each is not None and each.state.state is MemberState.STABLE for each in consumers)
+            stable = (each is not None and each.state.state is MemberState.STABLE for each in consumers)
+            return bool(consumers) and all(stable)
         return stable_members(world.shard, world.plan.group) is not None
 
     def _good(self, partition: TopicPartition, now: int) -> bool:

@@ -83,6 +83,8 @@ class Process:
         #: Time between its end and its restart; None: it is not restarted.
         self.restart_ms: int | None = None
         self.ended = False
+        #: When its last pause was over, or will be.
+        self.awake_ms = -1_000
         self.loop = ProcessLoop(  # type: ignore[abstract]
             world.heap, failed=self._failed, delay_ms=self._delay_ms
         )
@@ -130,6 +132,7 @@ class Process:
 
     def freeze(self, until_ms: int) -> None:
         self.loop.freeze(until_ms)
+        self.awake_ms = until_ms
 
     def kill(self) -> None:
         self.loop.kill()
@@ -148,7 +151,6 @@ class Process:
 
     def heal(self) -> None:
         """Let hanging functions continue."""
-        self.loop.freeze(0)
         for waiting in self._hanging:
             if not waiting.done():
                 waiting.set_result(None)

@@ -33,6 +33,7 @@ from ._process import Home, Process
 _RECONNECT_MS: Final = 80
 #: Longest time until a client that runs hears of what somebody did to it.
 _NEWS_MS: Final = 20
+_NEVER_MS: Final = -(1 << 30)
 
 
 @dataclass(slots=True)
@@ -58,7 +59,7 @@ class SimulatedZooKeeper:
         self.heard_ms: dict[int, int] = {}
         #: When somebody removed an entry, by its path, and ended a session.
         self._removed_ms: dict[str, int] = {}
-        self._ended_ms = -(1 << 30)
+        self._ended_ms = _NEVER_MS
         self._last = 0
         self._watches: defaultdict[tuple[str, str], list[tuple[Session, int, Any]]] = defaultdict(list)
 
@@ -81,10 +82,14 @@ class SimulatedZooKeeper:
         entry = self.entries.get(path)
         owner = None if entry is None else self.sessions.get(entry.owner)
         unreachable = self.away or any(session.silent for session in process.sessions)
-        news_ms = _NEWS_MS + (plan.session_ms if unreachable else 0)
-        by_hand = now <= max(self._removed_ms.get(path, -(1 << 30)), self._ended_ms) + news_ms
+        by_hand_ms = max(self._removed_ms.get(path, _NEVER_MS), self._ended_ms)
+        # nobody is told before there is a connection again, or after the time of a session
+        back_ms = now if unreachable else max((s.back_ms for s in process.sessions), default=_NEVER_MS)
+        told_ms = max(by_hand_ms, min(back_ms, by_hand_ms + plan.session_ms))
+        by_hand = now <= told_ms + _NEWS_MS
+        wakes = now <= process.awake_ms + _NEWS_MS
         in_thread = plan.kind in ("plain", "once")
-        return in_thread or by_hand or (owner is not None and owner.process is process)
+        return in_thread or by_hand or wakes or (owner is not None and owner.process is process)
 
     # --- sessions -----------------------------------------------------------------------------------------
 
@@ -258,6 +263,8 @@ class Session:
         self._up = self._closed = False
         #: Nothing gets through to ZooKeeper or back.
         self.silent = False
+        #: When that was over.
+        self.back_ms = _NEVER_MS
         self._epoch = 0
         #: When the last connection broke: what arrives sooner is carried out still.
         self._until_ms = 0
@@ -293,6 +300,11 @@ class Session:
         self._epoch += 1
 
     # --- connections --------------------------------------------------------------------------------------
+
+    def mend(self) -> None:
+        """ZooKeeper can be reached again, by another connection."""
+        self.silent, self.back_ms = False, self._heap.now
+        self.broken()
 
     def _reconnect(self) -> None:
         delay_s = self._rng.randint(2, _RECONNECT_MS) / 1_000

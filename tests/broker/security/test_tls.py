@@ -210,9 +210,9 @@ def test_a_certificate_is_exchanged_while_the_broker_serves(
 
 
 def test_a_client_of_the_other_kind_is_closed_and_others_are_served(
-    broker: RunningBroker, certificates: Certificates
+    broker: RunningBroker, certificates: Certificates, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with Wire(broker.endpoints["PLAINTEXT"]) as other:
+    with Wire(broker.endpoints["PLAINTEXT"]) as other, caplog.at_level(logging.INFO, "kohort.broker"):
         with pytest.raises((ssl.SSLError, ConnectionError)):
             certificates.trusting().wrap_socket(
                 socket.create_connection(("127.0.0.1", _port(broker, "PLAINTEXT")), 10),
@@ -221,6 +221,10 @@ def test_a_client_of_the_other_kind_is_closed_and_others_are_served(
         with Wire(broker.endpoints["SSL"]) as wrong, pytest.raises((ConnectionError, EOFError, ValueError)):
             wrong.call(ApiKey.METADATA, 1, topics=[])
         assert other.call(ApiKey.METADATA, 1, topics=[]).brokers
+        deadline = time.monotonic() + 30
+        while "plain text where TLS is expected" not in caplog.text:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
 
 
 def test_half_a_handshake_holds_up_nobody_and_ends(

@@ -42,7 +42,9 @@ class FakeConsumer:
         #: What ``start`` waits for; set: brokers answer.
         self.reachable = asyncio.Event()
         self.reachable.set()
-        self.parts = SimpleNamespace(cluster=SimpleNamespace(last_failure=None))
+        self.owned = ORDERS
+        delivery = SimpleNamespace(halting=lambda _: None)
+        self.parts = SimpleNamespace(cluster=SimpleNamespace(last_failure=None), delivery=delivery)
         self.config = consumer_config(**{k: v for k, v in config.items() if not k.startswith("on_")})
 
     @property
@@ -75,7 +77,7 @@ class FakeConsumer:
         self.done_offsets.append((record.topic, record.partition, record.offset))
 
     def assignment(self) -> list[TopicPartition]:
-        return ORDERS
+        return self.owned
 
     def pause(self, *partitions: TopicPartition) -> None:
         self.now_paused.update(partitions)

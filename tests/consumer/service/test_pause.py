@@ -58,6 +58,48 @@ async def test_a_paused_handler_begins_no_call_and_others_go_on() -> None:
     assert orders.service.paused == []
 
 
+async def test_while_its_session_is_in_doubt_a_service_begins_nothing() -> None:
+    orders = Orders()
+    async with serving(orders.service) as consumer:
+        consumer.give(0, 1)
+        await until(lambda: orders.begun == [0])
+        consumer.parts.delivery.halting(True)
+        orders.service.pause(orders.bill)
+        orders.service.resume(orders.bill)
+        orders.gate.release()
+        await until(lambda: consumer.done_offsets == [("orders", 0, 0)])
+        await asyncio.sleep(0.01)
+        assert orders.begun == [0]
+        consumer.parts.delivery.halting(False)
+        orders.gate.release()
+        await until(lambda: orders.begun == [0, 1])
+
+
+async def test_what_was_lost_in_doubt_is_not_begun_at_its_end() -> None:
+    orders = Orders()
+    async with serving(orders.service) as consumer:
+        consumer.give(0, 1)
+        await until(lambda: orders.begun == [0])
+        consumer.parts.delivery.halting(True)
+        orders.gate.release()
+        await until(lambda: consumer.done_offsets == [("orders", 0, 0)])
+        consumer.owned = []
+        consumer.parts.delivery.halting(False)
+        await asyncio.sleep(0.01)
+        assert orders.begun == [0]
+
+
+async def test_a_handler_that_is_paused_stays_so_when_the_session_goes_on() -> None:
+    orders = Orders()
+    orders.service.pause(orders.bill)
+    async with serving(orders.service) as consumer:
+        consumer.give(0)
+        consumer.parts.delivery.halting(True)
+        consumer.parts.delivery.halting(False)
+        await asyncio.sleep(0.01)
+        assert orders.begun == []
+
+
 async def test_while_it_is_paused_no_more_than_the_backlog_is_taken() -> None:
     orders = Orders()
     orders.service.pause(orders.bill)

@@ -14,6 +14,7 @@ from kohort.protocol import TopicPartition
 from kohort.testing import SimulationFailed, simulate
 from kohort.testing.simulation import trace
 from kohort.testing.simulation.__main__ import main
+from kohort.testing.simulation._world import MemberWorld
 
 
 def test_a_seed_is_the_same_schedule_each_time() -> None:
@@ -108,3 +109,13 @@ def test_the_command_shows_one(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     out = capsys.readouterr().out
     assert "the faults are over" in out
     assert "g0m1 starts" not in out
+
+
+def test_an_error_of_a_schedule_itself_tells_its_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_world: MemberWorld) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(MemberWorld, "_run", fail)
+    with pytest.raises(ZeroDivisionError) as error:
+        simulate([41], crashes=2)
+    assert "--crashes 2 --seed 41" in error.value.__notes__[0]
