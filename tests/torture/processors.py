@@ -25,7 +25,9 @@ class Processor:
     """A process that is started again when it has ended."""
 
     def __init__(self, number: int, errors: Path, program: str, *arguments: str) -> None:
-        self._number, self._errors, self._arguments = number, errors, arguments
+        self._number, self._errors = number, errors
+        #: For the next process.
+        self.arguments = arguments
         self._program = str(Path(__file__).with_name(PROGRAMS[program]))
         self.begun = 0
         self._id = 0
@@ -35,7 +37,7 @@ class Processor:
         """Start it, unless it runs."""
         if self._process is None or self._process.poll() is not None:
             name = f"processor-{self._number}-{self._id}"
-            command = [sys.executable, self._program, *self._arguments, name]
+            command = [sys.executable, self._program, *self.arguments, name]
             with self._errors.open("ab") as errors:
                 self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
             self.begun += 1
