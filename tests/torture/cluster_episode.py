@@ -52,6 +52,8 @@ TRANSACTION_MS = 4_000
 #: Once everything is healed they have more time: on a machine that is busy beyond measure no transaction is
 #: done in four seconds, and they would begin it for ever.
 HEALED_TRANSACTION_MS = 16_000
+#: Seconds without another number until they are taken to hang: longer than until such a process is ended.
+SETTLE_S = 200.0
 #: Seconds between two numbers of a partition.
 PACE_S = 0.08
 #: Seconds between two faults, and in which replicas have to be equal when nobody writes any more.
@@ -128,7 +130,7 @@ def run(folder: Path, seed: int, faults: int, tell: Callable[[str], object]) -> 
                 numbers = [feeder.sent for feeder in feeders]
                 for each in tended:
                     each.arguments = (*arguments[:-1], str(HEALED_TRANSACTION_MS))
-                committed = read_committed(bootstrap, "target", numbers, tended)
+                committed = read_committed(bootstrap, "target", numbers, tended, SETTLE_S)
                 anomalies += [Anomaly("exactly once", text) for text in disorder(numbers, committed)]
             tell(f"processors are done, {sum(each.begun for each in tended)} were begun")
             anomalies += _finished(broken, crew, history, tell)
