@@ -120,7 +120,11 @@ def _run(argv: Sequence[str] | None) -> int:
     _occupy_standard_streams()
     words = sys.argv[1:] if argv is None else argv
     parser = _parser(words)
-    options = parser.parse_args(words)
+    options, unknown = parser.parse_known_args(words)
+    if unknown:
+        named = (parser.prog, options.command, getattr(options, "action", None))
+        prog = " ".join(filter(None, named))
+        parser.exit(WRONG_USE, f"{prog}: unrecognized arguments: {' '.join(unknown)} (see {prog} --help)\n")
     if options.command is None:
         parser.print_help()
         return OK

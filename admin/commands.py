@@ -260,7 +260,8 @@ def run_program(
 def _perform(perform: Callable[[], int], refused: int) -> tuple[int, str]:
     """The exit code, and what is to be said."""
     from ..client import BrokerConnectionError, ConfigError
-    from ..protocol import KohortError
+    from ..protocol import KafkaError, KohortError
+    from ._errors import ADVICE
 
     if sys.stdout is None:
         return WRONG_USE, "standard output is closed: give it a file, or /dev/null"
@@ -272,6 +273,9 @@ def _perform(perform: Callable[[], int], refused: int) -> tuple[int, str]:
         return WRONG_USE, str(error)
     except BrokerConnectionError as error:
         return UNREACHABLE, f"cannot reach the cluster: {error}; is --bootstrap right?"
+    except KafkaError as error:
+        advice = "" if "; " in str(error) else ADVICE.get(error.code)
+        return refused, f"{error}; {advice}" if advice else str(error)
     except KohortError as error:
         return refused, str(error)
     except OSError as error:

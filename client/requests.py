@@ -100,8 +100,8 @@ async def find_coordinator(cluster: Requests, key: str, key_type: int = GROUP) -
     response = await cluster.request(None, ApiKey.FIND_COORDINATOR, body)
     row = response.coordinators[0] if response.coordinators else response
     if row.error_code:
-        what = "group" if key_type == GROUP else "transaction"
-        raise KafkaError(row.error_code, row.error_message or f"no coordinator for {what} {key!r} yet")
+        what = f"the coordinator of {'group' if key_type == GROUP else 'transaction'} {key!r}"
+        raise KafkaError(row.error_code, row.error_message or f"asking for {what}")
     return Node(row.node_id, Address(row.host, row.port))
 
 

@@ -242,3 +242,20 @@ def test_a_metrics_port_without_prometheus_client_is_refused(
     )
     assert main(["broker", "--port", "0", "--metrics-port", "0"]) == 2
     assert "pip install 'kohort[service]'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "program"),
+    [
+        (["produce", "orders"], "kohort produce"),
+        (["groups", "list"], "kohort groups list"),
+        (["topics", "delete", "orders"], "kohort topics delete"),
+    ],
+)
+def test_an_unknown_option_points_to_the_help_of_its_command(
+    words: list[str], program: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([*words, "--nope"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == f"{program}: unrecognized arguments: --nope (see {program} --help)\n"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kohort.admin import GroupAdmin, Outcome
+from kohort.admin.commands import run_program
 from kohort.protocol import ApiKey, ErrorCode, KafkaError, TopicPartition, encode_assignment
 from tests.client.fake_broker import FakeBroker
 
@@ -214,3 +215,25 @@ async def test_what_is_not_allowed_says_which_right_is_missing() -> None:
             with pytest.raises(KafkaError, match="ask for the right to DESCRIBE") as refused:
                 await admin.describe(["a"])
     assert refused.value.code is ErrorCode.GROUP_AUTHORIZATION_FAILED
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "words"),
+    [
+        (
+            ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+            "reassignments",
+            "reassignments; ask for the right to DESCRIBE",
+        ),
+        (ErrorCode.INVALID_TOPIC_EXCEPTION, "topic 'a b'", "topic 'a b'; a name has letters, digits"),
+        (ErrorCode.GROUP_ID_NOT_FOUND, "no such group; look again", "no such group; look again\n"),
+    ],
+)
+def test_a_command_ends_with_advice_unless_its_error_has_some(
+    code: ErrorCode, message: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse() -> int:
+        raise KafkaError(code, message)
+
+    assert run_program("kohort things", refuse) == 1
+    assert words in capsys.readouterr().err
