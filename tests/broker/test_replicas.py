@@ -1,6 +1,6 @@
 """Records and groups of a cluster outlive its brokers: killed leaders and coordinators, logs that part.
 
-Covers: broker/_replicas.py, broker/_leadership.py, broker/_fetcher.py.
+Covers: broker/_replicas.py, broker/_leadership.py, broker/_fetcher.py, broker/_lost_replicas.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Produce: every version, acks, and what is refused with which code."""
+"""Produce: every version, acks, and what is refused with which code.
+
+Covers: broker/_refused.py.
+"""
 
 from __future__ import annotations
 
