@@ -89,7 +89,8 @@ class _LayoutReader:
         if int.from_bytes(data, "big") & self._mask != self._others:
             return None
         numbers = b"".join(self._numbers.unpack(data))
-        return OwnedPartitions(self.layout, numbers, _generation(data[self._end :]))
+        claimed = self.layout, numbers, _generation(data[self._end :])
+        return tuple.__new__(OwnedPartitions, claimed)  # without the Python code of calling the class
 
     def _learn(self) -> struct.Struct:
         """Format: for each topic its numbers, behind its name and their count."""
@@ -130,4 +131,4 @@ def _parsed(data: bytes) -> OwnedPartitions | None:
 
 
 def _generation(data: bytes) -> int:
-    return int(_INT32.unpack(data)[0]) if data else NO_GENERATION
+    return int.from_bytes(data, "big", signed=True) if data else NO_GENERATION

@@ -61,11 +61,12 @@ class ClusterTopics(Topics):
 
     def figures(self, *, is_controller: bool) -> ReplicaFigures:
         """Figures of replicas, from the image."""
-        led = under_replicated = under_min_isr = offline = 0
+        led = under_replicated = under_min_isr = offline = here = 0
         for topic in self.image.topics():
             least = 0
             for state in topic.partitions:
                 offline += state.leader == NO_LEADER
+                here += self._node_id in state.replicas
                 if state.leader == self._node_id:
                     least = least or self.config(topic.configs).min_insync_replicas
                     led += 1
@@ -79,6 +80,7 @@ class ClusterTopics(Topics):
             self.isr_expands,
             int(is_controller),
             offline if is_controller else 0,
+            partitions=here,
         )
 
     def follow(self, image: ClusterImage) -> tuple[list[TopicImage], list[TopicImage]]:

@@ -371,7 +371,7 @@ def _replica_figures(node: Node) -> ReplicaFigures:
         )
     partitions = list(node.logs.partitions())
     damaged = sum(one.damage is not None for one in partitions)
-    return ReplicaFigures(sum(one.log is not None for one in partitions), offline_partitions=damaged)
+    return ReplicaFigures(len(partitions), offline_partitions=damaged, partitions=len(partitions))
 
 
 #: Counters of groups that are shown as they are.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import NamedTuple
@@ -84,6 +84,8 @@ class _Job:
     number: int
     sessions: dict[TopicPartition, PartitionSession]
     again: bool = False
+    #: What is given up with this commit.
+    giving: Collection[TopicPartition] = ()
     unknown_topic_tries: int = 1
     lost: list[TopicPartition] = field(default_factory=list)
     failed: dict[TopicPartition, Exception] = field(default_factory=dict)
@@ -154,14 +156,20 @@ class Committer:
         return offset
 
     async def commit_done(
-        self, partitions: Iterable[TopicPartition] | None, timeout_ms: float, *, again: bool = False
+        self,
+        partitions: Iterable[TopicPartition] | None,
+        timeout_ms: float,
+        *,
+        again: bool = False,
+        giving: Collection[TopicPartition] = (),
     ) -> bool:
         """Commit what is done of these partitions (None: all); failures are reported, not raised.
 
-        With ``again``, also offsets that are committed already. Returns whether everything was committed.
+        With ``again``, also offsets that are committed already. ``giving``: the partitions that are given up
+        with it. Returns whether everything was committed.
         """
         job = self._job(self.tracker.committable(partitions, again=again), 1)
-        job.again = again
+        job.again, job.giving = again, giving
         try:
             await self._commit(job, timeout_ms)
         except CommitFailedError as error:
@@ -214,7 +222,11 @@ class Committer:
     def _set_aside_lost(self, job: _Job) -> None:
         for partition in list(job.left):
             began, session = job.sessions.get(partition), self.tracker.get(partition)
-            if began is None:
+            if partition in self.membership.given_up:
+                # the coordinator has what was done, and maybe another member's commit since
+                lost = job.given is not None
+                job.left.discard(partition)
+            elif began is None:
                 lost = partition not in self.membership.owned
             elif session is not None and session.assignment == began.assignment:
                 continue
@@ -237,6 +249,10 @@ class Committer:
         generation = self.membership.generation
         self._numbers += 1
         number = self._numbers if job.given is None else job.number
+        if job.giving:
+            # goes out behind the commit, which is written before this lets others run
+            self.membership.gives_up(job.giving, offsets, now_ms())
+            self.carry_out()
         try:
             answers = await self._send(offsets, generation)
         except ConsumerClosedError:

@@ -13,7 +13,8 @@ those that tell nothing until the next one is due, and answers as soon as there 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -105,6 +106,10 @@ class ConsumerMembership(GroupMember):
         self._starts: dict[tuple[UUID, int], CommittedOffset | None] = {}
         #: Owned partitions, and those that are being revoked, with their topics' ids.
         self._held: dict[TopicPartition, UUID] = {}
+        #: Whether the coordinator is a kohort, as far as its answers show; and what it may take as given up
+        #: once these commits, which are under way, are stored.
+        self._tells_offsets = False
+        self._giving: dict[tuple[UUID, int], CommittedOffset | None] = {}
         #: Whether a request told what is owned and was not answered: what was not taken by then may be of
         #: another member meanwhile.
         self._unsure = False
@@ -188,11 +193,12 @@ class ConsumerMembership(GroupMember):
             if response.error_code:
                 self._refused(KafkaError(response.error_code).code, response.error_message, now)
             else:
-                self._heard(response, now)
+                self._heard(request, response, now)
             self.advance(now)
         elif request is self._overtaken:
             self._overtaken = None
-            if not response.error_code:
+            # the one behind it may have been answered before, over another connection
+            if not response.error_code and response.member_epoch >= self.generation:
                 self._learn(response, now)
             # an error also counts as the next response
             self.advance(now)
@@ -218,10 +224,30 @@ class ConsumerMembership(GroupMember):
                 self._emit(SpeakClassic())
             return
         if not self._revocations and self.generation >= 0:
-            self._held = {p: topic for p, topic in self._held.items() if p in self.owned}
-            self._tell_owned(now)
+            self._giving, self.given_up = {}, frozenset()
+            if self._held.keys() - self.owned:
+                self._held = {p: topic for p, topic in self._held.items() if p in self.owned}
+                self._tell_owned(now)
             self._reconcile(now)
         self.advance(now)
+
+    def gives_up(
+        self,
+        partitions: Collection[TopicPartition],
+        offsets: Mapping[TopicPartition, CommittedOffset],
+        now: float,
+    ) -> None:
+        """Say so behind the commit, if the coordinator can tell whether that is stored: the next owner need
+        not wait for its answer. If it does not count, it is said again when the revocation is done.
+        """
+        if self.generation < 0 or not self._tells_offsets:
+            return
+        gone = self._ids() - self._target
+        ids = {(self._held[p], p.partition): offsets.get(p) for p in partitions if p in self._held}
+        self._giving |= {at: said for at, said in ids.items() if at in gone}
+        if gone and gone <= self._giving.keys():
+            self._tell(now)
+            self.advance(now)
 
     def topics(
         self,
@@ -285,7 +311,7 @@ class ConsumerMembership(GroupMember):
         wanted = ((), "") if self._withdrawn else (self._subscription, self._regex)
         told, known = _Told(*wanted, self._ids()), self._known
         # the names of topics are asked for with every heartbeat as long as they are not known
-        may_wait = told == known and not self._unknown()
+        may_wait = told == known and not self._unknown() and not self._giving
         send = group_messages.consumer_heartbeat(
             self._config,
             self.member_id,
@@ -295,15 +321,20 @@ class ConsumerMembership(GroupMember):
             regex=None if known is not None and told.regex == known.regex else told.regex,
             owned=None if known is not None and told.owned == known.owned else told.owned,
             hold_ms=round(self._heartbeats.interval_ms) if may_wait else 0,
+            gives_up=self._giving,
         )
         self._telling = told
         self._may_be_known = True
         self._unsure |= send.body.topic_partitions is not None
         self._heartbeats.sent(send, epoch, now)
 
-    def _heard(self, response: Any, now: float) -> None:
+    def _heard(self, request: Send, response: Any, now: float) -> None:
         beats, joined, had_news = self._heartbeats, self.generation < 0, self._telling != self._known
         self._known, self._unsure = None if self._missed else self._telling, False
+        if request.body.gives_up and response.member_epoch != request.body.member_epoch:
+            self._gave_up(
+                {(row.topic_id, p.partition_index) for row in request.body.gives_up for p in row.partitions}
+            )
         self._attempts, self._first_refused, self._missed = 0, None, False
         if joined:
             beats.joined(now)
@@ -316,13 +347,27 @@ class ConsumerMembership(GroupMember):
             beats.at_once(now)
         self._learn(response, now)
 
+    def _gave_up(self, gone: AbstractSet[tuple[UUID, int]]) -> None:
+        """The coordinator has the commits of these partitions, and gives them to others."""
+        self._giving = {}
+        given = {p for p, topic in self._held.items() if (topic, p.partition) in gone}
+        self.given_up |= given
+        self._held = {p: topic for p, topic in self._held.items() if p not in given}
+        self._knows_owned()
+
+    def _knows_owned(self) -> None:
+        """The coordinator knows what is owned now without being told."""
+        if self._known is not None and self._known.owned is not None:
+            self._known = self._known._replace(owned=self._ids())
+
     def _learn(self, response: Any, now: float) -> None:
         """Process a response without an error."""
         beats = self._heartbeats
         if response.member_epoch != self.generation:
             self.generation = response.member_epoch
             beats.expect(now, self._first_pause_ms(), GROWTH)
-            beats.at_once(now)
+            if self._leaving is None:
+                beats.at_once(now)
         interval = self._interval_ms(response.heartbeat_interval_ms)
         if interval != beats.interval_ms:
             beats.interval_ms = interval
@@ -342,6 +387,7 @@ class ConsumerMembership(GroupMember):
                 for number, offset, epoch, metadata in partitions
             }
             taken = self._ids()
+            self._tells_offsets = self._tells_offsets or bool(told)
             self._starts |= told
             self._starts = {p: self._starts[p] for p in target & self._starts.keys() - taken}
             topics, wanted = {topic for topic, _ in target}, self._subscription
@@ -422,6 +468,8 @@ class ConsumerMembership(GroupMember):
             self._given_up += gone
             wanted = self._regex or any(p.topic in self._subscription for p in gone)
             self._revoke(gone, lost=False, reason=MOVES if wanted else "the subscription changed")
+            # the next one that matters says what was given up
+            self._heartbeats.put_off(now)
             return
         if unknown:
             self._emit(NeedTopics(frozenset(), unknown))
@@ -432,6 +480,8 @@ class ConsumerMembership(GroupMember):
             self._held |= new
             self.owned |= new.keys()
             self._added += added
+            self._knows_owned()
+            self.given_up -= new.keys()
             at = {p: (new[p], p.partition) for p in added}
             starts = {p: self._starts.pop(at[p]) for p in added if at[p] in self._starts}
             self._emit(Assign(self.generation, added, tuple(sorted(kept)), starts))
@@ -540,6 +590,7 @@ class ConsumerMembership(GroupMember):
         self._known = self._describe = self._look_at = self._overtaken = None
         self._missed = False
         self._target, self._held, self._names, self._starts = frozenset(), {}, {}, {}
+        self._giving, self.given_up = {}, frozenset()
         self._first, self._began, self._added, self._given_up = True, None, [], []
         self._heartbeats.stop()
         if self.state not in (MemberState.UNJOINED, MemberState.FAILED):

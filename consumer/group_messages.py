@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from uuid import UUID
 
+from ..client.offsets import CommittedOffset
 from ..client.pool import Channel
 from ..protocol import ApiKey
 from ..protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
-from ..protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
+from ..protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    GivenUpPartition,
+    GivenUpTopic,
+    TopicPartitions,
+)
 from ..protocol.messages.describe_groups import DescribeGroupsRequest
 from ..protocol.messages.heartbeat import HeartbeatRequest
 from ..protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -82,12 +89,14 @@ def consumer_heartbeat(
     regex: str | None,
     owned: Iterable[tuple[UUID, int]] | None,
     hold_ms: int = 0,
+    gives_up: Mapping[tuple[UUID, int], CommittedOffset | None] = MappingProxyType({}),
 ) -> Send:
     """A ConsumerGroupHeartbeat request. Fields that are None stay as the coordinator knows them.
 
     ``whole``: with the fields that never change. An empty ``regex`` is none. ``hold_ms``: how long the
     coordinator may hold the response until there is news; the response may then have the committed offsets of
-    new partitions. Apache Kafka ignores both and answers at once.
+    new partitions. ``gives_up``: partitions that are no longer owned once these offsets are committed (None:
+    whatever is), by a commit sent just before on the same connection. Apache Kafka ignores all three.
     """
     numbers: dict[UUID, list[int]] = defaultdict(list)
     for topic_id, number in sorted(owned or ()):
@@ -105,9 +114,19 @@ def consumer_heartbeat(
         None if owned is None else [TopicPartitions(topic_id, rows) for topic_id, rows in numbers.items()],
         hold_ms,
         True,
+        _given_up(gives_up),
     )
     timeout_ms = min(config.request_timeout_ms, config.session_timeout_ms) + hold_ms
-    return Send(ApiKey.CONSUMER_GROUP_HEARTBEAT, body, Channel.HEARTBEAT, timeout_ms)
+    channel = Channel.CONTROL if gives_up else Channel.HEARTBEAT
+    return Send(ApiKey.CONSUMER_GROUP_HEARTBEAT, body, channel, timeout_ms)
+
+
+def _given_up(gives_up: Mapping[tuple[UUID, int], CommittedOffset | None]) -> list[GivenUpTopic]:
+    rows: dict[UUID, list[GivenUpPartition]] = defaultdict(list)
+    for (topic_id, number), said in gives_up.items():
+        told = (-1, -1, "") if said is None else (said.offset, said.leader_epoch, said.metadata)
+        rows[topic_id].append(GivenUpPartition(number, *told))
+    return [GivenUpTopic(topic_id, partitions) for topic_id, partitions in rows.items()]
 
 
 def leave_consumer_group(config: ConsumerConfig, member_id: str) -> Send:

@@ -276,7 +276,8 @@ class Handover:
         if self.config.commits:
             left_ms = self.config.rebalance_ms - (now_ms() - began)
             left_ms = max(left_ms, self.config.rebalance_ms * _COMMIT_SHARE)
-            await self.committer.commit_done(partitions, min(left_ms, self.config.default_api_timeout_ms))
+            left_ms = min(left_ms, self.config.default_api_timeout_ms)
+            await self.committer.commit_done(partitions, left_ms, giving=partitions)
 
     async def _wait_until_done(self, giving: _Giving) -> None:
         self.report(PartitionsRevoking(giving.partitions, self.tracker.undone(giving.partitions)))

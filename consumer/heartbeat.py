@@ -90,6 +90,10 @@ class Heartbeats:
         """Make the next heartbeat due as soon as the pending one is answered: there is news for it."""
         self._next = now
 
+    def put_off(self, now: float) -> None:
+        """There is nothing to tell yet, and soon there will be."""
+        self._next = now + self.interval_ms
+
     def retry(self, now: float) -> None:
         """A heartbeat failed: send the next one after a growing back-off."""
         self._next = now + self.backoff.delay_ms(self._failures)

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
 from ..assignors import MeasuringAssignor, TopicInfo
+from ..client.offsets import CommittedOffset
 from ..client.waiting import Backoff
 from ..protocol import ErrorCode, KafkaError, TopicPartition
 from ..statemachine import LifeCycle, MemberState, MemberTrigger
@@ -43,6 +44,9 @@ class GroupMember(ABC):
         self.member_id = ""
         self.is_leader = False
         self.owned: frozenset[TopicPartition] = frozenset()
+        #: Partitions that are still being revoked here, and no longer owned for the coordinator: nothing more
+        #: can be committed for them.
+        self.given_up: frozenset[TopicPartition] = frozenset()
         #: Whether this member stays away until ``resume``.
         self.paused = False
         self._config = config
@@ -157,6 +161,14 @@ class GroupMember(ABC):
     @abstractmethod
     def revocation_done(self, now: float) -> None:
         """A Revoke has been carried out."""
+
+    def gives_up(  # noqa: B027 - only where the coordinator can make use of it
+        self,
+        partitions: Collection[TopicPartition],
+        offsets: Mapping[TopicPartition, CommittedOffset],
+        now: float,
+    ) -> None:
+        """The commit is being sent with which these partitions are given up; ``offsets`` has what it says."""
 
     @abstractmethod
     def topics(

@@ -1,4 +1,7 @@
-"""ListPartitionReassignments (46), v0: reassignments in progress (KIP-455); a single broker has none."""
+"""ListPartitionReassignments (46), v0: reassignments in progress (KIP-455); a single broker has none.
+
+The controller answers: other brokers may not have heard of the latest ones yet.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Any
 from ...protocol import ApiKey
 from .._node import Node
 from ..authorizer import Operation, ResourceType, right
-from ._api import Request, ServedApi
+from ._api import Request, ServedApi, always
 from ._errors import at_top
 from ._guards import whole
 
@@ -40,4 +43,5 @@ API = ServedApi(
     guard=whole(right(Operation.DESCRIBE, ResourceType.CLUSTER, "all reassignments")),
     errors=at_top(lambda _body, _version, _code: {"error_message": None}),
     reads_only=True,
+    by_controller=always,
 )

@@ -157,12 +157,12 @@ FAMILIES: Final = (
         for bean, words, read in (
             (
                 "kafka.server:type=ReplicaManager,name=PartitionCount",
-                "Partitions that have files",
-                lambda now: len(now.partitions),
+                "Partitions that this broker has a replica of",
+                lambda now: now.replicas.partitions,
             ),
             (
                 "kafka.server:type=ReplicaManager,name=LeaderCount",
-                "Partitions that are led here: of a broker alone all that have files",
+                "Partitions that are led here: of a broker alone all",
                 lambda now: now.replicas.leaders,
             ),
             (

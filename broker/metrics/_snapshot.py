@@ -95,7 +95,8 @@ class QuotaFigures(NamedTuple):
 class ReplicaFigures(NamedTuple):
     """Partitions that this broker leads, how many of them lack in-sync replicas (at least one, or too many),
     and how often in-sync replicas left and joined. As controller: 1, and the partitions without a leader.
-    Bytes per second of throttled replicas that are sent to followers, and fetched from leaders.
+    Bytes per second of throttled replicas that are sent to followers, and fetched from leaders. Partitions
+    that this broker has a replica of.
     """
 
     leaders: int
@@ -107,6 +108,7 @@ class ReplicaFigures(NamedTuple):
     offline_partitions: int = 0
     leader_throttled_rate: float = 0.0
     follower_throttled_rate: float = 0.0
+    partitions: int = 0
 
 
 class BrokerSnapshot(NamedTuple):

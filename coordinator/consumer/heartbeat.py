@@ -20,7 +20,7 @@ from ...offsets_topic import (
     MemberMetadata,
     TargetAssignment,
 )
-from ...protocol import ApiKey, ErrorCode, KafkaError
+from ...protocol import ApiKey, CauseKind, ErrorCode, KafkaError
 from ...protocol.messages.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatResponse,
@@ -34,7 +34,6 @@ from ..engine.effects import Request
 from ..engine.timers import TimerKey
 from ..events import (
     Cause,
-    CauseKind,
     JoinRefused,
     MemberFenced,
     MemberGone,
@@ -46,7 +45,7 @@ from ..groups import Group, GroupShard
 from .assigning import refresh_target
 from .changes import Changes, restart_session, session_timeout_ms
 from .group import AWAY, LEAVING, SESSION, ConsumerGroup, Member, find, live
-from .holding import EVERYONE, answer_soon, hold, least_rest_ms, let_go, starts
+from .holding import EVERYONE, answer_soon, hold, least_rest_ms, let_go, starts, with_given_up
 from .migration import downgrade, leave_classic, turns_back, upgraded
 from .reconciliation import NEW_MEMBER, Owned, is_settled, reconcile
 from .regex import check_regex, maybe_resolve
@@ -76,6 +75,11 @@ def handle_heartbeat(shard: GroupShard, request: Request, now_ms: int) -> None:
     """Make the checks in Kafka's order, then answer with the member's epoch, and its assignment if that
     changed.
     """
+    if request.body.gives_up:
+        known = with_given_up(shard, request, now_ms)
+        if known is None:
+            return
+        request = known
     group_id, member_id = request.body.group_id, request.body.member_id
     if group_id in shard.state.held and (held := let_go(shard, group_id, member_id)) is not None:
         shard.reply(*held)
@@ -110,7 +114,7 @@ def _goes_on(shard: GroupShard, request: Request, now_ms: int) -> bool:
     """Answer a heartbeat without news, in a group that has its target, as nearly all heartbeats are: the
     member is settled, or takes its next step. Returns False for any other heartbeat.
     """
-    group_id, member_id, epoch, instance_id, *said, owned, hold_ms, wants = request.body
+    group_id, member_id, epoch, instance_id, *said, owned, hold_ms, wants, gives_up = request.body
     group = shard.state.groups.get(group_id)
     if said != _NOTHING_SAID or type(group) is not ConsumerGroup:
         return False
@@ -136,7 +140,7 @@ def _goes_on(shard: GroupShard, request: Request, now_ms: int) -> bool:
     offsets: Sequence[TopicOffsets] = ()
     if member_id in group.unsettled:
         changes = Changes(shard, group, now_ms)
-        advance(changes, member, _owned(owned), changed=False)
+        advance(changes, member, _owned(owned), changed=False, gives_up=bool(gives_up))
         if not _has_alike(before, member.current):
             assignment = _told(member.current)
             offsets = starts(shard, group, before.assigned, member.current.assigned) if wants else ()
@@ -299,7 +303,7 @@ def _heartbeat(shard: GroupShard, request: Request, now_ms: int) -> ConsumerGrou
     refresh_epoch(changes, cause)
     refresh_target(changes)
     before = member.current
-    advance(changes, member, owned, changed=changed)
+    advance(changes, member, owned, changed=changed, gives_up=bool(body.gives_up))
     restart_session(shard, group, member, now_ms)
     maybe_resolve(shard, group, request.context, now_ms)
     interval_ms = shard.state.config_of(group.group_id).heartbeat_interval_ms
@@ -334,9 +338,10 @@ def refresh_epoch(changes: Changes, cause: Cause | None) -> None:
         changes.set_epoch(1, group.metadata_hash)
 
 
-def advance(changes: Changes, member: Member, owned: Owned, *, changed: bool) -> None:
+def advance(changes: Changes, member: Member, owned: Owned, *, changed: bool, gives_up: bool = False) -> None:
     """Make one step of a member towards its target, and start its revocation timer if it has to revoke
-    partitions. ``changed``: it subscribes to other topics than before.
+    partitions. ``changed``: it subscribes to other topics than before. ``gives_up``: its commit may come once
+    more, and can only be refused if the epoch is another; without a new one nothing is given up.
     """
     group = changes.group
     if not changed and is_settled(member.current, group.target_epoch):
@@ -344,7 +349,10 @@ def advance(changes: Changes, member: Member, owned: Owned, *, changed: bool) ->
     target = group.targets.get(member.member_id, {})
     taken = partial(group.taken, member.member_id)
     before = member.current
-    current = reconcile(before, group.target_epoch, target, owned, taken, group.topic_ids(member), changed)
+    topics = group.topic_ids(member)
+    current = reconcile(before, group.target_epoch, target, owned, taken, topics, changed)
+    if gives_up and current.epoch == before.epoch:
+        current = reconcile(before, group.target_epoch, target, None, taken, topics, changed)
     if current == before:
         return
     changes.set_current(member, current)
@@ -540,7 +548,7 @@ def _size(body: Any) -> int:
 
 def _says_nothing(body: Any) -> bool:
     """Return whether a heartbeat has no news of its member."""
-    _, _, _, _, *said, owned, _, _ = body
+    _, _, _, _, *said, owned, _, _, _ = body
     return owned is None and said == _NOTHING_SAID
 
 

@@ -1,7 +1,9 @@
 """Extensions of heartbeats that only kohort's consumer uses: tagged fields that other clients do not send.
 
 With ``HoldMs`` the coordinator may hold the response until there is news for the member, and with
-``WantsOffsets`` the response may say where the member begins to read its new partitions.
+``WantsOffsets`` the response may say where the member begins to read its new partitions. A member that gives
+partitions up says so right behind its commit, without waiting for the response (``GivesUp``): that counts if
+the commit is stored.
 
 A partition that moves has no reader until its next owner hears that it is free: with a held heartbeat it
 hears at once. Only a heartbeat without news of its member is held, and only the last one of each member. It
@@ -13,17 +15,22 @@ except for the session.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, Final
+from uuid import UUID
 
-from ...offsets_topic import CurrentAssignment, PartitionEpochs
+from ...offsets_topic import CurrentAssignment, OffsetCommitted, PartitionEpochs
 from ...protocol import ErrorCode, TopicPartition
-from ...protocol.messages.consumer_group_heartbeat import PartitionOffset, TopicOffsets
+from ...protocol.messages.consumer_group_heartbeat import PartitionOffset, TopicOffsets, TopicPartitions
 from ..engine.effects import Request
 from ..groups import GroupShard
-from .group import HOLD, ConsumerGroup
+from .group import HOLD, ConsumerGroup, find, live
+from .reconciliation import has_all
 
 #: A heartbeat is held for at most a session timeout divided by this.
 _SESSIONS: Final = 3
+#: Members that have all of a new target hear of it this much later than the others.
+NO_MOVE_MS: Final = 20
 #: With more new partitions than this, the member sends OffsetFetch, which is answered in parts.
 MOST_OFFSETS: Final = 500
 #: Used instead of a member id, which is never empty.
@@ -91,16 +98,73 @@ def tell(
 
 
 def answer_soon(shard: GroupShard, group_id: str, member_id: str, now_ms: int) -> None:
-    """Have the held heartbeat of this member answered, or those of EVERYONE."""
+    """Have the held heartbeat of this member answered, or those of EVERYONE.
+
+    Of everyone those come first who have to give something up or get something: partitions wait for them.
+    """
     held = shard.state.held.get(group_id, {})
-    for each in held if member_id == EVERYONE else held.keys() & {member_id}:
-        _due(shard, group_id, each, now_ms)
+    if member_id != EVERYONE:
+        if member_id in held:
+            _due(shard, group_id, member_id, now_ms)
+        return
+    group = live(shard, group_id)
+    for each in held:
+        member = None if group is None else group.members.get(each)
+        moves = member is None or group is None or not has_all(member.current, group.targets.get(each, {}))
+        _due(shard, group_id, each, now_ms if moves else now_ms + NO_MOVE_MS)
 
 
-def _due(shard: GroupShard, group_id: str, member_id: str, now_ms: int) -> None:
+def _due(shard: GroupShard, group_id: str, member_id: str, at_ms: int) -> None:
     key = (HOLD, group_id, member_id)
     # one that is already due keeps its place before the end of the member's session
-    shard.timers.start(key, min(now_ms, shard.timers.deadline(key) or now_ms))
+    shard.timers.start(key, min(at_ms, shard.timers.deadline(key) or at_ms))
+
+
+def with_given_up(shard: GroupShard, request: Request, now_ms: int) -> Request | None:
+    """The request with what its member owns when it has given that up, if all of it is committed as it says,
+    or not its own any more; else without what it gives up. None while commits are being written: then it is
+    handled again.
+    """
+    body = request.body
+    plain = body._replace(gives_up=())
+    group = find(shard, body.group_id)
+    member = None if group is None else group.members.get(body.member_id)
+    if group is None or member is None:
+        return replace(request, body=plain)
+    has: dict[UUID, set[int]] = {}
+    for topics in (member.current.assigned, member.current.revoking):
+        for topic_id, numbers in topics.items():
+            has.setdefault(topic_id, set()).update(numbers)
+    gone: dict[UUID, set[int]] = {}
+    for topic_id, rows in body.gives_up:
+        name, own = group.topics.topic_of_id(topic_id), has.get(topic_id, ())
+        for number, *told in rows:
+            if number in own and not _is_committed(shard, body.group_id, name, number, told):
+                if not shard.is_busy(body.group_id):
+                    return replace(request, body=plain)
+                shard.defer(request, now_ms)
+                return None
+            gone.setdefault(topic_id, set()).add(number)
+    owned: Iterable[tuple[UUID, Iterable[int]]] = body.topic_partitions or ()
+    if body.topic_partitions is None:
+        owned = has.items()
+    left = [
+        TopicPartitions(topic_id, [*{*numbers} - gone.get(topic_id, set())]) for topic_id, numbers in owned
+    ]
+    return replace(request, body=body._replace(topic_partitions=left))
+
+
+def _is_committed(shard: GroupShard, group_id: str, name: str | None, number: int, told: list[Any]) -> bool:
+    """Return whether this is committed: offset, -1 for whatever it is, leader epoch and metadata."""
+    offset, leader_epoch, metadata = told
+    if offset < 0:
+        return True
+    entry = None if name is None else shard.state.durable.offset(group_id, TopicPartition(name, number))
+    return entry is not None and (entry.offset, entry.leader_epoch, entry.metadata) == (
+        offset,
+        leader_epoch,
+        metadata or "",
+    )
 
 
 def starts(
@@ -109,12 +173,17 @@ def starts(
     """The committed offsets of partitions that a member has now and had not before, as OffsetFetch returns
     them.
 
-    Empty while a commit is being written, or if there are too many partitions. Leaves out partitions with an
-    open transaction: the member sends OffsetFetch for those.
+    Empty while a commit of the group is being written, or if there are too many partitions. Leaves out
+    partitions with an open transaction: the member sends OffsetFetch for those.
     """
     durable, group_id = shard.state.durable, group.group_id
     more = sum(map(len, now.values())) - sum(map(len, before.values()))
-    if shard.awaits(shard.state.last_commit) or more > MOST_OFFSETS:
+    if more > MOST_OFFSETS or (
+        shard.awaits(shard.state.last_commit)
+        and any(
+            type(each) is OffsetCommitted and each.group == group_id for each in shard.records_in_flight()
+        )
+    ):
         return []
     told = []
     for topic_id, numbers in now.items():

@@ -48,7 +48,7 @@ def reconcile(
     stays = current.state == _UNREVOKED and not _given_up(current.revoking, owned)
     if stays or is_settled(current, target_epoch):
         return _unsubscribe(current, subscribed or (), owned) if changed else current
-    if _has_all(current, target) and (subscribed is None or subscribed >= target.keys()):
+    if has_all(current, target) and (subscribed is None or subscribed >= target.keys()):
         # the usual case, whenever another member joins or leaves
         return CurrentAssignment(target_epoch, current.epoch, _STABLE, current.assigned, {})
     return _step(current, target_epoch, target, owned, taken, subscribed)
@@ -92,7 +92,8 @@ def _step(
     return CurrentAssignment(target_epoch, current.epoch, state, assigned, {})
 
 
-def _has_all(current: CurrentAssignment, target: Partitions) -> bool:
+def has_all(current: CurrentAssignment, target: Partitions) -> bool:
+    """Return whether a member has its target, and nothing to give up."""
     assigned = current.assigned
     return (
         not current.revoking

@@ -170,11 +170,7 @@ class Shard(Generic[S]):
         """Handle a request. Its one Reply comes now, after a write, or when a round ends."""
         api = self._apis[request.api_key]
         if self._in_flight and (self._blocked or api.waits is _WRITES) and self._must_wait(api, request):
-            key = self.topic.key_of(request.body)
-            if key in self._stalled:
-                self._answer_overdue(request, now_ms)
-            else:
-                self._deferred.setdefault(key, []).append(request)
+            self.defer(request, now_ms)
         else:
             api.handler(self, request, now_ms)
 
@@ -350,6 +346,14 @@ class Shard(Generic[S]):
         if key is not None:
             self._in_flight[key] = self._in_flight.get(key, 0) + 1
         self._effects.append(append)
+
+    def defer(self, request: Request, now_ms: int) -> None:
+        """Handle a request when the writes of its key that are under way have ended."""
+        key = self.topic.key_of(request.body)
+        if key in self._stalled:
+            self._answer_overdue(request, now_ms)
+        else:
+            self._deferred.setdefault(key, []).append(request)
 
     def reply(self, request: Request, body: Any) -> None:
         self._effects.append(_new(Reply, (request.handle, body)))

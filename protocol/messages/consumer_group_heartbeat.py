@@ -39,6 +39,22 @@ class TopicPartitions(NamedTuple):
     partitions: Sequence[int] = ()
 
 
+class GivenUpPartition(NamedTuple):
+    """GivenUpPartition of ConsumerGroupHeartbeat."""
+
+    partition_index: int = 0
+    committed_offset: int = 0
+    committed_leader_epoch: int = -1
+    committed_metadata: str | None = ""
+
+
+class GivenUpTopic(NamedTuple):
+    """GivenUpTopic of ConsumerGroupHeartbeat."""
+
+    topic_id: UUID | None = None
+    partitions: Sequence[GivenUpPartition] = ()
+
+
 class ConsumerGroupHeartbeatRequest(NamedTuple):
     """ConsumerGroupHeartbeat request, v0-1."""
 
@@ -54,6 +70,7 @@ class ConsumerGroupHeartbeatRequest(NamedTuple):
     topic_partitions: Sequence[TopicPartitions] | None = None
     hold_ms: int = 0
     wants_offsets: bool = False
+    gives_up: Sequence[GivenUpTopic] = ()
 
 
 ConsumerGroupHeartbeatRequest.API_KEY = 68  # type: ignore[attr-defined]
@@ -143,19 +160,65 @@ def _read_request_flexible(
         topic_partitions_11.append(item12)
     hold_ms_15: Any = 0
     wants_offsets_16: Any = False
+    gives_up_17: Any = ()
     if data[at]:
         tags, at = read_tags(data, at)
-        for tag17, start, stop in tags:
-            if tag17 == 10000:
+        for tag18, start, stop in tags:
+            if tag18 == 10000:
                 at = start
                 (hold_ms_15,) = _I.unpack_from(data, at)
                 at += 4
                 if at != stop:
                     raise malformed("a tagged field of another length than it says")
-            elif tag17 == 10001:
+            elif tag18 == 10001:
                 at = start
                 (wants_offsets_16,) = _T.unpack_from(data, at)
                 at += 1
+                if at != stop:
+                    raise malformed("a tagged field of another length than it says")
+            elif tag18 == 10002:
+                at = start
+                size, at, left = read_compact_count(
+                    data, at, left, 18, "ConsumerGroupHeartbeatRequest.gives_up"
+                )
+                gives_up_17 = None if size < 0 else []
+                for _ in range(size):
+                    topic_id_20 = read_uuid(data[at : at + 16])
+                    at += 16
+                    size, at, left = read_compact_count(
+                        data, at, left, 18, "ConsumerGroupHeartbeatRequest.partitions"
+                    )
+                    partitions_21: Any = None if size < 0 else []
+                    for _ in range(size):
+                        partition_index_23, committed_offset_24, committed_leader_epoch_25 = _IQI.unpack_from(
+                            data, at
+                        )
+                        at += 16
+                        committed_metadata_26, at = read_compact_string(data, at)
+                        if data[at]:
+                            at = skip_tags(data, at)
+                        else:
+                            at += 1
+                        item22 = _new(
+                            GivenUpPartition,
+                            (
+                                partition_index_23,
+                                committed_offset_24,
+                                committed_leader_epoch_25,
+                                committed_metadata_26,
+                            ),
+                        )
+                        partitions_21.append(item22)
+                    if partitions_21 is None:
+                        raise null_in("ConsumerGroupHeartbeatRequest.partitions")
+                    if data[at]:
+                        at = skip_tags(data, at)
+                    else:
+                        at += 1
+                    item19 = _new(GivenUpTopic, (topic_id_20, partitions_21))
+                    gives_up_17.append(item19)
+                if gives_up_17 is None:
+                    raise null_in("ConsumerGroupHeartbeatRequest.gives_up")
                 if at != stop:
                     raise malformed("a tagged field of another length than it says")
             at = stop
@@ -176,6 +239,7 @@ def _read_request_flexible(
             topic_partitions_11,
             hold_ms_15,
             wants_offsets_16,
+            gives_up_17,
         ),
     ), at
 
@@ -216,6 +280,25 @@ def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
         out += _T.pack(wants_offsets_10)
         tags7.append((10001, out))
         out = whole11
+    gives_up_12 = getattr(body, "gives_up", ())
+    if gives_up_12:
+        whole13, out = out, bytearray()
+        gives_up_14 = gives_up_12
+        write_compact_count(out, gives_up_14)
+        for item15 in gives_up_14 or ():
+            uuid = item15.topic_id
+            out += NO_UUID if uuid is None else uuid.bytes
+            partitions_16 = item15.partitions
+            write_compact_count(out, partitions_16)
+            for item17 in partitions_16 or ():
+                out += _IQI.pack(
+                    item17.partition_index, item17.committed_offset, item17.committed_leader_epoch
+                )
+                write_compact_string(out, item17.committed_metadata)
+                out.append(0)
+            out.append(0)
+        tags7.append((10002, out))
+        out = whole13
     write_tags(out, tags7)
 
 

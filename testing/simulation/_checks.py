@@ -17,7 +17,8 @@ from ...coordinator import (
 from ...coordinator.classic.group import SESSION, ClassicGroup, Member, live
 from ...coordinator.consumer.group import HOLD, RESUME, REVOCATION, ConsumerGroup, wake
 from ...coordinator.consumer.group import SESSION as CONSUMER_SESSION
-from ...coordinator.consumer.holding import EVERYONE
+from ...coordinator.consumer.holding import EVERYONE, NO_MOVE_MS
+from ...coordinator.consumer.reconciliation import has_all
 from ...coordinator.durable import Durable
 from ...coordinator.groups import GroupShard
 from ...protocol import ApiKey, ErrorCode, TopicPartition, decode_assignment, subscribed_topics
@@ -446,7 +447,8 @@ class Checks:
                     )
                 )
             )
-            if until_ms is None or (has_news and until_ms > now_ms):
+            at_ms = now_ms + NO_MOVE_MS * (member is not None and has_all(member.current, target))
+            if until_ms is None or (has_news and until_ms > at_ms):
                 self._schedule.fail("S19", f"{member_id} of {group.group_id} waits until {until_ms}")
 
     def _consumer_timers(self, shard: GroupShard, group: ConsumerGroup) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import ceil
 from typing import Any, Protocol
@@ -52,6 +52,8 @@ _BATCH = 4
 #: Once nothing fails any more, slow reading shows nothing new.
 _HEALED_BATCH = 1_000
 _RETRY_MS = 100
+#: More than a broker takes with an offset.
+_TOO_LARGE = "m" * 5_000
 #: How often a leaving member checks whether it may leave.
 _LOOK_MS = 5
 
@@ -411,10 +413,15 @@ class Member:
         offsets = {
             partition: CommittedOffset(self.reading[partition])
             for partition in partitions
-            if partition in self.reading and self.reading[partition] != self._committed[partition]
+            if partition in self.reading
+            and self.reading[partition] != self._committed[partition]
+            and partition not in self.membership.given_up
         }
         if not offsets:
             return False
+        if giving is not None and self.plan.consumer and self.plan.hasty:
+            # refused: the shipped consumer, too, says less then and tries again
+            offsets = {p: replace(said, metadata=_TOO_LARGE) for p, said in offsets.items()}
         self._committing = True
         self._send_commit(offsets, giving)
         return True
@@ -423,6 +430,9 @@ class Member:
         generation, member_id = self.membership.generation, self.membership.member_id
         body = commit_request(self.plan.group, offsets, generation, member_id, self.plan.instance_id)
         self.send(Channel.CONTROL, ApiKey.OFFSET_COMMIT, body, (offsets, giving))
+        if giving is not None and not giving.lost:
+            self.membership.gives_up(giving.partitions, offsets, self.now)
+            self.carry_out()
 
     def _commit_early(self) -> None:
         """Commit with the new generation before the assignment is known; none of our clients does so."""
@@ -432,11 +442,13 @@ class Member:
     def _commit_ended(self, call: Call, reply: Any | None) -> None:
         offsets, giving = call.memo
         self._committing = False
-        refused = 0
+        refused, again = 0, {}
         for topic in reply.topics if reply is not None else ():
             for index, error in topic.partitions:
                 partition = TopicPartition(topic.name, index)
-                if error:
+                if error == ErrorCode.OFFSET_METADATA_TOO_LARGE:
+                    again[partition] = replace(offsets[partition], metadata="")
+                elif error:
                     refused = refused or error
                 elif partition in self.reading:
                     self._committed[partition] = offsets[partition].offset
@@ -445,7 +457,11 @@ class Member:
             self.membership.commit_refused(ErrorCode(refused), generation, self.now)
             self.carry_out()
         if giving in self.handing_over:
-            self._given(giving)
+            if again and not giving.lost and self.membership.can_commit():
+                self._committing = True
+                self._send_commit(again, giving)
+            else:
+                self._given(giving)
 
     def _give(self, giving: Giving) -> None:
         """Stop the delivery of partitions and commit what is done a little later, step by step."""
@@ -599,6 +615,20 @@ class Consumers:
             self._schedule.fail("S3", f"{member.name} fell from epoch {before} to {now}")
         elif call.api_key == ApiKey.CONSUMER_GROUP_HEARTBEAT and not body.error_code:
             member.joined_at = call.answered_at
+            if now > before and call.body.gives_up:
+                self._gave_up(member)
+
+    def _gave_up(self, member: Member) -> None:
+        """A member has heard that others get what it is giving up: they go on where it stopped."""
+        shard, group = self._schedule.shard, member.plan.group
+        if shard is None:
+            return
+        for partition in member.membership.given_up:
+            entry = shard.state.durable.offset(group, partition)
+            stopped = member.reading.get(partition, 0)
+            if (0 if entry is None else entry.offset) < stopped:
+                text = f"{member.name} gave up {partition} at {stopped}, committed is {entry}"
+                self._schedule.fail("S20", text)
 
     def _one_reader(self, member: Member) -> None:
         """A member of a consumer group begins to read: nobody else there may read the same."""

@@ -1,4 +1,4 @@
-"""The invariants that are checked, and the exception of one that does not hold."""
+"""The invariants that are checked, and the exception for one that does not hold."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ INVARIANTS: Final[dict[str, str]] = {
     "S18": "under exactly once every record takes effect once",
     "S19": "a heartbeat that is held is answered as soon as there is news of its member, and a member "
     "that is settled has all of its target",
+    "S20": "what a member has given up behind its commit is committed",
     "T1": "no record of an aborted transaction is read under read_committed",
     "T2": "no record is read before its transaction is committed, and of a transaction all or none",
     "T3": "every record of a transaction whose commit was acknowledged is read once, in its order",

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
-from kohort.broker._partition import Partition, UnverifiedWrites
+from kohort.broker._partition import Partition
 from kohort.broker._transactions import end_in
 from kohort.client.connection import Connection
 from kohort.client.metadata import Address
@@ -271,20 +271,6 @@ def test_who_waits_is_told_when_a_leader_leads_on_under_another_epoch() -> None:
             assert error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     asyncio.run(run())
-
-
-def test_what_a_coordinator_has_verified_counts_until_a_marker_comes() -> None:
-    writes = UnverifiedWrites()
-    asked = writes.ask(7)
-    assert writes.told(7, 0, asked)
-    assert writes.is_verified(7, 0)
-    assert not writes.is_verified(7, 1)
-    writes.marked(7)
-    assert not writes.is_verified(7, 0)
-    late = writes.ask(7)
-    writes.marked(7)
-    assert not writes.told(7, 0, late), "the transaction may be the one that has ended"
-    assert not writes.is_verified(7, 0)
 
 
 def test_a_group_goes_on_where_its_coordinator_was_killed(tmp_path: Path) -> None:

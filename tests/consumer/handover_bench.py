@@ -31,7 +31,10 @@ class CommitterStub:
         #: Does it instead.
         self.act: Callable[[Iterable[TopicPartition], float], Awaitable[bool]] | None = None
 
-    async def commit_done(self, partitions: Iterable[TopicPartition], timeout_ms: float) -> bool:
+    async def commit_done(
+        self, partitions: Iterable[TopicPartition], timeout_ms: float, *, giving: Iterable[TopicPartition]
+    ) -> bool:
+        assert giving == partitions
         if self.act is not None:
             return await self.act(partitions, timeout_ms)
         self._note(f"commit {names(partitions)}")

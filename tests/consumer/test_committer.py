@@ -320,3 +320,38 @@ async def test_answers_about_partitions_that_nobody_asked_for_are_passed_over() 
     await bench.commit()
     assert bench.tracker.committable([A, B]) == {}
     assert len(bench.coordinator.sent) == 1
+
+
+async def test_each_attempt_tells_the_membership_what_is_given_up_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = Bench({0: ErrorCode.OFFSET_METADATA_TOO_LARGE})
+    told: list[Any] = []
+    monkeypatch.setattr(bench.membership, "gives_up", lambda *said: told.append(said[:2]))
+    bench.done(A, 0, 2)
+    assert await bench.committer.commit_done((A, B), 2_000, giving=(A, B))
+    assert [(given, offsets.keys(), offsets[A].offset) for given, offsets in told] == [((A, B), {A}, 1)] * 2
+    assert [bool(offsets[A].metadata) for _, offsets in told] == [True, False]
+    bench.done(A, 1)
+    assert await bench.committer.commit_done((A, B), 2_000)
+    assert len(told) == 2
+
+
+@pytest.mark.parametrize("giving", [(A,), ()])
+async def test_nothing_more_is_committed_of_what_the_coordinator_has_given_to_others(
+    giving: tuple[TopicPartition, ...],
+) -> None:
+    """The answer to its commit is lost: a second one might overwrite the next owner's."""
+    bench = Bench(BrokerConnectionError("b:1", "gone"))
+    bench.done(A, 0)
+
+    def heard() -> None:
+        bench.membership.given_up = frozenset({A})
+        bench.membership.generation = 4
+
+    bench.coordinator.meanwhile = heard
+    assert await bench.committer.commit_done((A,) if giving else None, 2_000, giving=giving)
+    assert bench.coordinator.sent == [(3, {0: 1})]
+    with pytest.raises(CommitFailedError) as caught:
+        await bench.committer.commit({A: 3}, 2_000)
+    assert caught.value.lost == (A,)

@@ -15,6 +15,7 @@ import pytest
 
 from kohort.assignors import TopicInfo
 from kohort.client.offsets import CommittedOffset
+from kohort.client.pool import Channel
 from kohort.consumer.config import ConsumerConfig
 from kohort.consumer.consumer_membership import LOOK_MS, SLACK_MS, ConsumerMembership
 from kohort.consumer.effects import (
@@ -111,7 +112,7 @@ def _config(**settings: Any) -> ConsumerConfig:
 
 
 def joined(*numbers: int, epoch: int = 5, **settings: Any) -> Talk:
-    """A member that has these partitions of the topic, and said so with its last heartbeat."""
+    """A member that has these partitions of the topic."""
     talk = Talk(**settings)
     talk.topics(ORDERS, IDS)
     talk.beat()
@@ -119,8 +120,6 @@ def joined(*numbers: int, epoch: int = 5, **settings: Any) -> Talk:
     talk.next(Assign)
     talk.beat()
     talk.told(epoch, nothing=True)
-    if numbers:
-        talk.idle(epoch)
     assert talk.membership.state is MemberState.STABLE
     assert talk.quiet()
     return talk
@@ -222,7 +221,7 @@ def test_a_heartbeat_tells_only_what_has_changed() -> None:
     talk = joined(0, 1)
     talk.advance_to_deadline()
     body = talk.beat()
-    assert body[2:-2] == (5, None, None, -1, None, None, None, None)
+    assert body[2:-3] == (5, None, None, -1, None, None, None, None)
 
 
 def test_what_was_taken_is_told_with_the_next_heartbeat() -> None:
@@ -325,8 +324,9 @@ def test_one_that_tells_something_is_not_to_be_held_nor_one_that_asks_for_names(
     talk.topics(ORDERS, IDS)
     talk.next(Assign)
     talk.told(2, nothing=True)
-    talk.advance_to_deadline()
-    assert (talk.owned(talk.beat()), talk.request.body.hold_ms) == ({ID: [0]}, 0)
+    assert (talk.owned(talk.beat()), talk.request.body.hold_ms) == ({ID: [0]}, 0), (
+        "the one under way did not know"
+    )
     talk.told(2, nothing=True)
     assert talk.beat().hold_ms, "at once: what comes next is to be known at once"
 
@@ -444,13 +444,126 @@ def test_a_full_request_in_the_middle_of_a_revocation_does_not_prove_it() -> Non
     assert talk.owned(talk.beat()) == {ID: [0, 1]}
 
 
+# giving up behind a commit
+
+
+def giving(*numbers: int, starts: Mapping[int, int] = MappingProxyType({0: 3}), **settings: Any) -> Talk:
+    """A member that has partitions 0 and 1 and gives these up; a heartbeat is held."""
+    talk = Talk(**settings)
+    talk.topics(ORDERS, IDS)
+    talk.beat()
+    talk.told(5, 0, 1, starts=starts)
+    talk.next(Assign)
+    talk.beat()
+    talk.told(5, *{0, 1} - {*numbers})
+    talk.next(Revoke)
+    assert talk.quiet(), "there will be more to tell soon"
+    return talk
+
+
+def give_up(talk: Talk, offset: int = 7) -> None:
+    """The commit of partition 1 is on its way."""
+    talk.membership.gives_up((P1,), {P1: CommittedOffset(offset, 4, "m")}, talk.now)
+    talk.take()
+
+
+def given_up(body: Any) -> dict[tuple[UUID, int], tuple[int, int, str]]:
+    return {(row.topic_id, p[0]): tuple(p[1:]) for row in body.gives_up for p in row.partitions}
+
+
+def test_what_is_given_up_is_told_behind_its_commit_and_not_again_if_it_counted() -> None:
+    talk = giving(1)
+    give_up(talk)
+    body = talk.beat()
+    assert (given_up(body), body.topic_partitions, body.hold_ms) == ({(ID, 1): (7, 4, "m")}, None, 0)
+    assert talk.request.channel is Channel.CONTROL, "the commit's connection"
+    talk.told(6, nothing=True)
+    assert talk.membership.given_up == {P1}
+    held = talk.beat()
+    assert (held.member_epoch, held.topic_partitions, held.gives_up) == (6, None, [])
+    assert held.hold_ms
+    talk.released()
+    assert talk.quiet()
+    assert talk.membership.given_up == frozenset()
+
+
+def test_what_did_not_count_is_told_when_it_is_given_up() -> None:
+    talk = giving(1)
+    give_up(talk)
+    talk.beat()
+    talk.told(5, nothing=True)
+    talk.released()
+    assert (talk.owned(talk.beat()), talk.request.body.gives_up) == ({ID: [0]}, [])
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_the_commit_may_be_answered_first(counted: bool) -> None:
+    talk = giving(1)
+    give_up(talk)
+    talk.beat()
+    talk.released()
+    assert talk.quiet()
+    talk.told(6 if counted else 5, nothing=True)
+    assert talk.owned(talk.beat()) == (None if counted else {ID: [0]})
+
+
+def test_one_that_was_not_answered_is_repeated_as_long_as_the_commit_is_under_way() -> None:
+    talk = giving(1)
+    give_up(talk)
+    talk.beat()
+    talk.fail(talk.request)
+    talk.next(ForgetCoordinator)
+    give_up(talk, 8)
+    body = talk.beat()
+    assert (given_up(body), talk.owned(body)) == ({(ID, 1): (8, 4, "m")}, {ID: [0, 1]})
+    talk.told(6, 0)
+    assert talk.membership.given_up == {P1}
+
+
+def test_it_is_told_of_all_partitions_at_once() -> None:
+    talk = giving(0, 1)
+    give_up(talk)
+    assert talk.quiet()
+    talk.membership.gives_up((P0,), {}, talk.now)
+    talk.take()
+    assert given_up(talk.beat()) == {(ID, 1): (7, 4, "m"), (ID, 0): (-1, -1, "")}
+
+
+def test_only_a_coordinator_that_has_told_offsets_is_told_before_the_commit_is_answered() -> None:
+    talk = giving(1, starts={})
+    give_up(talk)
+    assert talk.quiet()
+
+
+def test_what_stays_assigned_is_not_given_up() -> None:
+    talk = giving(1)
+    talk.membership.gives_up((P0,), {P0: CommittedOffset(7)}, talk.now)
+    talk.take()
+    assert talk.quiet()
+
+
+def test_an_older_answer_that_comes_late_over_another_connection_changes_nothing() -> None:
+    talk = joined(0, 1)
+    talk.advance_to_deadline()
+    talk.beat()
+    held = talk.request
+    talk.membership.subscribe(["orders", "payments"], talk.now)
+    talk.take()
+    talk.beat()
+    talk.told(6, nothing=True)
+    talk.beat()
+    talk.request = held
+    talk.told(5, 0)
+    assert talk.membership.generation == 6
+    assert talk.quiet()
+
+
 def test_a_topic_made_anew_is_given_up_and_taken_again() -> None:
     talk = joined(0)
     talk.advance_to_deadline()
     talk.beat()
     talk.told(6, 0, topic=OTHER_ID)
     assert talk.next(Revoke).partitions == (P0,)
-    talk.idle(6)
     talk.released()
     assert talk.next(NeedTopics).ids == {OTHER_ID}
     assert talk.owned(talk.beat()) == {}

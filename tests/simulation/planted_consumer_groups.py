@@ -82,7 +82,7 @@ CONSUMER_GROUP_BUGS = (
     ),
     _Bug(
         "who has as many topics as its target has all of it",
-        "coordinator.consumer.reconciliation:_has_all",
+        "coordinator.consumer.reconciliation:has_all",
         "topic_id in assigned and assigned[topic_id].keys() == frozenset(numbers)",
         "topic_id in assigned",
     ),
@@ -149,6 +149,12 @@ CONSUMER_GROUP_BUGS = (
         "coordinator.consumer.changes:Changes.drop",
         "for kind in (_TYPES.CURRENT, _TYPES.TARGET, _TYPES.MEMBER):",
         "for kind in (_TYPES.CURRENT, _TYPES.MEMBER):",
+    ),
+    _Bug(
+        "a partition is given up although its commit was refused",
+        "coordinator.consumer.holding:with_given_up",
+        "if number in own and not _is_committed(shard, body.group_id, name, number, told):",
+        "if False:",
     ),
     _Bug(
         "a member says that it has given up what it still reads",

@@ -19,7 +19,9 @@ def test_one_that_is_alone_leads_all_that_it_has() -> None:
     with running_broker() as broker:
         broker.create_topic("orders", 3)
         broker.produce("orders", ["a", "b", "c"])
-        assert figures(broker) == ReplicaFigures(leaders=3)
+        before = figures(broker).partitions
+        broker.create_topic("empty", 4)
+        assert figures(broker) == ReplicaFigures(leaders=before + 4, partitions=before + 4)
 
 
 def test_brokers_of_a_cluster_tell_of_what_they_lead_and_the_controller_of_what_nobody_leads() -> None:
@@ -30,6 +32,7 @@ def test_brokers_of_a_cluster_tell_of_what_they_lead_and_the_controller_of_what_
         brokers = cluster.brokers
         assert [figures(brokers[n]).active_controller for n in (controller, first, second)] == [1, 0, 0]
         assert all(figures(each)[:3] == (1, 0, 0) for each in brokers.values())
+        assert [figures(each).partitions for each in brokers.values()] == [3, 3, 3]
         for number, side in ((first, "leader"), (second, "follower")):
             throttle = getattr(cluster._part(number), f"{side}_throttle")
             throttle.record(1 << 40, clock())

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from types import FrameType, SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -20,6 +21,7 @@ from kohort.coordinator.consumer.heartbeat import replace_member
 from kohort.coordinator.offsets.commit import CommitRequest, CommitTopic
 from kohort.offsets_topic import OffsetCommitted
 from kohort.protocol import ApiKey, ErrorCode
+from kohort.protocol.messages.consumer_group_heartbeat import GivenUpPartition, GivenUpTopic
 from kohort.protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitResponsePartition,
@@ -141,7 +143,9 @@ def test_all_hear_of_a_new_target_and_of_a_new_epoch_without_one() -> None:
     held = [hold(world, member, 3, MOST_MS) for member in "ab"]
     world.join("c")
     world.advance(0)
-    assert all(held), "one has to give something up, both have another epoch"
+    assert [bool(answers) for answers in held] == [False, True], "who has to give something up comes first"
+    world.advance(holding.NO_MOVE_MS)
+    assert all(held), "both have another epoch"
     world.join("d")
     held = [hold(world, member, world.group().members[member].current.epoch, MOST_MS) for member in "cd"]
     assert not any(held), "there is no target yet"
@@ -304,6 +308,7 @@ def test_a_member_that_is_removed_meanwhile_hears_of_it() -> None:
     held = hold(world, "b", 3)
     world.advance(100)
     assert "a" not in world.group().members
+    world.advance(holding.NO_MOVE_MS)
     assert held[0].member_epoch == 4
 
 
@@ -434,3 +439,111 @@ def test_nothing_is_said_of_what_is_being_committed_or_of_too_much(monkeypatch: 
     assert hold(world, "a", 2, 0, wants_offsets=True, **full)[0].offsets
     monkeypatch.setattr(holding, "MOST_OFFSETS", 3)
     assert not hold(world, "a", 2, 0, wants_offsets=True, **full)[0].offsets
+
+
+# giving up behind a commit
+
+
+def commit_behind(
+    world: World, *rows: tuple[int, int, int, str], member: str = "a", epoch: int = 2
+) -> Answers:
+    """A member's commit, which is not written yet: partitions, offsets, leader epochs and metadata."""
+    asked = [OffsetCommitRequestPartition(*row) for row in rows]
+    outcomes = [OffsetCommitResponsePartition(row[0]) for row in rows]
+    body = CommitRequest(
+        "g", epoch, member, None, -1, [CommitTopic("t", world.ids["t"], asked, outcomes)], False
+    )
+    return world.begin(ApiKey.OFFSET_COMMIT, 9, body)
+
+
+def give_up(world: World, *rows: tuple[int, int, int, str], epoch: int = 2, **fields: Any) -> Answers:
+    told = [GivenUpTopic(world.ids["t"], [GivenUpPartition(*row) for row in rows])]
+    return hold(world, "a", epoch, 0, gives_up=told, **fields)
+
+
+def test_what_is_given_up_behind_its_commit_goes_on_when_that_is_stored() -> None:
+    world, held = moving()
+    world.held = []
+    committed = commit_behind(world, (2, 7, 9, "m"))
+    answers = give_up(world, (2, 7, 9, "m"), (3, -1, -1, ""))
+    world.advance(0)
+    assert not committed
+    assert not answers
+    assert not held
+    world.release()
+    world.advance(0)
+    assert (answers[0].member_epoch, answers[0].assignment) == (3, None)
+    assert world.told(held[0]) == {"t": (2, 3)}
+    assert not committed[0].topics[0].partitions[0].error_code
+
+
+@pytest.mark.parametrize("row", [(2, 8, 9, "m"), (2, 7, 8, "m"), (2, 7, 9, ""), (3, 7, 9, "m")])
+def test_nothing_is_given_up_of_which_something_else_is_committed(row: tuple[int, int, int, str]) -> None:
+    world, held = moving()
+    commit_behind(world, (2, 7, 9, "m"))
+    (answer,) = give_up(world, (2, 7, 9, "m"), row)
+    world.advance(0)
+    assert (answer.member_epoch, answer.assignment, held) == (2, None, [])
+    (answer,) = give_up(world, (2, 7, 9, "m"), (3, -1, -1, ""))
+    assert answer.member_epoch == 3
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_nothing_is_given_up_whose_commit_is_refused(full: bool) -> None:
+    world, held = moving()
+    fields: dict[str, Any] = {"topic_partitions": [(world.ids["t"], [0, 1, 2, 3])]} if full else {}
+    if full:
+        fields |= {"subscribed_topic_names": ["t"], "rebalance_timeout_ms": 30_000}
+    refused = commit_behind(world, (2, 7, 9, "m"), epoch=1)
+    assert refused[0].topics[0].partitions[0].error_code == ErrorCode.STALE_MEMBER_EPOCH
+    (answer,) = give_up(world, (2, 7, 9, "m"), (3, -1, -1, ""), **fields)
+    world.advance(0)
+    assert (answer.member_epoch, held) == (2, [])
+
+
+def test_nothing_is_given_up_whose_commit_the_log_refuses() -> None:
+    world, held = moving()
+    world.held = []
+    committed = commit_behind(world, (2, 7, 9, "m"))
+    answers = give_up(world, (2, 7, 9, "m"), (3, -1, -1, ""))
+    (append,) = world.held
+    world.shard.append_failed(append.ticket, ErrorCode.KAFKA_STORAGE_ERROR, world.now_ms)
+    world.held = []
+    world.release()
+    world.advance(0)
+    assert committed[0].topics[0].partitions[0].error_code
+    assert (answers[0].member_epoch, held) == (2, [])
+
+
+def test_who_did_not_hear_that_it_counted_says_it_again_even_after_the_next_one_has_committed() -> None:
+    world, _ = moving()
+    commit_behind(world, (2, 7, 9, "m"))
+    rows = (2, 7, 9, "m"), (3, -1, -1, "")
+    assert give_up(world, *rows)[0].member_epoch == 3
+    world.advance(0)
+    commit_behind(world, (2, 8, 9, "m"), member="b", epoch=3)
+    assert give_up(world, *rows)[0].member_epoch == 3
+    late = commit_behind(world, (2, 7, 9, "m"))
+    assert late[0].topics[0].partitions[0].error_code == ErrorCode.STALE_MEMBER_EPOCH
+
+
+def test_nothing_is_given_up_by_which_the_epoch_would_stay() -> None:
+    """Its commit may come once more, and would not be refused."""
+    world, _ = moving()
+    for more in "cd":
+        world.advance(INTERVAL_MS)
+        world.join(more)
+    commit_behind(world, (2, 7, 9, "m"))
+    rows = (2, 7, 9, "m"), (3, -1, -1, "")
+    assert give_up(world, *rows)[0].member_epoch == 2
+    assert world.group().members["a"].current.revoking == {world.ids["t"]: {2: 2, 3: 2}}
+    assert world.told(world.beat("a", 2, (0, 1))) == {"t": (0,)}
+
+
+def test_what_is_told_of_partitions_of_others_and_by_strangers_changes_nothing() -> None:
+    world, held = moving()
+    (answer,) = hold(world, "x", 2, 0, gives_up=[GivenUpTopic(world.ids["t"], [GivenUpPartition(2, -1)])])
+    assert answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    (answer,) = hold(world, "a", 2, 0, gives_up=[GivenUpTopic(UUID(int=1), [GivenUpPartition(2, 5)])])
+    assert answer.member_epoch == 2
+    assert not held
