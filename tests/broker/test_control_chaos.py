@@ -1,5 +1,5 @@
-"""Topics are created and deleted, and quotas changed, at every broker while brokers are killed, stopped, paused
-and lose sessions: what was answered is so in the end, at every broker.
+"""Topics are created and deleted, and quotas changed, at every broker while brokers are killed, stopped,
+paused and lose sessions: what was answered is so in the end, at every broker.
 
 Covers: broker/_control.py.
 """
