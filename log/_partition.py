@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import NamedTuple
+from contextlib import contextmanager, suppress
+from typing import Final, NamedTuple
 
 from ..protocol import (
     BatchHeader,
@@ -31,7 +31,7 @@ from ._files import OS_FILES, FileRange, FileSystem
 from ._flush import Flush, Flushing
 from ._lookup import find_newest, find_timestamp
 from ._names import LEADER_EPOCHS, SEGMENT_SUFFIXES, SNAPSHOT, parse_partition_folder
-from ._producers import Producers, remove_snapshot, write_snapshot
+from ._producers import AppendedBatch, Producers, remove_snapshot, write_snapshot
 from ._records import Marker, markers_of
 from ._recovery import Opened, Opening, RecoveryReport
 from ._scan import Salvaged, salvage
@@ -49,6 +49,11 @@ UP_TO_HIGH_WATERMARK = -1
 
 #: Of one batch that no producer numbers.
 _NO_MARKER = (None,)
+
+#: Where earlier batches of a producer are looked for: from so many offsets back, in so many reads.
+_RECALLED_OFFSETS: Final = 10_000
+_RECALLED_READS: Final = 32
+_RECALLED_BYTES: Final = 1 << 20
 
 #: Kafka's default for log.cleaner.dedupe.buffer.size.
 DEDUPE_BUFFER_BYTES = 128 << 20
@@ -334,6 +339,27 @@ class PartitionLog:
         self._require_online()
         return check_batch(records, self.config, now_ms=now_ms)
 
+    def _duplicate_of(self, header: BatchHeader) -> AppendedBatch | None:
+        found = self._producers.duplicate_of(header)
+        if found is None and (producer := self._producers.to_recall(header)) is not None:
+            producer.recall(self._headers_before(producer.batches[0].base_offset))
+            found = producer.find(header)
+        return found
+
+    def _headers_before(self, offset: int) -> list[BatchHeader]:
+        """Headers of the batches before one, as far as a producer's requests under way may reach."""
+        headers: list[BatchHeader] = []
+        at = max(self.log_start_offset, offset - _RECALLED_OFFSETS)
+        # what is damaged or too much to read for this stays unknown
+        with suppress(CorruptLogError):
+            for _ in range(_RECALLED_READS):
+                run = bytes(self.read(at, _RECALLED_BYTES, to_log_end=True).records) if at < offset else b""
+                headers += (header for _, header in iter_batches(run) if header.base_offset < offset)
+                if not run:
+                    break
+                at = headers[-1].next_offset if headers else offset
+        return headers
+
     def append(
         self,
         records: bytes | bytearray,
@@ -360,7 +386,7 @@ class PartitionLog:
             headers = [checked.header]
         else:
             headers = check_own(records, self.config)
-        if from_client and (duplicate := self._producers.duplicate_of(headers[0])) is not None:
+        if from_client and (duplicate := self._duplicate_of(headers[0])) is not None:
             return AppendInfo(
                 duplicate.base_offset,
                 duplicate.last_offset,

@@ -6,6 +6,9 @@ the same answer as before; one that does not follow the last is refused. An unkn
 any sequence number, because retention may have deleted its records. A newer epoch begins at 0. A producer
 whose first batch met a disk error has to begin with that batch, since others may be in flight after it.
 
+A snapshot has the last batch of each producer alone. After a start from one the others are looked for in the
+log, once, when a producer sends something else than what is due: it may repeat one of them.
+
 A snapshot is int16 version 1, uint32 CRC-32C of what follows, int32 count, then 46 bytes a producer.
 """
 
@@ -53,6 +56,7 @@ class AppendedBatch(NamedTuple):
 class Producer:
     """The state of one producer in a log; ``transaction_start`` is the first offset of its open transaction.
 
+    ``from_snapshot``: batches before the one that is remembered are in the log alone.
     ``seen_ms`` is when it last wrote by the broker's clock: its records may carry any time.
     """
 
@@ -62,6 +66,7 @@ class Producer:
     last_timestamp_ms: int = NONE
     transaction_start: int = NONE
     seen_ms: int = NONE
+    from_snapshot: bool = False
     batches: deque[AppendedBatch] = field(default_factory=lambda: deque(maxlen=REMEMBERED_BATCHES))
 
     def find(self, header: BatchHeader) -> AppendedBatch | None:
@@ -72,6 +77,16 @@ class Producer:
             if batch.last_sequence == header.last_sequence and batch.offset_delta == header.last_offset_delta:
                 return batch
         return None
+
+    def recall(self, headers: Iterable[BatchHeader]) -> None:
+        """Take in what the log has of it before the batch that is remembered."""
+        self.from_snapshot = False
+        before = [
+            _remembered(each)
+            for each in headers
+            if each.producer_id == self.producer_id and each.producer_epoch == self.epoch and not each.control
+        ]
+        self.batches = deque([*before, *self.batches], maxlen=REMEMBERED_BATCHES)
 
     def adopt_epoch(self, epoch: int) -> None:
         if epoch != self.epoch:
@@ -105,6 +120,7 @@ class Producers:
         self._producers = {producer.producer_id: producer for producer in producers}
         for producer in self:
             producer.seen_ms = now_ms
+            producer.from_snapshot = bool(producer.batches)
         begun = ((p.transaction_start, p.producer_id) for p in self if p.transaction_start != NONE)
         self._open = {producer_id: start for start, producer_id in sorted(begun)}
 
@@ -121,6 +137,18 @@ class Producers:
         """The batch that was appended already, if this one repeats it."""
         producer = self._producers.get(header.producer_id)
         return producer.find(header) if producer is not None and header.base_sequence >= 0 else None
+
+    def to_recall(self, header: BatchHeader) -> Producer | None:
+        """The producer of a batch that may repeat one which no snapshot has."""
+        producer = self._producers.get(header.producer_id)
+        if (
+            producer is None
+            or not producer.from_snapshot
+            or header.producer_epoch != producer.epoch
+            or not 0 <= header.base_sequence != _due(producer)
+        ):
+            return None
+        return producer
 
     def check(self, header: BatchHeader, *, sequence: bool, marker: Marker | None = None) -> None:
         """Refuse a batch with a producer id that may not be appended now; with ``sequence`` its numbers are
@@ -202,21 +230,27 @@ class Producers:
                 del self._producers[producer.producer_id]
 
     def _note_data(self, producer: Producer, header: BatchHeader) -> None:
-        batch = (header.last_sequence, header.last_offset, header.last_offset_delta, header.max_timestamp_ms)
-        producer.batches.append(AppendedBatch._make(batch))
+        producer.batches.append(_remembered(header))
         if header.transactional and producer.transaction_start == NONE:
             producer.transaction_start = header.base_offset
             self._open[producer.producer_id] = header.base_offset
 
 
+def _remembered(header: BatchHeader) -> AppendedBatch:
+    fields = (header.last_sequence, header.last_offset, header.last_offset_delta, header.max_timestamp_ms)
+    return AppendedBatch._make(fields)
+
+
+def _due(producer: Producer) -> int:
+    """The next sequence number of its epoch."""
+    last = producer.batches[-1].last_sequence if producer.batches else NONE
+    return 0 if last == _LAST_SEQUENCE else last + 1
+
+
 def _check_sequence(producer: Producer, header: BatchHeader) -> None:
     if producer.epoch == NONE:
         return
-    if header.producer_epoch != producer.epoch:
-        expected = 0
-    else:
-        last = producer.batches[-1].last_sequence if producer.batches else NONE
-        expected = 0 if last == _LAST_SEQUENCE else last + 1
+    expected = 0 if header.producer_epoch != producer.epoch else _due(producer)
     if header.base_sequence != expected:
         raise _out_of_order(header, expected)
 

@@ -138,7 +138,9 @@ def test_duplicates_are_known_after_a_restart(tmp_path: Path, clean: bool) -> No
     if clean:
         log.close()
     log = open_log(tmp_path, config, clean=clean)
-    assert log.append(sent[7], now_ms=NOW_MS) == AppendInfo(7, 7, 100, 0, duplicate=True)
+    for number in (7, 3, 4, 5, 6):  # a snapshot has the last alone
+        assert log.append(sent[number], now_ms=NOW_MS) == AppendInfo(number, number, 100, 0, duplicate=True)
+    assert refusal(log, sent[2]) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert log.append(batch(1, producer_id=9, sequence=8), now_ms=NOW_MS).base_offset == 8
 
 
