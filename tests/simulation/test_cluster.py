@@ -12,6 +12,23 @@ from kohort.testing.simulation import Stats
 
 SCHEDULES, SOAKED_SCHEDULES = 24, 20_000
 
+#: Schedules that broke an invariant: what was wrong, the seed that shows it, and what it does without.
+FOUND = {
+    "a machine that lost power gets in sync as long as its session lasts, and is then the last": (
+        2_011_941,
+        (),
+    ),
+    "a repeated batch is not known after a start from a snapshot": (
+        2_012_252,
+        ("lost-answer", "bit-flips", "lost-writes"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("seed", "left_out"), FOUND.values(), ids=FOUND)
+def test_what_was_found_stays_repaired(seed: int, left_out: tuple[str, ...]) -> None:
+    simulate_cluster([seed], left_out=left_out)
+
 
 @pytest.mark.slow(10)
 @pytest.mark.timeout(72_000)

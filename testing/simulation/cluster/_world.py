@@ -180,23 +180,25 @@ class ClusterWorld(Home):
 
     # --- disks that lose what they have -------------------------------------------------------------------
 
-    def lost_disk(self, broker: Broker) -> None:
-        """Whoever is in sync has all that was acknowledged: until the controller has taken a broker that has
-        lost it out of there, somebody else has to be there who is in sync.
+    def lost_disk(self) -> None:
+        """Whoever is in sync has all that was acknowledged: until the controller has taken the victim out of
+        there, somebody else has to be there who is in sync. As long as its session lasts, it may also get in
+        sync by what a leader has seen of it before.
         """
-        self._suspect = {key for key, state in self._states() if broker.number in state.isr}
+        self._suspect = {key for key, _ in self._states()}
         self.metadata_changed()
 
     def metadata_changed(self) -> None:
         if not self._suspect:
             return
-        there = {int(name) for name in self.metadata.tree.children(BROKER_ENTRIES)} - {self.plan.victim}
+        there, victim = {int(name) for name in self.metadata.tree.children(BROKER_ENTRIES)}, self.plan.victim
         for key, state in self._states():
             if key not in self._suspect:
                 continue
-            if self.plan.victim not in state.isr:
-                self._suspect.remove(key)
-            elif there.isdisjoint(state.isr):
+            if victim not in state.isr:
+                if victim not in there:
+                    self._suspect.remove(key)
+            elif (there - {victim}).isdisjoint(state.isr):
                 # as with Apache Kafka (without KIP-966) what only it had is lost
                 self.say("the last replica in sync has lost its disk: what follows is not looked at")
                 self.stats.removals += 1
