@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
 
 from kohort.testing import simulate_cluster
@@ -12,8 +14,12 @@ from kohort.testing.simulation import Stats
 
 SCHEDULES, SOAKED_SCHEDULES = 24, 20_000
 
-#: Schedules that broke an invariant: what was wrong, the seed that shows it, and what it does without.
-FOUND = {
+#: Schedules that broke an invariant: what was wrong, a seed that showed it, and what it leaves out.
+FOUND: Final[dict[str, tuple[int, tuple[str, ...]]]] = {
+    "a marker counts as written though its leader lost the partition as it waited for the disk": (
+        2_002_903,
+        (),
+    ),
     "a machine that lost power gets in sync as long as its session lasts, and is then the last": (
         2_011_941,
         (),

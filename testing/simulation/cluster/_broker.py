@@ -34,7 +34,7 @@ from ._metadata import Session
 from ._plan import rack_of
 
 _DATA: Final = Path("/data")
-#: Whoever runs a broker starts it again after that time.
+#: Times after which the operator restarts a broker.
 _RESTART_MS: Final = (1, 50, 700)
 _NOTICED_MS: Final = 50
 _LENGTH_BYTES: Final = 4
@@ -204,7 +204,7 @@ class Broker(FailingDisk):
             world.say(f"{self} has started")
             world.stats.reloads += 1
         except (KohortError, CorruptLogError, DataFolderError, OSError) as error:
-            # the disk or the metadata fail still: whoever runs the broker starts it again
+            # the disk or the metadata still fails: the operator restarts the broker later
             world.say(f"{self} cannot start: {error}")
             world.heap.at(world.heap.now, self.crash)
 
