@@ -218,7 +218,7 @@ class Broker(FailingDisk):
             return
         self.world.stats.crashes += 1
         if power or wiped:
-            self.world.lost_disk(self)
+            self.world.lost_disk()
         left = FaultyFileSystem(page_bytes=512) if wiped else self._what_is_left(power=power)
         session, self.session = self.session, None
         if session is not None:

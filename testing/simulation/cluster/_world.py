@@ -180,23 +180,25 @@ class ClusterWorld(Home):
 
     # --- disks that lose what they have -------------------------------------------------------------------
 
-    def lost_disk(self, broker: Broker) -> None:
-        """Note a broker that lost its disk. In-sync replicas have all acknowledged records: until the
-        controller has removed this one, another replica has to be in sync.
+    def lost_disk(self) -> None:
+        """Note that the victim of the plan lost its disk. In-sync replicas have all acknowledged records:
+        until the controller has removed the victim, another replica has to be in sync. Until its session is
+        over, the victim may also get in sync, by what its leader saw of it before.
         """
-        self._suspect = {key for key, state in self._states() if broker.number in state.isr}
+        self._suspect = {key for key, _ in self._states()}
         self.metadata_changed()
 
     def metadata_changed(self) -> None:
         if not self._suspect:
             return
-        there = {int(name) for name in self.metadata.tree.children(BROKER_ENTRIES)} - {self.plan.victim}
+        there, victim = {int(name) for name in self.metadata.tree.children(BROKER_ENTRIES)}, self.plan.victim
         for key, state in self._states():
             if key not in self._suspect:
                 continue
-            if self.plan.victim not in state.isr:
-                self._suspect.remove(key)
-            elif there.isdisjoint(state.isr):
+            if victim not in state.isr:
+                if victim not in there:
+                    self._suspect.remove(key)
+            elif (there - {victim}).isdisjoint(state.isr):
                 # as in Apache Kafka (without KIP-966) records that only it had are lost
                 self.say("the last replica in sync has lost its disk: what follows is not looked at")
                 self.stats.removals += 1
