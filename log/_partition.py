@@ -349,8 +349,7 @@ class PartitionLog:
         return found
 
     def _headers_before(self, offset: int) -> list[BatchHeader]:
-        """Headers of the batches before ``offset``, as far back as a producer's in-flight requests may reach.
-        """
+        """Headers of the batches before ``offset``, as far back as a producer's in-flight requests may reach."""
         headers: list[BatchHeader] = []
         at = max(self.log_start_offset, offset - _RECALLED_OFFSETS)
         # batches behind damage, or beyond these limits, stay unknown

@@ -293,8 +293,7 @@ class Opening:
         self.report.cuts.append(cut)
 
     def _start_over(self) -> int:
-        """Begin a segment at the log start, which lies after the remaining records: no offset is used twice.
-        """
+        """Begin a segment at the log start, which lies after the remaining records: no offset is used twice."""
         self._add_segment()
         self._remove_segments(self.segments[:-1])
         self.next_offset = self.log_start_offset

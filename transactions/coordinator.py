@@ -248,8 +248,7 @@ class TransactionCoordinator:
         self._begin(_Ending(runner, decided, decided.partitions, _RETRY_S))
 
     def _begin(self, ending: _Ending) -> None:
-        """Queue the markers of a transaction whose end is decided; up to _SIDE_BY_SIDE are written at once.
-        """
+        """Queue the markers of a transaction whose end is decided; only _SIDE_BY_SIDE are written at once."""
         if self._stopped:
             return
         self._endings.append(ending)

@@ -53,12 +53,12 @@ Level = Literal["damage", "mended", "note"]
 NO_OFFSET: Final = -1
 
 _TXN_ENTRY_BYTES: Final = 34
-_MADE_ANEW: Final = "Remove the file while the broker is stopped: the next start makes it anew from the log."
+_MADE_ANEW: Final = "Remove the file while the broker is stopped: the next start rebuilds it from the log."
 _NO_ABORT: Final = (
     "Readers of committed records are given what was aborted. While the broker is stopped put a byte at the "
-    "end of the file (printf x >> FILE), which need not be there: the next start makes it anew from the log."
+    "end of the file (printf x >> FILE), which need not be there: the next start rebuilds it from the log."
 )
-_MISSING: Final = "The next start makes it anew from the log."
+_MISSING: Final = "The next start rebuilds it from the log."
 _RESTORE: Final = (
     "Restore the file from a copy; or stop the broker and cut the file there by hand, and lose what follows."
 )
