@@ -17,7 +17,7 @@ QUICK := check or not (slow or spark or clients or kafka)
 BENCH_ARGS ?=
 SHELL := bash
 
-.PHONY: help demo check test lint unit quick mutants mutants-sample test-kafka test-connect soak soak-transactions soak-simulation docs site bench bench-coordinator bench-log bench-assignors bench-attack fuzz dist clean bench-consumer bench-transactions bench-producer bench-consumer-groups bench-cluster bench-spark
+.PHONY: help demo check test lint unit quick mutants mutants-sample test-kafka test-connect soak soak-transactions soak-simulation docs site bench bench-coordinator bench-log bench-assignors bench-attack fuzz dist clean bench-consumer bench-transactions bench-producer bench-consumer-groups bench-cluster bench-registry bench-spark
 
 help:
 	@echo "make demo        the main job on real data: broker, three services, Spark, a closing table"
@@ -181,6 +181,9 @@ bench-consumer-groups: $(VENV)/.installed
 
 bench-cluster: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.cluster --compare $(BENCH_ARGS)
+
+bench-registry: $(VENV)/.installed
+	$(BIN)/python -m benchmarks.registry $(BENCH_ARGS)
 
 bench-spark: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.spark --compare $(BENCH_ARGS)
