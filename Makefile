@@ -48,6 +48,7 @@ help:
 	@echo "make bench-transactions  transactions a second on both brokers (Java 17+ and Maven), about 5 minutes"
 	@echo "make bench-producer  producers of three makes (on an Apache Kafka with BENCH_ARGS=--compare), about 4 minutes"
 	@echo "make bench-consumer-groups  consumer groups of KIP-848 on both brokers (Java 17+ and Maven), about 3 minutes"
+	@echo "make bench-registry  a member joins and another leaves, by ZooKeeper and by a coordinator (Java), about a minute"
 	@echo "make bench-cluster  three brokers, one of them killed, beside three of Apache Kafka (Java 17+ and Maven), about 10 minutes"
 	@echo "make bench-spark  Spark micro-batches beside Spark's own Kafka source (Java 17+ and Maven), about 12 minutes"
 	@echo "make dist        sdist and wheel into dist/; scripts/smoke-test installs one and tries it"
