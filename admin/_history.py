@@ -23,13 +23,14 @@ from ..offsets_topic import (
     partition_for,
 )
 from ..protocol import (
+    EventName,
     KafkaError,
     MalformedMessageError,
     TopicPartition,
     decode_assignment,
 )
 from ._requests import CONSUMER
-from .results import REBALANCE, Generation, GroupHistory, HistoryEntry, PartitionMove
+from .results import Generation, GroupHistory, HistoryEntry, PartitionMove
 
 #: Owners and what they hold; the value is None where it cannot be read.
 Owned = dict[str, frozenset[TopicPartition] | None]
@@ -91,7 +92,7 @@ def _before(row: Generation, told: Generation) -> bool:
 def from_events(group: str, entries: Iterable[HistoryEntry], limit: int) -> GroupHistory:
     """History from a coordinator's events, cut to the last ``limit`` generations."""
     kept = tuple(entries)
-    generations = tuple(_told(entry) for entry in kept if entry.kind == REBALANCE)
+    generations = tuple(_told(entry) for entry in kept if entry.kind == EventName.REBALANCE_COMPLETED)
     return GroupHistory(group, FROM_COORDINATOR, kept, generations[-limit:])
 
 

@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ..client import BrokerConnectionError
-from ..protocol import ErrorCode, KafkaError, TopicPartition
+from ..protocol import ErrorCode, EventName, KafkaError, TopicPartition
 from . import _words, tables
 from ._errors import advised
 from ._screen import Screen, plain
 from .group_admin import GroupAdmin
-from .results import REBALANCE, GroupDescription, HistoryEntry
+from .results import GroupDescription, HistoryEntry
 
 _NEWS_KEPT: Final = 12
 
@@ -63,11 +63,11 @@ class Watcher:
 def told(entry: HistoryEntry) -> str:
     """An event in one line."""
     words, details = tables.short(entry.cause), entry.details
-    if entry.kind == REBALANCE:
+    if entry.kind == EventName.REBALANCE_COMPLETED:
         words = f"generation {entry.generation}, members {details.get('members')}: {words}"
-    elif entry.kind == "RebalanceStarted":
+    elif entry.kind == EventName.REBALANCE_STARTED:
         words = f"rebalance begins: {words}"
-    elif entry.kind == "GenerationAbandoned":
+    elif entry.kind == EventName.GENERATION_ABANDONED:
         words = f"generation {entry.generation} is abandoned: {words}"
     elif "error" in details:
         words = f"refused with {details['error']}: {words}"

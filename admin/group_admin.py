@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Final, Self, TypeVar
 
 from ..client import Cluster, CommittedOffset
-from ..protocol import ErrorCode, KafkaError, TopicPartition, UnsupportedVersionError
+from ..protocol import ErrorCode, EventName, KafkaError, TopicPartition, UnsupportedVersionError
 from . import _held_back, _history, _requests, reset
 from ._connection import cluster_of, read_connection
 from ._errors import advised, with_advice
@@ -105,7 +105,7 @@ class GroupAdmin:
         asked = {
             entry.member: entry.timestamp_ms
             for entry in await self.events(description.group) or ()
-            if entry.kind == "RevocationAsked"
+            if entry.kind == EventName.REVOCATION_ASKED
         }
         now_ms = round(time.time() * 1_000)
         waits = (

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
-from ..protocol import TopicPartition
+from ..protocol import CauseKind, EventName, TopicPartition
 from . import _words
 from .results import Generation, GroupDescription, GroupHistory, HistoryEntry
 from .tables import clean, short
@@ -288,7 +288,8 @@ def held_up_by(lanes: Lanes, row: Generation) -> list[str]:
         found.append(f"{name} gave up its partitions after {_words.span(row.slowest_ms)}")
     began_ms = row.timestamp_ms - (row.duration_ms or 0)
     for entry in lanes.entries:
-        late = entry.details.get("cause_kind") in ("late_join", "late_sync")
-        if late and entry.kind == "MemberGone" and began_ms <= entry.timestamp_ms <= row.timestamp_ms:
+        late = entry.details.get("cause_kind") in (CauseKind.LATE_JOIN, CauseKind.LATE_SYNC)
+        gone = late and entry.kind == EventName.MEMBER_GONE
+        if gone and began_ms <= entry.timestamp_ms <= row.timestamp_ms:
             found.append(short(entry.cause))
     return list(dict.fromkeys(found))

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from ..protocol import TopicPartition
-
-#: ``kind`` of the event of a completed rebalance.
-REBALANCE: Final = "RebalanceNote"
 
 
 @dataclass(frozen=True, slots=True)

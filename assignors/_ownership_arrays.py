@@ -49,9 +49,8 @@ class ArrayOwnership:
         numbers = np.frombuffer(b"".join([claims[m].numbers for m in ordered]), ">i4")
         members = np.repeat(ordered, [len(claims[m].numbers) // _INT32_SIZE for m in ordered])
         topics = self._topics([(claims[sharing[0]].layout, len(sharing)) for sharing in alike.values()])
-        starts = np.array(
-            self.starts
-        )  # of no topic, -1: the end of all, while it ends where the first starts
+        # no topic, -1, starts at the end of all and ends where the first starts: nothing is in it
+        starts = np.array(self.starts)
         found = starts[topics] + numbers
         real = (numbers >= 0) & (found < starts[topics + 1])
         return found[real], members[real]

@@ -23,9 +23,11 @@ from ..cluster import (
     Registration,
     SessionState,
 )
+from ..log import DataFolder
 from ..protocol import ErrorCode, KafkaError
 from ..settings import SettingsError
 from ._control import Control
+from ._lost_replicas import LostReplicas
 from ._settings import BrokerSettings
 from .quotas import QuotaWindows, ReplicationThrottle
 from .security._between_brokers import BetweenBrokers
@@ -44,7 +46,9 @@ class ClusterNode:
     this broker must not lead anything.
     """
 
-    def __init__(self, store: MetadataStore, settings: BrokerSettings, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, store: MetadataStore, settings: BrokerSettings, now_ms: Callable[[], int], folder: DataFolder
+    ) -> None:
         self.node_id = settings.node_id
         self.store = store
         self.follow: Callable[[ClusterImage | None], None] = lambda _: None
@@ -67,6 +71,7 @@ class ClusterNode:
         self.registration = Registration(
             store, BrokerRegistration(settings.node_id, settings.broker_rack or None), now_ms
         )
+        self._lost = LostReplicas(folder, self.registration, self.node_id)
         self.control = Control(store, self.view, self.registration, settings, now_ms, self.connect)
         store.on_session(self._session_changed)
 
@@ -88,6 +93,7 @@ class ClusterNode:
         # before it registers: if all brokers were gone, the image must show that this one was
         self.control.start()
         await self._missed()
+        self._lost.begin(self.view.image)
         await self.registration.register(endpoints)
         self.follow(self.view.image)
         self._wake.set()
@@ -180,13 +186,12 @@ class ClusterNode:
             await self._wake.wait()
 
     def _is_counted_on(self) -> bool:
-        """Return whether the image has this broker as registered, as a leader, or in sync beside live
-        replicas.
+        """Return whether the image has this broker as registered, as a leader, or in sync beside replicas
+        that can be used.
         """
-        brokers = self.view.image.brokers
-        return self.node_id in brokers or any(
+        return self.node_id in self.view.image.brokers or any(
             state.leader == self.node_id
-            or (self.node_id in state.isr and not brokers.keys().isdisjoint(state.isr))
+            or (self.node_id in state.isr and not set(state.isr) <= set(state.offline))
             for topic in self.view.image.topics()
             for state in topic.partitions
         )
@@ -210,6 +215,7 @@ class ClusterNode:
             if self.store.session is SessionState.LOST:
                 continue
             image = self.view.image
+            self._lost.follow(image)
             try:
                 self.follow(None if self._is_replaced(image) else image)
             except Exception:

@@ -112,6 +112,8 @@ class Fetcher:
         # no response since the last failure
         self._failing = False
         self._refused = RateLimitedLog(logging.INFO)
+        # why those are not copied now of which that was told
+        self._told: dict[Partition, ErrorCode] = {}
         self._task = self._loop.create_task(self._run())
 
     def __repr__(self) -> str:
@@ -134,6 +136,7 @@ class Fetcher:
             del self._partitions[partition.topic.id, partition.index]
         self._lagging.discard(partition)
         self._paused.pop(partition, None)
+        self._told.pop(partition, None)
         self._forget(partition)
 
     def stop(self) -> asyncio.Task[None]:
@@ -370,6 +373,8 @@ class Fetcher:
             partition.append_copied(bytes(data.records), now_ms=self._now_ms())
             if self._is_throttled(partition):
                 self._cluster.follower_throttle.record(len(data.records), clock())
+        if self._told:
+            self._told.pop(partition, None)
         if partition.log_end_offset < data.high_watermark:
             self._lagging.add(partition)
         else:
@@ -453,8 +458,11 @@ class Fetcher:
             self._checkpoint()
 
     def _refuse(self, partition: Partition, error: KafkaError) -> None:
-        where = partition.topic.name, partition.index
-        self._refused.say("%s-%d is not copied from broker %d now: %s", *where, self._source, error)
+        # it is asked for again every few moments
+        if self._told.get(partition) != error.code:
+            self._told[partition] = error.code
+            where = partition.topic.name, partition.index
+            self._refused.say("%s-%d is not copied from broker %d now: %s", *where, self._source, error)
         self._later(partition)
 
     def _later(self, partition: Partition) -> None:

@@ -33,6 +33,7 @@ from ._flusher import Flusher, deleted
 from ._leadership import Leadership
 from ._stopwatch import clock
 from ._topic_config import TopicConfig
+from ._unverified_writes import UnverifiedWrites
 from .metrics import Histogram
 from .metrics._traffic import TopicTraffic
 
@@ -43,9 +44,6 @@ _NONE = -1
 
 #: Most first batches that are remembered because the folder could not be created.
 _MAX_MISSED = 100
-
-#: Most producers remembered whose batches are to be verified.
-_MAX_UNVERIFIED = 1_000
 
 _EMPTY = ReadInfo(b"", 0, 0, 0)
 
@@ -100,77 +98,6 @@ class LocalTopic:
 
     def __repr__(self) -> str:
         return f"LocalTopic({self.name}, {len(self.partitions)} partitions)"
-
-
-class UnverifiedWrites:
-    """Producers whose transaction's first batch is not written yet, and where that has to begin (KIP-890).
-
-    A refused first batch is sent again, and later ones must not be taken for the first meanwhile.
-    """
-
-    __slots__ = ("_asked", "_first", "_verified")
-
-    def __init__(self) -> None:
-        # by producer id: what marks that another broker is being asked, and the epoch that it has verified
-        self._asked: dict[int, object] = {}
-        self._verified: dict[int, int] = {}
-        # by producer id: epoch, lowest sequence number, and whether a producer that is not known begins at 0
-        self._first: dict[int, tuple[int, int, bool]] = {}
-
-    def begin(self, header: BatchHeader, *, from_zero: bool) -> None:
-        """A batch is about to be verified."""
-        epoch, lowest, from_zero = self._first.pop(
-            header.producer_id, (header.producer_epoch, header.base_sequence, from_zero)
-        )
-        if header.producer_epoch > epoch:
-            epoch, lowest = header.producer_epoch, header.base_sequence
-        elif header.producer_epoch == epoch:
-            lowest = min(lowest, header.base_sequence)
-        if len(self._first) >= _MAX_UNVERIFIED:
-            del self._first[next(iter(self._first))]
-        self._first[header.producer_id] = epoch, lowest, from_zero
-
-    def check(self, header: BatchHeader, producer: Producer | None) -> None:
-        """Raise KafkaError for a batch that cannot be the first of its transaction."""
-        found = self._first.get(header.producer_id)
-        if found is None or (producer is not None and producer.find(header) is not None):
-            return
-        _, lowest, from_zero = found
-        if header.base_sequence > lowest or (
-            from_zero and header.base_sequence and (producer is None or not producer.batches)
-        ):
-            raise KafkaError(
-                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"a transaction cannot begin with sequence number {header.base_sequence} here: records "
-                "before it are missing",
-            )
-
-    def end(self, producer_id: int) -> None:
-        """The first batch is written, or the transaction is over."""
-        self._first.pop(producer_id, None)
-
-    def ask(self, producer_id: int) -> object:
-        """Another broker is asked whether a producer may write; gives what ``told`` takes."""
-        if len(self._asked) >= _MAX_UNVERIFIED:
-            self.marked(next(iter(self._asked)))
-        return self._asked.setdefault(producer_id, object())
-
-    def told(self, producer_id: int, producer_epoch: int, asked: object) -> bool:
-        """It may, as that broker says; returns whether that still counts: no marker came meanwhile."""
-        if self._asked.get(producer_id) is not asked:
-            return False
-        self._verified[producer_id] = producer_epoch
-        return True
-
-    def is_verified(self, producer_id: int, producer_epoch: int) -> bool:
-        """Return whether another broker has told that a producer may write, with no marker since."""
-        return self._verified.get(producer_id) == producer_epoch
-
-    def marked(self, producer_id: int) -> None:
-        """A producer's transaction ends here: what was told of it counts no more."""
-        self._first.pop(producer_id, None)
-        self._asked.pop(producer_id, None)
-        self._verified.pop(producer_id, None)
 
 
 class Files(Protocol):

@@ -104,7 +104,7 @@ class Parts:
                 from ._cluster import ClusterNode
                 from ._cluster_topics import ClusterTopics
 
-                cluster = ClusterNode(store, settings, now_ms)
+                cluster = ClusterNode(store, settings, now_ms, self._folder)
                 topics = ClusterTopics(self._folder, cluster.control, settings, now_ms, metrics.flush_times)
             live.on_change.append(topics.settings_changed)
             kept_quotas = Document(metadata, "client-quotas")

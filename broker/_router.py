@@ -215,7 +215,7 @@ class Router:
         ):
             return await self._forwarded(control, bytes(frame), header, body, peer)
         context = peer.context(header.client_id)
-        request = Request(api, header.api_version, body, context, peer.endpoint, self._apis)
+        request = Request(api, header.api_version, body, context, peer.endpoint, self._apis, peer.refused)
         meter = peer.meter = self._node.metrics.requests.of(header.api_key)
         meter.count += 1
         peer.traffic.requests += 1

@@ -69,6 +69,13 @@ class BrokerRegistration(NamedTuple):
     shutting_down: bool = False
     #: Replicas that cannot be used, because their files are damaged or their disk fails.
     damaged: frozenset[tuple[UUID, int]] = frozenset()
+    #: Those that count as in sync, and that its data folder, a new one, does not have.
+    lost: frozenset[tuple[UUID, int]] = frozenset()
+
+    @property
+    def unusable(self) -> frozenset[tuple[UUID, int]]:
+        """Its replicas of which others are to lead."""
+        return self.damaged | self.lost
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -126,11 +126,12 @@ def changing_of_broker(broker: BrokerRegistration) -> dict[str, Any]:
     value: dict[str, Any] = {}
     if broker.shutting_down:
         value["shutting_down"] = True
-    if broker.damaged:
-        damaged: dict[str, list[int]] = {}
-        for topic_id, partition in sorted(broker.damaged):
-            damaged.setdefault(id_text(topic_id), []).append(partition)
-        value["damaged"] = damaged
+    for name, replicas in (("damaged", broker.damaged), ("lost", broker.lost)):
+        if replicas:
+            by_topic: dict[str, list[int]] = {}
+            for topic_id, partition in sorted(replicas):
+                by_topic.setdefault(id_text(topic_id), []).append(partition)
+            value[name] = by_topic
     return value
 
 
@@ -148,12 +149,13 @@ def parse_broker(node_id: int, value: Mapping[str, Any], epoch: int) -> BrokerRe
         epoch,
         tuple(endpoints),
         bool(value.get("shutting_down")),
-        frozenset(
-            (parse_id(topic), int(partition))
-            for topic, partitions in value.get("damaged", {}).items()
-            for partition in partitions
-        ),
+        _replicas(value.get("damaged", {})),
+        _replicas(value.get("lost", {})),
     )
+
+
+def _replicas(by_topic: Mapping[str, Sequence[int]]) -> frozenset[tuple[UUID, int]]:
+    return frozenset((parse_id(topic), int(each)) for topic, numbers in by_topic.items() for each in numbers)
 
 
 def stored_controller(node_id: int, timestamp_ms: int) -> dict[str, Any]:

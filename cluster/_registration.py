@@ -13,6 +13,9 @@ from ._image import BrokerRegistration, Endpoint
 from ._layout import BROKER_IDS, CLUSTER_ID, broker_path, changing_of_broker, id_text, stored_broker
 from ._store import ConflictError, Create, MetadataStore, Put, SessionState
 
+#: What may change in an entry.
+_CHANGING = {"shutting_down", "damaged", "lost"}
+
 #: Pause before a failed registration is retried.
 _AGAIN_SECONDS = 0.1
 
@@ -75,6 +78,12 @@ class Registration:
             self._broker = self._broker._replace(damaged=replicas)
             self._wake.set()
 
+    def lost(self, replicas: frozenset[tuple[UUID, int]]) -> None:
+        """As ``damaged``, for replicas that a new data folder does not have."""
+        if replicas != self._broker.lost:
+            self._broker = self._broker._replace(lost=replicas)
+            self._wake.set()
+
     def close(self) -> None:
         """Stop keeping the registration; the entry goes when the session ends."""
         if self._keeper is not None:
@@ -127,7 +136,7 @@ class Registration:
             entry = self._store.get(self._path)
             if entry is None or self.epoch != entry.created:
                 return
-            fixed = {name: entry.value[name] for name in entry.value.keys() - ("shutting_down", "damaged")}
+            fixed = {name: entry.value[name] for name in entry.value.keys() - _CHANGING}
             value = fixed | changing_of_broker(self._broker)
             if value != entry.value:
                 await self._store.commit(Put(self._path, value, entry.version))

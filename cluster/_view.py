@@ -252,7 +252,7 @@ class ClusterView:
 def _damaged(brokers: Mapping[int, BrokerRegistration], node_id: int) -> frozenset[PartitionKey] | None:
     """Replicas of a broker that cannot be used; None if it is not registered."""
     broker = brokers.get(node_id)
-    return None if broker is None else broker.damaged
+    return None if broker is None else broker.unusable
 
 
 def _cannot_read(path: str, error: Exception) -> None:

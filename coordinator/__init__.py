@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ..protocol import CauseKind
 from .durable import OpenTransaction
 from .engine.effects import Append, Effect, Marker, Reply, Request
 from .engine.events import (
@@ -18,7 +19,6 @@ from .engine.shard import Shard
 from .events import (
     AppendRefused,
     AssignorFailed,
-    CauseKind,
     CommitRefused,
     GenerationAbandoned,
     GroupEvent,

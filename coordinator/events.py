@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
-from enum import StrEnum
 from operator import attrgetter
 from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
-from ..protocol import ErrorCode, MalformedMessageError, decode_assignment
+from ..protocol import CauseKind, ErrorCode, EventName, MalformedMessageError, decode_assignment
 from .engine.events import CoordinatorEvent
 
 E = TypeVar("E", bound="GroupEvent")
@@ -33,21 +32,6 @@ MAX_CAUSE: Final = 2_000
 
 # by kind of event, computed once: the names of its text fields, and a getter of them
 _text_fields: dict[str, tuple[tuple[str, ...], attrgetter[Any]]] = {}
-
-
-class CauseKind(StrEnum):
-    """Kinds of causes, by their names on the wire, in logs and in metrics."""
-
-    JOIN = "join"
-    LEAVE = "leave"
-    SESSION_EXPIRED = "session_expired"
-    LATE_JOIN = "late_join"
-    LATE_SYNC = "late_sync"
-    CHANGED_SUBSCRIPTION = "changed_subscription"
-    ASKED_FOR = "asked_for"
-    NOT_WRITTEN = "not_written"
-    TOO_LARGE = "too_large"
-    OTHER = "other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +103,7 @@ class RebalanceStarted(CausedEvent):
     """A group begins to collect its members; ``generation`` is the generation that ends."""
 
     __slots__ = ()
-    name = "RebalanceStarted"
+    name = EventName.REBALANCE_STARTED
 
 
 @dataclass(slots=True, kw_only=True)
@@ -133,7 +117,7 @@ class RebalanceCompleted(CausedEvent):
     give up its partitions, ``slowest_ms`` the time that it took.
     """
 
-    name = "RebalanceNote"
+    name = EventName.REBALANCE_COMPLETED
 
     leader: str = ""
     members: int
@@ -185,7 +169,7 @@ class RebalanceCompleted(CausedEvent):
 class GenerationAbandoned(CausedEvent):
     """``generation`` ended after all had joined, before its assignment was handed out."""
 
-    name = "GenerationAbandoned"
+    name = EventName.GENERATION_ABANDONED
 
     members: int
 
@@ -194,7 +178,7 @@ class MemberJoined(GroupEvent):
     """A member joined; it belongs to the generation after ``generation``."""
 
     __slots__ = ()
-    name = "MemberJoined"
+    name = EventName.MEMBER_JOINED
     level = "debug"
     share = "members"
 
@@ -203,7 +187,7 @@ class MemberGone(CausedEvent):
     """A member was removed: it left, its session expired, it was late, or the group was full."""
 
     __slots__ = ()
-    name = "MemberGone"
+    name = EventName.MEMBER_GONE
     share = "members"
 
 
@@ -211,7 +195,7 @@ class MemberGone(CausedEvent):
 class MemberReplaced(GroupEvent):
     """A static member returned under the new id ``member``; ``old_member`` is fenced from then on."""
 
-    name = "MemberReplaced"
+    name = EventName.MEMBER_REPLACED
     share = "members"
 
     old_member: str
@@ -221,7 +205,7 @@ class MemberReplaced(GroupEvent):
 class RevocationAsked(GroupEvent):
     """A member of a consumer group was asked to give up ``partitions`` partitions, for which others wait."""
 
-    name = "RevocationAsked"
+    name = EventName.REVOCATION_ASKED
     level = "debug"
     share = "members"
 
@@ -232,7 +216,7 @@ class MemberIdUnused(GroupEvent):
     """A member id that was handed out and never used is forgotten. A rebalance waits until then."""
 
     __slots__ = ()
-    name = "MemberIdUnused"
+    name = EventName.MEMBER_ID_UNUSED
     share = "members"
 
 
@@ -240,7 +224,7 @@ class MemberIdUnused(GroupEvent):
 class OffsetsRemoved(GroupEvent):
     """``count`` offsets of a group were removed: they expired, or they or their topic were deleted."""
 
-    name = "OffsetsRemoved"
+    name = EventName.OFFSETS_REMOVED
     share = "members"
 
     count: int
@@ -250,7 +234,7 @@ class GroupRemoved(GroupEvent):
     """A group was removed with its offsets and its history."""
 
     __slots__ = ()
-    name = "GroupRemoved"
+    name = EventName.GROUP_REMOVED
 
 
 @dataclass(slots=True, kw_only=True)
@@ -267,7 +251,7 @@ class Refusal(GroupEvent):
 class MemberFenced(Refusal):
     """``api`` was refused because its sender is not a member (any more), or not in this generation."""
 
-    name = "MemberFenced"
+    name = EventName.MEMBER_FENCED
 
     api: str
 
@@ -276,14 +260,14 @@ class JoinRefused(Refusal):
     """A JoinGroup was refused for its content."""
 
     __slots__ = ()
-    name = "JoinRefused"
+    name = EventName.JOIN_REFUSED
 
 
 @dataclass(slots=True, kw_only=True)
 class CommitRefused(Refusal):
     """A whole OffsetCommit was refused; ``claimed_generation`` is the generation that it names."""
 
-    name = "CommitRefused"
+    name = EventName.COMMIT_REFUSED
 
     claimed_generation: int
 
@@ -292,7 +276,7 @@ class CommitRefused(Refusal):
 class AssignorFailed(Refusal):
     """The assignor of a consumer group gave no usable result: members keep their partitions."""
 
-    name = "AssignorFailed"
+    name = EventName.ASSIGNOR_FAILED
 
     assignor: str
 
@@ -301,7 +285,7 @@ class AppendRefused(Refusal):
     """The log refused records of a group with ``error_code``."""
 
     __slots__ = ()
-    name = "AppendRefused"
+    name = EventName.APPEND_REFUSED
 
 
 def append_refused(group_id: str, error: ErrorCode) -> AppendRefused:

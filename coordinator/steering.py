@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ..protocol import ErrorCode, KafkaError
+from ..protocol import CauseKind, ErrorCode, KafkaError
 from .classic.group import ClassicGroup
 from .classic.group import Member as ClassicMember
 from .classic.members import about, name_of, remove_member
@@ -17,7 +17,7 @@ from .classic.rebalance import prepare, rebalance_or_complete
 from .consumer.changes import Changes
 from .consumer.group import ConsumerGroup
 from .consumer.heartbeat import remove
-from .events import Cause, CauseKind
+from .events import Cause
 from .groups import GroupShard
 
 

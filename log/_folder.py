@@ -19,7 +19,7 @@ from ._checkpoints import (
 )
 from ._config import LogConfig
 from ._errors import DataFolderError, DataFolderInUseError, storage_errors
-from ._files import OS_FILES, FileSystem, Lock, make_durable_dirs, write_whole
+from ._files import OS_FILES, FileSystem, Lock, make_durable_dirs, read_whole, write_whole
 from ._names import (
     LEADER_EPOCHS,
     SNAPSHOT,
@@ -34,6 +34,7 @@ from ._producers import read_snapshot
 
 META_PROPERTIES = "meta.properties"
 LOCK_FILE = ".lock"
+NEW_FOLDER = "kohort-new-folder"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
@@ -197,6 +198,22 @@ class DataFolder:
         self._forget([TopicPartition(topic, partition)])
         return doomed
 
+    @property
+    def newness(self) -> bytes | None:
+        """What is noted of a folder that was made for a broker of a cluster, and does not have the replicas
+        that this broker may have had before: at first nothing. None for any other. Raises OSError.
+        """
+        return read_whole(self._fs, os.path.join(self.path, NEW_FOLDER))
+
+    def note_newness(self, noted: bytes | None) -> None:
+        """Note something else; None: the folder is as good as an old one. Raises OSError."""
+        path = os.path.join(self.path, NEW_FOLDER)
+        if noted is None:
+            self._fs.remove(path)
+            self._fs.sync_dir(self.path)
+        else:
+            write_whole(self._fs, path, noted)
+
     def sync(self) -> None:
         """Make the names in the folder durable. Raises OSError."""
         self._fs.sync_dir(self.path)
@@ -284,6 +301,8 @@ class DataFolder:
         path = os.path.join(self.path, META_PROPERTIES)
         properties = read_properties(self._fs, path)
         if properties is None:
+            if cluster_id is not None:
+                self.note_newness(b"")
             properties = {
                 "version": "1",
                 "cluster.id": cluster_id or encode_uuid(uuid.uuid4()),

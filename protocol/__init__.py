@@ -40,6 +40,7 @@ from ._errors import (
     ProtocolError,
     UnsupportedVersionError,
 )
+from ._events import CauseKind, EventName
 from ._frames import LENGTH_PREFIX, MAX_FRAME_BYTES, FrameReader, FrameReceiver
 from ._kafka_python import kafka_module
 from ._layout import CommitLayout, commit_layout
@@ -102,10 +103,12 @@ __all__ = [
     "Assignment",
     "BatchHeader",
     "BrokenOffBatchError",
+    "CauseKind",
     "Codec",
     "CommitLayout",
     "CorruptBatchError",
     "ErrorCode",
+    "EventName",
     "FrameReader",
     "FrameReceiver",
     "FrameTooLargeError",

@@ -18,7 +18,7 @@ from ..coordinator import CoordinatorEvent
 from ._running_broker import RunningBroker, TestClock
 from ._steering import FaultyRouter, RequestFaults
 
-#: Settings that suit tests: groups form at once, members may ask for short sessions.
+#: Settings for tests: groups form at once, members may have short sessions.
 TEST_SETTINGS: Mapping[str, Any] = {
     "group_initial_rebalance_delay_ms": 0,
     "group_min_session_timeout_ms": 500,
@@ -41,7 +41,7 @@ class BrokerThread:
         open_store: Callable[[], Awaitable[MetadataStore]] | None = None,
         open_connection: OpenConnection | None = None,
     ) -> None:
-        # checking settings imports pydantic: not necessary for our own
+        # checking settings imports pydantic, which the defaults of tests do not need
         chosen = {**TEST_SETTINGS, **settings} if settings else BrokerSettings(**TEST_SETTINGS)
         self._clock, self._faults = TestClock(), RequestFaults()
         self.broker: Broker = Broker(
@@ -73,7 +73,7 @@ class BrokerThread:
         self._thread.start()
 
     def started(self) -> RunningBroker:
-        """Wait until the broker serves and return it. Raises what its start raises."""
+        """Wait until the broker serves and return it. Raises the errors of its start."""
         try:
             return self._begun.result()
         except BaseException:
@@ -85,7 +85,7 @@ class BrokerThread:
         return self.started()
 
     def end(self, *, kill: bool = False) -> None:
-        """Stop the broker, cleanly or as if killed. Raises what that raises."""
+        """Stop the broker, cleanly or as if killed. Raises its errors."""
         self._is_killed = kill
         self._stop()
         self._thread.join()

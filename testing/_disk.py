@@ -1,4 +1,4 @@
-"""A disk in memory: its files and folders as programs see them, and what would survive a crash.
+"""A disk in memory: its files and folders as programs see them, and as they would survive a crash.
 
 A change to a file is visible at once and durable once the file is synced; a change of names is durable once
 the folder is synced. Until then a crash may keep or lose it: in a file each page separately, maybe torn in
@@ -18,7 +18,7 @@ Change = tuple[int, bytes | None]
 
 
 class FileNode:
-    """One file. ``content`` is what a program reads, ``durable`` what was there at the last sync."""
+    """One file. ``content`` is what programs read, ``durable`` the content at the last sync."""
 
     __slots__ = ("_lost", "content", "durable", "page_bytes", "pending")
 
@@ -27,7 +27,7 @@ class FileNode:
         self.durable = bytes(content)
         self.pending: list[Change] = []
         self.page_bytes = page_bytes
-        # pages that a failed sync dropped: the cache has them as written, but they are never written back
+        # pages that a failed sync dropped: the cache still has them, but never writes them back
         self._lost: set[int] = set()
 
     def write(self, position: int, data: bytes) -> None:
@@ -125,7 +125,7 @@ class FileNode:
 
 
 class FolderNode:
-    """One folder. Each change of it maps names to their new nodes, or to None where a name is removed."""
+    """One folder. Each change maps names to their new nodes, or to None for a removed name."""
 
     __slots__ = ("durable", "names", "pending")
 

@@ -19,7 +19,7 @@ from ._steering import RequestFaults
 if TYPE_CHECKING:
     from ..consumer import Record
 
-#: Timeout, in seconds, of everything that a test asks of the broker.
+#: Timeout, in seconds, of each call of a test.
 CALL_TIMEOUT_S = 30.0
 
 T = TypeVar("T")
@@ -48,8 +48,8 @@ class RunningBroker:
     """A running broker. ``data`` is its folder, ``bootstrap`` its ``HOST:PORT``; ``faults`` makes requests
     fail.
 
-    ``group`` and ``member`` below are names; a member goes by its member id or by its instance id. Wrong ones
-    raise KafkaError (GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID).
+    The arguments ``group`` and ``member`` are names; a member's is its member id or its instance id. Unknown
+    ones raise KafkaError (GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID).
     """
 
     def __init__(
@@ -87,8 +87,8 @@ class RunningBroker:
     def advance_time(self, seconds: float) -> None:
         """Move the groups' clock forward: sessions, joins and retention that are due by then end now.
 
-        This includes live members: their last heartbeat is that much longer ago, too. They rejoin at their
-        next one. To end a single session, see ``expire_session``.
+        This includes live members, whose last heartbeat is then longer ago, too; they rejoin with their next
+        one. To end a single session, see ``expire_session``.
         """
         self._clock.advance(seconds)
         self._on_loop(self._broker.coordinator.time_moved)
@@ -98,8 +98,8 @@ class RunningBroker:
         self._steer(group, lambda shard, now_ms: end_session(shard, group, member, now_ms))
 
     def force_rebalance(self, group: str, reason: str = "the test wants a rebalance") -> bool:
-        """All members have to join again, or to move to another epoch where the coordinator assigns; False
-        when they have to already.
+        """Make all members rejoin or, in a consumer group, move to a new epoch. Returns False if a rebalance
+        is already under way.
         """
         return self._steer(group, lambda shard, now_ms: begin_rebalance(shard, group, reason, now_ms))
 

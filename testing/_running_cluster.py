@@ -33,11 +33,11 @@ T = TypeVar("T")
 def running_cluster(
     brokers: int = 3, *, racks: Sequence[str] = (), data: str | Path | None = None, **settings: Any
 ) -> Iterator[RunningCluster]:
-    """Brokers 1, 2, 3 and so on, until the block ends: each with a thread, an event loop and a port.
+    """Brokers 1, 2, 3 and so on, until the block ends: each with its own thread, event loop and port.
 
-    ``settings`` are Kafka's names with underscores, for all of them; ``racks`` are theirs in turn. Topics
+    ``settings`` are Kafka's names with underscores, for all brokers; ``racks`` are assigned in turn. Topics
     have as many replicas as there are brokers, three at most, unless ``default_replication_factor`` says
-    otherwise. With ``data`` the records outlive the block; what the brokers agree on does not.
+    otherwise. With ``data`` the records outlive the block; the cluster's metadata does not.
     """
     cluster = RunningCluster(brokers, racks, data, settings)
     try:
@@ -48,10 +48,10 @@ def running_cluster(
 
 
 class RunningCluster:
-    """A cluster that serves. ``bootstrap`` names the brokers that were there at its start.
+    """A running cluster. ``bootstrap`` names the brokers of its start.
 
-    Methods take brokers' numbers. ``brokers`` has the running ones by number; each has the methods of a
-    single running broker.
+    Methods take the numbers of brokers. ``brokers`` has the running ones by number; each has the methods of
+    a single running broker.
     """
 
     def __init__(
@@ -131,8 +131,8 @@ class RunningCluster:
     # -- disturbing brokers ----------------------------------------------------------------------------------
 
     def kill(self, number: int, missed_after_s: float = 0.0) -> None:
-        """End a broker as SIGKILL does. The others notice after ``missed_after_s``; returns when they lead
-        what they can of its partitions.
+        """End a broker as SIGKILL does. The others notice after ``missed_after_s``; return when they lead all
+        of its partitions that they can lead.
         """
         self._threads.pop(number).end(kill=True)
         self._gone(number)
@@ -184,7 +184,7 @@ class RunningCluster:
                 loop.call_soon_threadsafe(connection.close, "cut by the test")
 
     def cut_off(self, number: int) -> None:
-        """Cut a broker off from other brokers and from the metadata store until ``heal``. Its session goes on
+        """Cut a broker off from other brokers and from the metadata store until ``heal``. Its session lives
         until ``lose_session``.
         """
         self._lone.add(number)

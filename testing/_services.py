@@ -1,4 +1,4 @@
-"""Runs a service against given records, in a thread of its own, until all of them are handled."""
+"""Runs a service on given records, in its own thread, until all of them are handled."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def run_service(
     *,
     timeout_s: float = 30.0,
 ) -> ServiceRun:
-    """Write ``records`` (by topic, as ``broker.produce`` takes them), run the service until all are done.
+    """Write ``records`` (by topic, as ``broker.produce`` takes them), and run the service until all are done.
 
-    The service reads from ``broker`` whatever its own ``bootstrap`` says; its other settings hold, but for
-    those in QUICK. It has drained, committed and left when this returns, so its lifespans have ended too, and
-    it may be run again. Raises what the service raises, and TimeoutError.
+    The service reads from ``broker``, whatever its own ``bootstrap`` says; its other settings are in force,
+    except those in QUICK. When this returns it has drained, committed and left, so its lifespans have ended,
+    too, and it may be run again. Raises the service's errors, and TimeoutError.
     """
     rows = {topic: list(some) for topic, some in records.items()}
     expected = sum(map(len, rows.values()))

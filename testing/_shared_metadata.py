@@ -16,8 +16,8 @@ from ..cluster._tree import Step, Tree, TreeStore
 class SharedMetadata:
     """The entries, and the sessions of brokers. Thread-safe.
 
-    A broker learns what happens to its session in its own thread and in the order of the steps: one whose
-    thread hangs learns of it afterwards.
+    A broker learns of steps and of its session's states in its own thread, in order; one whose thread hangs
+    learns of them afterwards.
     """
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class SharedMetadata:
         self.expire(store)
 
     def cut_off(self, store: SharedStore) -> None:
-        """Disconnect a broker: it reads what it knew, and cannot write. Its session goes on."""
+        """Disconnect a broker: it can read its copy, but not write. Its session lives on."""
         with self._lock:
             store._cut_off = True
             store._tell(store._become, SessionState.SUSPENDED)
@@ -122,7 +122,7 @@ class SharedStore(TreeStore):
         try:
             shown = self._home._commit(self, changes)
         except ConflictError:
-            # what is in the way can be read here
+            # so that the entry that caused it can be read here
             await self.sync()
             raise
         await shown

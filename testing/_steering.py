@@ -1,4 +1,4 @@
-"""A router that makes requests fail on a test's demand, and the list of faults."""
+"""A router that makes requests fail as a test wants, and the list of faults."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Fault:
     delay_s: float = 0.0
     error: ErrorCode | None = None
     drop: bool = False
-    #: With ``drop``: the request is carried out, only its answer is lost.
+    #: With ``drop``: the request is carried out, only its response is lost.
     answer_only: bool = False
     hits: int = 0
 
@@ -63,8 +63,8 @@ class Fault:
 class RequestFaults:
     """Faults of a broker's answers, by API: ``ApiKey.FETCH`` or its name, ``"fetch"``.
 
-    Each affects the next ``times`` requests (only those of ``client_id``, if given); ``clear`` removes all. A
-    request meets the first fault that fits it.
+    Each affects the next ``times`` requests (of ``client_id`` only, if given); ``clear`` removes all. The
+    first fault that matches a request hits it.
     """
 
     _faults: list[Fault] = field(default_factory=list)

@@ -34,7 +34,7 @@ class SimulatedCrash(BaseException):
 
 
 class Operation(NamedTuple):
-    """One operation as it was asked for; ``size`` is in bytes, 0 where there is none."""
+    """One requested operation; ``size`` is in bytes, 0 if it has none."""
 
     kind: str
     path: str
@@ -98,9 +98,9 @@ class FaultyFileSystem:
     ) -> None:
         """Let the ``number``-th operation from now on, counted from 1, raise OSError ``error``.
 
-        Counted are ``kinds`` on paths that contain ``path``; by default all that can meet this error. A write
-        that fails leaves half of its bytes, a sync that fails loses what was to be synced, all else changes
-        nothing. ``sticky``: every later one fails too, until ``heal``.
+        Counts operations of these ``kinds`` on paths that contain ``path``; by default all that can raise
+        this error. A failed write leaves half of its bytes, a failed sync loses the unsynced bytes, all other
+        failed operations change nothing. ``sticky``: every later one fails too, until ``heal``.
         """
         counted = kinds if kinds is not None else TAKES_SPACE if error == errno.ENOSPC else CHANGES
         self._faults.append(_Fault(number, error, sticky, counted, path))
@@ -118,21 +118,21 @@ class FaultyFileSystem:
     # -- the disk afterwards ---------------------------------------------------------------------------------
 
     def after_crash(self, seed: int, *, ordered: bool = True, flips: int = 0) -> FaultyFileSystem:
-        """Return the disk as it might be if the machine lost power now, as another file system.
+        """Return the disk as a power failure might leave it now, as another file system.
 
-        What was synced is there. Of what was not each page of a file is there in any version it had, or torn,
-        and the file has any size it had; ``flips`` bits of that are wrong in each file. Of the names in a
-        folder that was not synced the changes up to any one are there, as journaling file systems do it;
-        not ``ordered``: any of them.
+        Synced data survives. Of unsynced data each page of a file survives in any version that it had, or
+        torn, and the file has any size that it had; ``flips`` bits of it are wrong in each file. In an
+        unsynced folder the changes of names up to any one survive, as in journaling file systems; if not
+        ``ordered``, any of them.
         """
         return self._with(self._tree.survivor(Random(seed), ordered=ordered, flips=flips))
 
     def after_kill(self) -> FaultyFileSystem:
-        """Return the disk as it is if only the program was stopped: everything written is there."""
+        """Return the disk as it is if only the program was killed: everything written survives."""
         return self._with(self._tree.copy())
 
     def only_synced(self) -> FaultyFileSystem:
-        """Return the disk after the worst crash: only what was synced is there."""
+        """Return the disk after the worst crash: only synced data survives."""
         return self._with(self._tree.copy(durable=True))
 
     def _with(self, tree: Tree) -> FaultyFileSystem:

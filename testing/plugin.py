@@ -45,9 +45,9 @@ def kohort_broker(request: pytest.FixtureRequest) -> Iterator[RunningBroker]:
 
 @pytest.fixture
 def kohort_cluster(request: pytest.FixtureRequest) -> Iterator[RunningCluster]:
-    """Three brokers of a cluster of this test's own, which it can kill, cut off and pause.
+    """A cluster of three brokers for this test alone, which it can kill, cut off and pause.
 
-    ``@pytest.mark.kohort_cluster(brokers=5, num_partitions=3)`` sets how many, and their settings.
+    ``@pytest.mark.kohort_cluster(brokers=5, num_partitions=3)`` sets their number and their settings.
     """
     from ._running_cluster import running_cluster
 

@@ -20,9 +20,9 @@ from ..admin import (
 from ..admin._markup import Html
 from ..admin.cluster_commands import Status, status
 from ..admin.lanes import Lanes, Person, Sample, kept, lanes_of, owners_now, people_of
-from ..admin.results import REBALANCE
+from ..admin.results import HistoryEntry
 from ..admin.topic_commands import Described, Listed, describe_topics, list_topics
-from ..protocol import KafkaError, KohortError
+from ..protocol import EventName, KafkaError, KohortError
 from .observer import View
 
 #: Most generations of a group, and most groups of which a list shows more than the name.
@@ -113,7 +113,7 @@ class GroupView(View):
             return await self._recorded(admin, now, at_ms)
         anew = bool(entries) and entries[0].sequence <= self._sequence
         self._sequence = entries[-1].sequence if entries else self._sequence if now.exists else -1
-        if known is None or anew or any(entry.kind == REBALANCE for entry in entries):
+        if known is None or anew or _rebalanced(entries):
             return await admin.history(self.group, _GENERATIONS, every_move=True)
         if not entries:
             return known
@@ -140,6 +140,11 @@ class GroupView(View):
             newer = list(_seen(self._before, now, at_ms))
         generations = (*known.generations, *newer)[-_GENERATIONS:]
         return replace(known, generations=generations, unknown=found.unknown)
+
+
+def _rebalanced(entries: Iterable[HistoryEntry]) -> bool:
+    """Return whether a rebalance was completed."""
+    return any(entry.kind == EventName.REBALANCE_COMPLETED for entry in entries)
 
 
 def _alike(before: GroupDescription, now: GroupDescription) -> bool:
@@ -254,7 +259,7 @@ class GroupsView(View):
             again = mark != seen
         else:
             seen = entries[-1].sequence if entries else mark
-            again = now.group not in self._last or any(entry.kind == REBALANCE for entry in entries)
+            again = now.group not in self._last or _rebalanced(entries)
         if again:
             try:
                 found = await admin.history(now.group, 1, max_offsets=_ROW_OFFSETS)

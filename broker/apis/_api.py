@@ -18,6 +18,7 @@ from ...protocol import (
     response_type,
 )
 from .._node import Node
+from .._refused import RefusedBatches
 from ..authorizer import CLUSTER_NAME, Access, Authorizer, ResourceType
 from ._errors import AT_TOP, ErrorShape
 
@@ -123,6 +124,8 @@ class Request:
     endpoint: tuple[str, int]
     #: The APIs that the broker serves, by number.
     apis: Mapping[int, ServedApi] = field(default_factory=dict)
+    #: Batches of its connection that were refused for now.
+    refused: RefusedBatches = field(default_factory=RefusedBatches)
     #: Returns whether its sender may read a topic that the request does not name; None without access rules.
     may: Callable[[Any], bool] | None = None
     #: Throttle time in seconds for what this request did; delays for time and bytes are added later.

@@ -208,14 +208,31 @@ async def _in_transaction(node: Node, request: Request) -> _Writing | None:
 
 def _of_transaction(records: bytes | None) -> BatchHeader | None:
     """The header of a batch that is part of a producer's transaction; None for any other."""
+    header = _header(records)
+    return header if header is not None and header.transactional and header.producer_id >= 0 else None
+
+
+def _header(records: bytes | None) -> BatchHeader | None:
+    """The header of a batch; None for a malformed one, which is told later."""
     try:
-        header = parse_batch_header(records or b"")
+        return parse_batch_header(records or b"")
     except CorruptBatchError:
         return None  # it is reported later
-    return header if header.transactional and header.producer_id >= 0 else None
+
+
+def _refused(request: Request, topic: Any, data: Any, error: KafkaError, start: int = -1) -> _Outcome:
+    """The outcome of a batch that is not stored."""
+    header = _header(data.records)
+    if header is not None:
+        request.refused.note((topic.name, topic.topic_id, data.index), header, error)
+    return _Outcome(log_start_offset=start, error=error)
 
 
 async def _append(node: Node, request: Request, topic: Any, data: Any, writing: _Writing | None) -> _Outcome:
+    if request.refused and (header := _header(data.records)) is not None:
+        before = request.refused.before((topic.name, topic.topic_id, data.index), header)
+        if before is not None:
+            return _refused(request, topic, data, before)
     by_id = request.version >= _TOPIC_IDS_FROM
     find = partial(find_partition, node, topic.name, topic.topic_id, data.index, by_id=by_id)
     try:
@@ -233,7 +250,7 @@ async def _append(node: Node, request: Request, topic: Any, data: Any, writing: 
         if writing is not None and (refused := writing.refusal(node, partition)) is not None:
             raise refused
     except KafkaError as error:
-        return _Outcome(error=error)
+        return _refused(request, topic, data, error)
     try:
         config = None
         # the topic may be deleted, created again or altered meanwhile: its last config counts
@@ -244,7 +261,7 @@ async def _append(node: Node, request: Request, topic: Any, data: Any, writing: 
         if writing is not None:
             # the transaction may have ended since
             if (refused := writing.refusal(node, partition)) is not None:
-                return _Outcome(error=refused)
+                return _refused(request, topic, data, refused)
             partition.unverified.check(checked.header, partition.producer(checked.header.producer_id))
         if partition.leadership is not None and request.body.acks == _ALL_REPLICAS:
             partition.leadership.replication.check_acks_all()
@@ -253,7 +270,9 @@ async def _append(node: Node, request: Request, topic: Any, data: Any, writing: 
             partition.unverified.end(checked.header.producer_id)
     except KafkaError as error:
         start = -1 if error.code in _WITHOUT_START else partition.log_start_offset
-        return _Outcome(log_start_offset=start, error=error)
+        return _refused(request, topic, data, error, start)
+    if request.refused:
+        request.refused.taken((topic.name, topic.topic_id, data.index))
     traffic = partition.topic.traffic
     if not info.duplicate:
         traffic.messages_in += info.last_offset - info.base_offset + 1

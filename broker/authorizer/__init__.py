@@ -4,16 +4,17 @@ It is pure, and knows nothing of the broker. Each API's file says which rights t
 (``kohort.broker.apis``); its guard stands between the router and the handler.
 """
 
-from ._access import Access, right
 from ._acls import (
     CLUSTER_NAME,
     OPERATIONS,
+    Access,
     Acl,
     AclFilter,
     Operation,
     PatternType,
     Permission,
     ResourceType,
+    right,
 )
 from ._authorizer import STANDARD_AUTHORIZER, Authorizer
 

@@ -1,10 +1,14 @@
-"""The parts of access rules with Kafka's numbers, and filters of rules (KIP-11, KIP-290)."""
+"""The parts of access rules with Kafka's numbers, filters of rules, and the rights that APIs require (KIP-11,
+KIP-290).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, NamedTuple
+
+from ...protocol import ErrorCode
 
 
 class ResourceType(IntEnum):
@@ -144,3 +148,30 @@ class AclFilter:
         if acl.pattern_type is PatternType.PREFIXED:
             return self.name.startswith(acl.name)
         return acl.name == WILDCARD
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One right that an API requires.
+
+    ``words`` name the resources, for docs/acls.md. A request about many topics is carried out for the allowed
+    ones, and answered with ``error`` for the others. ``error`` None: the others are left out of the response.
+    """
+
+    operation: Operation
+    resource: ResourceType
+    error: ErrorCode | None
+    words: str
+
+
+_ERRORS: Final = {
+    ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ResourceType.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+}
+
+
+def right(operation: Operation, resource: ResourceType, words: str) -> Access:
+    """A right whose lack has the usual error of its type of resource."""
+    return Access(operation, resource, _ERRORS[resource], words)

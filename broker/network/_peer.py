@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ...protocol import ANONYMOUS, MessageCodec, RequestContext, decode_request_header
+from .._refused import RefusedBatches
 from .._repeats import Repeats
 from ..authorizer._authorizer import Readable
 from ..metrics import ApiMeter
@@ -52,6 +53,8 @@ class Peer:
     heartbeat: tuple[MessageCodec | None, bytes, Any] = (None, b"", None)
     #: Its last commit, if it may be repeated.
     commits: Repeats = field(default_factory=Repeats)
+    #: Its batches that it is to send again.
+    refused: RefusedBatches = field(default_factory=RefusedBatches)
     #: Cached decisions about what it may read.
     readable: Readable | None = None
     _contexts: dict[str, RequestContext] = field(default_factory=dict)

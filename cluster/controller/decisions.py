@@ -109,12 +109,17 @@ def _settled(
 
 
 def _usable(image: ClusterImage, topic: TopicImage, partition: int) -> Mapping[int, BrokerRegistration]:
-    """The live brokers, without those whose replica of this partition cannot be used."""
-    replica = topic.id, partition
-    damaged = [node_id for node_id, broker in image.brokers.items() if replica in broker.damaged]
-    if not damaged:
-        return image.brokers
-    return {node_id: broker for node_id, broker in image.brokers.items() if node_id not in damaged}
+    """The live brokers, without those whose replica of this partition cannot be used. Where every replica is
+    lost there is nothing to wait for.
+    """
+    replica, brokers = (topic.id, partition), image.brokers
+    unusable = [node_id for node_id, broker in brokers.items() if replica in broker.unusable]
+    if not unusable:
+        return brokers
+    replicas = topic.partitions[partition].replicas
+    if all(each in brokers and replica in brokers[each].lost for each in replicas):
+        return brokers
+    return {node_id: broker for node_id, broker in brokers.items() if node_id not in unusable}
 
 
 # -- topics --------------------------------------------------------------------------------------------------

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...protocol import ErrorCode
+from ...protocol import CauseKind, ErrorCode
 from ...protocol.messages.heartbeat import HeartbeatResponse
 from ...statemachine import GroupState
 from ..engine.effects import Request
 from ..engine.timers import TimerKey
-from ..events import CauseKind, quoted
+from ..events import quoted
 from ..groups import GroupShard
 from ..settings import NEW_MEMBER_JOIN_TIMEOUT_MS
 from .group import SESSION, find, live

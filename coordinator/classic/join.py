@@ -12,12 +12,12 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from ...protocol import ErrorCode
+from ...protocol import CauseKind, ErrorCode
 from ...protocol.messages.join_group import JoinGroupResponse
 from ...statemachine import GroupState
 from ..engine.effects import Request
 from ..engine.readiness import append_error
-from ..events import Cause, CauseKind, GroupRemoved, JoinRefused, quoted
+from ..events import Cause, GroupRemoved, JoinRefused, quoted
 from ..groups import GroupShard, forget
 from ..replies import join_failed
 from .group import ClassicGroup, Member, find, live

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ...protocol import ErrorCode
+from ...protocol import CauseKind, ErrorCode
 from ...protocol.messages.leave_group import LeaveGroupResponse, MemberResponse
 from ..engine.effects import Request
-from ..events import Cause, CauseKind, quoted
+from ..events import Cause, quoted
 from ..groups import GroupShard
 from .group import ClassicGroup, find
 from .members import about, fence, name_of, remove_member, remove_pending

@@ -6,11 +6,11 @@ that each request is answered exactly once (KAFKA-20938).
 
 from __future__ import annotations
 
-from ...protocol import ApiKey, ErrorCode
+from ...protocol import ApiKey, CauseKind, ErrorCode
 from ...protocol.messages.join_group import JoinGroupResponse
 from ...protocol.messages.sync_group import SyncGroupResponse
 from ..engine.effects import Request
-from ..events import Cause, CauseKind, MemberFenced, MemberGone, MemberIdUnused, MemberJoined, quoted
+from ..events import Cause, MemberFenced, MemberGone, MemberIdUnused, MemberJoined, quoted
 from ..groups import Group, GroupShard, why_refused
 from ..replies import join_failed
 from ..settings import NEW_MEMBER_JOIN_TIMEOUT_MS

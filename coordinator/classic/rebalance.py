@@ -13,14 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from ...protocol import ErrorCode
+from ...protocol import CauseKind, ErrorCode
 from ...protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from ...protocol.messages.sync_group import SyncGroupResponse
 from ...statemachine import GroupState, GroupTrigger, fire
 from ..engine.timers import TimerKey
 from ..events import (
     Cause,
-    CauseKind,
     GenerationAbandoned,
     RebalanceCompleted,
     RebalanceStarted,

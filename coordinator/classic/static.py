@@ -12,13 +12,13 @@ from copy import copy
 from dataclasses import dataclass
 from functools import partial
 
-from ...protocol import ErrorCode, subscribed_topics
+from ...protocol import CauseKind, ErrorCode, subscribed_topics
 from ...protocol.messages.join_group import JoinGroupResponse
 from ...protocol.messages.sync_group import SyncGroupResponse
 from ...statemachine import GroupState
 from ..engine.effects import Request
 from ..engine.readiness import append_error
-from ..events import Cause, CauseKind, MemberReplaced, quoted
+from ..events import Cause, MemberReplaced, quoted
 from ..groups import CONSUMER, GroupShard
 from ..replies import protocol_told
 from .group import SESSION, ClassicGroup, Member, live

@@ -20,7 +20,7 @@ from ...offsets_topic import (
     MemberMetadata,
     Record,
 )
-from ...protocol import ErrorCode
+from ...protocol import CauseKind, ErrorCode
 from ...protocol.messages.sync_group import SyncGroupResponse
 from ...statemachine import ConsumerGroupState
 from ..classic.group import ClassicGroup
@@ -28,7 +28,6 @@ from ..classic.members import answer_join_error, answer_sync
 from ..classic.rebalance import resume
 from ..events import (
     Cause,
-    CauseKind,
     MemberGone,
     RebalanceCompleted,
     RebalanceStarted,

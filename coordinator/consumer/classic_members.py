@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from ...offsets_topic import ClassicMetadata, MemberMetadata
 from ...protocol import (
+    CauseKind,
     ErrorCode,
     KafkaError,
     MalformedMessageError,
@@ -31,7 +32,7 @@ from ..classic.leave import BATCH_VERSION, Leaver, leavers
 from ..classic.members import fence
 from ..classic.sync import PROTOCOL_VERSION
 from ..engine.effects import Request
-from ..events import CauseKind, quoted
+from ..events import quoted
 from ..groups import CONSUMER, GroupShard, forget
 from ..replies import join_failed
 from .assigning import refresh_target

@@ -23,6 +23,7 @@ from ...offsets_topic import (
     TargetEpoch,
 )
 from ...protocol import (
+    CauseKind,
     ErrorCode,
     MalformedMessageError,
     RequestContext,
@@ -33,7 +34,7 @@ from ...protocol import (
 from ...statemachine import AssignmentState, ConsumerGroupState, consumer_group_state
 from ..durable import ConsumerGroupRecords
 from ..engine.timers import Timers
-from ..events import Cause, CauseKind, Owned, quoted
+from ..events import Cause, Owned, quoted
 from ..groups import CommittedTopic, GroupShard, GroupType, TopicDirectory
 from .reconciliation import NEW_MEMBER, is_settled
 from .target import ComputeTarget, Topic

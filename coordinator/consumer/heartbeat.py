@@ -20,7 +20,7 @@ from ...offsets_topic import (
     MemberMetadata,
     TargetAssignment,
 )
-from ...protocol import ApiKey, ErrorCode, KafkaError
+from ...protocol import ApiKey, CauseKind, ErrorCode, KafkaError
 from ...protocol.messages.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatResponse,
@@ -34,7 +34,6 @@ from ..engine.effects import Request
 from ..engine.timers import TimerKey
 from ..events import (
     Cause,
-    CauseKind,
     JoinRefused,
     MemberFenced,
     MemberGone,

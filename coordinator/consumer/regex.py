@@ -12,9 +12,9 @@ from functools import lru_cache
 from typing import Any, Final
 
 from ...offsets_topic import GroupRecordType, ResolvedRegex
-from ...protocol import ErrorCode, KafkaError, RequestContext
+from ...protocol import CauseKind, ErrorCode, KafkaError, RequestContext
 from ..engine.timers import TimerKey
-from ..events import Cause, CauseKind, JoinRefused, quoted
+from ..events import Cause, JoinRefused, quoted
 from ..groups import GroupShard
 from .changes import Changes
 from .group import REGEX, ConsumerGroup, Member, Resolution, live

@@ -67,11 +67,11 @@ class SimulatedConnection:
         return version if max_version is None else min(version, max_version)
 
     async def request(self, body: Any, *, timeout_ms: float, max_version: int | None = None) -> Any:
-        """The answer's body. Raises as the real one does."""
+        """The response's body. Raises the errors of a real connection."""
         return await self.ask(body, timeout_ms=timeout_ms, max_version=max_version)
 
     def ask(self, body: Any, *, timeout_ms: float, max_version: int | None = None) -> asyncio.Future[Any]:
-        """A future of the answer's body."""
+        """A future of the response's body."""
         if self._closed_because is not None:
             raise BrokerConnectionError(str(self.address), f"connection closed: {self._closed_because}")
         version = self.version_for(body.API_KEY, max_version)

@@ -39,17 +39,17 @@ class Receiver(Protocol):
 
 
 class Link(Protocol):
-    """The way between two machines: when what would arrive at ``at_ms`` does."""
+    """The path between two machines: the time at which a message that would arrive at ``at_ms`` does."""
 
     def there(self, at_ms: int, /) -> int: ...
     def back(self, at_ms: int, /) -> int: ...
 
 
 class Call:
-    """A request on its way, and the coordinator's handle to answer it by.
+    """A request on its way, and the coordinator's handle to answer it.
 
-    ``memo`` is the sender's own, ``note`` the checks'. If ``cut``, the connection breaks before the answer.
-    ``is_late`` if it arrives once more, long after its sender had an answer.
+    ``memo`` belongs to the sender, ``note`` to the checks. ``cut``: the connection breaks before the
+    response. ``is_late``: it is a duplicate that arrives long after its sender got a response.
     """
 
     __slots__ = (
@@ -106,7 +106,7 @@ class Call:
 
 
 class Connection:
-    """One connection, over a ``link`` if it is not always as quick; each break begins a new epoch of it."""
+    """One connection, over a ``link`` if its delay varies; each break begins a new epoch."""
 
     __slots__ = (
         "_busy",

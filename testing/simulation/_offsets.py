@@ -49,14 +49,14 @@ class _Expected:
 
 
 class Book:
-    """Every offset that anybody committed or removed, as far as it is known from outside."""
+    """Every offset that clients committed or removed, as far as it is known from outside."""
 
     def __init__(self) -> None:
         self.acknowledged = 0
         self._expected: dict[Key, _Expected] = {}
 
     def asked(self, token: object, group: str, value_of: dict[TopicPartition, Value], now_ms: int) -> None:
-        """Somebody asks for these values; whether they are taken is not known yet."""
+        """Note a request for these values; whether it is accepted is not known yet."""
         for partition, value in value_of.items():
             expected = self._expected.get((group, partition))
             if expected is None:
@@ -86,22 +86,22 @@ class Book:
         expected.seen = _UNSEEN
 
     def gone(self, group: str, topic: str | None = None) -> None:
-        """The offsets of a group (of a topic) may be removed from now on, by no request of a client."""
+        """Note that a group's offsets (of a topic) may be removed from now on without a client's request."""
         for (name, partition), expected in self._expected.items():
             if name == group and topic in (None, partition.topic):
                 expected.maybe.append((None, None, -1))
                 expected.seen = _UNSEEN
 
     def partitions(self, group: str, topic: str | None = None) -> list[TopicPartition]:
-        """Partitions of a group that anybody committed."""
+        """Partitions of a group with a commit."""
         return [p for name, p in self._expected if name == group and topic in (None, p.topic)]
 
     def groups(self) -> list[str]:
-        """Groups in which anybody committed."""
+        """Groups with a commit."""
         return list(dict.fromkeys(group for group, _ in self._expected))
 
     def may_be_gone(self, group: str, partition: TopicPartition) -> bool:
-        """Return whether somebody has asked for the removal."""
+        """Return whether a removal was requested."""
         expected = self._expected.get((group, partition))
         return expected is None or expected.allows(None)
 
@@ -113,7 +113,7 @@ class Book:
         return now_ms - min([*made, expected.last_ms] if value == expected.last else made, default=now_ms)
 
     def check(self, durable: Durable, where: str) -> None:
-        """Compare with what the coordinator has. Raises Violation."""
+        """Compare with the coordinator's state. Raises Violation."""
         offsets = durable.offsets
         for (group, partition), expected in self._expected.items():
             entry = offsets.get(group, _NO_ENTRIES).get(partition)
@@ -124,7 +124,7 @@ class Book:
                 expected.seen = entry
 
     def check_read(self, group: str, partition: TopicPartition, value: Value, since: int) -> None:
-        """Compare with what a client is told whose request came in at event ``since``. Raises Violation."""
+        """Compare with the response to a request that came in at event ``since``. Raises Violation."""
         expected = self._expected.get((group, partition))
         good = value is None if expected is None else expected.allows(value)
         overtaken = expected is not None and any(
@@ -134,7 +134,7 @@ class Book:
             raise self.violation(group, partition, value, "an OffsetFetch is answered with")
 
     def violation(self, group: str, partition: TopicPartition, value: Value, where: str) -> Violation:
-        """S1, with what it was to be."""
+        """Violation S1, with the expected values."""
         expected = self._expected.get((group, partition))
         due = None if expected is None else expected.last
         more = [] if expected is None else [value for _, value, _ in expected.maybe]

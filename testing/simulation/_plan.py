@@ -122,7 +122,7 @@ _STRATEGIES: Final[tuple[tuple[type[Assignor], ...], ...]] = (
 
 @dataclass(slots=True)
 class Incident:
-    """Something that happens at one moment; ``who`` and ``draw`` select among what exists then."""
+    """Something that happens at one moment; ``who`` and ``draw`` select among what exists at that time."""
 
     name: str
     at_ms: int
@@ -170,7 +170,7 @@ class GroupPlan:
 
 @dataclass(slots=True)
 class Plan:
-    """All of a schedule that is known beforehand; ``run_seed`` is for what is drawn while it runs."""
+    """Everything of a schedule that is drawn beforehand; ``run_seed`` seeds the draws while it runs."""
 
     seed: int
     run_seed: int

@@ -46,7 +46,7 @@ class Stats:
 
 
 class Schedule(ABC, Generic[P]):
-    """With ``checked`` False nothing is compared, so nothing is found. ``traced`` keeps a line an event."""
+    """One schedule. With ``checked`` False nothing is compared. ``traced`` keeps a line for each event."""
 
     def __init__(self, plan: P, *, checked: bool, traced: bool) -> None:
         self.plan = plan

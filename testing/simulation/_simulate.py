@@ -28,7 +28,9 @@ _COLLECT_EVERY = 50
 
 
 class SimulationFailed(AssertionError):  # noqa: N818
-    """A schedule in which an invariant does not hold. ``left_out``: what it does not take to show it."""
+    """An invariant does not hold in a schedule. ``left_out``: parts of the plan that are not needed to
+    show it.
+    """
 
     def __init__(
         self, seed: int, violation: Violation, left_out: tuple[str, ...], trace: list[str], options: str = ""

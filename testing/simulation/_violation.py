@@ -1,4 +1,4 @@
-"""The invariants that are checked, and the exception of one that does not hold."""
+"""The invariants that are checked, and the exception for one that does not hold."""
 
 from __future__ import annotations
 

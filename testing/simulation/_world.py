@@ -270,8 +270,8 @@ class MemberWorld(World[Plan]):
             connection.reset("the network was mended")
 
     def _settle(self) -> None:
-        """Wait until all is well: one generation within the bound, all else (under COOPERATIVE that takes one
-        more round) within another.
+        """Wait until everything is settled: one generation within a time limit, all else (which takes one
+        more round under COOPERATIVE) within another.
         """
         plan, start = self.plan, self.heap.now
         bound_ms = plan.rebalance_ms + plan.session_ms + 2 * plan.heartbeat_ms + _SLACK_MS
@@ -288,7 +288,7 @@ class MemberWorld(World[Plan]):
             self._let_pass(self.heap.now + LOOK_MS)
 
     def living(self, group: str) -> list[Member]:
-        """The members of a group that are there to stay."""
+        """The members of a group that are alive and stay."""
         members = (member for member in self.members.values() if member.plan.group == group)
         return [m for m in members if m.alive and m.error is None and not m.paused and not m.leaving]
 

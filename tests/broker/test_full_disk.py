@@ -22,7 +22,9 @@ def fails(*_: object, **__: object) -> None:
 def test_a_producers_first_batch_stays_its_first_though_others_were_under_way_behind_it(
     monkeypatch: pytest.MonkeyPatch, kind: type, operation: str
 ) -> None:
-    """They would be stored in front of it, and again once the producer has sorted itself out."""
+    """They would be stored in front of it, and again once the producer has sorted itself out. On the same
+    connection the next one is refused as the first was.
+    """
     first = batch(3, producer_id=7, producer_epoch=0, base_sequence=0)
     second = batch(2, producer_id=7, producer_epoch=0, base_sequence=3)
     with running_broker() as broker, Wire(broker.bootstrap) as wire:
@@ -30,6 +32,7 @@ def test_a_producers_first_batch_stays_its_first_though_others_were_under_way_be
         with monkeypatch.context() as full:
             full.setattr(kind, operation, fails)
             assert produce(wire, "orders", first).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert produce(wire, "orders", second).error_code == ErrorCode.KAFKA_STORAGE_ERROR
         assert produce(wire, "orders", second).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         assert produce(wire, "orders", first).base_offset == 0
         assert produce(wire, "orders", second).base_offset == 3

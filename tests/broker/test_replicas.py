@@ -1,11 +1,12 @@
 """Records and groups of a cluster outlive its brokers: killed leaders and coordinators, logs that part.
 
-Covers: broker/_replicas.py, broker/_leadership.py, broker/_fetcher.py.
+Covers: broker/_replicas.py, broker/_leadership.py, broker/_fetcher.py, broker/_lost_replicas.py.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import shutil
 import socket
 import time
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
-from kohort.broker._partition import Partition, UnverifiedWrites
+from kohort.broker._partition import Partition
 from kohort.broker._transactions import end_in
 from kohort.client.connection import Connection
 from kohort.client.metadata import Address
@@ -172,6 +173,31 @@ def test_followers_stay_in_sync_with_a_leader_that_was_held_up() -> None:
     asyncio.run(run())
 
 
+def test_why_a_partition_is_not_copied_is_told_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    tries = 0
+
+    def fails(*_: object, **__: object) -> None:
+        nonlocal tries
+        tries += 1
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "no space")
+
+    async def run() -> None:
+        async with cluster() as nodes:
+            await nodes.create("orders")
+            await in_sync(nodes)
+            with caplog.at_level(logging.INFO, "kohort.broker"), monkeypatch.context() as full:
+                full.setattr(Partition, "append_copied", fails)
+                append_alone(replica(nodes, nodes.state("orders").leader), b"a")
+                told = "orders-0 is not copied"
+                await nodes.until(lambda: tries > 8 and caplog.text.count(told) >= 2)
+            assert caplog.text.count(told) == 2
+            await nodes.until(lambda: {replica(nodes, n).log_end_offset for n in nodes.brokers} == {1})
+
+    asyncio.run(run())
+
+
 def test_a_replica_whose_disk_was_wiped_has_everything_again() -> None:
     async def run() -> None:
         async with cluster() as nodes:
@@ -271,20 +297,6 @@ def test_who_waits_is_told_when_a_leader_leads_on_under_another_epoch() -> None:
             assert error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     asyncio.run(run())
-
-
-def test_what_a_coordinator_has_verified_counts_until_a_marker_comes() -> None:
-    writes = UnverifiedWrites()
-    asked = writes.ask(7)
-    assert writes.told(7, 0, asked)
-    assert writes.is_verified(7, 0)
-    assert not writes.is_verified(7, 1)
-    writes.marked(7)
-    assert not writes.is_verified(7, 0)
-    late = writes.ask(7)
-    writes.marked(7)
-    assert not writes.told(7, 0, late), "the transaction may be the one that has ended"
-    assert not writes.is_verified(7, 0)
 
 
 def test_a_group_goes_on_where_its_coordinator_was_killed(tmp_path: Path) -> None:
@@ -468,6 +480,61 @@ def test_a_wiped_broker_that_is_back_before_it_was_missed_takes_nothing_from_the
             assert nodes.state("orders", index).leader != node_id
 
     asyncio.run(run())
+
+
+async def killed(nodes: Nodes, *node_ids: int) -> None:
+    """All at once: no controller sees that one of them is away."""
+    for node_id in node_ids:
+        await nodes.brokers.pop(node_id).kill()
+    for node_id in node_ids:
+        nodes.stores[node_id].expire()
+
+
+@pytest.mark.parametrize("killed_again", [False, True])
+async def test_a_wiped_broker_that_comes_back_first_after_all_were_killed_leads_nothing(
+    tmp_path: Path, killed_again: bool
+) -> None:
+    """It counts as in sync still."""
+    async with cluster(data=tmp_path) as nodes:
+        await nodes.create("orders")
+        await in_sync(nodes)
+        async with producer(nodes) as sender:
+            for number in range(5):
+                await sender.send_and_wait("orders", b"%d" % number, partition=0)
+        wiped, *others = nodes.state("orders").replicas
+        await killed(nodes, wiped, *others)
+        shutil.rmtree(tmp_path / str(wiped))
+        await nodes.start(wiped)
+        if killed_again:
+            # its folder is not new any more
+            await killed(nodes, wiped)
+            await nodes.start(wiped)
+        await nodes.until(lambda: nodes.state("orders").leader == -1)
+        assert wiped in nodes.state("orders").isr
+        for node_id in others:
+            await nodes.start(node_id)
+        await in_sync(nodes)
+        for node_id in nodes.brokers:
+            await nodes.until(
+                lambda n=node_id: values(replica(nodes, n)) == [b"%d" % number for number in range(5)]  # type: ignore[misc]
+            )
+        assert nodes.brokers[wiped].topics.image.brokers[wiped].lost == frozenset()
+
+
+async def test_where_every_disk_was_wiped_partitions_are_led_again(tmp_path: Path) -> None:
+    async with cluster(data=tmp_path) as nodes:
+        await nodes.create("orders")
+        await in_sync(nodes)
+        async with producer(nodes) as sender:
+            await sender.send_and_wait("orders", b"a", partition=0)
+        await killed(nodes, 1, 2, 3)
+        for node_id in (1, 2, 3):
+            shutil.rmtree(tmp_path / str(node_id))
+            await nodes.start(node_id)
+        await in_sync(nodes)
+        async with producer(nodes) as sender:
+            await sender.send_and_wait("orders", b"b", partition=0)
+        assert values(replica(nodes, nodes.state("orders").leader)) == [b"b"]
 
 
 def _listens(address: Address) -> bool:

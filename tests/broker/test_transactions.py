@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from kohort.broker._partition import UnverifiedWrites
 from kohort.broker._transactions import Writer, end_unknown
+from kohort.broker._unverified_writes import UnverifiedWrites
 from kohort.log import decode_records
 from kohort.protocol import ApiKey, ErrorCode, TopicPartition, iter_batches
 from kohort.testing import running_broker

@@ -1,4 +1,7 @@
-"""Why did it rebalance: causes, durations, and how many partitions moved."""
+"""Why did it rebalance: causes, durations, and how many partitions moved.
+
+Covers: protocol/_events.py.
+"""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def run(folder: Path, seed: int, *, rampage_s: float | None = None) -> Outcome:
         again = read_all(bootstrap, TOPIC, PARTITIONS)
         for group in (GROUP, SIMPLE_GROUP):
             crew.observer.ask_once(group)
-        anomalies, sent_anew = judged(history, broken.disk.folder)
+        anomalies = judged(history, broken.disk.folder)
         if again != history.final:
             anomalies.append(Anomaly("lost write", "a last SIGKILL changed what is in the log"))
         if not caught_up:
@@ -128,7 +128,6 @@ def run(folder: Path, seed: int, *, rampage_s: float | None = None) -> Outcome:
         outcome.counts = counts(history, crew, [broken.proxy])
         outcome.failures = {f"{w.name}: {k}": n for w in crew.everyone for k, n in w.failures.items()}
         outcome.failures.update(history.refused)
-        outcome.counts[SENT_ANEW] = sent_anew
         back = set_back(history)
         outcome.story += [f"taken back: {text}" for text in back]
         outcome.counts["commits that came late, below a later one, and were taken"] = len(back)
@@ -137,26 +136,12 @@ def run(folder: Path, seed: int, *, rampage_s: float | None = None) -> Outcome:
     return outcome
 
 
-#: What is counted of a client that does not know whether a batch is stored, and sends it under another epoch
-#: of its producer: librdkafka does so with all that is on its way when a broker refuses a batch behind one
-#: that it could not take. No broker can know that it is the same.
-SENT_ANEW = "records that a client sent again under another epoch of its producer"
-
-
-def judged(history: History, folder: Path) -> tuple[list[Anomaly], int]:
-    """Everything that is wrong, with what producers said of the batches in the data ``folder``; and how many
-    records clients have sent anew.
-    """
-    found = []
-    sent_anew = 0
-    for anomaly in check(history):
-        headers = _batches(anomaly, folder)
-        producers = {(header.producer_id, header.producer_epoch) for header in headers}
-        if anomaly.kind == "duplicate" and len(producers) == len(headers) == len(anomaly.places):
-            sent_anew += len(headers) - 1
-        else:
-            found.append(anomaly._replace(text="; ".join([anomaly.text, *map(str, headers)])))
-    return found, sent_anew
+def judged(history: History, folder: Path) -> list[Anomaly]:
+    """Everything that is wrong, with what producers said of the batches in the data ``folder``."""
+    return [
+        anomaly._replace(text="; ".join([anomaly.text, *map(str, _batches(anomaly, folder))]))
+        for anomaly in check(history)
+    ]
 
 
 def _batches(anomaly: Anomaly, folder: Path) -> list[BatchHeader]:

@@ -25,7 +25,9 @@ class Processor:
     """A process that is started again when it has ended."""
 
     def __init__(self, number: int, errors: Path, program: str, *arguments: str) -> None:
-        self._number, self._errors, self._arguments = number, errors, arguments
+        self._number, self._errors = number, errors
+        #: For the next process.
+        self.arguments = arguments
         self._program = str(Path(__file__).with_name(PROGRAMS[program]))
         self.begun = 0
         self._id = 0
@@ -35,7 +37,7 @@ class Processor:
         """Start it, unless it runs."""
         if self._process is None or self._process.poll() is not None:
             name = f"processor-{self._number}-{self._id}"
-            command = [sys.executable, self._program, *self._arguments, name]
+            command = [sys.executable, self._program, *self.arguments, name]
             with self._errors.open("ab") as errors:
                 self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
             self.begun += 1
@@ -75,9 +77,11 @@ def wait(seconds: float, tended: list[Processor]) -> None:
         time.sleep(0.05)
 
 
-def read_committed(bootstrap: str, topic: str, counts: list[int], tended: list[Processor]) -> list[list[int]]:
+def read_committed(
+    bootstrap: str, topic: str, counts: list[int], tended: list[Processor], settle_s: float = SETTLE_S
+) -> list[list[int]]:
     """The numbers of each partition, as far as ``counts`` of them, and what may follow a little later; after
-    SETTLE_S without another one, those that there are.
+    ``settle_s`` without another one, those that there are.
     """
     consumer = confluent_kafka.Consumer(
         {
@@ -89,13 +93,13 @@ def read_committed(bootstrap: str, topic: str, counts: list[int], tended: list[P
     )
     consumer.assign([confluent_kafka.TopicPartition(topic, number, 0) for number in range(PARTITIONS)])
     found: list[list[int]] = [[] for _ in counts]
-    deadline = time.monotonic() + SETTLE_S
+    deadline = time.monotonic() + settle_s
     quiet_until = float("inf")
     while time.monotonic() < min(deadline, quiet_until):
         for message in consumer.consume(1_000, 0.2):
             if message.error() is None:
                 found[message.partition()].append(int(message.value()))
-                deadline = time.monotonic() + SETTLE_S
+                deadline = time.monotonic() + settle_s
         if [len(each) for each in found] == counts and quiet_until == float("inf"):
             # a zombie's second commit of the same would come now
             quiet_until = time.monotonic() + 3 * TRANSACTION_MS / 1_000

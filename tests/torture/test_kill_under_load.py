@@ -71,13 +71,12 @@ class Numbers:
 
 
 def confluent_numbers(
-    bootstrap: str, topic: str, partition: int, codec: str, *, pause_s: float = 0.0005, in_flight: int = 5
+    bootstrap: str, topic: str, partition: int, codec: str, *, pause_s: float = 0.0005
 ) -> Numbers:
     producer = confluent_kafka.Producer(
         {
             "bootstrap.servers": bootstrap,
             "enable.idempotence": True,
-            "max.in.flight.requests.per.connection": in_flight,
             "compression.type": codec,
             "delivery.timeout.ms": 3_600_000,
             "reconnect.backoff.max.ms": 300,

@@ -18,8 +18,7 @@ from kohort.admin import (
     ListedGroup,
     PartitionOffsets,
 )
-from kohort.admin.results import REBALANCE
-from kohort.protocol import ErrorCode, KafkaError
+from kohort.protocol import ErrorCode, EventName, KafkaError
 from kohort.testing import running_broker
 from kohort.ui import views
 from kohort.ui.views import ClusterView, GroupsView, GroupView, TopicsView, TopicView, matching
@@ -64,7 +63,7 @@ def owners(view: GroupView) -> list[str]:
     return [view.lanes.owners[lane.spans[-1].owner].name for lane in view.lanes.lanes]
 
 
-def event(sequence: int, kind: str = REBALANCE) -> HistoryEntry:
+def event(sequence: int, kind: str = EventName.REBALANCE_COMPLETED) -> HistoryEntry:
     return HistoryEntry(sequence, 1_000, kind, sequence, "a joined", "a", "app", "/h", {})
 
 

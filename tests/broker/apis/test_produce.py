@@ -1,4 +1,7 @@
-"""Produce: every version, acks, and what is refused with which code."""
+"""Produce: every version, acks, and what is refused with which code.
+
+Covers: broker/_refused.py.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ import pytest
 from kohort.broker import _turns
 from kohort.protocol import ApiKey, Codec, ErrorCode
 from kohort.protocol._batch import _write_crc
-from kohort.testing import RunningBroker
+from kohort.testing import RunningBroker, running_cluster
 from tests.broker.topic_requests import delete_topics
 from tests.broker.wire import (
     Wire,
@@ -239,3 +242,27 @@ def test_the_beginning_of_another_batch_is_left_out(wire: Wire, name: str) -> No
     assert produce(wire, name, batch(1) + bytes(20)).error_code == ErrorCode.CORRUPT_MESSAGE
     assert produce(wire, name, batch(1) + batch(1)).error_code == ErrorCode.INVALID_RECORD
     assert produce(wire, name, batch(1)).base_offset == 3
+
+
+def test_what_is_on_its_way_behind_a_refused_batch_is_refused_with_it_once() -> None:
+    """Were it out of order, librdkafka would take another epoch, and send the first one again under it."""
+    with running_cluster(2, min_insync_replicas=2) as cluster:
+        cluster.create_topic("orders")
+        leader = cluster.leader_of("orders", 0)
+        follower = 3 - leader
+        with Wire(cluster.brokers[leader].bootstrap) as wire:
+            assert produce(wire, "orders", numbered(0)).base_offset == 0
+            cluster.kill(follower)
+            # its answer was lost, say; the next two are new
+            for sequence in range(3):
+                refused = produce(wire, "orders", numbered(sequence))
+                assert refused.error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+            cluster.restart(follower)
+            cluster.wait_in_sync("orders")
+            for sequence in (3, 4):
+                refused = produce(wire, "orders", numbered(sequence))
+                assert refused.error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+            # without the ones before it would be out of order for ever
+            assert produce(wire, "orders", numbered(4)).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+            assert [produce(wire, "orders", numbered(n)).base_offset for n in range(5)] == [0, 1, 2, 3, 4]
+            assert produce(wire, "orders", numbered(5)).base_offset == 5

@@ -1,6 +1,6 @@
 """Guards without a broker: what reaches the handler, and what is answered for the rest.
 
-Covers: broker/apis/_guards.py, broker/authorizer/_access.py.
+Covers: broker/apis/_guards.py.
 """
 
 from __future__ import annotations

@@ -1,0 +1,41 @@
+"""Names of a group's events and of their causes, as DescribeGroupHistory, logs and metrics have them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+
+class EventName:
+    """Names of the events of groups. They stay when a class is renamed."""
+
+    REBALANCE_STARTED: Final = "RebalanceStarted"
+    REBALANCE_COMPLETED: Final = "RebalanceNote"
+    GENERATION_ABANDONED: Final = "GenerationAbandoned"
+    MEMBER_JOINED: Final = "MemberJoined"
+    MEMBER_GONE: Final = "MemberGone"
+    MEMBER_REPLACED: Final = "MemberReplaced"
+    REVOCATION_ASKED: Final = "RevocationAsked"
+    MEMBER_ID_UNUSED: Final = "MemberIdUnused"
+    OFFSETS_REMOVED: Final = "OffsetsRemoved"
+    GROUP_REMOVED: Final = "GroupRemoved"
+    MEMBER_FENCED: Final = "MemberFenced"
+    JOIN_REFUSED: Final = "JoinRefused"
+    COMMIT_REFUSED: Final = "CommitRefused"
+    ASSIGNOR_FAILED: Final = "AssignorFailed"
+    APPEND_REFUSED: Final = "AppendRefused"
+
+
+class CauseKind(StrEnum):
+    """Kinds of causes of events."""
+
+    JOIN = "join"
+    LEAVE = "leave"
+    SESSION_EXPIRED = "session_expired"
+    LATE_JOIN = "late_join"
+    LATE_SYNC = "late_sync"
+    CHANGED_SUBSCRIPTION = "changed_subscription"
+    ASKED_FOR = "asked_for"
+    NOT_WRITTEN = "not_written"
+    TOO_LARGE = "too_large"
+    OTHER = "other"
