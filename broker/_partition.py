@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import KW_ONLY, InitVar, dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import UUID
 
 from ..log import (
@@ -448,6 +448,20 @@ class Partition:
         if log.flush_is_due or (all_replicas and self.topic.config.kohort_ack_flush):
             return self._flusher_of(log).flushed(end_offset)
         return None
+
+    def stored(self, end_offset: int, timeout_ms: float) -> Awaitable[Any] | None:
+        """Return what the response to an append with acks=all up to ``end_offset`` has to wait for: the flush
+        that is due, and all in-sync replicas; None: nothing. To be called before anything else runs: the wait
+        raises KafkaError (``flush_before_answer``, ``Leadership.replicated``) also if the leadership that
+        appended ends meanwhile.
+        """
+        flush = self.flush_before_answer(end_offset, all_replicas=True)
+        if self.leadership is None:
+            return flush
+        replicated = self.leadership.replicated(end_offset, timeout_ms)
+        if replicated is None or flush is None:
+            return flush or replicated
+        return asyncio.gather(replicated, flush)
 
     def _plan_flush(self, log: PartitionLog) -> None:
         """Begin or schedule a flush, if there is something to flush and a config asks for it, or if a segment

@@ -269,13 +269,9 @@ async def write_marker(node: Node, place: TopicPartition, marker: TransactionMar
             marker=(committed, coordinator_epoch),
         )
         # if records wait for the disk so does their marker: it is not written a second time
-        flush = partition.flush_before_answer(offset + 1, all_replicas=True)
-        if flush is not None:
-            await flush
-        if partition.leadership is not None:
-            replicated = partition.leadership.replicated(offset + 1, _ASK_MS)
-            if replicated is not None:
-                await replicated
+        stored = partition.stored(offset + 1, _ASK_MS)
+        if stored is not None:
+            await stored
     except KafkaError as error:
         return error.code
     return ErrorCode.NONE

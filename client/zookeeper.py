@@ -21,8 +21,8 @@ class ZooKeeperSettings:
     ``connect`` is ``HOST:PORT[,HOST:PORT...][/chroot]``. ``digest``, ``user:password``, authenticates with
     ZooKeeper's scheme of that name; entries then are the user's to change and, but for access rules and
     credentials, anybody's to read. ``ca``, ``certificate`` and ``key`` are PEM files: each of them turns TLS
-    on, as ``tls`` does; the certificate's file may have the key too. ``set_acl``: entries are theirs alone
-    whom ZooKeeper knows this session by, as with a digest: those with the same name in their certificates.
+    on, as ``tls`` does; the certificate's file may have the key too. ``set_acl``: only this session's
+    principal in ZooKeeper may use the entries, as with a digest: the name in its certificate, for example.
     """
 
     connect: str

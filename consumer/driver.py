@@ -56,7 +56,7 @@ _NOT_FOR_US = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID
 class Driver:
     """``settled`` fires after every step; ``polled`` is called when a waiting poll has something to raise.
 
-    ``handover`` is set by whoever builds both, before ``run``.
+    The code that builds both sets ``handover`` before ``run``.
     """
 
     config: ConsumerConfig

@@ -159,7 +159,7 @@ class RegistryMembership(GroupMember):
         if wanted != self._subscription:
             self._subscription = wanted
             self._earlier += 1
-            # whoever knows the old registration reads the new one, as it has another name
+            # members that know the old registration read the new one, because its name differs
             self.member_id = f"{self._id}.{self._earlier}" if self._earlier else self._id
             self._registered = False
             self._proceed(now)

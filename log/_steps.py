@@ -1,4 +1,4 @@
-"""Work that may take long, in steps: whoever runs it decides what comes between them."""
+"""Work that may take long, in steps: its caller decides what runs between them."""
 
 from __future__ import annotations
 

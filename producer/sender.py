@@ -183,7 +183,7 @@ class Sender:
         batches = self._requests.pop(sent)
         error = None if sent.cancelled() else sent.exception()
         if self._closed or sent.cancelled():
-            return  # whoever closed it gives the batches up
+            return  # the code that closed it gives the batches up
         self._busy[node] -= 1
         accumulator = self._accumulator
         if error is None:

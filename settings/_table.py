@@ -5,7 +5,7 @@
         max_size: Annotated[int, Row("largest parcel", 1, 10)] = 5
 
 The class holds the values; a type checker knows their types, pydantic checks them by the same annotations,
-and :func:`settings_of` gives the rows to whoever reads settings, shows or documents them. Classes are slots
+and :func:`settings_of` returns the rows to code that reads, shows or documents settings. Classes are slots
 dataclasses where startup time counts, and :class:`~.model.SettingsModel` elsewhere.
 """
 

@@ -6,7 +6,6 @@ metadata.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -278,13 +277,11 @@ async def _append(node: Node, request: Request, topic: Any, data: Any, writing: 
         traffic.messages_in += info.last_offset - info.base_offset + 1
     traffic.bytes_in += len(records)
     all_replicas = request.body.acks == _ALL_REPLICAS
-    flush: Awaitable[Any] | None = partition.flush_before_answer(
-        info.last_offset + 1, all_replicas=all_replicas
-    )
-    if all_replicas and partition.leadership is not None:
-        replicated = partition.leadership.replicated(info.last_offset + 1, request.body.timeout_ms)
-        if replicated is not None:
-            flush = replicated if flush is None else asyncio.gather(replicated, flush)
+    flush: Awaitable[Any] | None
+    if all_replicas:
+        flush = partition.stored(info.last_offset + 1, request.body.timeout_ms)
+    else:
+        flush = partition.flush_before_answer(info.last_offset + 1, all_replicas=False)
     return _Outcome(info.base_offset, info.log_append_time_ms, info.log_start_offset, flush=flush)
 
 

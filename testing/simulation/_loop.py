@@ -100,7 +100,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
     # --- what asyncio asks of a loop ----------------------------------------------------------------------
 
     def time(self) -> float:
-        # whoever goes round for a float's rest of a time-out gets out of it, as with a clock that goes on
+        # a loop that waits for the rounding error of a time-out gets out of it, as with a clock that goes on
         late = self._steps - _STEPS_OF_A_MOMENT if self._heap.now == self._moment else 0
         return self._heap.now / 1_000 + (late * _STEP_S if late > 0 else 0.0)
 

@@ -86,7 +86,7 @@ class Giving:
 def _settings(
     group: str, instance_id: str | None, session_ms: int, heartbeat_ms: int, rebalance_ms: int
 ) -> ConsumerConfig:
-    """Settings of a member; to check them anew for each would be a twentieth of a schedule."""
+    """Settings of a member; checking them for each member would be a twentieth of a schedule."""
     return consumer_config(
         bootstrap="localhost:9092",
         group=group,

@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
+from kohort.broker._flusher import Flusher
 from kohort.broker._partition import Partition
-from kohort.broker._transactions import end_in
+from kohort.broker._transactions import end_in, write_marker
 from kohort.client.connection import Connection
 from kohort.client.metadata import Address
 from kohort.cluster import ClusterImage
@@ -381,6 +382,27 @@ def test_a_leader_that_knows_of_no_topic_yet_gets_its_marker_later(monkeypatch: 
                 patched.setattr(nodes.brokers[leader].topics, "image", ClusterImage("", -1, {}))
                 assert not await end_in(coordinator, place, marker)
             assert await end_in(coordinator, place, marker)
+
+    asyncio.run(run())
+
+
+def test_a_marker_is_not_there_when_another_broker_leads_by_the_time_it_is_on_the_disk(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def run() -> None:
+        async with cluster() as nodes:
+            await nodes.create("orders", 1, {"kohort_ack_flush": True})
+            leader = nodes.state("orders").leader
+            partition = replica(nodes, leader)
+
+            async def flushed(_flusher: Flusher, _end_offset: int) -> None:
+                partition.follow(1)
+
+            monkeypatch.setattr(Flusher, "flushed", flushed)
+            marker = TransactionMarker(1, 0, False, 0)
+            node = nodes.brokers[leader]._running().node
+            error = await write_marker(node, TopicPartition("orders", 0), marker)
+            assert error is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     asyncio.run(run())
 

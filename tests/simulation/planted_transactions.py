@@ -102,8 +102,8 @@ TRANSACTION_BUGS = (
     _Bug(
         "a marker is not flushed where records are",
         "broker._transactions:write_marker",
-        "flush = partition.flush_before_answer(offset + 1, all_replicas=True)",
-        "flush = None",
+        "stored = partition.stored(offset + 1, _ASK_MS)",
+        "stored = None",
     ),
     _Bug(
         "readers of committed records read to the high watermark",

@@ -22,15 +22,15 @@ class Links:
         return f"Links({len(self._cut)} cut, {len(self._slow)} slow)"
 
     def cut(self, source: int, target: int, until_ms: int) -> None:
-        """Let nothing arrive until then; what was sent meanwhile arrives after, as TCP sends it again."""
+        """Let nothing arrive until then; messages sent meanwhile arrive afterwards, as TCP resends them."""
         self._cut[source, target] = max(until_ms, self._cut.get((source, target), 0))
 
     def slow(self, source: int, target: int, by_ms: int, until_ms: int) -> None:
-        """Let what is sent until then arrive so much later."""
+        """Delay all messages sent until then by ``by_ms``."""
         self._slow[source, target] = by_ms, until_ms
 
     def arrival(self, source: int, target: int, at_ms: int) -> int:
-        """When what would arrive at ``at_ms`` does."""
+        """The time at which a message that would arrive at ``at_ms`` does."""
         by_ms, until_ms = self._slow.get((source, target), (0, 0))
         if self._heap.now < until_ms:
             at_ms += by_ms

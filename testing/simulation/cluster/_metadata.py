@@ -1,5 +1,5 @@
-"""The metadata that brokers share, on virtual time: each session has its own way there, which may be cut or
-late, and ends when its broker is silent for too long.
+"""The metadata that brokers share, on virtual time: each session has its own connection, which may be cut or
+slow; it ends when its broker is silent for too long.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from .._loop import ProcessLoop
 from .._schedule import Schedule
 from ._plan import ClusterPlan
 
-#: Until a client that has lost its way to the metadata has noticed, and until it is connected again, in ms.
+#: Time until a client notices that its connection is lost, and until it is connected again, in ms.
 _NOTICED_MS: Final = 60
 _AGAIN_MS: Final = 30
 
 
 class Metadata:
-    """The entries. ``tree`` is what is durable; ``changed`` is called after each step."""
+    """The entries. ``tree`` has the durable ones; ``changed`` is called after each step."""
 
     def __init__(self, schedule: Schedule[ClusterPlan], changed: Callable[[], None]) -> None:
         self.schedule = schedule
@@ -45,7 +45,7 @@ class Metadata:
         vars(self).clear()
 
     def apply(self, step: Step) -> None:
-        """Let a step be so, and tell all sessions."""
+        """Apply a step, and notify all sessions."""
         if step:
             self.tree.apply(step)
             for session in self.sessions:
@@ -54,7 +54,7 @@ class Metadata:
 
 
 class Session(TreeStore):
-    """One broker's sessions, one after the other; see ``MetadataStore``. Times are in milliseconds."""
+    """One broker's sessions, one after another; see ``MetadataStore``. Times are in milliseconds."""
 
     def __init__(self, home: Metadata, loop: ProcessLoop, name: str) -> None:
         super().__init__(Tree(), SessionState.CONNECTED)
@@ -64,17 +64,17 @@ class Session(TreeStore):
         self._rng = home.schedule.rng
         self._loop = loop
         self._name = name
-        # the session that there is, and the one that the client knows of
+        # the present session, and the one that the client knows
         self._present = self._known = 0
         self._owned: dict[str, int] = {}
-        # its client is told nothing: it has another session to begin first
+        # its client is not notified: it has to begin another session first
         self._is_new = self._is_cut = self._has_noticed = False
         #: Its process is gone.
         self.is_over = False
         self._held_until = 0
-        # what is on its way there and back, and who waits for an answer
+        # requests and notifications on their way, and the futures of responses
         self._asked: deque[tuple[int, Sequence[Change], asyncio.Future[None]]] = deque()
-        # how many of those that were asked arrived while it was cut off and had not noticed: TCP has them yet
+        # number of requests that were sent while it was cut off without noticing: TCP still has them
         self._stuck = 0
         self._told: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
         self._waiting: dict[asyncio.Future[None], None] = {}
@@ -110,7 +110,7 @@ class Session(TreeStore):
         self._drop_owned()
 
     def expire(self) -> None:
-        """The session is over; its client learns of it when it is reached, and begins another one."""
+        """End the session; its client learns of it when it can be reached, and begins another one."""
         if self.is_over:
             return
         self._home.schedule.say(f"the session of {self._name} is over")
@@ -122,12 +122,12 @@ class Session(TreeStore):
             self._heap.at(self._heap.now + _AGAIN_MS, self._connect)
 
     def cut(self) -> None:
-        """Nothing reaches the metadata, or comes from there, until ``heal``."""
+        """Cut the connection in both directions until ``heal``."""
         self._is_cut = True
         self._heap.at(self._heap.now + _NOTICED_MS, self._notice)
 
     def heal(self) -> None:
-        """Let it be reached again."""
+        """Restore the connection."""
         if self._is_cut and not self.is_over:
             self._is_cut = False
             if self._has_noticed or self._is_new:
@@ -140,13 +140,13 @@ class Session(TreeStore):
                 self._stuck = 0
 
     def blink(self) -> None:
-        """The connection breaks, and another one in the same session follows."""
+        """Break the connection; another one in the same session follows."""
         self._is_cut = True
         self._notice()
         self._heap.at(self._heap.now + _AGAIN_MS, self.heal)
 
     def hold(self, until_ms: int) -> None:
-        """What it is told comes late."""
+        """Delay its notifications."""
         self._held_until = until_ms
 
     # --- inside -------------------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ class Session(TreeStore):
         self._home.apply({p: None for p, entry in there.items() if entry and entry.created == owned[p]})
 
     def _arrive(self) -> None:
-        """The oldest request that is on its way is there."""
+        """The oldest request on its way arrives."""
         if self.is_over or not self._asked:
             return
         if self._is_cut and not self._has_noticed:
@@ -168,7 +168,7 @@ class Session(TreeStore):
             return
         known, changes, answer = self._asked.popleft()
         if self._is_cut or known != self._present:
-            # who is cut off notices by itself
+            # a client that is cut off notices by itself
             if not self._is_cut:
                 self._tell(_fail, answer, ConnectionError("the session with the metadata store is over"))
             return
@@ -190,7 +190,7 @@ class Session(TreeStore):
         self._tell(_done, answer)
 
     def changed(self, step: Step) -> None:
-        """Tell the client of a step."""
+        """Notify the client of a step."""
         if not (self._is_new or (self._is_cut and self._has_noticed)):
             self._tell(self._show, step)
 
@@ -199,7 +199,7 @@ class Session(TreeStore):
         self._heap.at(self._heap.now + self._travel_ms(), self._deliver)
 
     def _deliver(self) -> None:
-        """The oldest that is on its way to the client is there."""
+        """The oldest notification on its way arrives at the client."""
         if self.is_over or self._is_cut or not self._told:
             return
         if self._heap.now < self._held_until:
@@ -211,7 +211,7 @@ class Session(TreeStore):
     def _notice(self) -> None:
         if self._is_cut and not self.is_over and not self._has_noticed:
             self._has_noticed = True
-            # what was on its way is lost: it is read anew
+            # notifications on their way are lost: everything is read again
             self._told.clear()
             while self._stuck:
                 self._asked.popleft()

@@ -13,7 +13,8 @@ from .._plan import faults_table as coordinator_faults_table
 BROKERS: Final = 3
 TOPIC: Final = "orders"
 GROUP: Final = "billing"
-#: The topic of records that are written in transactions, and the group that has their producers' places.
+#: The topic of records that are written in transactions, and the group that stores their producers'
+#: positions.
 OUTPUT: Final = "payments"
 PROCESSORS: Final = "processors"
 
@@ -69,12 +70,12 @@ def rack_of(broker: int) -> str:
 
 @dataclass(slots=True)
 class ClusterPlan(Plan):
-    """``settings`` are the brokers', ``configs`` the topics'; ``unclean``: records without transactions are
-    in a topic that allows unclean elections. ``victim`` is the broker whose disk may lose what it has: where
-    another one is in sync nothing acknowledged is lost by that. ``lost_writes`` is how likely the answer to
-    a write of metadata is lost. ``inputs`` are how many numbers each producer of transactions has to work
-    on, ``timeout_ms`` how long one may take; ``aborts`` and ``idles`` how likely one is given up, or left
-    open for long.
+    """``settings`` are the brokers', ``configs`` the topic's. ``victim`` is the broker whose disk may lose
+    data: if another one is in sync, no acknowledged record is lost by that. ``lost_writes`` is the
+    probability that the response to a write of metadata is lost. ``inputs`` are the counts of numbers for
+    each producer of transactions, ``timeout_ms`` is the longest time of one; ``aborts`` and ``idles`` are the
+    probabilities that one is aborted, or left open for long. ``unclean``: records without transactions are
+    in a topic that allows unclean elections.
     """
 
     settings: dict[str, Any] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Processes that turn numbers into records, each once: their places are committed with their output."""
+"""Processes that turn numbers into records, each exactly once: positions are committed with the output."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ._home import BOOTSTRAP, Home
 from ._plan import OUTPUT, PROCESSORS, TOPIC
 
 _AGAIN_S: Final = 0.03
-#: How often the end of a transaction is asked for before its producer is given up.
+#: How often the end of a transaction is requested before its producer is given up.
 _TRIES: Final = 3
 
 
@@ -64,7 +64,7 @@ class Processor(Client):
                 await asyncio.sleep(self.rng.choice(plan.pauses_ms) / 1_000)
 
     async def _transact(self, producer: Producer, position: int) -> int:
-        """Run one transaction with the next numbers; returns the place behind what is committed."""
+        """Run one transaction with the next numbers; return the position after the committed ones."""
         world = self.world
         end = min(world.transactions.ends[self.source], position + self.rng.randint(1, 3))
         transaction = world.transactions.begin(self.name, self.source, position, end)
@@ -94,7 +94,7 @@ class Processor(Client):
         sent.add_done_callback(_see)
 
     async def _ended(self, end: Callable[[], Awaitable[None]]) -> None:
-        """End a transaction, again where nobody knows whether it has ended."""
+        """End a transaction; repeat that while its outcome is unknown."""
         for left in reversed(range(_TRIES)):
             try:
                 await end()
@@ -108,6 +108,6 @@ class Processor(Client):
 
 
 def _see(sent: asyncio.Future[Any]) -> None:
-    """What becomes of the transaction tells what has become of its records."""
+    """Ignore the result of a send: the outcome of the transaction decides about its records."""
     if not sent.cancelled():
         sent.exception()

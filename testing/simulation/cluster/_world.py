@@ -1,4 +1,4 @@
-"""One schedule of brokers: what happens to them, and what is looked at meanwhile."""
+"""One schedule of brokers: the incidents, and the checks meanwhile."""
 
 from __future__ import annotations
 
@@ -28,11 +28,10 @@ from ._broker import Broker
 from ._clients import Client, Member, Reader, Writer
 from ._groups import GROUP_APIS, GroupLedger
 from ._home import PORT, Home
-from ._metadata import Session
 from ._plan import BROKERS, GROUP, OUTPUT, PROCESSORS, TOPIC, ClusterPlan
 from ._processor import Processor
 
-#: How long until all is settled: those who wait for metadata, controllers and back-off have limits of 10 s.
+#: Longest time until everything is settled: waits for metadata, controllers and back-off are limited to 10 s.
 _SETTLE_MS: Final = 30_000
 _FORM_MS: Final = 10_000
 #: How long a broker is cut off to be out of sync, where that takes 300 ms.
@@ -52,7 +51,7 @@ class ClusterWorld(Home):
         self._clients: list[Client] = []
         self._members: list[Member] = []
         self._readers: list[Reader] = []
-        # who leads a partition under an epoch, and the high watermark there; the newest epoch of each
+        # the leader of a partition in an epoch, and its high watermark; the newest epoch of each partition
         self._leaders: dict[tuple[str, int, int], int] = {}
         self._watermarks: dict[tuple[str, int, int], int] = {}
         self._newest: dict[tuple[str, int], int] = {}
@@ -61,8 +60,6 @@ class ClusterWorld(Home):
         self.groups = GroupLedger(self)
         # partitions that a broker is in sync for and has lost
         self._suspect: set[PartitionKey] = set()
-        # the session of the process that had what is lost, until it is over
-        self._former: Session | None = None
         # the last state of each partition whose elections may be unclean, and the topic's id
         self._known: dict[PartitionKey, PartitionState] = {}
         self._unclean: UUID | None = None
@@ -138,7 +135,7 @@ class ClusterWorld(Home):
             )
 
     def _look_at_group(self, broker: Broker, partition: Partition) -> None:
-        """What a coordinator that has just loaded its partition knows of the group."""
+        """Check the group's state in a coordinator that has just loaded its partition."""
         key = partition.index, partition.leader_epoch
         parts = broker.parts
         if parts is None or key in self._loaded or parts.coordinator.partition_of(GROUP) != partition.index:
@@ -196,34 +193,31 @@ class ClusterWorld(Home):
 
     # --- disks that lose what they have -------------------------------------------------------------------
 
-    def lost_disk(self, broker: Broker) -> None:
-        """Whoever is in sync has all that was acknowledged: until the controller has taken a broker that has
-        lost it out of there, somebody else has to be there who is in sync.
+    def lost_disk(self) -> None:
+        """Note that the victim of the plan lost its disk. In-sync replicas have all acknowledged records:
+        until the controller has removed the victim, another replica has to be in sync. Until its session is
+        over, the victim may also get in sync, by what its leader saw of it before.
         """
-        self._suspect = set()
-        self._former = broker.session
+        self._suspect = {key for key, _ in self._states()}
         self.metadata_changed()
 
     def metadata_changed(self) -> None:
         if self._unclean is not None:
             self._look_for_unclean_elections()
-        if self._former is not None:
-            # as long as its former process is registered, it may get in sync for what it had before
-            self._suspect |= {key for key, state in self._states() if self.plan.victim in state.isr}
-            self._former = None if self._former.is_over else self._former
         if not self._suspect:
             return
-        there = {int(name) for name in self.metadata.tree.children(BROKER_ENTRIES)} - {self.plan.victim}
+        there, victim = {int(name) for name in self.metadata.tree.children(BROKER_ENTRIES)}, self.plan.victim
         for key, state in self._states():
             if key not in self._suspect:
                 continue
-            if self.plan.victim not in state.isr:
-                self._suspect.remove(key)
-            elif there.isdisjoint(state.isr) and key[0] == self._unclean:
+            if victim not in state.isr:
+                if victim not in there:
+                    self._suspect.remove(key)
+            elif (there - {victim}).isdisjoint(state.isr) and key[0] == self._unclean:
                 self._suspect.remove(key)
                 self.ledger.lossy.add(TopicPartition(TOPIC, key[1]))
-            elif there.isdisjoint(state.isr):
-                # as with Apache Kafka (without KIP-966) what only it had is lost
+            elif (there - {victim}).isdisjoint(state.isr):
+                # as in Apache Kafka (without KIP-966) records that only it had are lost
                 self.say("the last replica in sync has lost its disk: what follows is not looked at")
                 self.stats.removals += 1
                 self.checked = False
@@ -311,7 +305,7 @@ class ClusterWorld(Home):
         return others[int(incident.draw * 1_000) % len(others)]
 
     def _move_leader(self, incident: Incident) -> None:
-        """Somebody asks the controller to give a partition other replicas in front."""
+        """Ask the controller to reorder a partition's replicas."""
         found = self._partition_of(incident)
         if found is not None:
             broker, key, state = found
@@ -320,7 +314,7 @@ class ClusterWorld(Home):
             broker.do(self._moved(broker, key, replicas, elects=True))
 
     def _reassign(self, incident: Incident) -> None:
-        """Somebody asks the controller to give a partition other replicas, or to undo that."""
+        """Ask the controller to reassign a partition, or to cancel that."""
         found = self._partition_of(incident)
         if found is None:
             return
@@ -333,12 +327,12 @@ class ClusterWorld(Home):
         else:
             target = [each for each in state.replicas if each != self._met.number]
             if incident.who // 16 % 2:
-                # and is to have it again later
+                # the broker gets it back later
                 self.heap.at(self.heap.now + incident.length_ms, self._reassign, incident)
         broker.do(self._moved(broker, key, target, elects=False))
 
     def _partition_of(self, incident: Incident) -> tuple[Broker, TopicPartition, PartitionState] | None:
-        """The controller, and the partition that an incident is about as it knows it."""
+        """The controller, the partition of an incident, and its state there."""
         for broker in self.brokers.values():
             parts = broker.parts
             if parts is not None and parts.node.control is not None and parts.node.control.is_active:
@@ -401,7 +395,7 @@ class ClusterWorld(Home):
             random.setstate(state)
 
     def _form(self) -> None:
-        """Let the brokers find each other, and make the topic."""
+        """Let the brokers form a cluster, and create the topic."""
         self.healed = True
         for broker in self.brokers.values():
             broker.start()
@@ -538,7 +532,7 @@ class ClusterWorld(Home):
         return None if found is None else found.partitions.get(index)
 
     def _compare(self) -> None:
-        """The logs of all replicas, with each other and with what clients were told."""
+        """Compare the logs of all replicas with each other and with the clients' responses."""
         topics = self.brokers[1].parts.node.image.topics()  # type: ignore[union-attr]
         for topic in topics:
             for index in range(len(topic.partitions)):
@@ -586,7 +580,7 @@ class ClusterWorld(Home):
 
 
 class _Lines(logging.Handler):
-    """What brokers log is in the trace. An exception that nobody expects is a violation."""
+    """Adds the brokers' log lines to the trace. An unexpected exception is a violation."""
 
     def __init__(self, world: ClusterWorld) -> None:
         super().__init__()

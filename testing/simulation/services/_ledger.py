@@ -29,8 +29,8 @@ MakeRecord = Callable[[str, Random], Row]
 
 _ID: Final = re.compile(rb"#(\d+)#")
 _KEYS: Final = 3
-#: So long after a topic was recreated, in addition to the age of metadata and the length of a release, a
-#: commit may still be for the one before: below v10 it has but the name.
+#: How long after a topic was created again, in addition to the age of metadata and the length of a release, a
+#: commit may still be for the former topic: below v10 it has only the name.
 _LATE_MS: Final = 600
 #: Of OffsetCommit.
 _TOPIC_ID_VERSION: Final = 10
@@ -75,8 +75,8 @@ class Progress:
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """One record, and what it asks of who handles it: it takes ``work_ms``, it ``fails`` this many times, it
-    is ``poison``, it ``hangs``, or it lets a CancelledError out once.
+    """One record, and how its handling goes: it takes ``work_ms``, ``fails`` this many times, is ``poison``,
+    ``hangs``, or raises a CancelledError once.
     """
 
     number: int
@@ -143,7 +143,7 @@ class Ledger:
     def produce(
         self, partition: TopicPartition, log: Log, count: int, *, hangs: bool = False, big: bool = False
     ) -> None:
-        """Add records, with what they ask for drawn; ``big`` ones are long, and compressed."""
+        """Add records, whose handling is drawn; ``big`` ones are long, and compressed."""
         schedule = self._schedule
         rng, work = schedule.rng, schedule.plan.work
         rows, live = [], self._live.setdefault(partition, {})
@@ -211,7 +211,7 @@ class Ledger:
         return self.entries[int(found[1])]
 
     def all_of(self, records: Iterable[Record]) -> list[Entry]:
-        """The records of these. Their places may be gone, and others may be there."""
+        """The entries of these records, whose offsets may belong to other records by now."""
         if self._make_record is None:
             return [self.of(record.value) for record in records]
         return [self._of_users[r.topic_partition, r.offset, (r.key, r.value)] for r in records]

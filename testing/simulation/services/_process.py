@@ -1,6 +1,6 @@
 """One process: its loop, its randomness, its connections; started, stopped, suspended, killed.
 
-Its programs find it, and what of its schedule they need, by :class:`Process` and :class:`Home`.
+Its programs use it through :class:`Process`, and its schedule through :class:`Home`.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ class Process:
             self.world.found("L5", f"{self.name} has closed its consumer, and of it still runs: {names}")
 
     def _left(self) -> list[asyncio.Task[Any]]:
-        """Tasks alongside the main one that nobody has called off."""
+        """Tasks beside the main one that nobody has cancelled."""
         return [task for task in self.loop.tasks if task is not self._main and not task.cancelling()]
 
     # --- inside -------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""One schedule of whole services: the cluster, the processes, and what is looked at while they work."""
+"""One schedule of whole services: the cluster, the processes, and the checks while they work."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ class ServiceWorld(World[ServicePlan], Home):
             self.ledger.made(name)
 
     def delete_topic(self, name: str) -> None:
-        """A topic is deleted, and with it what was committed of it."""
+        """Delete a topic, with its committed offsets."""
         self.topics.delete(name)
         self.ledger.deleted(name)
         self.checks.book.gone(self.plan.group, name)

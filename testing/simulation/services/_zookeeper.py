@@ -1,8 +1,8 @@
 """A simulated ZooKeeper, as far as groups without a coordinator use it: entries, sessions, watches.
 
-Requests and answers keep their order on a connection, as do the news of watches between them. A connection
-that breaks fails what is under way, some of which was carried out. A session ends when nothing has come for
-its time; a client finds after two thirds of it that nothing comes, as kazoo does.
+Requests, responses and notifications of watches keep their order on a connection. When it breaks, pending
+requests fail, although some were carried out. A session ends after its timeout without a request; a client
+gives up its connection after two thirds of that without a response, like kazoo.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class SimulatedZooKeeper:
             self.world.heap.at(heard_ms + session_ms, self._look, number)
 
     def interfere(self, draw: int, *, end: bool) -> None:
-        """Somebody ends a session, or removes an entry of one."""
+        """End a session, or remove an entry of one, as an operator might."""
         self._ended_ms = self.world.heap.now if end else self._ended_ms
         paths = [path for path, entry in self.entries.items() if entry.owner]
         if end and self.sessions:
@@ -130,7 +130,7 @@ class SimulatedZooKeeper:
             self.remove(path)
 
     def end(self, number: int) -> None:
-        """A session is over, and with it its entries."""
+        """End a session, with its entries."""
         session = self.sessions.pop(number, None)
         if session is None:
             return

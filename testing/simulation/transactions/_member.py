@@ -1,4 +1,4 @@
-"""Producers whose input is what their group assigns to them, fenced by it as well (KIP-447)."""
+"""Producers whose input is assigned by their group, which also fences them (KIP-447)."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ class MemberProducer(Producer):
                 await asyncio.sleep(RETRY_S)
 
 
-#: Errors of a join that is begun anew at once.
+#: Errors of a join that is repeated at once.
 _TO_JOIN_AGAIN: Final = (
     ErrorCode.NONE,
     ErrorCode.MEMBER_ID_REQUIRED,
@@ -236,7 +236,7 @@ class ConsumerProducer(MemberProducer):
                 await self._told_by(answer)
 
 
-#: Errors of a heartbeat after which a member joins anew.
+#: Errors of a heartbeat after which a member joins again.
 _OF_CONSUMERS: Final = {
     ErrorCode.UNKNOWN_MEMBER_ID,
     ErrorCode.FENCED_MEMBER_EPOCH,

@@ -31,7 +31,7 @@ from .._schedule import Schedule
 from ._ledger import Ledger, Outcome, Transaction
 from ._plan import GROUP, INPUT, OUTPUT, ProducerPlan, TransactionPlan
 
-#: How long an answer may take, in ms, and how long who got none waits, in seconds.
+#: Longest time for a response, in ms, and the pause after a missing one, in seconds.
 TIMEOUT_MS: Final = 1_000
 RETRY_S: Final = 0.03
 _READ_COMMITTED: Final = 1
@@ -222,7 +222,7 @@ class Producer(Process):
                 await self._initialize()
                 await self._work()
             except Broken:
-                # whoever starts again has what is open aborted
+                # a restarted producer has its open transaction aborted
                 if self.rng.random() < 0.5:
                     self._identity = (-1, -1)
             except Fenced:
@@ -419,8 +419,8 @@ class Reader(Process):
             if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                 self.schedule.found("T3", f"{self} has read to {self.position}, which is gone")
             if data.error_code == ErrorCode.CORRUPT_MESSAGE:
-                # of what was never synced a loss of power may leave damage with sound batches after it:
-                # nobody was told of it, and whoever runs a consumer steps over it
+                # a power failure may damage unsynced batches and leave sound ones after them: they were never
+                # acknowledged, and the operator of a consumer skips them
                 self.position += 1
             await asyncio.sleep(RETRY_S)
             return
