@@ -224,9 +224,10 @@ class PartitionLog:
 
     @property
     def first_damaged_offset(self) -> int | None:
-        """The first offset that is known to be damaged; None if there is none."""
-        damaged = (segment.damage[0].first_offset for segment in self._segments.all if segment.damage)
-        return next(damaged, None)
+        """The first offset that is known to be damaged or missing; None if there is none."""
+        damaged = [segment.damage[0].first_offset for segment in self._segments.all if segment.damage]
+        missing = self.recovery.missing_from
+        return min(damaged if missing is None else [*damaged, missing], default=None)
 
     @property
     def flush_is_due(self) -> bool:

@@ -356,7 +356,8 @@ def alter_isr(
             if not 0 <= change.partition < len(topic.partitions):
                 raise _unknown(topic.name, change.partition)
             before = topic.partitions[change.partition]
-            _check_isr(image, node_id, before, change)
+            brokers = _usable(image, topic, change.partition)
+            _check_isr(brokers, node_id, before, change)
         except KafkaError as error:
             answer.append(error)
             continue
@@ -364,7 +365,6 @@ def alter_isr(
         # the order does not matter: an equal set changes nothing
         wanted = before if set(isr) == set(before.isr) else before._replace(isr=isr)
         wanted = wanted._replace(recovering=change.recovering)
-        brokers = _usable(image, topic, change.partition)
         after = settled(before, wanted, brokers, unclean=unclean_is_allowed(topic, rules))
         if after != before:
             states = list(topic.partitions)
@@ -381,8 +381,12 @@ def alter_isr(
     return Decision(answer, list(changed.values()))
 
 
-def _check_isr(image: ClusterImage, node_id: int, now: PartitionState, change: IsrChange) -> None:
-    """Raise KafkaError for a change that cannot be made."""
+def _check_isr(
+    brokers: Mapping[int, BrokerRegistration], node_id: int, now: PartitionState, change: IsrChange
+) -> None:
+    """Raise KafkaError for a change that cannot be made. ``brokers`` are those that can use their replica: a
+    leader that was given its former state for an answer would wait for another one.
+    """
     asked = [each for each, _ in change.isr]
     if change.leader_epoch > now.leader_epoch or change.partition_epoch > now.partition_epoch:
         code, why = ErrorCode.NOT_CONTROLLER, "its epochs are newer than those known here"
@@ -396,15 +400,16 @@ def _check_isr(image: ClusterImage, node_id: int, now: PartitionState, change: I
         code, why = ErrorCode.INVALID_REQUEST, "in-sync are the leader and other replicas, each named once"
     elif change.recovering and (len(asked) > 1 or not now.recovering):
         code, why = ErrorCode.INVALID_REQUEST, "a leader that recovers is alone in sync, and was before"
-    elif not all(_eligible(image, *each, is_new=each[0] not in now.isr) for each in change.isr):
-        code, why = ErrorCode.INELIGIBLE_REPLICA, "a broker is away, stops, or was registered anew since"
+    elif not all(_eligible(brokers, *each, is_new=each[0] not in now.isr) for each in change.isr):
+        why = "a broker is away, stops, cannot use its replica, or was registered anew since"
+        code = ErrorCode.INELIGIBLE_REPLICA
     else:
         return
     raise KafkaError(code, f"the in-sync replicas cannot be {asked}: {why}")
 
 
-def _eligible(image: ClusterImage, node_id: int, epoch: int, *, is_new: bool) -> bool:
-    broker = image.brokers.get(node_id)
+def _eligible(brokers: Mapping[int, BrokerRegistration], node_id: int, epoch: int, *, is_new: bool) -> bool:
+    broker = brokers.get(node_id)
     if broker is None:
         return not is_new and epoch == -1
     return epoch in (-1, broker.epoch) and not (is_new and broker.shutting_down)

@@ -1,5 +1,5 @@
-"""Topics are created and deleted at every broker while brokers are killed, stopped, paused and lose sessions:
-what was answered is so in the end, at every broker.
+"""Topics are created and deleted, and quotas changed, at every broker while brokers are killed, stopped,
+paused and lose sessions: what was answered is so in the end, at every broker.
 
 Covers: broker/_control.py.
 """
@@ -33,6 +33,9 @@ class Admin(threading.Thread):
         self._rng = random.Random(f"{seed} {number}")
         self.ended = False
         self.there: dict[str, bool | None] = {}
+        #: Quotas of its user that may be in force: the last one that was answered, and all without an answer.
+        self.quotas: set[float] = set()
+        self._answered = 0.0
 
     def run(self) -> None:
         count = 0
@@ -43,6 +46,7 @@ class Admin(threading.Thread):
                 number = self._rng.choice(list(self._cluster.brokers))
                 with Wire(self._cluster.brokers[number].bootstrap, timeout_s=20) as wire:
                     self._make(wire, f"topic-{self._number}-{count}")
+                    self._limit(wire, float(count))
                     if self._rng.random() < 0.3:
                         self._unmake(wire, self._rng.choice(list(self.there)))
 
@@ -51,6 +55,18 @@ class Admin(threading.Thread):
         code = create_topic(wire, name, 2).error_code
         # another try may have found what the first one has made
         self.there[name] = True if code == 0 else None
+
+    @property
+    def user(self) -> str:
+        return f"user-{self._number}"
+
+    def _limit(self, wire: Wire, rate: float) -> None:
+        self.quotas.add(rate)
+        entry = ([("user", self.user)], [("producer_byte_rate", rate, False)])
+        answer = wire.call(ApiKey.ALTER_CLIENT_QUOTAS, 1, entries=[entry], validate_only=False)
+        if answer.entries[0].error_code == 0:
+            self.quotas.discard(self._answered)
+            self._answered = rate
 
     def _unmake(self, wire: Wire, name: str) -> None:
         self.there[name] = None
@@ -104,3 +120,14 @@ def test_what_was_answered_is_so_at_every_broker(seed: int) -> None:
         for number in cluster.brokers:
             image = cluster._image(number)
             assert {name: image.topic(name) is not None for name in told} == told
+
+        def quotas(number: int) -> list[float]:
+            with Wire(cluster.brokers[number].bootstrap) as wire:
+                asked = [[("user", 0, each.user)] for each in admins]
+                found = [
+                    wire.call(ApiKey.DESCRIBE_CLIENT_QUOTAS, 1, components=one, strict=True) for one in asked
+                ]
+            return [value.value for each in found for entry in each.entries for value in entry.values]
+
+        cluster._eventually(lambda: quotas(1) == quotas(2) == quotas(3) or None)
+        assert all(value in each.quotas for value, each in zip(quotas(1), admins, strict=True))

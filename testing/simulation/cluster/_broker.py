@@ -218,7 +218,7 @@ class Broker(FailingDisk):
             return
         self.world.stats.crashes += 1
         if power or wiped:
-            self.world.lost_disk(self)
+            self.world.lost_disk()
         left = FaultyFileSystem(page_bytes=512) if wiped else self._what_is_left(power=power)
         session, self.session = self.session, None
         if session is not None:
@@ -308,7 +308,8 @@ class Broker(FailingDisk):
                 heap.at(heap.now + self.world.plan.session_ms, session.expire)
 
     def _meet_clock_jump(self, incident: Incident) -> None:
-        self.clock_off_ms += int((incident.draw - 0.5) * 7_200_000)
+        # two jumps do not add up to what brokers refuse in timestamps of producers
+        self.clock_off_ms = self.world.clock_off_ms + int((incident.draw - 0.5) * 7_200_000)
 
     def _meet_stop(self, _incident: Incident) -> None:
         if self.reachable and self._loop is not None and self.parts is not None:

@@ -61,8 +61,8 @@ class Home(Phases[ClusterPlan]):
         """Called when a broker has done something."""
 
     @abstractmethod
-    def lost_disk(self, broker: Any) -> None:
-        """Called when a broker loses what its disk has, or a part of it."""
+    def lost_disk(self) -> None:
+        """Called when the victim of the plan loses what its disk has, or a part of it."""
 
     @abstractmethod
     def metadata_changed(self) -> None:

@@ -213,7 +213,8 @@ def test_a_damaged_replica_leads_nothing_and_is_not_in_sync() -> None:
     assert [state.offline for state in known.partitions] == [(1, 3), ()]
     refused = cluster.do(elect_leaders(cluster.image, [FIRST], cluster.rules, unclean=False))
     assert code(refused[FIRST]) is ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
-    isr(cluster, 1, 2)
+    # a leader that does not know of the damage yet is refused, and asks again when the replica fetches
+    assert code(isr(cluster, 2, 3)) is ErrorCode.INELIGIBLE_REPLICA
     assert cluster.state("orders").isr == (2,)
     # the last one in sync stays so, and nobody leads: others lack what it has
     cluster.damage(2, (ID, 0))
