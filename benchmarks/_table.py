@@ -89,10 +89,10 @@ def _verdict(metric: Metric, judged: float) -> tuple[str, str]:
     return f"{sign} {goal}", "met" if metric.met(judged) else "missed"
 
 
-def update_page(text: str, benchmark: str) -> None:
+def update_page(text: str, benchmark: str, path: Path = PAGE) -> None:
     """Put the text into the page's block of a benchmark's figures."""
-    page = PAGE.read_text()
+    page = path.read_text()
     block = re.compile(BLOCK.format(benchmark), re.S)
     if block.search(page) is None:
-        raise SystemExit(f"{PAGE.name} has no block for figures: add its two comment lines")
-    PAGE.write_text(block.sub(lambda match: f"{match[1]}\n{text}\n\n{match[2]}", page))
+        raise SystemExit(f"{path.name} has no block for figures: add its two comment lines")
+    path.write_text(block.sub(lambda match: f"{match[1]}\n{text}\n\n{match[2]}", page))

@@ -1,10 +1,10 @@
 """One member joins a group and another leaves: by ZooKeeper as in Kafka 0.8, and by a coordinator.
 
-``python -m benchmarks.registry [--members 10 30 100] [--partitions 400]``
+``python -m benchmarks.registry [--members 10 30 100] [--partitions 400] [--update-docs]``
 
 All members are consumers of this one process, on one event loop, beside a broker and a ZooKeeper of its own.
 A group has settled when every member has its share and every partition an owner. *watches* are those of
-ZooKeeper that fired in all members together.
+ZooKeeper that fired in all members together. ``--update-docs`` writes the table into docs/registry.md.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ from kohort.consumer import AsyncGroupConsumer
 from kohort.statemachine import MemberState
 from kohort.testing import running_broker
 
+from ._table import update_page
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "registry.md"
 ZOOKEEPER = Path(__file__).resolve().parents[1] / "scripts" / "zookeeper.py"
 PORT = 24_810
 
@@ -36,7 +39,8 @@ async def settled(members: list[AsyncGroupConsumer], partitions: int) -> None:
         await asyncio.sleep(0.002)
 
 
-async def measure(bootstrap: str, topic: str, partitions: int, count: int, coordination: str) -> None:
+async def measure(bootstrap: str, topic: str, partitions: int, count: int, coordination: str) -> str:
+    """A row of the table."""
     registry = coordination != "kafka"
     more = {"coordination": coordination} if registry else {}
     async with AsyncExitStack() as stack:
@@ -66,18 +70,22 @@ async def measure(bootstrap: str, topic: str, partitions: int, count: int, coord
         left_s, cpu_s = time.perf_counter() - began, time.process_time() - cpu
         told += fired() - before
     way = "registry" if registry else "coordinator"
-    watched = f"{told:8}" if registry else "       -"
-    print(f"{way:<12} {count:>7} {joined_s:>9.2f} {left_s:>9.2f} {cpu_s:>9.2f} {watched}", flush=True)
+    members_of_both, watched = (str(count), str(told)) if registry else ("", "")
+    return f"| {members_of_both} | {way} | {joined_s:.2f} s | {left_s:.2f} s | {cpu_s:.2f} s | {watched} |"
 
 
-async def compare(bootstrap: str, topic: str, options: argparse.Namespace) -> None:
-    print(
-        f"{'':<12} {'members':>7} {'joins, s':>9} {'leaves, s':>9} {'CPU, s':>9} {'watches':>8}", flush=True
-    )
+async def compare(bootstrap: str, topic: str, options: argparse.Namespace) -> str:
+    rows = [
+        "| members | way | joins until settled | leaves until settled | CPU of members | watches |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    print(*rows, sep="\n", flush=True)
     for count in options.members:
         for coordination in (f"zookeeper://127.0.0.1:{PORT}", "kafka"):
             async with asyncio.timeout(options.timeout):
-                await measure(bootstrap, topic, options.partitions, count, coordination)
+                rows.append(await measure(bootstrap, topic, options.partitions, count, coordination))
+            print(rows[-1], flush=True)
+    return "\n".join(rows)
 
 
 def main() -> int:
@@ -85,6 +93,7 @@ def main() -> int:
     parser.add_argument("--members", type=int, nargs="+", default=[10, 30, 100])
     parser.add_argument("--partitions", type=int, default=400)
     parser.add_argument("--timeout", type=float, default=300.0, help="seconds for one row")
+    parser.add_argument("--update-docs", action="store_true", help=f"write the table into docs/{PAGE.name}")
     options = parser.parse_args()
     logging.getLogger("kohort").setLevel(logging.CRITICAL)
     script = [sys.executable, str(ZOOKEEPER)]
@@ -92,9 +101,11 @@ def main() -> int:
     try:
         with running_broker() as broker:
             broker.create_topic("orders", options.partitions)
-            asyncio.run(compare(broker.bootstrap, "orders", options))
+            table = asyncio.run(compare(broker.bootstrap, "orders", options))
     finally:
         subprocess.run([*script, "stop", str(PORT)], check=True)
+    if options.update_docs:
+        update_page(table, "registry", PAGE)
     return 0
 
 

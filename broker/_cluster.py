@@ -189,7 +189,8 @@ class ClusterNode:
         """Return whether the image has this broker as registered, as a leader, or in sync beside replicas
         that can be used.
         """
-        return self.node_id in self.view.image.brokers or any(
+        brokers = self.view.image.brokers
+        return self.node_id in brokers or any(
             state.leader == self.node_id
             or (self.node_id in state.isr and not set(state.isr) <= set(state.offline))
             for topic in self.view.image.topics()

@@ -167,7 +167,7 @@ class LeaderEpochs:
         return self._entries[-1][0] if self._entries else UNDEFINED
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Record that ``epoch`` begins at ``start_offset``; does nothing if it is not newer. Raises OSError."""
+        """Record that ``epoch`` begins at ``start_offset``, unless it is not newer. Raises OSError."""
         if epoch > self.latest:
             self._replace([*(e for e in self._entries if e[1] < start_offset), (epoch, start_offset)])
 

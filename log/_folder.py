@@ -48,7 +48,7 @@ _CLEAN_SHUTDOWN_TEXT = b'{"version":0,"brokerEpoch":-1}'
 
 
 def known_cluster_id(path: str | os.PathLike[str]) -> str | None:
-    """The id of a data folder's cluster; None if the folder is not initialized yet. Raises DataFolderError."""
+    """The id of a data folder's cluster; None if the folder is new. Raises DataFolderError."""
     properties = read_properties(OS_FILES, os.path.join(os.fspath(path), META_PROPERTIES))
     return None if properties is None else properties.get("cluster.id")
 
@@ -207,7 +207,7 @@ class DataFolder:
         return read_whole(self._fs, os.path.join(self.path, NEW_FOLDER))
 
     def note_newness(self, noted: bytes | None) -> None:
-        """Replace the content of the mark; None removes it: the folder counts as an old one. Raises OSError."""
+        """Replace the content of the mark; None removes the mark. Raises OSError."""
         path = os.path.join(self.path, NEW_FOLDER)
         if noted is None:
             self._fs.remove(path)

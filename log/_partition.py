@@ -224,9 +224,10 @@ class PartitionLog:
 
     @property
     def first_damaged_offset(self) -> int | None:
-        """The first offset that is known to be damaged; None if there is none."""
-        damaged = (segment.damage[0].first_offset for segment in self._segments.all if segment.damage)
-        return next(damaged, None)
+        """The first offset that is known to be damaged or missing; None if there is none."""
+        damaged = [segment.damage[0].first_offset for segment in self._segments.all if segment.damage]
+        missing = self.recovery.missing_from
+        return min(damaged if missing is None else [*damaged, missing], default=None)
 
     @property
     def flush_is_due(self) -> bool:
@@ -349,7 +350,7 @@ class PartitionLog:
         return found
 
     def _headers_before(self, offset: int) -> list[BatchHeader]:
-        """Headers of the batches before ``offset``, as far back as a producer's in-flight requests may reach."""
+        """Headers of the batches before ``offset``, as far back as in-flight requests may reach."""
         headers: list[BatchHeader] = []
         at = max(self.log_start_offset, offset - _RECALLED_OFFSETS)
         # batches behind damage, or beyond these limits, stay unknown

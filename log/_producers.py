@@ -304,7 +304,7 @@ def remove_snapshot(fs: FileSystem, folder: str, offset: int) -> None:
 
 
 def stray_snapshots(offsets: Iterable[int], bases: Iterable[int]) -> list[int]:
-    """Offsets of the snapshots that no recovery begins with: not at a segment's base offset, nor the newest."""
+    """Offsets of the snapshots that no recovery begins with: not at a segment's base, nor the newest."""
     offsets = sorted(offsets)
     return sorted(set(offsets[:-1]).difference(bases))
 

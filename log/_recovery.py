@@ -50,11 +50,13 @@ class RecoveryReport:
     """Findings and repairs of opening a partition. ``verified_bytes`` is 0 after a clean stop.
 
     ``found``: the folder held segments. ``lost_offsets``: number of offsets below the recovery point that are
-    missing at the log's end, although their records had been flushed.
+    missing at the log's end, although their records had been flushed. ``missing_from``: the first offset that
+    is missing between two segments.
     """
 
     found: bool = field(default=False, compare=False)
     lost_offsets: int = 0
+    missing_from: int | None = None
     verified_bytes: int = 0
     cuts: list[Cut] = field(default_factory=list)
     damaged: list[Damaged] = field(default_factory=list)
@@ -232,6 +234,8 @@ class Opening:
             reason = f"the records of the offsets {chain.next_offset} to {bound - 1} are missing"
             if not self._keep(segment, segment.size, segment.size, reason):
                 raise CorruptLogError(segment.file.path, segment.size, reason + _ADVICE)
+            if self.report.missing_from is None:
+                self.report.missing_from = chain.next_offset
         self.report.verified_bytes += segment.size
         self.report.rebuilt_indexes.append(segment.index.file.path)
         segment.end_indexes()
@@ -293,7 +297,7 @@ class Opening:
         self.report.cuts.append(cut)
 
     def _start_over(self) -> int:
-        """Begin a segment at the log start, which lies after the remaining records: no offset is used twice."""
+        """Begin a segment at the log start, after all remaining records, so that no offset is used twice."""
         self._add_segment()
         self._remove_segments(self.segments[:-1])
         self.next_offset = self.log_start_offset

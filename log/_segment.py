@@ -128,7 +128,7 @@ class Segment:
 
     @property
     def first_timestamp_ms(self) -> int:
-        """Largest timestamp of the first batch, where a segment's age begins; NO_TIMESTAMP without a batch."""
+        """Largest timestamp of the first batch, where a segment's age begins; NO_TIMESTAMP if none is."""
         if self._first_timestamp_ms is None:
             try:
                 first = next(self.headers(), None)

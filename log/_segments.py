@@ -32,7 +32,7 @@ EMPTY_RUN = Run(b"", 0, "", 0)
 
 
 class Segments:
-    """The segments of one log, never empty. Methods raise OSError when the disk fails, and CorruptLogError."""
+    """The segments of a log, never empty. Methods raise OSError when the disk fails, and CorruptLogError."""
 
     __slots__ = ("_bases", "_doomed", "_fs", "_path", "all", "gone", "replacing")
 

@@ -53,7 +53,7 @@ class RecordError(NamedTuple):
 
 
 class RecordsError(KafkaError):
-    """A batch refused because of some of its records. ``records`` lists the first MAX_RECORD_ERRORS of them."""
+    """A batch refused for some of its records. ``records`` lists the first MAX_RECORD_ERRORS of them."""
 
     def __init__(self, code: ErrorCode, records: Sequence[RecordError]) -> None:
         first = records[0]
@@ -196,7 +196,7 @@ class _RecordRules:
         return _signed(self._header.base_timestamp_ms + delta_ms)
 
     def may_refuse(self, oldest_ms: int, newest_ms: int) -> bool:
-        """Return whether a record with a timestamp delta from ``oldest_ms`` to ``newest_ms`` may be refused."""
+        """Return whether a record with a time delta from ``oldest_ms`` to ``newest_ms`` may be refused."""
         oldest, newest = self.time(oldest_ms), self.time(newest_ms)
         wrapped = newest - oldest != newest_ms - oldest_ms and not self._header.log_append_time
         # -1, no timestamp, is never refused, and may hide a refused one between the two

@@ -40,7 +40,7 @@ INVARIANTS: Final[dict[str, str]] = {
     "T6": "a transactional id's records follow the table, and its epoch never goes back",
     "T7": "no commit of a producer is acknowledged once a newer one of its id is known",
     "B1": "what was acknowledged with acks=all is in the log of every later leader, as long as at most one "
-    "broker's disk loses what it has",
+    "broker's disk loses what it has, and after an unclean election in other partitions",
     "B2": "no record of an idempotent producer is in a log twice",
     "B3": "what somebody has read at an offset is what everybody reads there, and nothing behind the high "
     "watermark is read",
@@ -50,7 +50,7 @@ INVARIANTS: Final[dict[str, str]] = {
     "B7": "when the faults are over, all replicas have the same bytes",
     "B8": "when the faults are over, all brokers serve, all replicas get in sync, and clients get on",
     "B9": "a coordinator knows the members of the last generation that was handed out, under their ids, and "
-    "puts none out before its session is over",
+    "puts none out before its session is over; nobody gets what another member has not given up",
     "L1": "when the faults are over, all members are in one Stable generation within a rebalance timeout, a "
     "session timeout and two heartbeats",
     "L2": "then no request is left unanswered",

@@ -305,6 +305,18 @@ def test_a_snapshot_behind_what_has_to_be_read_goes(tmp_path: Path) -> None:
     assert (again.log_end_offset, again.producers.first_open_offset) == (3, None)
 
 
+def test_records_missing_between_two_segments_are_damage_that_a_follower_cuts(tmp_path: Path) -> None:
+    config = LogConfig(segment_bytes=len(batch(1)) * 2)
+    log = open_log(tmp_path, config)
+    for _ in range(3):
+        log.append(batch(1), now_ms=NOW_MS)
+    os.truncate(tmp_path / "orders-0" / f"{FIRST}.log", len(batch(1)))
+    again = open_log(tmp_path, config, clean=False, keep_damage=True)
+    assert (again.log_end_offset, again.first_damaged_offset) == (3, 1)
+    cut = again.truncated(1, now_ms=NOW_MS)
+    assert (cut.log_end_offset, cut.first_damaged_offset) == (1, None)
+
+
 @settings(max_examples=40)
 @given(st.data())
 def test_kills_at_any_byte_of_a_rolled_log_lose_only_what_was_not_whole(

@@ -146,6 +146,18 @@ CLUSTER_BUGS = (
         "return not error or error in _FINAL",
         "return True",
     ),
+    _Bug(
+        "sessions of members that it assigns are ended by a coordinator that has just begun",
+        "coordinator.consumer.changes:start_sessions",
+        "restart_session(shard, group, member, now_ms)",
+        "restart_session(shard, group, member, now_ms - 10_000)",
+    ),
+    _Bug(
+        "elections are unclean where the topic does not allow it",
+        "cluster.controller.decisions:unclean_is_allowed",
+        "return rules.unclean_leader_election if set_for_it is None",
+        "return True if set_for_it is None",
+    ),
 )
 
 if __name__ == "__main__":

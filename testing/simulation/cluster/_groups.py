@@ -4,17 +4,26 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ....offsets_topic import GroupStored
+from ....coordinator.durable import ConsumerGroupRecords
+from ....offsets_topic import GroupRecordType, GroupStored
 from ....protocol import ApiKey, ErrorCode
 from .._network import Call
 from .._schedule import Schedule
 from ._plan import ClusterPlan
 
-GROUP_APIS: Final = (ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP)
+GROUP_APIS: Final = (
+    ApiKey.SYNC_GROUP,
+    ApiKey.HEARTBEAT,
+    ApiKey.LEAVE_GROUP,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT,
+)
+_NOT_KNOWN: Final = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH)
 
 
 class GroupLedger:
-    """The last generation that is known to be durable, and who is in it."""
+    """The last generation that is known to be durable, and who is in it; of members that the coordinator
+    assigns each one's epoch, and the partitions that it was given and has not given up.
+    """
 
     def __init__(self, schedule: Schedule[ClusterPlan]) -> None:
         self._schedule = schedule
@@ -22,6 +31,8 @@ class GroupLedger:
         self._members: set[str] = set()
         # until when each may not be put out, in ms: a session after it was heard from last
         self._safe_until: dict[str, int] = {}
+        self._epochs: dict[str, int] = {}
+        self._has: dict[str, set[int]] = {}
 
     def __repr__(self) -> str:
         return f"GroupLedger(generation {self._generation}, {sorted(self._members)})"
@@ -30,9 +41,21 @@ class GroupLedger:
         if call.api_key == ApiKey.LEAVE_GROUP:
             for member in call.body.members:
                 self._safe_until.pop(member.member_id, None)
+        elif call.api_key == ApiKey.CONSUMER_GROUP_HEARTBEAT:
+            member = call.body.member_id
+            if call.body.member_epoch <= 0:
+                for known in (self._safe_until, self._epochs, self._has):
+                    known.pop(member, None)
+            elif call.body.topic_partitions is not None and member in self._has:
+                self._has[member].intersection_update(
+                    number for topic in call.body.topic_partitions for number in topic.partitions
+                )
 
     def answered(self, call: Call, body: Any, *, newest: bool) -> None:
         """``newest``: nobody has coordinated the group after who answers."""
+        if call.api_key == ApiKey.CONSUMER_GROUP_HEARTBEAT:
+            self._beaten(call, body, newest=newest)
+            return
         if call.api_key == ApiKey.LEAVE_GROUP:
             return
         member, generation = call.body.member_id, call.body.generation_id
@@ -41,13 +64,37 @@ class GroupLedger:
                 self._generation, self._members = generation, set()
             if generation == self._generation:
                 self._members.add(member)
-                session_ms = self._schedule.plan.consumer["session_timeout_ms"]
-                self._safe_until[member] = call.note + session_ms
+                self._safe_until[member] = call.note + self._schedule.plan.member_session_ms
         elif body.error_code == ErrorCode.UNKNOWN_MEMBER_ID and newest:
             until_ms = self._safe_until.get(member, 0)
             if self._schedule.heap.now < until_ms:
                 text = f"{member} is not known, though its session lasts until {until_ms}"
                 self._schedule.found("B9", text)
+
+    def _beaten(self, call: Call, body: Any, *, newest: bool) -> None:
+        member, epoch, now = call.body.member_id, call.body.member_epoch, self._schedule.heap.now
+        until_ms, known = self._safe_until.get(member, 0), epoch == self._epochs.get(member)
+        if body.error_code in _NOT_KNOWN and newest and known and now < until_ms:
+            text = f"{member} in {epoch} gets {body.error_code}, though its session lasts until {until_ms}"
+            self._schedule.found("B9", text)
+        if body.error_code or epoch < 0:
+            return
+        self._epochs[member] = max(body.member_epoch, self._epochs.get(member, 0))
+        self._safe_until[member] = call.note + self._schedule.plan.member_session_ms
+        given = () if body.assignment is None else body.assignment.topic_partitions
+        for number in [number for topic in given for number in topic.partitions]:
+            for other, has in self._has.items():
+                if other != member and number in has and now < self._safe_until.get(other, 0):
+                    self._schedule.found("B9", f"{member} is given partition {number}, which {other} has")
+            self._has.setdefault(member, set()).add(number)
+
+    def members_were_loaded(self, who: str, records: ConsumerGroupRecords) -> None:
+        """Another coordinator has loaded a group whose members it assigns."""
+        for member, epoch in self._epochs.items():
+            current: Any = records.get((GroupRecordType.CURRENT, member))
+            lasts = self._schedule.heap.now < self._safe_until.get(member, 0)
+            if lasts and (current is None or current.epoch < epoch):
+                self._schedule.fail("B9", f"{who} loads {current} of {member}, which was told epoch {epoch}")
 
     def was_loaded(self, who: str, stored: GroupStored | None) -> None:
         """Another coordinator has loaded the group."""

@@ -23,6 +23,8 @@ class Ledger:
         self.read: dict[tuple[TopicPartition, int], bytes] = {}
         #: The highest offset whose commit was acknowledged, by group and partition.
         self.committed: dict[tuple[str, TopicPartition], int] = {}
+        #: Partitions that may have lost records: an unclean election was allowed, and took place.
+        self.lossy: set[TopicPartition] = set()
 
     def __repr__(self) -> str:
         return f"Ledger({len(self.acknowledged)} of {self._sent} acknowledged)"
@@ -39,14 +41,18 @@ class Ledger:
 
     def was_read(self, who: str, partition: TopicPartition, offset: int, value: bytes) -> None:
         before = self.read.setdefault((partition, offset), value)
-        if before != value:
+        if partition in self.lossy:
+            self.read[partition, offset] = value
+        elif before != value:
             self._schedule.found(
                 "B3", f"{who} reads {value!r} at {offset} of {partition}, where {before!r} was read before"
             )
 
     def was_committed(self, group: str, partition: TopicPartition, offset: int) -> None:
         self._schedule.stats.commits += 1
-        self.committed[group, partition] = max(offset, self.committed.get((group, partition), 0))
+        # members begin anew where the log has lost what they had read
+        before = 0 if partition in self.lossy else self.committed.get((group, partition), 0)
+        self.committed[group, partition] = max(offset, before)
 
     def compare(self, partition: TopicPartition, records: Iterable[tuple[int, bytes]]) -> None:
         """Compare what is committed in a partition in the end with what clients know of it."""
@@ -56,6 +62,8 @@ class Ledger:
             if value in offsets:
                 self._schedule.fail("B2", f"{value!r} is in {partition} at {offsets[value]} and at {offset}")
             offsets[value] = offset
+        if partition in self.lossy:
+            return
         for value, (where, offset) in self.acknowledged.items():
             if where == partition and there.get(offset) != value:
                 self._schedule.fail(

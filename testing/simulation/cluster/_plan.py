@@ -47,6 +47,14 @@ INCIDENTS: Final[dict[str, tuple[str, int]]] = {
     "processor-twin": ("another process begins with a transactional id that is in use", 2),
 }
 
+#: In schedules where the topic allows unclean elections.
+UNCLEAN: Final[dict[str, tuple[str, int]]] = {
+    "isr-lost": ("a broker is cut off from the others until it is out of sync, then these are killed", 2)
+}
+#: How many schedules are of that kind, and how many have members that the coordinator assigns (KIP-848).
+_UNCLEAN_SHARE: Final = 0.15
+_CONSUMER_SHARE: Final = 0.25
+
 RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 #: Faults of connections, of clients and between brokers.
@@ -66,7 +74,8 @@ class ClusterPlan(Plan):
     data: if another one is in sync, no acknowledged record is lost by that. ``lost_writes`` is the
     probability that the response to a write of metadata is lost. ``inputs`` are the counts of numbers for
     each producer of transactions, ``timeout_ms`` is the longest time of one; ``aborts`` and ``idles`` are the
-    probabilities that one is aborted, or left open for long.
+    probabilities that one is aborted, or left open for long. ``unclean``: records without transactions are
+    in a topic that allows unclean elections.
     """
 
     settings: dict[str, Any] = field(default_factory=dict)
@@ -83,6 +92,9 @@ class ClusterPlan(Plan):
     idles: float = 0.0
     pauses_ms: tuple[int, ...] = (10,)
     features: dict[str, int] = field(default_factory=dict)
+    unclean: bool = False
+    #: Session timeout of the group's members.
+    member_session_ms: int = 1_500
 
     def _who(self) -> list[str]:
         return []
@@ -106,7 +118,7 @@ def draw_cluster_plan(seed: int) -> ClusterPlan:
     partitions = rng.choice((1, 1, 2, 3))
     inputs = tuple(rng.randint(5, 25) for _ in range(min(rng.choice((0, 0, 1, 2)), partitions)))
     racks = rng.random() < 0.3
-    return ClusterPlan(
+    plan = ClusterPlan(
         seed=seed,
         run_seed=rng.getrandbits(64),
         faults_ms=faults_ms,
@@ -167,19 +179,54 @@ def draw_cluster_plan(seed: int) -> ClusterPlan:
         idles=rng.choice((0.0, 0.0, 0.1)),
         pauses_ms=(0, 30, rng.choice((30, 150))),
         features={"transaction.version": rng.choice((0, 2, 2))},
+        member_session_ms=member_session_ms,
     )
+    # drawn apart, so that the others are as they were
+    rng = Random(f"cluster, more {seed}")
+    if rng.random() < _CONSUMER_SHARE:
+        _assign_by_coordinator(plan)
+    if rng.random() < _UNCLEAN_SHARE:
+        plan.unclean = True
+        plan.settings["replica_lag_time_max_ms"] = 300
+        plan.incidents += _incidents(rng, {*UNCLEAN}, faults_ms, UNCLEAN)
+    return plan
 
 
-def _incidents(rng: Random, on: set[str], faults_ms: int) -> list[Incident]:
+def _assign_by_coordinator(plan: ClusterPlan) -> None:
+    session_ms = plan.member_session_ms
+    plan.group_members = max(1, plan.group_members)
+    own = ("session_timeout_ms", "heartbeat_interval_ms")
+    plan.consumer = {name: value for name, value in plan.consumer.items() if name not in own}
+    plan.consumer["protocol"] = "consumer"
+    plan.settings |= {
+        "group_consumer_min_session_timeout_ms": 500,
+        "group_consumer_session_timeout_ms": session_ms,
+        "group_consumer_min_heartbeat_interval_ms": 100,
+        "group_consumer_heartbeat_interval_ms": session_ms // 5,
+        "group_consumer_min_assignment_interval_ms": 0,
+        "group_consumer_assignment_interval_ms": 0,
+    }
+
+
+def _incidents(
+    rng: Random, on: Collection[str], faults_ms: int, kinds: dict[str, tuple[str, int]] = INCIDENTS
+) -> list[Incident]:
     incidents: list[Incident] = []
-    for kind, (_, most) in INCIDENTS.items():
+    for kind, (_, most) in kinds.items():
         if kind not in on:
             continue
         for _ in range(rng.randint(1, most)):
             at_ms = rng.randint(100, faults_ms - 100)
             length_ms = rng.randint(1, min(faults_ms - at_ms, 1_500))
             incidents.append(
-                Incident(f"i{len(incidents)}", at_ms, kind, rng.getrandbits(16), rng.random(), length_ms)
+                Incident(
+                    f"{'i' if kinds is INCIDENTS else 'u'}{len(incidents)}",
+                    at_ms,
+                    kind,
+                    rng.getrandbits(16),
+                    rng.random(),
+                    length_ms,
+                )
             )
     return incidents
 
@@ -188,4 +235,4 @@ def faults_table() -> str:
     """Faults of connections and incidents, as a Markdown table."""
     network = {name: NETWORK[name] for name in _NETWORK}
     lost = {"lost-writes": ("metadata are written, and the writer is not told", 0.0)}
-    return coordinator_faults_table(network | lost | INCIDENTS)
+    return coordinator_faults_table(network | lost | INCIDENTS | UNCLEAN)

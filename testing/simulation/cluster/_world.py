@@ -6,7 +6,9 @@ import logging
 import os
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final
+from uuid import UUID
 
 from ....broker._names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ....broker._partition import Partition
@@ -32,6 +34,8 @@ from ._processor import Processor
 #: Longest time until everything is settled: waits for metadata, controllers and back-off are limited to 10 s.
 _SETTLE_MS: Final = 30_000
 _FORM_MS: Final = 10_000
+#: How long a broker is cut off to be out of sync, where that takes 300 ms.
+_OUT_OF_SYNC_MS: Final = 700
 _MOST_BYTES: Final = 1 << 20
 
 _LOG: Final = logging.getLogger("kohort")
@@ -56,6 +60,10 @@ class ClusterWorld(Home):
         self.groups = GroupLedger(self)
         # partitions that a broker is in sync for and has lost
         self._suspect: set[PartitionKey] = set()
+        # the last state of each partition whose elections may be unclean, and the topic's id
+        self._known: dict[PartitionKey, PartitionState] = {}
+        self._unclean: UUID | None = None
+        self._over_ms = 0
         self._met = self.brokers[1]
         # brokers that have done something since the last look
         self._acted: list[Broker] = []
@@ -117,7 +125,8 @@ class ClusterWorld(Home):
         if epoch <= self._newest.get((name, index), -1):
             return  # it learns late of what is over
         self._newest[name, index] = epoch
-        end = self.ledger.ends.get(TopicPartition(name, index), 0)
+        place = TopicPartition(name, index)
+        end = 0 if place in self.ledger.lossy else self.ledger.ends.get(place, 0)
         if partition.log_end_offset < end:
             self.fail(
                 "B1",
@@ -134,7 +143,11 @@ class ClusterWorld(Home):
         runner = parts.coordinator._shards.serving_partition(partition.index)
         if isinstance(runner, ShardRunner) and self._is_newest(broker, partition):
             self._loaded.add(key)
-            self.groups.was_loaded(broker.name, runner.shard.state.durable.stored.get(GROUP))
+            durable = runner.shard.state.durable
+            if self.plan.consumer.get("protocol") == "consumer":
+                self.groups.members_were_loaded(broker.name, durable.consumer_groups.get(GROUP, {}))
+            else:
+                self.groups.was_loaded(broker.name, durable.stored.get(GROUP))
 
     def _is_newest(self, broker: Broker, partition: Partition) -> bool:
         return (
@@ -189,6 +202,8 @@ class ClusterWorld(Home):
         self.metadata_changed()
 
     def metadata_changed(self) -> None:
+        if self._unclean is not None:
+            self._look_for_unclean_elections()
         if not self._suspect:
             return
         there, victim = {int(name) for name in self.metadata.tree.children(BROKER_ENTRIES)}, self.plan.victim
@@ -198,6 +213,9 @@ class ClusterWorld(Home):
             if victim not in state.isr:
                 if victim not in there:
                     self._suspect.remove(key)
+            elif (there - {victim}).isdisjoint(state.isr) and key[0] == self._unclean:
+                self._suspect.remove(key)
+                self.ledger.lossy.add(TopicPartition(TOPIC, key[1]))
             elif (there - {victim}).isdisjoint(state.isr):
                 # as in Apache Kafka (without KIP-966) records that only it had are lost
                 self.say("the last replica in sync has lost its disk: what follows is not looked at")
@@ -205,6 +223,15 @@ class ClusterWorld(Home):
                 self.checked = False
                 self._suspect.clear()
                 return
+
+    def _look_for_unclean_elections(self) -> None:
+        for key, state in self._states():
+            if key[0] == self._unclean:
+                before = self._known.get(key, state)
+                if state.leader >= 0 and state.leader not in before.isr:
+                    self.say(f"broker {state.leader} is elected for {TOPIC}-{key[1]} and was not in sync")
+                    self.ledger.lossy.add(TopicPartition(TOPIC, key[1]))
+                self._known[key] = state
 
     def _states(self) -> Iterator[tuple[PartitionKey, PartitionState]]:
         tree = self.metadata.tree
@@ -240,6 +267,8 @@ class ClusterWorld(Home):
                 self.links.cut(number, each, until_ms)
                 self.links.cut(each, number, until_ms)
             self._met._meet_cut_metadata(incident)
+        elif incident.kind == "isr-lost":
+            self._lose_isr()
         elif incident.kind == "move-leader":
             self._move_leader(incident)
         elif incident.kind == "reassign":
@@ -250,6 +279,15 @@ class ClusterWorld(Home):
             self.heap.at(until_ms, self._join)
         elif incident.kind.startswith("processor") and self.processors:
             self._happen_to(self.processors[incident.who % len(self.processors)], incident)
+
+    def _lose_isr(self) -> None:
+        """Nobody who is in sync is left, but a broker that is not."""
+        until_ms = min(self.heap.now + _OUT_OF_SYNC_MS, self._over_ms)
+        for other in self.brokers.values():
+            if other is not self._met:
+                self.links.cut(self._met.number, other.number, until_ms)
+                self.links.cut(other.number, self._met.number, until_ms)
+                self.heap.at(until_ms, other.crash)
 
     def _happen_to(self, processor: Processor, incident: Incident) -> None:
         until_ms = self.heap.now + incident.length_ms
@@ -332,6 +370,7 @@ class ClusterWorld(Home):
             handler.begin()
             self._form()
             start = self.heap.now
+            self._over_ms = start + self.plan.faults_ms
             for incident in self.plan.incidents:
                 self.heap.at(start + incident.at_ms, self._meet, incident)
             for number in range(self.plan.producers):
@@ -346,7 +385,7 @@ class ClusterWorld(Home):
                 for index in range(count)
             ]
             self._clients += self._readers
-            self._let_pass(start + self.plan.faults_ms)
+            self._let_pass(self._over_ms)
             self._heal()
             self._settle()
             self._compare()
@@ -366,8 +405,13 @@ class ClusterWorld(Home):
         plans = [
             TopicPlan(name, count, self.plan.configs, BROKERS) for name, count in self.plan.topics.items()
         ]
+        if self.plan.unclean:
+            configs = {**self.plan.configs, "unclean_leader_election_enable": True}
+            plans[0] = replace(plans[0], configs=configs)
         first.do(first.parts.node.topics.carry_out(plans))
         self._wait(_FORM_MS, self._not_led)
+        if self.plan.unclean and (topic := first.parts.node.image.topic(TOPIC)) is not None:
+            self._unclean = topic.id
         self.healed = False
 
     def _not_formed(self) -> tuple[str, str] | None:

@@ -359,8 +359,8 @@ def test_metrics_are_where_the_first_listener_is(listeners: str, host: str, loca
         "let in        everyone; 64 connections, which count towards no other limit",
     ]
     told = (
-        "metrics: names of topics, users and clients are shown to anyone who reaches the port: keep it behind "
-        "a firewall"
+        "metrics: names of topics, users and clients are shown to anyone who reaches the port: keep it "
+        "behind a firewall"
     )
     assert (told in warnings) is not local
 
