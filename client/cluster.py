@@ -136,7 +136,7 @@ class Cluster:
         return self._state.topics.get(name)
 
     async def metadata(self, topics: Iterable[str] | None, *, create: bool = False) -> ClusterMetadata:
-        """Request the metadata of these topics (None: of all) and return the updated cache.
+        """Request the metadata of these topics (None: all) and return the updated cache.
 
         A topic that does not exist raises nothing: it is in ``errors`` of the result. ``create`` allows the
         broker to create missing topics, if it is configured to.
@@ -166,7 +166,7 @@ class Cluster:
         return self._state
 
     async def consumer_group_version(self) -> int:
-        """The version of ConsumerGroupHeartbeat that the brokers offer; -1 if they have no such groups."""
+        """The version of ConsumerGroupHeartbeat that the brokers offer; -1 if they offer none."""
 
         async def attempt() -> int:
             failure: BrokerConnectionError | None = None
@@ -199,7 +199,8 @@ class Cluster:
         timeout_ms: float | None = None,
         max_version: int | None = None,
     ) -> Any:
-        """Send one request to a node (None: any reachable one) at the highest common version; its response.
+        """Send one request to a node (None: any reachable one) at the highest common version; return its
+        response.
 
         ``body`` is a request of ``protocol.messages``. The caller checks the error codes in the
         response. Makes one attempt, or one at each known broker where the node is None: see ``retrying``.
@@ -251,7 +252,7 @@ class Cluster:
         return await connection.request(body, timeout_ms=timeout_ms, max_version=max_version)
 
     async def retrying(self, call: Callable[[], Awaitable[T]], *, timeout_ms: float | None = None) -> T:
-        """Run ``call``, and again with back-off after connection failures and retriable KafkaErrors.
+        """Run ``call``, and repeat it with back-off after connection failures and retriable KafkaErrors.
 
         Raises the last error when the time is up.
         """

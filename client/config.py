@@ -1,6 +1,6 @@
 """Settings that every client of a cluster has: brokers, time limits, TLS and SASL.
 
-This module imports pydantic, so it is loaded when a client is made and not with the package.
+This module imports pydantic, so it is loaded when a client is created and not with the package.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ Settings = TypeVar("Settings", bound=ClientSettings)
 
 
 def read_connected(cls: type[Settings], given: dict[str, Any]) -> Settings:
-    """Check settings; those that are not given may be in the environment or a file. Raises ConfigError."""
+    """Check settings; missing ones may come from the environment or a file. Raises ConfigError."""
     try:
         around = settings_around(cls, given.get("config"))
     except SettingsError as error:

@@ -1,7 +1,7 @@
 """One connection to a broker: frames, correlation ids, version negotiation (KIP-35, KIP-511).
 
-A broker answers the requests of a connection in order, so requests behind a long poll wait for it. What must
-not wait goes over another connection (see ``pool``).
+A broker answers the requests of a connection in order, so requests behind a long poll wait for it. Requests
+that must not wait go over another connection (see ``pool``).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _LIFETIME_USED = 0.85
 
 
 class _Waiting(NamedTuple):
-    """A request under way; ``until`` is in seconds of the loop's clock."""
+    """An in-flight request; ``until`` is in seconds of the loop's clock."""
 
     answer: asyncio.Future[Any]
     api_key: int
@@ -76,7 +76,7 @@ class Connection(asyncio.BufferedProtocol):
         self._frames = FrameReceiver(max_frame_bytes)
         self._waiting: dict[int, _Waiting] = {}
         self._next_id = 0
-        #: When to look for requests that wait for too long: never after the first of them is out of time.
+        #: When to check for overdue requests, at the latest when the first of them is out of time.
         self._look_at = math.inf
         self._timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
@@ -155,11 +155,14 @@ class Connection(asyncio.BufferedProtocol):
         return version
 
     async def request(self, body: Any, *, timeout_ms: float, max_version: int | None = None) -> Any:
-        """Send a request; the response's body, a view of what was received. Error codes are not read."""
+        """Send a request; return the response's body, a view of the received bytes.
+
+        The caller reads the error codes.
+        """
         return await self.ask(body, timeout_ms=timeout_ms, max_version=max_version)
 
     def ask(self, body: Any, *, timeout_ms: float, max_version: int | None = None) -> asyncio.Future[Any]:
-        """As ``request``, sent at once: a future of the response's body."""
+        """As ``request``, sent at once; return a future of the response's body."""
         return self._send(body, self.version_for(body.API_KEY, max_version), timeout_ms)
 
     def _send(self, body: Any, version: int, timeout_ms: float) -> asyncio.Future[Any]:
@@ -177,7 +180,7 @@ class Connection(asyncio.BufferedProtocol):
         return answer
 
     def _look_again(self, at: float) -> None:
-        """Look for requests that wait for too long, at this time of the loop."""
+        """Check for overdue requests at this time of the loop's clock, in seconds."""
         if self._timer is not None:
             self._timer.cancel()
         self._look_at = at
@@ -198,7 +201,7 @@ class Connection(asyncio.BufferedProtocol):
             self._look_again(min(each.until for each in waiting))
 
     async def tell(self, body: Any, *, timeout_ms: float, max_version: int | None = None) -> None:
-        """Send a request that has no answer, Produce with acks 0, and wait until more may be written."""
+        """Send a request without a response, Produce with acks=0, and wait until more may be written."""
         version = self.version_for(body.API_KEY, max_version)
         self._open_transport().write(encode_request(version, -1, self._client_id, body))
         try:
@@ -331,6 +334,6 @@ class Connection(asyncio.BufferedProtocol):
 
 
 def _is_refused(error: OSError) -> bool:
-    """Return whether every address of a host refused; asyncio tells of several in a text."""
+    """Return whether every address of a host refused; asyncio reports several of them only in a text."""
     numbers = re.findall(r"\[Errno (\d+)\]", str(error)) or [str(error.errno)]
     return set(numbers) == {str(errno.ECONNREFUSED)}

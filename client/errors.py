@@ -22,7 +22,7 @@ class BrokerConnectionError(ClientError):
 
 
 class BrokerRefusedError(BrokerConnectionError):
-    """Nobody listens at the address: the machine is there and refuses connections."""
+    """Nothing listens at the address: the machine is reachable and refuses the connection."""
 
 
 class AuthenticationError(ClientError):

@@ -126,7 +126,7 @@ class ClusterMetadata:
         errors = {} if asked is None else {k: v for k, v in self.errors.items() if k not in asked}
         for row in response.topics:
             if row.error_code:
-                if row.name is not None:  # else it was asked for by an id that nothing has
+                if row.name is not None:  # else it was requested by an id that no topic has
                     errors[row.name] = row.error_code
             else:
                 topics[row.name] = _topic(row, self.topics.get(row.name))

@@ -32,8 +32,8 @@ from .requests import Requests, leader_or_raise, numbers_by_topic, partition_nam
 #: ListOffsets: the log's first offset, and its end.
 EARLIEST, LATEST = -2, -1
 
-#: From version 10 on topics go by id. Only commits need that: for the topic that was read, and for no other
-#: of its name.
+#: From version 10 on topics go by id. Only commits need that: they are for the topic that was read, and for
+#: no other of its name.
 _BY_NAME = 9
 
 
@@ -48,7 +48,9 @@ class CommittedOffset:
 
 @dataclass(frozen=True, slots=True)
 class OffsetAndTimestamp:
-    """Result of ListOffsets; ``offset`` is -1 if no record is so late, ``timestamp_ms`` for both ends."""
+    """Result of ListOffsets; ``offset`` is -1 if no record is that late, ``timestamp_ms`` is -1 for both
+    ends.
+    """
 
     offset: int
     timestamp_ms: int
@@ -68,7 +70,7 @@ class EpochEnd:
     offset: int
 
 
-#: Asks a node about some partitions; gives the rows of its response, by topic and number.
+#: Asks a node about some partitions; returns the rows of its response, by topic and partition.
 Ask = Callable[[int, Mapping[TopicPartition, int]], Awaitable[Any]]
 #: Collects the errors of partitions, instead of raising them, so that the call returns the others.
 Errors = dict[TopicPartition, KohortError]
@@ -264,7 +266,9 @@ async def _ask_leaders(
     doing: str,
     errors: Errors | None,
 ) -> dict[TopicPartition, Any]:
-    """The response row of each partition: of all, after retries; with ``errors``, of those without one."""
+    """The response row of each partition: of all, after retries; with ``errors``, only of those without an
+    error.
+    """
     found: dict[TopicPartition, Any] = {}
     stale = False
 

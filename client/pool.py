@@ -28,7 +28,7 @@ class Surroundings:
 
     A simulation replaces them for everything that is started in one context. ``make_random`` is called for
     each part that draws numbers. ``in_thread(pool, size, function)`` replaces a pool of ``size`` threads and
-    gives what the function returns; with it no thread watches the loop.
+    returns the function's result; with it no thread watches the loop.
     """
 
     open_connection: OpenConnection = Connection.open
@@ -54,7 +54,7 @@ class Channel(StrEnum):
     GROUP = "group"  # JoinGroup may wait for the whole rebalance timeout
     HEARTBEAT = "heartbeat"  # must overtake a waiting JoinGroup
     DATA = "data"  # long polls
-    BESIDE = "beside"  # short polls of what came up after a long one began
+    BESIDE = "beside"  # short polls for partitions that were added after a long poll began
 
 
 @dataclass(slots=True)

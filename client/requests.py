@@ -21,7 +21,7 @@ GROUP, TRANSACTION = 0, 1
 
 
 class Requests(Protocol):
-    """The part of a Cluster that requests are made with; its methods are described there."""
+    """The part of a Cluster that sends requests; its methods are described there."""
 
     request_timeout_ms: int
 
@@ -165,8 +165,8 @@ async def delete_topics(cluster: Requests, names: Iterable[str]) -> None:
 
 
 async def controller(cluster: Requests) -> int | None:
-    """The controller where it is known, else any node (which forwards in a KRaft cluster). Asked for each
-    time: the one that was known may be gone.
+    """Node id of the controller; None, for any node, while it is unknown (in a KRaft cluster any node
+    forwards). Asks each time, because the controller may have changed.
     """
     known = await cluster.metadata([])
     return known.controller_id if known.controller_id in known.nodes else None

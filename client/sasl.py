@@ -32,9 +32,9 @@ class Sasl:
 
 
 async def authenticate(sasl: Sasl, address: str, ask: Ask) -> float | None:
-    """Authenticate; returns the lifetime of the session in milliseconds (KIP-368), None if it does not end.
+    """Authenticate; return the lifetime of the session in milliseconds (KIP-368), None if it does not end.
 
-    Raises AuthenticationError when the broker refuses, BrokerConnectionError for errors that may pass.
+    Raises AuthenticationError when the broker refuses, BrokerConnectionError for transient errors.
     """
     handshake = await ask(SaslHandshakeRequest(mechanism=sasl.mechanism))
     if handshake.error_code:

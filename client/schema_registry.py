@@ -168,7 +168,7 @@ class SchemaRegistry:
         return made
 
     def load(self, schema_id: int) -> None:
-        """Have the schema and those that it refers to. Raises LookupError if there is none, RegistryError."""
+        """Load the schema and those that it refers to. Raises LookupError if there is none, RegistryError."""
         client = self._made()
         try:
             open_ones = [client.get_schema(schema_id)]
@@ -184,7 +184,7 @@ class SchemaRegistry:
 
 
 class RegistryDecoder:
-    """Decodes what begins with a schema id, then validates it by ``model``, if there is one.
+    """Decodes data that begins with a schema id, then validates it by ``model``, if there is one.
 
     ``what``: the reader's schema, or the class of Protobuf messages.
     """
@@ -276,7 +276,7 @@ def _strategy(subject_name: SubjectName) -> Callable[..., Any]:
 
 
 def _raise_registrys(error: Exception, what: str) -> None:
-    """Raise what an error of the library means if the registry, and not a value, is to blame."""
+    """Raise the matching error if the registry, and not a value, caused the library's error."""
     status = getattr(error, "http_status_code", None)
     if status in _REFUSALS:
         raise ValueError(f"the registry refuses {what}, {_REFUSALS[status]}: {error}") from error
@@ -296,7 +296,7 @@ def _as_dict(value: Any, _: Any) -> Any:
 
 
 def _json_schema(what: Any) -> tuple[Any, Callable[[Any, Any], Any]]:
-    """The schema of a type, or what was given as one; and how values become what JSON has."""
+    """The schema of a type, or the given schema; and the function that turns values into JSON's types."""
     from pydantic import TypeAdapter
 
     if what is None or isinstance(what, str) or hasattr(what, "schema_str"):

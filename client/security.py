@@ -1,4 +1,4 @@
-"""TLS and SASL of a connection as plain data, which may go to other processes; made of settings."""
+"""TLS and SASL of a connection as plain data, built from settings; it may go to other processes."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class TokenSource:
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A token endpoint does not move; where it is said to have, the secret does not follow."""
+    """Follows no redirect, so that the secret goes nowhere but to the configured token endpoint."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
@@ -108,14 +108,14 @@ class Security:
     username: str = field(default="", repr=False)
     password: str = field(default="", repr=False)
     authorities: str = field(default="", repr=False)
-    #: The client's certificate and those it hangs on, and its key.
+    #: The client's certificate with its chain, and its key.
     certificate: str = field(default="", repr=False)
     key_password: str = field(default="", repr=False)
     check_hostname: bool = True
     credentials: ClientCredentials | None = None
 
     def ssl_context(self) -> ssl.SSLContext | None:
-        """TLS context, None for plain text. Raises ConfigError for certificates and keys that are none."""
+        """TLS context, None for plain text. Raises ConfigError for invalid certificates and keys."""
         if "SSL" not in self.protocol:
             return None
         try:
@@ -123,7 +123,7 @@ class Security:
             authorities = self.authorities.encode("ascii", "replace").decode()
             context = ssl.create_default_context(cadata=authorities or None)
             if self.certificate:
-                # Python takes them from a file only; this one can be read by nobody else
+                # Python takes them from a file only; no other user can read this one
                 with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
                     file.write(self.certificate)
                     file.flush()
@@ -186,7 +186,7 @@ def _pem(name: str, given: str | None) -> str:
     try:
         text = Path(given).read_text(errors="replace")
     except (OSError, ValueError) as error:
-        # what is no path may be a key
+        # a value that is not a path may be a key, and must not be shown
         shown = (
             repr(given) if len(given) < _LONGEST_PATH and "\n" not in given else "neither PEM text nor a path"
         )

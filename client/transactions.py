@@ -25,7 +25,7 @@ from .requests import TRANSACTION, Requests, numbers_by_topic, partition_name
 _INIT_VERSION = 5
 #: Later versions are for brokers alone.
 _ADD_PARTITIONS_VERSION = 3
-#: Up to these versions a producer adds what its transaction is about, and its epoch outlives the end.
+#: Up to these versions a producer adds partitions and offsets itself, and its epoch outlives the transaction.
 ADDED_OFFSETS_VERSION, END_VERSION = 4, 4
 
 #: The transaction timeout of a producer that has no transactions.
@@ -51,7 +51,7 @@ class Transaction(NamedTuple):
 
 
 class GroupMetadata(NamedTuple):
-    """A group's member at one time, by which its coordinator knows a former one (KIP-447)."""
+    """A group's member at one time, by which its coordinator recognizes a former member (KIP-447)."""
 
     group: str
     generation: int = -1
@@ -66,7 +66,7 @@ async def init_producer_id(
     timeout_ms: int = _UNUSED_TIMEOUT_MS,
     last: ProducerId = NO_PRODUCER,
 ) -> ProducerId:
-    """A new producer id, or for a transactional id its next epoch; earlier ones can write no more.
+    """A new producer id, or a transactional id's next epoch, which fences the earlier ones.
 
     ``timeout_ms`` is how long a transaction may stay open before the broker aborts it. With ``last`` only the
     producer that has that id and epoch gets a new one.
@@ -170,7 +170,7 @@ async def commit_offsets(
 async def end_transaction(
     cluster: Requests, transaction: Transaction, *, commit: bool, max_version: int | None = None
 ) -> ProducerId:
-    """Commit or abort a transaction; the producer's id and epoch from then on.
+    """Commit or abort a transaction; return the producer's id and epoch from then on.
 
     Up to END_VERSION these stay as they are, so that anybody may ask for the same end again.
     """

@@ -1,6 +1,6 @@
 """Sessions with Apache ZooKeeper for asyncio: kazoo talks to it, in threads of its own.
 
-What it learns is passed to the event loop in one queue, in ZooKeeper's order.
+Responses and watches reach the event loop through one queue, in ZooKeeper's order.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class ZooKeeperSession:
         from kazoo.security import make_acl, make_digest_acl
 
         class OneQueue(SequentialThreadingHandler):  # type: ignore[misc]
-            """Watches come in the queue of the answers, so that both come in ZooKeeper's order."""
+            """Delivers watches in the queue of the responses, so that both arrive in ZooKeeper's order."""
 
             def dispatch_callback(self, callback: Any) -> None:
                 self.completion_queue.put(lambda: callback.func(*callback.args))
@@ -100,7 +100,7 @@ class ZooKeeperSession:
         await asyncio.to_thread(self.client.start_async)
 
     def call(self, request: Callable[..., Any], *arguments: Any) -> asyncio.Future[Any]:
-        """The answer to an asynchronous request of the client's; raises KazooException."""
+        """A future of the response to one of the client's asynchronous requests; raises KazooException."""
         future = self._loop.create_future()
 
         def answered(result: Any) -> None:
@@ -148,7 +148,7 @@ class ZooKeeperSession:
 
 
 def unanswered(error: Exception) -> OSError:
-    """The error of a request that ZooKeeper did not answer, or refused; ConnectionError for the former."""
+    """The error of a request that ZooKeeper refused, or did not answer: a ConnectionError then."""
     from kazoo.exceptions import ConnectionClosedError, ConnectionLoss, SessionExpiredError
 
     if isinstance(error, ConnectionClosedError | ConnectionLoss | SessionExpiredError):

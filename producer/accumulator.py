@@ -1,4 +1,4 @@
-"""Record batches of each partition on their way to brokers, without I/O: what is sent next, and its outcome.
+"""Record batches of each partition on their way to brokers, without I/O: what to send next, and its outcome.
 
 Records are appended to the partition's newest batch until that is full. A batch gets its sequence number when
 it is first taken and keeps it over all attempts, so that a broker writes it once. A partition normally has
@@ -38,7 +38,7 @@ from ..protocol import (
 )
 from .errors import DeliveryTimeoutError
 
-#: Most bytes of a record apart from its key, value and headers; and of a header alongside its name and value.
+#: Most bytes that a record takes beside its key, value and headers, and a header beside its name and value.
 RECORD_BYTES, HEADER_BYTES = 21, 10
 #: Bytes of a batch apart from its records.
 BATCH_BYTES = 61
@@ -104,7 +104,8 @@ class Pending(Protocol):
 class Batch:
     """Records of one partition. ``futures`` has one for each record, or one for all of them.
 
-    ``size`` bounds their bytes before compression. ``ended`` is set when callers know its outcome.
+    ``size`` is an upper bound of their bytes before compression. ``ended`` is set when callers know the
+    outcome.
     """
 
     queue: Queue
@@ -118,7 +119,7 @@ class Batch:
     #: Number of failed attempts, and the error of the last one.
     tries: int = 0
     last_error: Exception | None = None
-    #: The records as they are sent, and with which codec.
+    #: The records as sent, and their codec.
     payload: bytes | bytearray | None = None
     codec: Codec = Codec.NONE
     packing: bool = False
@@ -154,8 +155,8 @@ class Batch:
         return seal_batch(head, self.payload)
 
     def succeed(self, offset: int, append_ms: int) -> None:
-        """Resolve the futures with the records' places; ``append_ms`` is -1 if records keep their
-        own times.
+        """Resolve the futures with the records' offsets; ``append_ms`` is -1 if records keep their own
+        timestamps.
         """
         topic, number = self.queue.partition
         records = self.records
@@ -177,7 +178,7 @@ class Batch:
         self.finish()
 
     def finish(self) -> None:
-        """Tell those who wait for the batch; safe to call again."""
+        """Wake the callers that wait for the batch; safe to call again."""
         if not self.ended.done():
             self.ended.set_result(None)
 
@@ -204,11 +205,11 @@ class Queue:
         return min(numbered, key=self.age, default=None)
 
     def age(self, batch: Batch) -> int:
-        """Orders numbered batches, the oldest first; numbers wrap."""
+        """Sort key of numbered batches, the oldest first; sequence numbers wrap around."""
         return (batch.sequence - self.next_sequence) % _SEQUENCES
 
     def put_back(self, batches: Iterable[Batch]) -> None:
-        """Batches to be sent again, in front of those after them."""
+        """Queue batches again, in front of those that come after them."""
         numbered = list(batches)
         while self.waiting and self.waiting[0].sequence >= 0:
             insort(numbered, self.waiting.popleft(), key=self.age)
@@ -219,9 +220,9 @@ class Queue:
 class Accumulator:
     """All partitions of one producer. Times are milliseconds of one clock, ``now_ms``, that does not go back.
 
-    ``future`` makes what callers wait for. ``producer`` is None until the broker has given a producer id, and
-    again when a partition's epochs have run out; nothing numbered is sent until it is set. ``failed`` is
-    called with the error of each batch that is dropped.
+    ``future`` creates the futures that callers wait for. ``producer`` is None until the broker has given a
+    producer id, and again when a partition's epochs have run out; no numbered batch is sent until it is set.
+    ``failed`` is called with the error of each dropped batch.
     """
 
     future: Callable[[], Any]
@@ -245,12 +246,12 @@ class Accumulator:
     from_zero: bool = False
     #: Bytes of records whose outcome is pending.
     used: int = 0
-    #: Bytes of records that came since the last ``take``.
+    #: Bytes of records added since the last ``take``.
     fresh: int = 0
     #: While callers wait for everything to be sent, or for memory, batches do not linger.
     hurry: int = 0
-    #: When to call ``take`` again although nothing has happened; and, of the last call, the topics without a
-    #: leader and the batches that are to be packed in a thread.
+    #: When to call ``take`` again if nothing happens before; and, from the last call, the topics without a
+    #: leader and the batches to pack in a thread.
     next_ms: float = math.inf
     leaderless: set[str] = field(default_factory=set)
     to_pack: list[Batch] = field(default_factory=list)
@@ -275,13 +276,13 @@ class Accumulator:
 
     @property
     def at_rest(self) -> bool:
-        """Return whether nothing is under way."""
+        """Return whether no batch is in flight."""
         return not any(queue.under_way for queue in self._queues.values())
 
     # records in
 
     def add(self, queue: Queue, record: TimedRecord, size: int) -> tuple[Any, bool, bool]:
-        """Append a record of ``size`` bytes at most.
+        """Append a record of at most ``size`` bytes.
 
         Returns its future, whether a batch began, and whether a batch's worth of bytes has come since the
         last ``take``.
@@ -305,7 +306,7 @@ class Accumulator:
         return future, began, self.fresh >= self.batch_size
 
     def add_all(self, queue: Queue, records: list[TimedRecord], size: int) -> Any:
-        """Append a batch that is full; its future is that of the first record."""
+        """Append a full batch; its future is that of the first record."""
         if queue.waiting:
             queue.waiting[-1].full = True
         batch = self._begin(queue)
@@ -375,13 +376,13 @@ class Accumulator:
             self._give_up(batch, self._too_late(batch))
 
     def deadline_ms(self, batch: Batch) -> float:
-        """When the batch is out of time."""
+        """The time at which the batch is out of time."""
         return batch.created_ms + self.delivery_timeout_ms
 
     def overdue(self, batch: Batch, now_ms: float) -> bool:
-        """Fail the records of a batch under way that is out of time; return whether it is.
+        """Fail the records of an in-flight batch that is out of time; return whether it is.
 
-        The batch itself stays: the numbers behind it depend on its answer.
+        The batch itself stays, because later sequence numbers depend on its response.
         """
         if self.deadline_ms(batch) > now_ms:
             return False
@@ -404,9 +405,9 @@ class Accumulator:
         return DeliveryTimeoutError(text)
 
     def held_up(self, error: Exception, concerned: Callable[[TopicPartition], bool]) -> set[str]:
-        """Note why batches of some partitions wait, for when they are out of time; return their topics.
+        """Record why batches of some partitions wait, for when they are out of time; return their topics.
 
-        They are given up when they would wait in vain.
+        If waiting cannot help, they fail at once.
         """
         topics = set()
         for queue in self._unsent:
@@ -460,7 +461,7 @@ class Accumulator:
             batch.sequence = -1
 
     def _fill(self, queues: Sequence[Queue], now_ms: float) -> tuple[list[Batch], list[Queue]]:
-        """One request; and the queues for a further one."""
+        """The batches of one request, and the queues left for another one."""
         batches: list[Batch] = []
         further: list[Queue] = []
         size = 0
@@ -475,7 +476,7 @@ class Accumulator:
             self._number(queue, batch)
             queue.under_way.append(batch)
             batches.append(batch)
-            # to the end of the row
+            # to the end of the line
             del self._unsent[queue]
             if queue.waiting:
                 self._unsent[queue] = None
@@ -499,18 +500,18 @@ class Accumulator:
     # outcomes
 
     def packed(self, batch: Batch) -> None:
-        """The batch of ``to_pack`` is packed, or could not be."""
+        """Take back a batch of ``to_pack`` that is packed, or could not be."""
         batch.packing = False
 
     def succeeded(self, batch: Batch, offset: int, append_ms: int = -1) -> None:
-        """The broker has the batch; ``offset`` of its first record, or -1."""
+        """Resolve a batch that the broker has; ``offset`` is that of its first record, or -1."""
         batch.queue.under_way.remove(batch)
         batch.queue.known = True
         self.used -= batch.held
         batch.succeed(offset, append_ms)
 
     def refused(self, batch: Batch, error: KafkaError, now_ms: float) -> bool:
-        """The broker refused the batch; returns whether the cluster's metadata should be refreshed."""
+        """Handle a broker's refusal of the batch; return whether to refresh the cluster's metadata."""
         if error.code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
             self.succeeded(batch, -1)  # an earlier attempt was written
             return False
@@ -540,12 +541,12 @@ class Accumulator:
         return False
 
     def given_up(self, batch: Batch, error: Exception) -> None:
-        """The batch cannot be sent."""
+        """Fail a batch that cannot be sent."""
         batch.queue.under_way.remove(batch)
         self._give_up(batch, error)
 
     def lost(self, batch: Batch, error: Exception, now_ms: float) -> None:
-        """The outcome of the batch is unknown, or it may be tried again: queue it again."""
+        """Queue a batch again whose outcome is unknown, or whose error is retriable."""
         batch.last_error = error
         self._again_after(batch, now_ms + self.backoff.delay_ms(batch.tries))
 
@@ -587,7 +588,7 @@ class Accumulator:
         self.failed(error)
 
     def drop_waiting(self, error: Exception) -> None:
-        """Drop what is not in flight, without calling ``failed``."""
+        """Drop every batch that is not in flight, without calling ``failed``."""
         for queue in self._queues.values():
             while queue.waiting:
                 self._drop(queue.waiting.popleft(), error)
@@ -605,7 +606,9 @@ class Accumulator:
         batch.fail(error, silent=True)
 
     def restart(self, producer: ProducerId, from_zero: bool) -> None:
-        """A transactional producer's next epoch: numbers begin at 0 everywhere. Nothing may be unfinished."""
+        """Begin a transactional producer's next epoch: sequence numbers begin at 0 in every partition. No
+        batch may be unfinished.
+        """
         self.producer, self.from_zero = producer, from_zero
         for queue in self._queues.values():
             queue.producer, queue.next_sequence, queue.known, queue.renumber = None, 0, False, False

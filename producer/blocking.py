@@ -20,7 +20,7 @@ from .producer import Producer
 
 T = TypeVar("T")
 
-#: Records on their way to the loop at which ``send`` waits for it.
+#: Number of records on their way to the loop at which ``send`` waits for it.
 _MOST_GIVEN = 2_000
 
 
@@ -37,10 +37,10 @@ class BlockingProducer:
         self._loop: asyncio.AbstractEventLoop
         self._thread: threading.Thread | None = None
         self._given: list[tuple[ProducerRecord, Future[RecordMetadata]]] = []
-        #: Whether the loop is going to take in what was given, or is at it.
+        #: Whether ``_take_in`` is scheduled or running.
         self._taking = False
         self._order = asyncio.Lock()
-        #: By topic, in order: records that wait until their topic is known, while those of others go on.
+        #: By topic, in order: records that wait until their topic is known; other topics' records go on.
         self._aside: dict[str, deque[tuple[ProducerRecord, Future[RecordMetadata]]]] = {}
         self._aside_tasks: set[asyncio.Task[None]] = set()
         self._lock = threading.Lock()
@@ -103,7 +103,8 @@ class BlockingProducer:
         timestamp_ms: int | None = None,
         headers: Headers = (),
     ) -> Future[RecordMetadata]:
-        """Hand over a record; a future of where it is written, which raises what Producer.send raises too.
+        """Hand over a record; return a future of its RecordMetadata, which also raises the errors of
+        Producer.send.
 
         Waits while ``buffer_memory`` is full.
         """
@@ -142,7 +143,7 @@ class BlockingProducer:
         return self._run(self._producer.partitions_for, topic)
 
     async def _take_in(self) -> None:
-        """On the loop: accept what was given, in order."""
+        """Send the records that were handed over, in order; runs on the loop."""
         async with self._order:
             while True:
                 with self._lock:
@@ -177,13 +178,13 @@ class BlockingProducer:
             sending.add_done_callback(_copier(future))
 
     async def _take_in_all(self) -> None:
-        """As ``_take_in``; those of unknown topics too."""
+        """As ``_take_in``, including records of unknown topics."""
         await self._take_in()
         while self._aside_tasks:
             await asyncio.wait(self._aside_tasks)
 
     async def _room(self) -> None:
-        """As ``_take_in``; while too many wait for their topics, all do."""
+        """As ``_take_in``; waits while too many records wait for their topics."""
         await self._take_in()
         if sum(map(len, self._aside.values())) >= _MOST_GIVEN:
             await self._take_in_all()
@@ -228,7 +229,7 @@ class BlockingProducer:
     # inside
 
     def _run(self, function: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
-        """The result of a call on the loop, after everything that was given before."""
+        """The result of a call on the loop, after everything that was handed over before."""
         self._require_running()
         if threading.current_thread() is self._thread:
             raise ProducerError("a callback of a future may send and cannot wait: wait in a thread of yours")

@@ -1,6 +1,6 @@
 """A producer's settings: Kafka's names in snake case, checked before anything connects.
 
-This module imports pydantic, so it is loaded when a producer is made and not with the package.
+This module imports pydantic, so it is loaded when a producer is created and not with the package.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ..client.config import ClientSettings, positive, read_connected
 from ..protocol import Codec
 from ..settings import MAX_INT, MAX_LONG, PRODUCER, Row, Scope
 
-#: Kafka's bound on requests under way where order and idempotence are to be kept.
+#: Kafka's limit of in-flight requests that keeps order and idempotence.
 _MOST_IN_FLIGHT = 5
 _ACKS = {"all": -1, "-1": -1, "1": 1, "0": 0}
 
@@ -24,7 +24,7 @@ Acks = Annotated[
 
 
 class ProducerConfig(ClientSettings):
-    """Make it with :func:`producer_config`, whose errors are written for people.
+    """A producer's settings. Create it with :func:`producer_config`, whose errors are written for people.
 
     Times are milliseconds. Defaults are Kafka's where Kafka has the setting.
     """

@@ -1,4 +1,4 @@
-"""Encoding of keys and values: what users give as ``encode`` and ``key_encode``, and what its errors mean."""
+"""Encoding of keys and values: the arguments ``encode`` and ``key_encode``, and their errors."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .errors import SerializationError
 
 
 class Encoders:
-    """Encode the values and keys of records, as far as there is an encoder; None stays a null.
+    """Encoders of record values and keys, where there are any; None stays null.
 
-    Raises SerializationError for whatever ``encode`` raises, except for an OSError: that is about something
-    that the encoder asks, such as a schema registry, and may go well the next time.
+    Raises SerializationError for any error of ``encode`` except an OSError: that comes from a service that
+    the encoder asks, such as a schema registry, and the next attempt may succeed.
     """
 
     def __init__(self, encode: Any, key_encode: Any) -> None:
@@ -42,11 +42,13 @@ class Encoders:
 
     @property
     def may_wait(self) -> bool:
-        """Return whether encoding may have to ask somebody."""
+        """Return whether encoding may have to ask a service such as a schema registry."""
         return any(each is not None and each.registry is not None for each in (self._value, self._key))
 
     def must_wait(self, topic: str) -> bool:
-        """Return whether encoding for this topic has to ask somebody: not on an event loop."""
+        """Return whether encoding for this topic has to ask a service, which must not happen on an event
+        loop.
+        """
         return any(
             each is not None and each.registry is not None and each.registry.waits(topic, each.what)
             for each in (self._value, self._key)
@@ -82,7 +84,7 @@ class _Encoder:
 
 
 def _encode(encode: Any, what: str) -> Callable[[Any], Any]:
-    """The function to bytes for an argument ``encode`` or ``key_encode``. Raises ConfigError."""
+    """The function that returns bytes, for an argument ``encode`` or ``key_encode``. Raises ConfigError."""
     name = "encode" if what == "value" else "key_encode"
     if isinstance(encode, type | UnionType) or get_origin(encode) is not None:
         # imported here so that producers of bytes do not pay for it

@@ -1,7 +1,7 @@
 """Errors of producers, by what the caller has to do (KIP-1050).
 
-A broker's refusal of a record or a request is a KafkaError. Errors that may pass are tried again inside,
-within ``delivery_timeout_ms`` and ``max_block_ms``, and show as DeliveryTimeoutError or as the last of them.
+A broker's refusal of a record or a request is a KafkaError. The producer retries retriable errors within
+``delivery_timeout_ms`` and ``max_block_ms``, then raises DeliveryTimeoutError or the last of them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class DeliveryTimeoutError(ProducerError):
 
 
 class TransactionStateError(ProducerError):
-    """A call that does not belong where the producer is: a send outside of a transaction, say."""
+    """A call that the producer's state does not allow: a send outside of a transaction, for example."""
 
 
 class TransactionAbortedError(ProducerError):
@@ -49,7 +49,7 @@ class TransactionAbortableError(ProducerError):
 
 
 class ApplicationRecoverableError(ProducerError):
-    """This producer cannot go on, and a new one can: what it had open is aborted by then."""
+    """This producer cannot continue, but a new one can; it aborts the open transaction first."""
 
 
 class ProducerFencedError(ApplicationRecoverableError):

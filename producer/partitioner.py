@@ -33,7 +33,7 @@ def partition_of_key(key: bytes, count: int) -> int:
 class Sticky:
     """Keeps records without a key in one partition until a batch is full of them, then takes another.
 
-    Partitions without a leader are left out while there are others.
+    Partitions without a leader are skipped while others have one.
     """
 
     __slots__ = ("_batch_size", "_bytes", "_rng", "current")

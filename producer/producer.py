@@ -1,4 +1,4 @@
-"""The producer that users see."""
+"""The asyncio producer, the public face of this package."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from .config import ProducerConfig
 
 _UNKNOWN = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE)
-#: Kafka's bound on names of topics.
+#: Kafka's limit of a topic name, in characters.
 _LONGEST_TOPIC = 249
 
 
@@ -57,8 +57,8 @@ class Producer:
 
     ``await producer.send(...)`` returns when the record is accepted, which waits while ``buffer_memory`` is
     full, with a future of its RecordMetadata: the record is written when that is done. With the default
-    ``acks="all"`` each record is written once and in order, whatever is tried again. With a
-    ``transactional_id`` records are sent within ``async with producer.transaction():``.
+    ``acks="all"`` each record is written once and in order, in spite of retries. With a ``transactional_id``
+    records are sent within ``async with producer.transaction():``.
 
     ``encode`` and ``key_encode`` make bytes of values and keys: a type that pydantic writes as JSON, a
     function that returns bytes, or an encoder of a SchemaRegistry. All other arguments are settings, in the
@@ -96,7 +96,7 @@ class Producer:
         self._accumulator: Accumulator
         self._transactions: Transactions | None = None
         self._closed = False
-        #: Topics to ask for, the task that is going to, and those that do it one after the other.
+        #: Topics to ask for, the task that will ask, and the lock that lets one ask at a time.
         self._wanted: set[str] = set()
         self._question: asyncio.Task[ClusterMetadata] | None = None
         self._asking = asyncio.Lock()
@@ -208,11 +208,11 @@ class Producer:
         timestamp_ms: int | None = None,
         headers: Headers = (),
     ) -> asyncio.Future[RecordMetadata]:
-        """Accept a record; a future of where it is written.
+        """Accept a record; return a future of its RecordMetadata.
 
-        Without a partition, the key decides as in Java's producers; without a key too, the record goes where
-        its neighbours go. ``timestamp_ms`` is by default now. The future raises KafkaError when a broker
-        refuses the record, and DeliveryTimeoutError.
+        Without a partition, the key decides as in Java's producers; without a key too, the record goes to the
+        topic's current partition. ``timestamp_ms`` is the current time by default. The future raises
+        DeliveryTimeoutError, and KafkaError when a broker refuses the record.
 
         Key and value are bytes or None, or what ``key_encode`` and ``encode`` take.
 
@@ -279,7 +279,7 @@ class Producer:
         return future  # type: ignore[no-any-return]
 
     async def flush(self) -> None:
-        """Returns when every record that was accepted before is written or has failed."""
+        """Return when every record that was accepted before is written or has failed."""
         await self._running().flush()
 
     async def partitions_for(self, topic: str) -> int:
@@ -326,7 +326,7 @@ class Producer:
         return queues[partition_of_key(key, len(queues))]
 
     async def _learn(self, topic: str, partition: int | None) -> None:
-        """Look a topic up until it is there, with this partition."""
+        """Look a topic up until it exists, with this partition."""
         until_ms = now_ms() + self.config.max_block_ms
         _check_topic(topic)
         if partition is not None and partition < 0:
@@ -356,7 +356,7 @@ class Producer:
             await asyncio.sleep(pause_ms / 1000)
 
     async def _asked_about(self, topic: str) -> ClusterMetadata:
-        """The answer to one question about all topics that were wanted when it was asked."""
+        """The response to one Metadata request for all topics that are wanted when it is sent."""
         self._wanted.add(topic)
         if self._question is None:
             self._question = asyncio.get_running_loop().create_task(self._ask())
@@ -447,8 +447,8 @@ class Producer:
         """A transaction: committed at the end of the block, aborted when an exception passes.
 
         Readers of committed records see all of its records, or none. Raises TransactionAbortableError when a
-        record could not be written: all is aborted by then, and may be done again. Raises
-        ProducerFencedError when another producer has the transactional id: make a new one.
+        record could not be written: the transaction is then aborted and may be repeated. Raises
+        ProducerFencedError when another producer has the transactional id: create a new one.
         """
         self.begin_transaction()
         try:
@@ -462,7 +462,7 @@ class Producer:
 
     @property
     def in_transaction(self) -> bool:
-        """Return whether a transaction is open, or has failed and is to be aborted."""
+        """Return whether a transaction is open, or has failed and has to be aborted."""
         return self._in_transactions().stage in (Stage.OPEN, Stage.FAILED)
 
     def begin_transaction(self) -> None:
@@ -471,16 +471,16 @@ class Producer:
         self._in_transactions().begin()
 
     async def commit_transaction(self) -> None:
-        """Write what was sent, then commit.
+        """Write the records sent so far, then commit.
 
         Raises TransactionAbortableError when something could not be written: abort then. After any other
-        KafkaError or BrokerConnectionError nobody knows whether it is committed: call it again.
+        KafkaError or BrokerConnectionError it is unknown whether it is committed: call it again.
         """
         sender = self._running()
         await self._in_transactions().commit(sender.flush)
 
     async def abort_transaction(self) -> None:
-        """Drop what was not sent yet, and abort. After a BrokerConnectionError call it again."""
+        """Drop records that are not sent yet, and abort. After a BrokerConnectionError call it again."""
         self._running()
         await self._in_transactions().abort(self._drop)
 
@@ -507,9 +507,10 @@ class Producer:
             await self._in_transactions().send_offsets(given, member)
 
     async def detach_transaction(self) -> Transaction | None:
-        """Write what was sent and leave the transaction open, to be ended by the receiver of its identity.
+        """Write the records sent so far and leave the transaction open, for the receiver of its identity to
+        end.
 
-        Returns None when nothing was sent. This producer can only be closed then.
+        Returns None when nothing was sent. Afterwards this producer can only be closed.
         """
         await self.flush()
         transactions = self._in_transactions()
@@ -534,7 +535,7 @@ class Producer:
 
 
 def _check_topic(given: Any) -> None:
-    """Refuse what cannot be asked for: other topics are in the same question."""
+    """Refuse a name that no topic can have: it would spoil the request for the other topics."""
     if not isinstance(given, str):
         raise TypeError(f"topic is {type(given).__name__}: it must be text")
     if len(given.encode()) > _LONGEST_TOPIC:
@@ -542,7 +543,7 @@ def _check_topic(given: Any) -> None:
 
 
 def _as_headers(given: Headers) -> Headers:
-    """A copy, which the caller cannot change before it is sent."""
+    """A copy of the headers, which the caller cannot change before they are sent."""
     headers = [(name, _as_bytes("a header's value", value)) for name, value in given]
     for name, _ in headers:
         if not isinstance(name, str):

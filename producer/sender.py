@@ -30,7 +30,7 @@ _BY_NAME, _ADDED_BEFORE = 12, 11
 
 
 class Sender:
-    """Connects an accumulator with the brokers, until ``close``. Made and used on one event loop."""
+    """Connects an accumulator with the brokers, until ``close``. Created and used on one event loop."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Sender:
         *,
         learned: Callable[[str], None],
     ) -> None:
-        #: Fired when batches have ended: there may be memory.
+        #: Fired when batches have ended, so that memory may be free.
         self.ended = Signal()
         #: Raised by every later call: the broker refuses this producer as such.
         self.error: KohortError | None = None
@@ -52,10 +52,10 @@ class Sender:
         #: Called with each topic that was looked up again.
         self._learned = learned
         self._loop = asyncio.get_running_loop()
-        #: Requests under way by node, and which batches they carry.
+        #: Number of in-flight requests by node, and the batches that they carry.
         self._busy: Counter[int] = Counter()
         self._requests: dict[asyncio.Future[Any], list[Batch]] = {}
-        #: When the first batch under way is out of time.
+        #: When the first in-flight batch is out of time.
         self._overdue_ms = math.inf
         self._connecting: set[int] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -122,7 +122,7 @@ class Sender:
     # requests
 
     def _room(self, node: int) -> int:
-        """How many requests a node takes now; without a connection none, until there is one."""
+        """Number of requests that a node takes now; 0 while there is no connection."""
         if self._cluster.connected(node, Channel.DATA) is None:
             if node not in self._connecting:
                 self._connecting.add(node)
@@ -205,7 +205,7 @@ class Sender:
                 self._accumulator.succeeded(batch, -1)
             return
         if response.throttle_time_ms:
-            # over a quota (KIP-219): as if it had all the requests that it takes, for so long
+            # over a quota (KIP-219): count the node as fully busy for the throttle time
             self._busy[node] += self._config.max_in_flight_requests
             self._loop.call_later(response.throttle_time_ms / 1000, self._unmute, node)
         rows = {
@@ -285,7 +285,7 @@ class Sender:
     # the end
 
     async def flush(self) -> None:
-        """Returns when the outcome of everything that was accepted so far is known."""
+        """Return when the outcome of every record accepted so far is known."""
         self._accumulator.hurry += 1
         began_ms = now_ms()
         try:
@@ -297,7 +297,7 @@ class Sender:
             self._accumulator.hurry -= 1
 
     async def at_rest(self) -> None:
-        """Returns when nothing is under way, also of what is out of time."""
+        """Return when no batch is in flight, including those that are out of time."""
         while not self._accumulator.at_rest:
             await self.ended.wait()
 
@@ -312,7 +312,7 @@ class Sender:
 
 
 def _refusal(batch: Batch, row: Any) -> KafkaError:
-    """Error of a batch; if the broker names faulty records, with the first of them."""
+    """The error of a batch; if the broker names faulty records, it quotes the first of them."""
     topic, number = batch.queue.partition
     said = row.error_message or ""
     if row.record_errors:

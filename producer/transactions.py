@@ -102,7 +102,7 @@ class Transactions:
         self._to_add: set[TopicPartition] = set()
         self._groups: set[str] = set()
         self._adding: asyncio.Task[None] | None = None
-        #: Which end was asked for while ENDING.
+        #: Whether the end requested while ENDING is a commit.
         self._committing = False
 
     @property
@@ -124,8 +124,8 @@ class Transactions:
         raise TransactionStateError(f"transactional id {self._name!r}: {self.stage.value}")
 
     async def init(self) -> None:
-        """Get an id and an epoch; the transaction that an earlier producer of the name left open
-        is aborted.
+        """Get a producer id and an epoch; this aborts a transaction that an earlier producer of the same
+        transactional id left open.
         """
         await self._init(NO_PRODUCER)
 
@@ -165,11 +165,11 @@ class Transactions:
 
     @property
     def writes(self) -> bool:
-        """Return whether batches may still be sent; if not, those that wait are to be dropped."""
+        """Return whether batches may still be sent; if not, drop those that wait."""
         return self.stage is Stage.OPEN or (self.stage is Stage.ENDING and self._committing)
 
     def admits(self, partition: TopicPartition) -> bool:
-        """Return whether batches of the partition may be sent; if not yet, have it added."""
+        """Return whether batches of the partition may be sent; if not yet, add it to the transaction."""
         if not self.writes:
             return False
         if self.implicit or partition in self._added:
@@ -226,7 +226,7 @@ class Transactions:
             raise
 
     def failed(self, error: Exception) -> None:
-        """Note that part of the transaction has failed, a batch for example: it can only be aborted."""
+        """Record that part of the transaction, such as a batch, has failed: it can only be aborted."""
         if not self.writes:
             return
         if isinstance(error, KafkaError) and error.code in _FATAL:
@@ -296,13 +296,11 @@ class Transactions:
         self._reset()
 
     async def end_again(self, dropped: Callable[[], Awaitable[None]]) -> None:
-        """Go on with the end that was asked for, while ENDING."""
+        """Continue the end that was requested, while ENDING."""
         await (self.commit if self._committing else self.abort)(dropped)
 
     def detach(self) -> Transaction:
-        """Leave the open transaction to somebody else, who will end it; this producer cannot be used any
-        more.
-        """
+        """Hand the open transaction over to be ended elsewhere; this producer cannot be used any more."""
         self.require(Stage.OPEN)
         self.stage = Stage.FATAL
         self.error = TransactionStateError(f"transaction {self._name!r} was left to somebody else to end")
@@ -314,8 +312,8 @@ class Transactions:
         return not self._begun
 
     async def _asked(self, key: str, key_type: int, call: Callable[[], Awaitable[T]]) -> T:
-        """Do as Cluster.at_coordinator, and wait for the end of the previous transaction, which takes little
-        time.
+        """As Cluster.at_coordinator; repeat the call while the previous transaction is still ending,
+        which takes little time.
         """
         until = asyncio.get_running_loop().time() + self._cluster.default_api_timeout_ms / 1000
 
