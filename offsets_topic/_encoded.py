@@ -1,9 +1,9 @@
 """Committed offsets as they lie in the log: found in a batch and cut out of it, but not decoded.
 
 A load meets millions of records, and nearly all are plain commits: key version 1, value version 3, no
-metadata. Such a one is cut into three pieces, the bytes of its group, of its partition and its value, each
-known to be well formed, so that whoever keeps them may decode them when they are asked for, which for most is
-never. Every other record comes as it is, in its place.
+metadata. A plain commit is cut into three pieces, the bytes of its group, its partition and its value, each
+known to be well formed, so that they can be decoded later, when they are asked for, which for most is never.
+Every other record comes as it is, in its place.
 
 Two ways lead through a batch. Where many records in a row have fields of the same lengths, the bytes that say
 so are compared column by column, and the records are cut by one struct; everywhere else they are read one by

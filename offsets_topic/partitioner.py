@@ -1,6 +1,6 @@
 """The partition of ``__consumer_offsets`` that a group lives in.
 
-Every broker and client computes it alike, so it follows Java to the bit: ``String.hashCode`` over UTF-16 code
+Every broker and client computes the same, so it follows Java to the bit: ``String.hashCode`` over UTF-16 code
 units, made positive, modulo the number of partitions. The number must therefore never change.
 """
 

@@ -2,8 +2,8 @@
 
 A key begins with an int16 that says what the record is: 0 or 1 a committed offset, 2 a classic group, 3 to 8
 and 16 a part of a consumer group (KIP-848, see ``consumer_groups``), any other something newer (share groups)
-that is kept as it is and stepped over. A value begins with its own int16 version. No value is a tombstone.
-Everything is big-endian; strings are UTF-8 after an int16 length.
+that is kept as it is and skipped. A value begins with its own int16 version. A record without a value is a
+tombstone. Numbers are big-endian; strings are UTF-8 after an int16 length.
 
 Read: OffsetCommitValue 0 to 4, GroupMetadataValue 0 to 4 (4 is flexible, KIP-482, and nobody writes it yet).
 Written: OffsetCommitValue 3, or 1 when the commit has an expiry of its own; GroupMetadataValue 3.
@@ -127,7 +127,7 @@ def encode(record: Record) -> tuple[bytes, bytes | None]:
 
 
 def encode_all(records: Iterable[Record]) -> tuple[list[tuple[bytes, bytes | None]], int]:
-    """Keys and values, and how many bytes they have together. Raises as ``encode``."""
+    """Keys and values, and their total size in bytes. Raises as ``encode``."""
     pairs: list[tuple[bytes, bytes | None]] = []
     size = 0
     for record in records:

@@ -43,7 +43,8 @@ _JAAS_LOGINS: Final = {
         "scope": "sasl.oauthbearer.scope",
     },
 }
-#: How much a name must look like one of ours to be a slip of the pen and not a setting of another client.
+#: Similarity, from 0 to 1, from which a name counts as a misspelling of ours and not as another client's
+#: setting.
 _SLIP: Final = 0.88
 
 BOOTSTRAP: Final = Row(
@@ -270,7 +271,7 @@ def _keys(setting: Setting) -> Iterator[str]:
 
 
 def _typed(setting: Setting, value: Any) -> Any:
-    """The value of a text; what is none of the setting's type stays a text, and is refused as that."""
+    """The typed value of a text; one that does not parse stays text, and is refused as such later."""
     if not isinstance(value, str):
         return value
     text = value.strip()

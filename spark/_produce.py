@@ -46,7 +46,7 @@ class RecordWriter:
     """Buffers rows by partition and sends them; ``close`` returns when all are acknowledged.
 
     A row without a partition goes where Java's producers send its key; without a key, with its neighbours.
-    With ``rules`` all goes into one transaction, which whoever gets it from ``close`` must end; after an
+    With ``rules`` all goes into one transaction, which the receiver of ``close``'s result must end; after an
     error call ``abort``. Raises UnknownTopicError, KafkaError, BrokerConnectionError, ProducerError, and
     NoTransactionsError when it is made.
     """

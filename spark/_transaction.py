@@ -102,7 +102,7 @@ class Ledger:
     Its metadata has the key of the last batch that is done, ``{"k":"3-9f86d081884c7d65"}``; its offset counts
     the batches. While the transactions of a batch are being committed, the metadata names them, too:
     ``{"k":"3-9f86d081884c7d65","t":[[0,1000,5],[1,1001,0]]}``, task, producer id and epoch. All tasks of that
-    batch have written all they had, so whoever finds such an entry commits the rest and writes nothing.
+    batch have written all they had, so a driver that finds such an entry commits the rest and writes nothing.
 
     One key is enough: a job begins no batch before the one before it is committed, so that only the last one
     can come again. A number is no key: after a reset of the job's offsets it comes again for other records.

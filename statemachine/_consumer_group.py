@@ -1,10 +1,10 @@
 """The life of a consumer group (KIP-848), and of its members, as the coordinator sees them.
 
 Nobody stops for a rebalance here. The group has an *epoch*, which goes up whenever something changes that an
-assignment depends on. Some heartbeat later the coordinator computes who should have what: the *target*, which
+assignment depends on. On a later heartbeat the coordinator computes who should have what: the *target*, which
 has the epoch that it was computed for. From then on each member moves towards its part of the target on its
 own, by heartbeats, in two steps at most: it gives up what it must, then it is at the new epoch and gets what
-others have given up. A partition that is still with somebody waits for him alone.
+others have given up. A partition that another member still has waits for that member only.
 
 So the state of a group is a fact about its epochs, and follows from them (:func:`consumer_group_state`):
 

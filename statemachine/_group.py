@@ -9,9 +9,9 @@ and takes two rounds, because the coordinator never computes an assignment itsel
 2. **Distribute.** Every member sends SyncGroup; the leader's carries the assignment. The coordinator makes it
    durable, then answers all of them with their share.
 
-Between the rounds nobody owns anything of the new generation, and whoever misses a round is left behind: its
-requests carry an old generation number and are refused. So the number is a fence, and these five states say
-which requests may pass it:
+Between the rounds no member owns anything of the new generation. A member that misses a round is left behind:
+its requests carry an old generation number and are refused. So the number is a fence, and these five states
+say which requests may pass it:
 
 ======================  =========================================================================
 State                   Meaning
@@ -27,7 +27,7 @@ A group appears as Empty (first join, or a commit without a group), or is read b
 Stable, the only two states that are ever durable.
 
 The moves are data (:data:`GROUP_TRANSITIONS`): the machine, the exhaustive tests and the diagram are made
-from them. The machine has no callbacks and no conditions: whoever handles a request decides which trigger to
+from them. The machine has no callbacks and no conditions: the request's handler decides which trigger to
 fire, and an illegal one raises.
 
 Source: KIP-62, KIP-134, KIP-345, KIP-394 and what Apache Kafka 4.3 answers.
@@ -55,8 +55,8 @@ class GroupState(Enum):
       when the leader's assignment is durable, or by a new rebalance.
     * **Stable**: SyncGroup is answered with the assignment; Heartbeat and OffsetCommit succeed; JoinGroup of
       the leader, or with other protocols, or of a new member starts a rebalance.
-    * **Dead**: whoever was parked got NOT_COORDINATOR, and so does every later request: the client looks for
-      the coordinator again.
+    * **Dead**: parked requests got NOT_COORDINATOR, and so does every later request: the client looks for the
+      coordinator again.
     """
 
     EMPTY = "Empty"
