@@ -8,7 +8,7 @@ decoded.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
@@ -30,7 +30,7 @@ from ..protocol import (
     decode_assignment,
 )
 from ._requests import CONSUMER
-from .results import Generation, GroupHistory, HistoryEntry, PartitionMove
+from .results import Generation, GroupHistory, HistoryEntry, PartitionMove, Progress
 
 #: Owners and what they hold; the value is None where it cannot be read.
 Owned = dict[str, frozenset[TopicPartition] | None]
@@ -218,14 +218,8 @@ def _owners(owned: Owned) -> dict[TopicPartition, str] | None:
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 
-#: Default for the most offsets that one history reads.
-MAX_OFFSETS: Final = 500_000
-
 _FIRST_WINDOW, _LARGEST_WINDOW = 2_000, 100_000
 _FETCH_BYTES: Final = 4 * 1024 * 1024
-
-#: Called with the number of offsets read so far, and the most that will be read.
-Progress = Callable[[int, int], None]
 
 
 class StoredGeneration(NamedTuple):
@@ -248,7 +242,7 @@ async def read_past(
     cluster: Cluster,
     group: str,
     wanted: int,
-    max_offsets: int = MAX_OFFSETS,
+    max_offsets: int,
     progress: Progress | None = None,
 ) -> StoredPast:
     """The last ``wanted`` records of a group; fewer if the log begins, or ``max_offsets`` are read, before.

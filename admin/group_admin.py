@@ -11,11 +11,21 @@ from typing import Any, Final, Self, TypeVar
 
 from ..client import Cluster, CommittedOffset
 from ..protocol import ErrorCode, EventName, KafkaError, TopicPartition, UnsupportedVersionError
-from . import _held_back, _history, _requests, reset
+from . import _requests, reset
 from ._connection import cluster_of, read_connection
 from ._errors import advised, with_advice
 from ._requests import lag_rows
-from .results import GroupDescription, GroupHistory, HeldBack, HistoryEntry, ListedGroup, Outcome, ResetPlan
+from .results import (
+    MAX_OFFSETS,
+    GroupDescription,
+    GroupHistory,
+    HeldBack,
+    HistoryEntry,
+    ListedGroup,
+    Outcome,
+    Progress,
+    ResetPlan,
+)
 
 T = TypeVar("T")
 Item = TypeVar("Item")
@@ -119,7 +129,9 @@ class GroupAdmin:
     @with_advice
     async def held_back(self, description: GroupDescription) -> tuple[HeldBack, ...]:
         """Partitions of a group that open transactions hold back."""
-        return await _held_back.held_back(self._cluster, description)
+        from ._held_back import held_back  # as ``history``
+
+        return await held_back(self._cluster, description)
 
     async def _each(self, items: Iterable[Item], call: Callable[[Item], Awaitable[T]]) -> list[T]:
         gate = asyncio.Semaphore(_AT_ONCE)
@@ -217,8 +229,8 @@ class GroupAdmin:
         group: str,
         limit: int = 20,
         *,
-        max_offsets: int = _history.MAX_OFFSETS,
-        progress: _history.Progress | None = None,
+        max_offsets: int = MAX_OFFSETS,
+        progress: Progress | None = None,
         every_move: bool = False,
     ) -> GroupHistory:
         """The group's last generations and, on a kohort broker, all its events with their causes.
@@ -227,6 +239,8 @@ class GroupAdmin:
         are read backwards, and ``progress`` is called. A broker's events list only the first moves of a
         generation; with ``every_move`` the others are read from the topic too.
         """
+        from . import _history  # reads records of the log: most commands start without the code for it
+
         entries = await self.events(group)
         told = None if entries is None else _history.from_events(group, entries, limit)
         if told is not None and _history.whole(told, limit) and not (every_move and _history.shortened(told)):

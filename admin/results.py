@@ -6,11 +6,17 @@ milliseconds since 1970.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from ..protocol import TopicPartition
+
+#: Default for the most offsets that one history reads.
+MAX_OFFSETS: Final = 500_000
+
+#: Called with the number of offsets read so far, and the most that will be read.
+Progress: TypeAlias = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ TOPICS_FILE: Final = "kohort.json"
 _WITHOUT: Final = {
     "settings": "settings are those of the start",
     "acls": "there are no access rules, and only super users may do anything",
-    "scram-users": "nobody can log in by SCRAM until users are made anew",
+    "scram-users": "nobody can log in by SCRAM until users are recreated",
     "client-quotas": "clients have no quotas",
     "groups": "every consumer group has the settings of the broker",
     "features": "every feature is at its highest level",

@@ -206,7 +206,7 @@ class StartOffsets:
     def made_anew(self, position: Position) -> None:
         """Handle a topic that was created again: the records read so far are from another log."""
         self.reading.delivery.end(position.partition)
-        self.reading.positions.cut_somewhere(position, "the topic was deleted and made anew")
+        self.reading.positions.cut_somewhere(position, "the topic was deleted and recreated")
         # its leader epochs start again as well
         position.checked_epoch = -1
         self.moved(position)

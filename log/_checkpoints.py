@@ -167,7 +167,7 @@ class LeaderEpochs:
         return self._entries[-1][0] if self._entries else UNDEFINED
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Note that ``epoch`` begins at ``start_offset``; does nothing if it is not newer. Raises OSError."""
+        """Record that ``epoch`` begins at ``start_offset``, unless it is not newer. Raises OSError."""
         if epoch > self.latest:
             self._replace([*(e for e in self._entries if e[1] < start_offset), (epoch, start_offset)])
 
@@ -190,8 +190,8 @@ class LeaderEpochs:
         return self._entries[after - 1][0] if after else UNDEFINED
 
     def may_have_written(self, epoch: int, offset: int) -> bool:
-        """Return whether a batch at ``offset`` can have ``epoch``: the epoch known for that offset, or the
-        one after the newest, which is not noted yet.
+        """Return whether a batch at ``offset`` can have ``epoch``: the epoch recorded for that offset, or the
+        one after the newest, which is not recorded yet.
         """
         due = self.epoch_at(offset)
         return due in (UNDEFINED, epoch) or (due == self.latest and epoch == due + 1)
@@ -212,6 +212,6 @@ class LeaderEpochs:
             self._replace(kept)
 
     def _replace(self, entries: list[tuple[int, int]]) -> None:
-        # a new log waits for no disk: the first file is durable with the first flush
+        # opening a new log must not wait for the disk: the first flush makes the first file durable
         write_epochs(self._fs, self._path, entries, durable=not self._is_new)
         self._entries, self._is_new = entries, False

@@ -1,7 +1,7 @@
-"""The descriptors of log files: how many are open at a time, and which are closed.
+"""The file descriptors of log files: how many may be open, and which one is closed to make room.
 
 A file is opened when it is used. Log files take at most half of the process's descriptors; the rest is for
-connections. When one more is needed, the file that was unused for longest is closed.
+connections. To open one file more, the one that was unused for longest is closed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ log = logging.getLogger("kohort.log")
 #: Share of the process's descriptors that log files may have.
 SHARE = 0.5
 
-#: The limit of a system that has none.
+#: The limit to assume on a system that sets none.
 UNLIMITED = 1 << 20
 
 #: Seconds between two log lines that say that no descriptor is left.
@@ -31,7 +31,7 @@ _NONE_LEFT = (errno.EMFILE, errno.ENFILE)
 
 
 class Descriptor:
-    """An open file, closed when its last user has finished with it, in whichever thread."""
+    """An open file descriptor, closed when its last user drops it, in any thread."""
 
     __slots__ = ("number",)
 
@@ -78,7 +78,7 @@ class OpenFiles:
 
     @property
     def limit(self) -> int:
-        """The most that are open at a time."""
+        """The most files that may be open at a time."""
         return max(1, int(process_limit() * SHARE))
 
     def open(self, holder: Holder, path: str, flags: int, mode: int) -> Descriptor:
@@ -91,7 +91,7 @@ class OpenFiles:
                     opened = Descriptor(path, flags, mode)
                     break
                 except OSError as error:
-                    # other users have taken more than half
+                    # connections and other users have taken more than their half
                     if error.errno not in _NONE_LEFT:
                         raise
                     if not self._holders:
@@ -109,7 +109,7 @@ class OpenFiles:
             holder.descriptor = None
 
     def _forget(self, gone: weakref.ref[Holder]) -> None:
-        # without the lock: this runs in whatever thread drops the file, even in one that holds the lock
+        # without the lock: this runs in any thread that drops the file, even in one that holds the lock
         self._holders.pop(gone, None)
 
     def _close_idle(self) -> None:
@@ -137,5 +137,5 @@ class OpenFiles:
         return OSError(error.errno, text, path)
 
 
-#: Those of this process.
+#: The open log files of this process.
 OPEN_FILES = OpenFiles()

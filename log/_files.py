@@ -237,7 +237,7 @@ class OsLock:
 
 
 class OsFileSystem:
-    """The operating system's own."""
+    """The operating system's file system."""
 
     __slots__ = ()
 
@@ -292,10 +292,10 @@ def read_whole(fs: FileSystem, path: str) -> bytes | None:
 def write_whole(
     fs: FileSystem, path: str, data: bytes, *, sync: bool = True, sync_folder: bool = True
 ) -> None:
-    """Replace a small file so that a crash leaves the old or the new one: written to a temporary file,
-    synced, renamed.
+    """Replace a small file so that a crash leaves either the old content or the new: write a temporary file,
+    sync it, rename it.
 
-    Without ``sync`` only the process may crash: with the power the new content may be lost in part.
+    Without ``sync`` this holds for a crash of the process only; a power loss may tear the new content.
     """
     aside = path + ".tmp"
     fs.remove(aside)
@@ -312,8 +312,8 @@ def write_whole(
 
 
 def make_durable_dirs(fs: FileSystem, folder: str) -> None:
-    """Create a folder and its parents durably: files that are synced inside are lost with a folder name that
-    is not. A folder that cannot be synced is removed, so that the next attempt creates it again.
+    """Create a folder and its parents durably: even synced files are lost if the name of their folder is. A
+    folder whose name cannot be synced is removed, so that the next attempt creates it again.
     """
     if fs.exists(folder):
         return

@@ -1,8 +1,8 @@
-"""Flushes: the log's owner notes what has to reach the disk, any thread syncs it, and the owner notes that it
-is done.
+"""Flushes: the log's owner collects what has to reach the disk, any thread syncs it, and the owner records
+that this is done.
 
-So an append never waits for the disk: while a thread syncs, the log grows, rolls and loses old segments, and
-later appends belong to the next flush.
+An append therefore never waits for the disk: while a thread syncs, the log grows, rolls and loses old
+segments, and later appends belong to the next flush.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from ._segment import Segment
 
 @dataclass(slots=True, eq=False)
 class Flush:
-    """One flush: ``run`` it, in any thread, and everything below ``end_offset`` is on the disk.
+    """One flush: after ``run``, in any thread, everything below ``end_offset`` is on the disk.
 
-    ``folders`` are those with new names. ``error`` is that of a failed run; ``missing`` are the paths that no
-    longer existed.
+    ``folders`` are those that hold new names. ``error`` is set by a failed run; ``missing`` are the paths
+    that no longer existed.
     """
 
     fs: FileSystem
@@ -92,14 +92,15 @@ class Flushing:
         changed = [path for path, mark in marks.items() if self._marks.get(path) != mark]
         folders = [] if marks.keys() <= self._marks.keys() else [self._folder]
         if not self._marks:
-            # its own name may be new, and so may this file: with bits of it wrong, sound batches are damage
+            # the folder's own name may be new, and so may the epoch file; a torn one makes sound batches look
+            # damaged
             folders.append(os.path.dirname(self._folder))
             epochs = os.path.join(self._folder, LEADER_EPOCHS)
             changed += [epochs] if self._fs.exists(epochs) else []
         return Flush(self._fs, end_offset, changed, folders, marks)
 
     def end(self, flush: Flush) -> None:
-        """Note that a flush was done."""
+        """Record that a flush is done."""
         self._marks = flush.marks
 
 

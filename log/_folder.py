@@ -48,7 +48,7 @@ _CLEAN_SHUTDOWN_TEXT = b'{"version":0,"brokerEpoch":-1}'
 
 
 def known_cluster_id(path: str | os.PathLike[str]) -> str | None:
-    """The cluster that a data folder is of; None for one that is to be made. Raises DataFolderError."""
+    """The id of a data folder's cluster; None if the folder is new. Raises DataFolderError."""
     properties = read_properties(OS_FILES, os.path.join(os.fspath(path), META_PROPERTIES))
     return None if properties is None else properties.get("cluster.id")
 
@@ -56,7 +56,7 @@ def known_cluster_id(path: str | os.PathLike[str]) -> str | None:
 class DataFolder:
     """One broker's data folder, locked while it is open.
 
-    Open the logs with ``open_log``. At the stop: close the logs, ``write_checkpoints``, then ``close``.
+    Open the logs with ``open_log``. To stop: close the logs, call ``write_checkpoints``, then ``close``.
     """
 
     def __init__(self, path: str, lock: Lock, fs: FileSystem) -> None:
@@ -88,8 +88,8 @@ class DataFolder:
         cluster_id: str | None = None,
         fs: FileSystem = OS_FILES,
     ) -> DataFolder:
-        """Lock the folder, creating it if necessary, and read its metadata. A new one is of the cluster
-        ``cluster_id``; without it of a cluster of its own.
+        """Lock the folder, creating it if necessary, and read its metadata. A new folder gets ``cluster_id``,
+        or a cluster id of its own if that is None.
 
         Raises DataFolderInUseError while somebody else has it, DataFolderError if it is another node's or
         cannot be read, and KafkaError KAFKA_STORAGE_ERROR.
@@ -184,10 +184,10 @@ class DataFolder:
         return max((each.producer_id for each in producers), default=-1)
 
     def doom(self, topic: str, partition: int) -> str | None:
-        """Begin to remove a partition that is not open: its folder is renamed, its checkpoints are dropped.
+        """Begin to remove a partition that is not open: rename its folder, drop its checkpoints.
 
-        Gives the path for ``remove_doomed``, None if there is no folder. A stop after ``sync`` does not bring
-        it back. Raises OSError.
+        Returns the path for ``remove_doomed``, None if there is no folder. After ``sync`` a crash does not
+        bring the partition back. Raises OSError.
         """
         path = self.partition_path(topic, partition)
         doomed = None
@@ -200,13 +200,14 @@ class DataFolder:
 
     @property
     def newness(self) -> bytes | None:
-        """What is noted of a folder that was made for a broker of a cluster, and does not have the replicas
-        that this broker may have had before: at first nothing. None for any other. Raises OSError.
+        """The content of the mark on a folder created for a broker of a cluster: the folder lacks the
+        replicas that this broker may have had before. Empty at first; None for a folder without the mark.
+        Raises OSError.
         """
         return read_whole(self._fs, os.path.join(self.path, NEW_FOLDER))
 
     def note_newness(self, noted: bytes | None) -> None:
-        """Note something else; None: the folder is as good as an old one. Raises OSError."""
+        """Replace the content of the mark; None removes the mark. Raises OSError."""
         path = os.path.join(self.path, NEW_FOLDER)
         if noted is None:
             self._fs.remove(path)
@@ -219,14 +220,14 @@ class DataFolder:
         self._fs.sync_dir(self.path)
 
     def remove_doomed(self, path: str) -> None:
-        """Remove doomed folders, in any thread. Raises OSError."""
+        """Remove a doomed folder, in any thread. Raises OSError."""
         self._fs.remove_tree(path)
 
     def write_checkpoints(self, logs: Iterable[PartitionLog]) -> None:
-        """Write recovery points, log starts and high watermarks of ``logs``, so that a crash keeps them.
+        """Write the recovery points, log starts, high watermarks and cleaner offsets of ``logs`` durably.
 
-        The entries of partitions that are on the disk but not among ``logs`` stay. Call it every minute or
-        so, and at the stop. Raises KafkaError KAFKA_STORAGE_ERROR.
+        Entries of partitions that are on the disk but not among ``logs`` stay. Call it about every minute,
+        and at the stop. Raises KafkaError KAFKA_STORAGE_ERROR.
         """
         for log in logs:
             key = TopicPartition(log.topic, log.partition)
@@ -240,7 +241,7 @@ class DataFolder:
         self._write_checkpoints()
 
     def write_log_starts(self, logs: Iterable[PartitionLog]) -> None:
-        """Make the log starts that DeleteRecords has moved durable. Raises KafkaError KAFKA_STORAGE_ERROR."""
+        """Write the log starts that DeleteRecords moved durably. Raises KafkaError KAFKA_STORAGE_ERROR."""
         for log in logs:
             self._log_starts[TopicPartition(log.topic, log.partition)] = log.log_start_offset
         with storage_errors(self.path):
@@ -265,7 +266,9 @@ class DataFolder:
                     self._stale.add(key)
 
     def close(self, clean: bool = True) -> None:
-        """Unlock the folder. ``clean``: every log was closed without an error, checkpoints are written."""
+        """Unlock the folder. Pass ``clean`` if every log closed without an error and the checkpoints are
+        written.
+        """
         try:
             if clean:
                 with storage_errors(self.path):

@@ -3,9 +3,9 @@
 Offset index: the positions of a segment's batches in its .log, an entry every ``index.interval.bytes``. An
 entry is 8 bytes: int32 last offset of a batch less the segment's base offset, int32 position of that batch.
 
-Time index: the offset by which a segment had seen a time. An entry is 12 bytes: int64 largest timestamp so
+Time index: the offset by which a segment had reached a time. An entry is 12 bytes: int64 largest timestamp so
 far, in milliseconds, int32 last offset of its batch less the segment's base offset. One is written with
-each entry of the offset index, and one at the roll and at the close, so that the last one is the segment's
+each entry of the offset index, and one at the roll and at the close, so that the last one holds the segment's
 newest time.
 
 Transaction index: the aborted transactions whose marker lies in the segment. An entry is 34 bytes: int16
@@ -187,10 +187,10 @@ class AbortedTransaction(NamedTuple):
 
 
 class TxnIndex:
-    """The aborted transactions of one segment, in the order of their markers; kept in memory, since they are
-    few.
+    """The aborted transactions of one segment, in the order of their markers; they are few, so they are kept
+    in memory.
 
-    The file is made with the first entry.
+    The file is created with the first entry.
     """
 
     __slots__ = ("_file", "entries")
@@ -208,7 +208,7 @@ class TxnIndex:
         return self._file if self.entries else None
 
     def use(self, file: File) -> None:
-        """Go on with the file under another name."""
+        """Continue with the file under another name."""
         self._file = file
 
     def open(self) -> bool:

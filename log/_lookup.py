@@ -19,10 +19,11 @@ STEP_RECORDS = 256
 def find_timestamp(
     segments: Segments, timestamp_ms: int, start_offset: int, end_offset: int
 ) -> Steps[tuple[int, int, int] | None]:
-    """Offset, timestamp and leader epoch of the first record at or after ``start_offset`` that is not older.
+    """Offset, timestamp and leader epoch of the first record at or after ``start_offset`` whose timestamp is
+    ``timestamp_ms`` or later.
 
-    None if every record is older. Between two steps the log may grow, and lose segments. Damaged batches are
-    skipped; raises CorruptLogError for one whose checksum is wrong, and OSError.
+    None if every record is older. Between two steps the log may grow and lose segments. Known damage is
+    skipped; raises CorruptLogError for a batch whose checksum is wrong, and OSError.
     """
     due = start_offset
     while True:
@@ -58,7 +59,7 @@ def find_newest(segments: Segments) -> Steps[tuple[int, int] | None]:
 
 
 def _batch_from(segments: Segments, due: int, timestamp_ms: int) -> tuple[Segment, int, BatchHeader] | None:
-    """The first batch at or after ``due`` that may have such a record, or the last of STEP_BATCHES."""
+    """The first batch at or after ``due`` that may hold such a record, or the last of STEP_BATCHES."""
     looked = 0
     for segment in segments.since(due):
         if segment.max_timestamp[0] < timestamp_ms:
@@ -76,10 +77,10 @@ def _batch_from(segments: Segments, due: int, timestamp_ms: int) -> tuple[Segmen
 def _first(
     segment: Segment, position: int, header: BatchHeader, timestamp_ms: int, start_offset: int
 ) -> Steps[tuple[int, int] | None]:
-    """Offset and time of the batch's first record at or after ``start_offset`` that is not older.
+    """Offset and timestamp of the batch's first record at or after ``start_offset`` that is not older.
 
-    A batch that cannot be read although its checksum is right counts as one record at the batch's base offset
-    with its newest time.
+    A batch that cannot be decoded although its checksum is right counts as one record at its base offset with
+    its largest timestamp.
     """
     data = segment.read(position, position + header.size)
     try:

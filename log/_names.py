@@ -8,7 +8,7 @@ from collections.abc import Iterable
 LOG, INDEX, TIME_INDEX, TXN_INDEX, SNAPSHOT = ".log", ".index", ".timeindex", ".txnindex", ".snapshot"
 
 #: The files of a segment, in the order in which they are removed: the .log first, so that a crash in between
-#: leaves files without a segment; it is renamed last when a segment is put in place.
+#: leaves only files that belong to no segment. When a segment is put in place, its .log is renamed last.
 SEGMENT_SUFFIXES = (LOG, INDEX, TIME_INDEX, TXN_INDEX)
 
 #: Appended to a segment file's name: waiting for removal, being written by compaction, and complete but not

@@ -47,10 +47,10 @@ from .cleaner._swap import Source
 #: Makes delete_records delete everything below the high watermark.
 UP_TO_HIGH_WATERMARK = -1
 
-#: Of one batch that no producer numbers.
+#: The markers of one batch without a producer id.
 _NO_MARKER = (None,)
 
-#: Where earlier batches of a producer are looked for: from so many offsets back, in so many reads.
+#: The search for a producer's earlier batches: how many offsets back it begins, its most reads, bytes a read.
 _RECALLED_OFFSETS: Final = 10_000
 _RECALLED_READS: Final = 32
 _RECALLED_BYTES: Final = 1 << 20
@@ -62,8 +62,8 @@ DEDUPE_BUFFER_BYTES = 128 << 20
 class AppendInfo(NamedTuple):
     """The result of an append.
 
-    ``log_append_time_ms`` is -1 unless the log stamps batches; of a duplicate, the time of the batch that was
-    appended before.
+    ``log_append_time_ms`` is -1 unless the log stamps batches; for a duplicate it is the timestamp of the
+    batch that was appended first.
     """
 
     base_offset: int
@@ -74,11 +74,11 @@ class AppendInfo(NamedTuple):
 
 
 class ReadInfo(NamedTuple):
-    """The result of a read: whole batches, the first one with the offset asked for or, after compaction,
-    the next.
+    """The result of a read: whole batches. The first one holds the requested offset or, after compaction, the
+    next offset that exists.
 
-    ``aborted`` lists (producer id, first offset) of the aborted transactions among the records; it is filled
-    by a read of committed records alone.
+    ``aborted`` lists (producer id, first offset) of the aborted transactions among the records; only a read
+    of committed records fills it.
     """
 
     records: bytes
@@ -89,7 +89,7 @@ class ReadInfo(NamedTuple):
     #: File and position of the records, for messages about them.
     file: str = ""
     position: int = 0
-    #: The records, unread, if a range was asked for and there is one.
+    #: The records as a range of the file, unread, if the caller asked for one and it is possible.
     range: FileRange | None = None
 
 
@@ -101,8 +101,8 @@ class PartitionLog:
     high watermark.
 
     On a failing disk every method raises KafkaError KAFKA_STORAGE_ERROR. A failed append leaves the log as it
-    was and may be tried again; if that cannot be guaranteed, the log goes ``offline`` and raises that error
-    for everything until it is reopened, and so recovered from the disk.
+    was and may be tried again. If that cannot be guaranteed, the log goes ``offline``: every method raises
+    that error until the log is reopened, which recovers it from the disk.
     """
 
     def __init__(
@@ -152,13 +152,13 @@ class PartitionLog:
         keep_damage: bool = False,
         fs: FileSystem = OS_FILES,
     ) -> PartitionLog:
-        """Open the folder ``<topic>-<partition>``, or make it for ``topic_id``.
+        """Open the folder ``<topic>-<partition>``, or create it for ``topic_id``.
 
         Unless the last stop was ``clean``, everything from ``recovery_point`` on is verified.
-        ``high_watermark`` is the last known one; readers see no further until it is advanced. Raises
-        CorruptLogError for damage that is no torn tail, DataFolderError for a folder that is no partition's,
-        and KafkaError KAFKA_STORAGE_ERROR. With ``keep_damage``, for logs that are read by ``salvage``, such
-        damage stays where it is, ``recovery.damaged`` reports it, and the log continues after it.
+        ``high_watermark`` is the last known one; readers see no further until it advances. Raises
+        CorruptLogError for damage other than a torn tail, DataFolderError for a folder that is not a
+        partition's, and KafkaError KAFKA_STORAGE_ERROR. With ``keep_damage`` such damage is no error: it
+        stays where it is, ``recovery.damaged`` reports it, and the log continues after it.
         """
         folder = os.path.abspath(os.fspath(path))
         if parse_partition_folder(os.path.basename(folder)) is None:
@@ -180,8 +180,8 @@ class PartitionLog:
     # -- what it holds ---------------------------------------------------------------------------------------
 
     def advance_high_watermark(self, offset: int) -> bool:
-        """Let readers see records below ``offset``, as far as the log has them. Return whether it advanced: a
-        high watermark never goes back.
+        """Let readers see the log's records below ``offset``. Return whether the high watermark advanced: it
+        never goes back.
         """
         offset = min(offset, self.log_end_offset)
         if offset <= self.high_watermark:
@@ -204,7 +204,7 @@ class PartitionLog:
 
     @property
     def newest_producer_id(self) -> int:
-        """The largest producer id among those known here, -1 if none is."""
+        """The largest known producer id, -1 if there is none."""
         return max((each.producer_id for each in self._producers), default=-1)
 
     @property
@@ -214,12 +214,12 @@ class PartitionLog:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all batches, those below the log start that lie in a segment with live ones included."""
+        """Size of all segments in bytes, including batches below the log start that are not removed yet."""
         return self._segments.size_bytes
 
     @property
     def is_damaged(self) -> bool:
-        """Return whether batches are known to be damaged: everything before and after them is served."""
+        """Return whether the log has known damage; everything before and after it is served."""
         return self.first_damaged_offset is not None
 
     @property
@@ -255,14 +255,14 @@ class PartitionLog:
         at_least_one: bool = True,
         range_bytes: int | None = None,
     ) -> ReadInfo:
-        """Whole batches from the one that holds ``offset`` on: up to ``max_bytes``, but the first one however
-        large it is, unless ``at_least_one`` is False.
+        """Whole batches from the one that holds ``offset`` on, up to ``max_bytes``. The first one is returned
+        whatever its size, unless ``at_least_one`` is False.
 
-        They end at the high watermark, with ``committed`` at the last stable offset, with ``to_log_end`` at
+        They end at the high watermark; with ``committed`` at the last stable offset, with ``to_log_end`` at
         the log's end. Raises KafkaError OFFSET_OUT_OF_RANGE outside of log start .. log end, and
-        CorruptLogError for an offset that is damaged; what lies before and after damage is given. With
-        ``range_bytes``, records of that many bytes or more are given as ``range``, unread, where the file
-        system is the operating system's own.
+        CorruptLogError for a damaged offset; records before and after damage can be read. With
+        ``range_bytes``, records of that many bytes or more are returned as ``range``, unread, if the file is
+        one of the operating system's.
         """
         self._require_online()
         if not self.log_start_offset <= offset <= self.log_end_offset:
@@ -309,7 +309,9 @@ class PartitionLog:
             yield from salvage(self._segments.since(offset), offset)
 
     def find_timestamp(self, timestamp_ms: int) -> Steps[tuple[int, int, int] | None]:
-        """Steps to offset, timestamp and leader epoch of the first record that is not older, or to None."""
+        """Steps to the offset, timestamp and leader epoch of the first record at ``timestamp_ms`` or later,
+        or to None.
+        """
         steps = find_timestamp(self._segments, timestamp_ms, self.log_start_offset, self.log_end_offset)
         return self._look_up(steps)
 
@@ -336,7 +338,7 @@ class PartitionLog:
     # -- append ----------------------------------------------------------------------------------------------
 
     def check(self, records: bytes | bytearray, *, now_ms: int) -> Steps[CheckedBatch]:
-        """Steps to what ``append`` takes as ``checked``. Raises KafkaError with the wire code."""
+        """Steps to the ``checked`` argument of ``append``. Raises KafkaError with the wire code."""
         self._require_online()
         return check_batch(records, self.config, now_ms=now_ms)
 
@@ -348,10 +350,10 @@ class PartitionLog:
         return found
 
     def _headers_before(self, offset: int) -> list[BatchHeader]:
-        """Headers of the batches before one, as far as a producer's requests under way may reach."""
+        """Headers of the batches before ``offset``, as far back as in-flight requests may reach."""
         headers: list[BatchHeader] = []
         at = max(self.log_start_offset, offset - _RECALLED_OFFSETS)
-        # what is damaged or too much to read for this stays unknown
+        # batches behind damage, or beyond these limits, stay unknown
         with suppress(CorruptLogError):
             for _ in range(_RECALLED_READS):
                 run = bytes(self.read(at, _RECALLED_BYTES, to_log_end=True).records) if at < offset else b""
@@ -372,14 +374,14 @@ class PartitionLog:
         checked: CheckedBatch | None = None,
     ) -> AppendInfo:
         """Add batches at the log's end. They are in the page cache when this returns, and on the disk after
-        ``flush``, which an append calls itself if it is due, unless told not to.
+        ``flush``, which an append calls if it is due, unless ``flush_when_due`` is False.
 
-        A client sends one data batch, each record of it and its sequence numbers are checked; others (a
-        coordinator) may send several and control batches. ``checked`` is the result of ``check`` for a
-        client's batch. A leader epoch older than the log's own newest counts as that one. Raises KafkaError
-        with the wire code: CORRUPT_MESSAGE, INVALID_RECORD, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE,
-        INVALID_TIMESTAMP, UNKNOWN_SERVER_ERROR, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH,
-        INVALID_TXN_STATE or KAFKA_STORAGE_ERROR.
+        A client sends one data batch, whose records and sequence numbers are checked; other callers, such as
+        a coordinator, may send several batches, control batches among them. ``checked`` is the result of
+        ``check`` for a client's batch. A leader epoch older than the log's newest is replaced by that one.
+        Raises KafkaError with the wire code: CORRUPT_MESSAGE, INVALID_RECORD, MESSAGE_TOO_LARGE,
+        RECORD_LIST_TOO_LARGE, INVALID_TIMESTAMP, UNKNOWN_SERVER_ERROR, OUT_OF_ORDER_SEQUENCE_NUMBER,
+        INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE or KAFKA_STORAGE_ERROR.
         """
         self._require_online()
         if from_client:
@@ -416,9 +418,8 @@ class PartitionLog:
         return AppendInfo(base_offset, headers[-1].last_offset, time_ms, self.log_start_offset)
 
     def append_built(self, batch: bytearray, *, now_ms: int, leader_epoch: int = 0) -> int:
-        """Add a batch that ``build_batch`` has just made, and give its base offset. It is stamped in place,
-        and an uncompressed one is not checked again. Otherwise this is ``append`` of a batch that no client
-        sent.
+        """Add a batch fresh from ``build_batch`` and return its base offset. The batch is stamped in place
+        and usually not checked again. Otherwise this is ``append`` with ``from_client=False``.
         """
         self._require_online()
         config, base_offset = self.config, self.log_end_offset
@@ -441,17 +442,17 @@ class PartitionLog:
     # -- as a replica ----------------------------------------------------------------------------------------
 
     def begin_epoch(self, leader_epoch: int) -> None:
-        """Note that what is appended from here on is of a new leader epoch: before its first record, so that
-        followers find out where their logs part from this one. Raises KafkaError KAFKA_STORAGE_ERROR.
+        """Begin a new leader epoch at the log's end, before its first record, so that followers can find
+        where their logs diverge from this one. Raises KafkaError KAFKA_STORAGE_ERROR.
         """
         self._require_online()
         with self._changing():
             self._epochs.assign(leader_epoch, self.log_end_offset)
 
     def append_copied(self, records: bytes, *, now_ms: int) -> None:
-        """Add batches that the leader's log has from this log's end on, as they are there: offsets, epochs
-        and times are the leader's. Raises KafkaError CORRUPT_MESSAGE, and KAFKA_STORAGE_ERROR; batches in
-        front of what is wrong are added.
+        """Add batches copied from the leader's log, from this log's end on. Offsets, epochs and timestamps
+        stay the leader's. Raises KafkaError CORRUPT_MESSAGE and KAFKA_STORAGE_ERROR; the batches before the
+        bad one are added.
         """
         self._require_online()
         for position, end, headers in _runs(records, self.config.segment_bytes):
@@ -462,17 +463,17 @@ class PartitionLog:
                 )
             data = bytearray(records[position:end])
             if first.leader_epoch < self._epochs.latest:
-                # this broker led from here on, and nothing that it wrote has stayed
+                # this broker led from here on, and none of the records that it wrote remain
                 with self._changing():
                     self._epochs.cut_end(due - 1)
             self._add(data, headers, markers_of(data, headers), now_ms)
 
     def truncated(self, offset: int, *, now_ms: int, restart: bool = False) -> PartitionLog:
-        """The log without the batches that end behind ``offset``, which takes the place of this one; with
-        ``restart`` without any, to go on at ``offset``. This one is closed.
+        """Close this log and return the one that replaces it, without the batches that end at or after
+        ``offset``. With ``restart`` all batches go, and the new log begins at ``offset``.
 
-        Raises KafkaError KAFKA_STORAGE_ERROR, also while a compaction puts its files in place: try again; and
-        CorruptLogError, DataFolderError.
+        Raises CorruptLogError, DataFolderError and KafkaError KAFKA_STORAGE_ERROR; the last one also while a
+        compaction swaps its files in: try again.
         """
         self._require_online()
         if self._segments.replacing:
@@ -503,15 +504,15 @@ class PartitionLog:
         return log
 
     def missed(self, header: BatchHeader) -> None:
-        """Note that a client's batch was not written: if it is its producer's first, later ones
-        wait for it.
+        """Record that a client's batch was not written. If it is its producer's first, later ones are refused
+        until it arrives again.
         """
         self._producers.missed(header)
 
     def _add(
         self, data: bytearray, headers: Sequence[BatchHeader], markers: Sequence[Marker | None], now_ms: int
     ) -> None:
-        """Write batches that are stamped with offsets from the log's end on. Raises KafkaError
+        """Write batches that are already stamped, from the log's end on. Raises KafkaError
         KAFKA_STORAGE_ERROR.
         """
         try:
@@ -545,11 +546,10 @@ class PartitionLog:
     # -- delete ----------------------------------------------------------------------------------------------
 
     def delete_records(self, before_offset: int, *, now_ms: int = 0) -> int:
-        """Move the log start up to ``before_offset`` and return it; segments that lie below it whole are
-        removed.
+        """Move the log start up to ``before_offset`` and return it; segments entirely below it are removed.
 
-        UP_TO_HIGH_WATERMARK is allowed. It is durable once the data folder's checkpoints are written. Raises
-        KafkaError OFFSET_OUT_OF_RANGE beyond the high watermark.
+        UP_TO_HIGH_WATERMARK is allowed. The move is durable once the data folder's log starts are written.
+        Raises KafkaError OFFSET_OUT_OF_RANGE beyond the high watermark.
         """
         self._require_online()
         if before_offset == UP_TO_HIGH_WATERMARK:
@@ -602,7 +602,7 @@ class PartitionLog:
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
-        """Turn an OSError into KAFKA_STORAGE_ERROR; one that left files unknown takes the log offline."""
+        """Turn an OSError into KAFKA_STORAGE_ERROR; an UndoError also takes the log offline."""
         try:
             yield
         except OSError as error:
@@ -696,10 +696,10 @@ class PartitionLog:
     # -- to the disk -----------------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Return once everything appended is on the disk; the recovery point moves up to there.
+        """Return once everything appended is on the disk, and advance the recovery point to the log's end.
 
-        On a failure the log goes offline, since the content of the disk is unknown until it is read. Only
-        NoDescriptorsError does not count as one.
+        If it fails, the log goes offline, since the content of the disk is unknown until it is read again.
+        After NoDescriptorsError alone it stays online.
         """
         flush = self.begin_flush()
         flush.run()
@@ -710,13 +710,13 @@ class PartitionLog:
         ``end_flush``.
         """
         self._require_online()
-        # a segment that was synced when it was rolled has got its last time index entry since then
+        # a segment whose records were synced before it was rolled got its last time index entry afterwards
         segments = self._segments.since(max(self.recovery_point - 1, 0))
         return self._flushing.begin(segments, self.log_end_offset)
 
     def end_flush(self, flush: Flush) -> None:
-        """Take in the result of a flush. Raises KafkaError KAFKA_STORAGE_ERROR if it failed; the log is
-        offline then, but for NoDescriptorsError, after which another flush may be begun.
+        """Apply the result of a flush. Raises KafkaError KAFKA_STORAGE_ERROR if it failed; the log then goes
+        offline, except after NoDescriptorsError, which another flush may follow.
         """
         self._require_online()
         if flush.error is None and flush.missing and not self._segments.replacing:
@@ -726,7 +726,7 @@ class PartitionLog:
             flush.run(complete=True)
         if flush.error is not None:
             failure = storage_error(self.path, flush.error)
-            # files that could not be opened were not synced: the next flush does that
+            # files that could not be opened were not synced: the next flush syncs them
             self.offline = not isinstance(failure, NoDescriptorsError)
             raise failure from flush.error
         self._flushing.end(flush)
@@ -735,8 +735,8 @@ class PartitionLog:
     def close(self) -> None:
         """Flush, write indexes and a producer snapshot that a clean start can trust, and close the files.
 
-        An offline log only closes its files. Raises KafkaError KAFKA_STORAGE_ERROR: the stop is not clean
-        then.
+        An offline log only closes its files. Raises KafkaError KAFKA_STORAGE_ERROR; the stop is then not
+        clean.
         """
         try:
             with storage_errors(self.path):
@@ -763,8 +763,9 @@ class PartitionLog:
 
 
 def _runs(records: bytes, most_bytes: int) -> Iterator[tuple[int, int, list[BatchHeader]]]:
-    """Batches that may be added together: of one epoch, and no more than fit a segment; those of transactions
-    alone. Position, end and headers of each run. Raises KafkaError CORRUPT_MESSAGE.
+    """Runs of batches that may be added together: of one leader epoch, and small enough for one segment; a
+    transactional batch is a run of its own. Yields start and end position and the headers of each run. Raises
+    KafkaError CORRUPT_MESSAGE.
     """
     start = end = 0
     run: list[BatchHeader] = []

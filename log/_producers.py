@@ -1,13 +1,13 @@
 """Producers of one partition: sequence numbers, duplicates and open transactions (KIP-98, KIP-360), and the
-snapshots that save a start from reading the whole log.
+snapshots that spare a start from reading the whole log.
 
-The last five batches of a producer are remembered. A batch that equals one of them is a duplicate and gets
-the same answer as before; one that does not follow the last is refused. An unknown producer may begin with
-any sequence number, because retention may have deleted its records. A newer epoch begins at 0. A producer
-whose first batch met a disk error has to begin with that batch, since others may be in flight after it.
+The log remembers each producer's last five batches. A batch that equals one of them is a duplicate and gets
+the same response as before; a batch that does not follow the last one is refused. An unknown producer may
+begin with any sequence number, because retention may have deleted its records. A newer epoch begins at 0. A
+producer whose first batch met a disk error has to begin with that batch, since later ones may be in flight.
 
-A snapshot has the last batch of each producer alone. After a start from one the others are looked for in the
-log, once, when a producer sends something else than what is due: it may repeat one of them.
+A snapshot holds only the last batch of each producer. After a start from a snapshot the earlier batches are
+searched for in the log, once, when a producer sends an unexpected sequence number: it may repeat one of them.
 
 A snapshot is int16 version 1, uint32 CRC-32C of what follows, int32 count, then 46 bytes a producer.
 """
@@ -27,10 +27,10 @@ from ._indexes import AbortedTransaction
 from ._names import SNAPSHOT, file_name
 from ._records import Marker
 
-#: Batches remembered for each producer; clients keep at most five requests under way.
+#: Batches remembered for each producer; clients keep at most five requests in flight.
 REMEMBERED_BATCHES = 5
 
-#: Most remembered producers whose first batch could not be written.
+#: Most producers to remember whose first batch could not be written.
 MAX_MISSED = 1_000
 
 #: No producer id, epoch, offset or sequence number.
@@ -56,8 +56,8 @@ class AppendedBatch(NamedTuple):
 class Producer:
     """The state of one producer in a log; ``transaction_start`` is the first offset of its open transaction.
 
-    ``from_snapshot``: batches before the one that is remembered are in the log alone.
-    ``seen_ms`` is when it last wrote by the broker's clock: its records may carry any time.
+    ``from_snapshot``: batches before the remembered one are known to the log only.
+    ``seen_ms`` is the broker's time of its last write, because its records may carry any timestamp.
     """
 
     producer_id: int
@@ -79,7 +79,7 @@ class Producer:
         return None
 
     def recall(self, headers: Iterable[BatchHeader]) -> None:
-        """Take in what the log has of it before the batch that is remembered."""
+        """Add the producer's batches among ``headers``, which precede the remembered one in the log."""
         self.from_snapshot = False
         before = [
             _remembered(each)
@@ -139,7 +139,7 @@ class Producers:
         return producer.find(header) if producer is not None and header.base_sequence >= 0 else None
 
     def to_recall(self, header: BatchHeader) -> Producer | None:
-        """The producer of a batch that may repeat one which no snapshot has."""
+        """The producer of a batch that may repeat one that its snapshot did not hold."""
         producer = self._producers.get(header.producer_id)
         if (
             producer is None
@@ -151,8 +151,8 @@ class Producers:
         return producer
 
     def check(self, header: BatchHeader, *, sequence: bool, marker: Marker | None = None) -> None:
-        """Refuse a batch with a producer id that may not be appended now; with ``sequence`` its numbers are
-        checked too. ``marker`` is what a control batch says.
+        """Refuse a batch that its producer may not append now; with ``sequence`` check its sequence numbers
+        too. ``marker`` is the content of a control batch.
 
         Raises KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED,
         OUT_OF_ORDER_SEQUENCE_NUMBER or INVALID_TXN_STATE.
@@ -182,8 +182,8 @@ class Producers:
             )
 
     def missed(self, header: BatchHeader) -> None:
-        """Note that a client's batch could not be written. If its producer is unknown, later batches would be
-        taken for its first ones, and stored before it, or twice once it is sent again.
+        """Record that a client's batch could not be written. Without this a later batch of an unknown
+        producer would pass for its first, and be stored before this one, or twice once both are sent again.
         """
         if header.base_sequence >= 0 and header.producer_id not in self._producers:
             if len(self._missed) >= MAX_MISSED:
@@ -205,7 +205,7 @@ class Producers:
         return AbortedTransaction(header.producer_id, start, header.last_offset, stable)
 
     def note(self, header: BatchHeader, marker: Marker | None, now_ms: int) -> None:
-        """Note a batch that is in the log; ``marker`` is the content of a control batch."""
+        """Apply a batch that is in the log; ``marker`` is the content of a control batch."""
         producer_id = header.producer_id
         if producer_id < 0:
             return
@@ -242,7 +242,7 @@ def _remembered(header: BatchHeader) -> AppendedBatch:
 
 
 def _due(producer: Producer) -> int:
-    """The next sequence number of its epoch."""
+    """The next sequence number of the producer's epoch."""
     last = producer.batches[-1].last_sequence if producer.batches else NONE
     return 0 if last == _LAST_SEQUENCE else last + 1
 
@@ -304,7 +304,7 @@ def remove_snapshot(fs: FileSystem, folder: str, offset: int) -> None:
 
 
 def stray_snapshots(offsets: Iterable[int], bases: Iterable[int]) -> list[int]:
-    """Offsets of the snapshots that no recovery begins with: neither at a segment's base nor the newest."""
+    """Offsets of the snapshots that no recovery begins with: not at a segment's base, nor the newest."""
     offsets = sorted(offsets)
     return sorted(set(offsets[:-1]).difference(bases))
 

@@ -1,7 +1,7 @@
 """Records of a batch, without their headers, and the control records that end a transaction (KIP-98).
 
-Uncompressed batches are walked in place; others are decompressed first, once, within a limit, and in a thread
-if they grow large.
+Uncompressed batches are walked in place; others are decompressed once, within a limit, and in a thread if
+they grow large.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from ._steps import Steps
 #: Offset, timestamp in milliseconds, key, value; None is null.
 Record = tuple[int, int, bytes | None, bytes | None]
 
-#: Bit of a varint's byte that others follow.
+#: Bit of a varint's byte that says that another byte follows.
 _MORE = 0x80
 
 
 def decode_records(data: bytes | bytearray, header: BatchHeader, position: int = 0) -> list[Record]:
-    """The records of the batch at ``position``. Its checksum is not looked at.
+    """The records of the batch at ``position``. Its checksum is not checked.
 
     Raises CorruptBatchError, with the batch's position, if the records do not fill the batch as they claim,
     are not as many as the header says, or cannot be decompressed within the limits.
@@ -58,8 +58,8 @@ def _walk(data: bytes, header: BatchHeader) -> list[Record]:
 
 
 def record_at(data: bytes, position: int) -> tuple[int, int, bytes | None, bytes | None, int]:
-    """One record of an uncompressed batch: the difference of its offset and of its time in milliseconds to
-    the batch's, its key, its value, and the position after it.
+    """One record of an uncompressed batch: its offset delta, its timestamp delta in milliseconds, its key,
+    its value, and the position after it.
 
     Raises IndexError and ValueError where there is no record.
     """
@@ -136,12 +136,12 @@ def markers_of(data: bytes | bytearray, headers: Sequence[BatchHeader]) -> list[
     return markers
 
 
-#: Bytes that are decompressed where the log is used; more are left to a thread.
+#: Decompressed bytes up to which the caller's own thread does the work; above it another thread does.
 PROMPT_BYTES = 1 << 20
 
 
 def unpacked(header: BatchHeader, payload: memoryview) -> Steps[bytes]:
-    """The records after a batch's header, as they were before they were compressed.
+    """The records after a batch's header, decompressed.
 
     Raises CorruptBatchError, and GrownTooLargeError over the limits of decompression.
     """

@@ -1,9 +1,9 @@
 """Opening the files of a partition, and recovery after an unclean stop.
 
 Below the recovery point everything was flushed and is trusted; from the segment that holds it on, every batch
-is verified and the indexes are rebuilt. A torn tail, which only an unanswered append can leave, is cut at the
-last whole batch. Damage followed by whole batches is no torn tail: it is an error, since cutting there would
-lose acknowledged records; or it stays and is noted, for logs whose reader skips damage.
+is verified and the indexes are rebuilt. A torn tail, which only an unanswered append can leave, is cut off
+after the last whole batch. Damage followed by whole batches is not a torn tail. It is an error, since cutting
+there would lose acknowledged records; for logs whose reader skips damage it stays and is reported.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Cut(NamedTuple):
 
 
 class Damaged(NamedTuple):
-    """Damage that was left in the middle of a log: in which file, from where, up to the next whole batch."""
+    """Damage that was left in the middle of a log: the file, where it begins, and the next whole batch."""
 
     path: str
     position: int
@@ -49,8 +49,8 @@ class Damaged(NamedTuple):
 class RecoveryReport:
     """Findings and repairs of opening a partition. ``verified_bytes`` is 0 after a clean stop.
 
-    ``found``: there were segments. ``lost_offsets``: number of offsets below the recovery point that are
-    missing at the log's end, although their records were on the disk. ``missing_from``: the first offset that
+    ``found``: the folder held segments. ``lost_offsets``: number of offsets below the recovery point that are
+    missing at the log's end, although their records had been flushed. ``missing_from``: the first offset that
     is missing between two segments.
     """
 
@@ -77,8 +77,8 @@ class Opened(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Opening:
-    """The steps of one opening, in their order. With ``keep_damage``, damage that is no torn tail stays as it
-    is, and the log goes on after it.
+    """The steps of one opening, in order. With ``keep_damage``, damage other than a torn tail stays as it is,
+    and the log continues after it.
     """
 
     fs: FileSystem
@@ -95,10 +95,10 @@ class Opening:
     gaps: bool = False
 
     def run(self, recovery_point: int | None) -> Opened:
-        """Read the partition, verified from ``recovery_point`` on (None: the last stop was clean), making its
-        first segment if it has none.
+        """Read the partition, verify it from ``recovery_point`` on (None: the last stop was clean), and
+        create its first segment if it has none.
 
-        Raises OSError, and CorruptLogError for damage that is no torn tail.
+        Raises OSError, and CorruptLogError for damage other than a torn tail.
         """
         self.epochs = self._open_epochs()
         names = tidy(self.fs, self.folder, self.report.removed_files, self.report.swapped_segments)
@@ -122,7 +122,9 @@ class Opening:
         return Opened(self.segments, self.next_offset, producers, self.epochs, self.report)
 
     def _open_epochs(self) -> LeaderEpochs:
-        """The epochs as noted; a file that cannot be read is rebuilt from the batches."""
+        """The epochs of the checkpoint; a file that cannot be read is removed, to be rebuilt from the
+        batches.
+        """
         path = os.path.join(self.folder, LEADER_EPOCHS)
         try:
             return LeaderEpochs(self.fs, path)
@@ -143,7 +145,7 @@ class Opening:
         self.segments.append(created)
 
     def _open_trusted(self, dirty: int) -> int:
-        """Open the indexes of the segments that need no check; the number of the first that does."""
+        """Open the indexes of the segments before ``dirty``; return the number of the first one to replay."""
         for number, segment in enumerate(self.segments[:dirty]):
             segment.index.open()
             segment.time_index.open()
@@ -158,7 +160,7 @@ class Opening:
             if not segment.txn_index.open() or any(
                 entry.last_offset not in offsets for entry in segment.txn_index.entries
             ):
-                return number  # only a replay can make it again
+                return number  # only a replay can rebuild it
         return dirty
 
     def _end_of(self, segment: Segment) -> int:
@@ -183,7 +185,7 @@ class Opening:
     def _require_indexes(self, segment: Segment, next_offset: int) -> None:
         """Raise CorruptLogError for an index that is missing or cannot be this segment's.
 
-        A time index may be empty only where no batch has a timestamp.
+        A time index may be empty only if no batch has a timestamp.
         """
         path = segment.index.file.path
         if not self.fs.exists(path) or not segment.index.fits(segment.size):
@@ -202,7 +204,7 @@ class Opening:
                 return
 
     def _verify_met(self, error: CorruptLogError, dirty: int) -> int:
-        """Check the trusted segment in which damage was met, and those after it; its number."""
+        """Verify the trusted segment in which damage was found, and those after it; return its number."""
         found = (n for n, segment in enumerate(self.segments[:dirty]) if segment.file.path == error.path)
         number = next(found, None)
         if number is None:
@@ -211,7 +213,9 @@ class Opening:
         return number
 
     def _verify(self, number: int, next_offset: int) -> bool:
-        """Check a segment and make its indexes; True if it is the last now, with nothing whole after."""
+        """Verify a segment and build its indexes; return True if no whole batch follows, so it is now the
+        last.
+        """
         segment = self.segments[number]
         behind = next((s for s in self.segments[number + 1 :] if s.size), None)
         bound = None if behind is None else behind.base_offset
@@ -235,14 +239,14 @@ class Opening:
         self.report.verified_bytes += segment.size
         self.report.rebuilt_indexes.append(segment.index.file.path)
         segment.end_indexes()
-        # an empty segment after offsets that are not there was made for batches that are lost
+        # an empty segment after missing offsets was created for batches that are lost
         last = torn or (behind is None and not may_miss and self.next_offset < self.segments[-1].base_offset)
         if last:
-            self._remove_segments(self.segments[number + 1 :])  # there is nothing in them
+            self._remove_segments(self.segments[number + 1 :])  # they hold no batch
         return last
 
     def _walk(self, number: int, chain: Chain, behind: Segment | None) -> bool:
-        """Check the batches of a segment and index them; True if its tail was cut."""
+        """Verify the batches of a segment and index them; return True if its tail was cut."""
         segment = self.segments[number]
         following_base = self.segments[number + 1].base_offset if number + 1 < len(self.segments) else None
         segment.begin_indexes()
@@ -250,7 +254,7 @@ class Opening:
         resumed = -1
 
         def take(header: BatchHeader, position: int) -> None:
-            # what lies after damage has to be found without a walk over it
+            # the index has to lead behind the damage, since no walk can cross it
             segment.note_batch(header, position, -1 if position == resumed else interval)
 
         position = 0
@@ -281,7 +285,7 @@ class Opening:
             chain.step_over()
 
     def _keep(self, segment: Segment, position: int, resume: int, reason: str) -> bool:
-        """Note damage that stays; False if it must not."""
+        """Report damage that stays; return False if it must not stay."""
         if self.keep_damage:
             self.report.damaged.append(Damaged(segment.file.path, position, resume, reason))
         return self.keep_damage
@@ -293,7 +297,7 @@ class Opening:
         self.report.cuts.append(cut)
 
     def _start_over(self) -> int:
-        """Begin at the log start, which lies after what is left: no offset is given twice."""
+        """Begin a segment at the log start, after all remaining records, so that no offset is used twice."""
         self._add_segment()
         self._remove_segments(self.segments[:-1])
         self.next_offset = self.log_start_offset
@@ -307,7 +311,7 @@ class Opening:
             self.segments.remove(segment)
 
     def _replay(self, names: Sequence[str], dirty: int) -> Producers:
-        """Producers, epochs, and the transaction indexes of the segments from ``dirty`` on."""
+        """Rebuild producers, epochs, and the transaction indexes of the segments from ``dirty`` on."""
         producers = Producers()
         limit = self.segments[dirty].base_offset if dirty < len(self.segments) else self.next_offset
         start = self._restore(producers, names, limit)
@@ -355,10 +359,10 @@ class Opening:
         producers.note(header, marker, self.now_ms)
 
     def _restore(self, producers: Producers, names: Sequence[str], limit: int) -> int:
-        """Take the newest snapshot at or below ``limit`` that can be read; the offset to replay from.
+        """Load the newest readable snapshot at or below ``limit``; return the offset to replay from.
 
-        Those after the log's end go. Those before it are wrong where batches that they tell of are gone, as
-        pages reach a disk in any order: the replay rewrites them.
+        Snapshots after the log's end are removed. Those between ``limit`` and the end may describe batches
+        that are lost, because pages reach a disk in any order: the replay rewrites them.
         """
         start = self.segments[0].base_offset
         for offset in reversed(offsets_of(names, SNAPSHOT)):

@@ -20,7 +20,7 @@ _SEARCHED_BYTES = 17  # base offset up to magic
 
 
 class Damage(NamedTuple):
-    """The first bytes of a segment that are no batch, or not the one that is due."""
+    """The first bytes of a segment that are not a batch, or not the batch that is due."""
 
     position: int
     reason: str
@@ -30,11 +30,12 @@ class Chain:
     """Checks of the fields of a batch that its checksum does not cover, from batch to batch of a segment.
 
     Base offsets rise and lie within the reach of the indexes; no batch reaches into the segment that begins
-    at ``bound``. Leader epochs never fall and are those of the checkpoint, which is written before the first
-    batch of an epoch; one more than its newest is let pass: Apache Kafka writes the checkpoint afterwards.
+    at ``bound``. Leader epochs never fall and match the checkpoint, which is written before the first batch
+    of an epoch. An epoch one above the checkpoint's newest passes: Apache Kafka writes the checkpoint
+    afterwards.
 
-    ``gaps`` counts batches that leave offsets out, as compaction does; unless ``anchored`` the first one may
-    begin after ``next_offset`` without counting.
+    ``gaps`` counts batches that skip offsets, as compaction does; unless ``anchored``, the first batch may
+    begin after ``next_offset`` without being counted.
     """
 
     __slots__ = ("_anchored", "_base", "_bound", "_epoch", "_epochs", "_rose", "gaps", "next_offset")
@@ -79,11 +80,11 @@ class Chain:
         return last.base_offset > due and due <= header.base_offset < last.next_offset
 
     def step_over(self) -> None:
-        """Go on after damage: it is why offsets are left out."""
+        """Continue after damage, which explains the next gap."""
         self._anchored = False
 
     def take(self, header: BatchHeader) -> bool:
-        """Go on after a batch; whether it leaves offsets out."""
+        """Continue after a batch; return whether it skips offsets."""
         gap = header.base_offset != self.next_offset
         self.gaps += gap and self._anchored
         self._anchored = True
@@ -94,7 +95,7 @@ class Chain:
 
 
 class _Held(NamedTuple):
-    """The last good batch: whether it may be taken depends on whether another one comes."""
+    """The last good batch, held back because the next one may show that its offset or epoch is wrong."""
 
     header: BatchHeader
     position: int
@@ -111,12 +112,12 @@ def verify_segment(
     gap_at_end: bool = True,
     end: int | None = None,
 ) -> Damage | None:
-    """Check each batch of a segment from ``position`` on: whole, its checksum, and what ``chain`` asks for.
+    """Check each batch of a segment from ``position`` on: that it is whole, its checksum, and the rules of
+    ``chain``.
 
-    Each good one is given to ``take`` with its position, and ``chain`` ends after the last. Returns the
-    damage that ended the walk, if any. Unless ``gap_at_end``, a last batch that alone leaves offsets out and
-    does not reach to ``end`` is damage: its base offset is outside of its checksum, and nothing shows that it
-    is right.
+    Passes each good one to ``take`` with its position; ``chain`` ends after the last. Returns the damage that
+    ended the walk, if any. Unless ``gap_at_end``, a last batch that alone skips offsets and does not reach
+    ``end`` is damage: the checksum does not cover its base offset, and nothing shows that it is right.
     """
     held: _Held | None = None
     damage: Damage | None = None
@@ -152,7 +153,7 @@ def verify_segment(
 
 
 def _wrong(held: _Held, chain: Chain) -> Damage:
-    """The last batch is one that should not have been taken."""
+    """Take the last batch back: it is damage."""
     header = held.header
     chain.next_offset = held.due
     chain.gaps -= held.gap
@@ -164,9 +165,9 @@ def _wrong(held: _Held, chain: Chain) -> Damage:
 def batch_follows(segment: Segment, damage: Damage, next_offset: int) -> int | None:
     """The position of a whole batch after the damage, if there is one.
 
-    Its base offset is at least ``next_offset``, so its upper bytes are known, and they and the magic are
-    searched for; a batch counts once its checksum is right. A ``next_offset`` that a damaged base offset led
-    to is taken for the nearest that the segment can have.
+    Its base offset is at least ``next_offset``, so its upper bytes are known: the search looks for them and
+    the magic, and accepts a batch whose checksum is right. A ``next_offset`` that comes from a damaged base
+    offset is brought into the range that the segment can hold.
     """
     next_offset = min(max(next_offset, segment.base_offset), segment.base_offset + MAX_RELATIVE_OFFSET + 1)
     upper = next_offset.to_bytes(_BASE_OFFSET_BYTES, "big")[:4]
@@ -222,9 +223,9 @@ def read_batch(segment: Segment, position: int, header: BatchHeader) -> bytes:
 
 
 class Salvaged(NamedTuple):
-    """A whole batch with its checksum right; or no records, and ``damage`` says what is wrong there.
+    """A whole batch with the right checksum; or no records, and ``damage`` says what is wrong there.
 
-    ``offset`` is the batch's base offset, or the one that was due.
+    ``offset`` is the batch's base offset, or the offset that was due.
     """
 
     records: bytes
@@ -235,8 +236,8 @@ class Salvaged(NamedTuple):
 
 
 def salvage(segments: Sequence[Segment], offset: int) -> Iterator[Salvaged]:
-    """Everything from ``offset`` on, in order. After damage the walk goes on at the next whole batch of the
-    segment, or else in the next segment. Raises OSError.
+    """Everything from ``offset`` on, in order. After damage the walk continues with the next whole batch of
+    the segment, or else in the next segment. Raises OSError.
     """
     due = segments[0].base_offset
     for segment in segments:

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class DamagedRange(NamedTuple):
-    """Bytes up to the next whole batch, or the segment's end, that are none; and the offsets missing."""
+    """Damaged bytes up to the next whole batch, or to the segment's end, and the offsets missing there."""
 
     position: int
     resume: int
@@ -28,7 +28,7 @@ class DamagedRange(NamedTuple):
 
 
 def intact(damage: Sequence[DamagedRange], position: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield begin and end of each undamaged piece from ``position`` to ``end``. ``damage`` is in order."""
+    """Yield start and end of each undamaged piece from ``position`` to ``end``. ``damage`` is in order."""
     for damaged in damage:
         if position < damaged.position:
             yield position, min(damaged.position, end)
@@ -49,7 +49,7 @@ _PREFIX = 12
 
 
 class Step(NamedTuple):
-    """The place and the offsets of a batch: all that a look-up needs."""
+    """Position, size and offsets of a batch: all that a look-up needs."""
 
     position: int
     size: int
@@ -104,7 +104,9 @@ class Segment:
     def create(
         cls, fs: FileSystem, folder: str, base_offset: int, *, created_ms: int, tail: str = ""
     ) -> Segment:
-        """A new segment with its three files, all empty; no file is left when it raises, or UndoError."""
+        """A new segment with its three empty files. If it raises OSError, no file is left, except with
+        UndoError.
+        """
         segment = cls(fs, folder, base_offset, created_ms=created_ms, tail=tail)
         try:
             segment.truncate(0)
@@ -126,7 +128,7 @@ class Segment:
 
     @property
     def first_timestamp_ms(self) -> int:
-        """Newest timestamp of the first batch, where a segment's age begins; NO_TIMESTAMP if none is."""
+        """Largest timestamp of the first batch, where a segment's age begins; NO_TIMESTAMP if none is."""
         if self._first_timestamp_ms is None:
             try:
                 first = next(self.headers(), None)
@@ -207,7 +209,7 @@ class Segment:
 
     def start_for(self, offset: int) -> int:
         """Position of a batch at or before the one that holds ``offset``: at most an index interval before
-        it, but at the segment's start where the index is wrong.
+        it, or the segment's start if the index is wrong.
         """
         return self._indexed(self.index.entry_for(offset))
 
@@ -244,7 +246,7 @@ class Segment:
         return end, None
 
     def range(self, position: int, end: int) -> FileRange | None:
-        """Return the same bytes as ``read``, unread; None if the file is none of the operating system's."""
+        """Return the bytes of ``read`` as a range, unread; None if the file is not the operating system's."""
         if not isinstance(self.file, OsFile):
             return None
         if (size := self.file.size()) < end:
@@ -267,10 +269,10 @@ class Segment:
         interval_bytes: int,
         aborted: AbortedTransaction | None = None,
     ) -> None:
-        """Write batches and what the indexes have to know of them: all of it or, when it raises, nothing.
+        """Write batches and their index entries: all of them or, when it raises, none.
 
         ``aborted`` is the transaction that an abort marker in ``data`` ends. Raises OSError, and UndoError
-        when a part was written that could not be taken back.
+        if a part was written and could not be undone.
         """
         before = (self.size, self.index.count, self.time_index.count, self._bytes_since_entry)
         newest = self.max_timestamp
@@ -287,7 +289,7 @@ class Segment:
             raise
 
     def note_batch(self, header: BatchHeader, position: int, interval_bytes: int) -> None:
-        """Keep the indexes and the newest timestamp in step with a batch at ``position``."""
+        """Update the indexes and the newest timestamp for a batch at ``position``."""
         newest_ms, _ = self._max_timestamp or self.max_timestamp
         if header.max_timestamp_ms > newest_ms:
             self._max_timestamp = (header.max_timestamp_ms, header.last_offset)
@@ -298,7 +300,7 @@ class Segment:
         self._bytes_since_entry += header.length + _PREFIX
 
     def seal(self) -> None:
-        """Let the time index end with the segment's newest time."""
+        """End the time index with the segment's newest time."""
         self.time_index.append(*self.max_timestamp)
 
     def sync(self) -> None:
@@ -315,7 +317,7 @@ class Segment:
         self.size = size
 
     def begin_indexes(self) -> None:
-        """Start the indexes again, to be filled by ``note_batch`` and finished by ``end_indexes``."""
+        """Empty the indexes; ``note_batch`` fills them again and ``end_indexes`` finishes them."""
         self.damage = []
         self.index.reset()
         self.time_index.reset()
@@ -331,20 +333,20 @@ class Segment:
     # -- files -----------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Give the descriptors back; the next use opens the files again."""
+        """Close the files; the next use opens them again."""
         for file in (self.file, self.index.file, self.time_index.file, self.txn_index.file):
             if file is not None:
                 file.close()
 
     def mark_deleted(self) -> list[str]:
-        """Close the files and give them names that say so; the new paths. The .log goes first."""
+        """Close the files and rename them to ``.deleted``, the .log first; return the new paths."""
         self.close()
         return self.rename_files(DELETED, SEGMENT_SUFFIXES)
 
     def rename_files(self, tail: str, suffixes: Sequence[str]) -> list[str]:
-        """Give the files that are there another tail, in the order of ``suffixes``; the new paths.
+        """Rename the existing files to another tail, in the order of ``suffixes``; return the new paths.
 
-        This object goes on with the old ones.
+        This object keeps the old names.
         """
         renamed = []
         for suffix in suffixes:
@@ -354,7 +356,7 @@ class Segment:
         return renamed
 
     def use_tail(self, tail: str) -> None:
-        """Go on with the files of that tail, to which these were renamed."""
+        """Continue with the files of that tail, to which these were renamed."""
         self.close()
         self._tail = tail
         self.file = self._fs.file(self._path(LOG))

@@ -1,4 +1,6 @@
-"""The segments of a partition in offset order, the last one being written to: when one ends, and goes."""
+"""The segments of a partition in offset order, the last one active: when to roll them, and when to remove
+them.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from ._segment import MAX_RELATIVE_OFFSET, Segment, Step
 
 
 class Run(NamedTuple):
-    """Whole batches, the offset they end before, and where they lie."""
+    """Whole batches, the offset after the last one, and their file and position."""
 
     records: bytes
     end_offset: int
@@ -30,7 +32,7 @@ EMPTY_RUN = Run(b"", 0, "", 0)
 
 
 class Segments:
-    """There is always one. Methods raise OSError when the disk fails, and CorruptLogError."""
+    """The segments of a log, never empty. Methods raise OSError when the disk fails, and CorruptLogError."""
 
     __slots__ = ("_bases", "_doomed", "_fs", "_path", "all", "gone", "replacing")
 
@@ -39,9 +41,9 @@ class Segments:
         self._path = path
         self.all = list(segments)
         self._bases = [segment.base_offset for segment in segments]
-        #: A compaction is giving files their names: nothing is removed meanwhile.
+        #: A compaction is swapping its files in: nothing is removed meanwhile.
         self.replacing = False
-        #: Base offsets of segments that were taken out: their producer snapshots are of no use.
+        #: Base offsets of removed segments, whose producer snapshots are no longer needed.
         self.gone: list[int] = []
         # files that were renamed for removal, and when that is due
         self._doomed: list[tuple[int, str]] = []
@@ -88,10 +90,10 @@ class Segments:
         at_least_one: bool,
         range_bytes: int | None = None,
     ) -> Run:
-        """A run of whole batches of one segment from ``offset`` on, all below ``limit``; one of
-        ``range_bytes`` or more is given as a range of its file where that can be had.
+        """A run of whole batches of one segment from ``offset`` on, all below ``limit``; if it has
+        ``range_bytes`` or more, a range of the file where that is possible.
 
-        It ends before damage that is known, and raises CorruptLogError where it would begin with some.
+        It ends before known damage. Raises CorruptLogError if it would begin with damage.
         """
         self.since(offset)[0].require_intact(offset)
         found = self._find(offset)
@@ -119,7 +121,7 @@ class Segments:
         return Run(records, end_offset, segment.file.path, first.position, found_range)
 
     def learn(self, error: CorruptLogError, log_end: int) -> bool:
-        """Take in damage that a walk has met; False if it was known. Raises OSError."""
+        """Add damage that a walk has met; return False if there is nothing new to add. Raises OSError."""
         number = next((n for n, one in enumerate(self.all) if one.file.path == error.path), None)
         if number is None:
             return False
@@ -131,13 +133,13 @@ class Segments:
         try:
             for step in segment.steps(segment.start_before(error.position)):
                 at = step.position + step.size
-                # a base offset is outside of the checksum: one that leads elsewhere says nothing
+                # the checksum does not cover base offsets: ignore one that is out of range
                 if due <= step.last_offset < end:
                     due = step.last_offset + 1
         except CorruptLogError as met:
             at = met.position
         if at != error.position or at >= segment.size:
-            return False  # bytes that are no batch are not what it met
+            return False  # the walk can pass these bytes: they are not the damage
         found = damaged_range(segment, Damage(error.position, error.reason), due, end)
         segment.damage = sorted([*segment.damage, found])
         return True
@@ -156,7 +158,7 @@ class Segments:
     def remove_first(self, count: int, due_ms: int) -> None:
         """Take the first segments from the log; their files are renamed now and removed by ``purge``.
 
-        Nothing is done while a compaction is ``replacing`` some: retention comes again.
+        Does nothing while a compaction is ``replacing`` some; the next retention check removes them.
         """
         assert count < len(self.all), "the active segment stays"
         if self.replacing:
@@ -183,8 +185,8 @@ class Segments:
         del self.all[0], self._bases[0]
 
     def cut(self, offset: int) -> None:
-        """Remove the batches that end behind ``offset``, the last segment first; indexes are made anew by the
-        next opening.
+        """Remove the batches that end at or after ``offset``, the last segment first; the next opening
+        rebuilds the indexes.
         """
         for segment in reversed(self.all[1:]):
             if segment.base_offset < offset:
@@ -198,7 +200,7 @@ class Segments:
             segment.close()
 
     def holds(self, segments: Sequence[Segment]) -> bool:
-        """Return whether these neighbours are still part of the log."""
+        """Return whether these adjacent segments are still part of the log."""
         first = bisect_left(self._bases, segments[0].base_offset)
         found = self.all[first : first + len(segments)]
         return len(found) == len(segments) and all(
@@ -206,7 +208,7 @@ class Segments:
         )
 
     def replace(self, segments: Sequence[Segment], new: Segment) -> None:
-        """Put one segment in place of neighbours that begin at the same offset; no file is touched."""
+        """Put one segment in place of adjacent ones that begin at the same offset; touches no file."""
         assert self.holds(segments), "segments that are gone cannot be replaced"
         first = bisect_left(self._bases, segments[0].base_offset)
         self.gone += self._bases[first + 1 : first + len(segments)]
@@ -214,11 +216,11 @@ class Segments:
         self._bases[first : first + len(segments)] = [new.base_offset]
 
     def doom(self, paths: Sequence[str], due_ms: int) -> None:
-        """Let ``purge`` remove files that are no segment's any more."""
+        """Let ``purge`` remove files that no longer belong to a segment."""
         self._doomed = sorted([*self._doomed, *((due_ms, path) for path in paths)])
 
     def purge(self, now_ms: int | None) -> None:
-        """Remove files whose removal is due; None: all that wait."""
+        """Remove the files whose removal is due; with None, all that wait."""
         due = len(self._doomed) if now_ms is None else bisect_left(self._doomed, (now_ms + 1, ""))
         for _, path in self._doomed[:due]:
             self._fs.remove(path)
@@ -238,11 +240,11 @@ class Segments:
 
 
 def roll_is_due(active: Segment, config: LogConfig, headers: Sequence[BatchHeader], now_ms: int) -> bool:
-    """Return whether batches go into a new segment: the active one is full, too old, or has no index entry
-    left.
+    """Return whether batches go into a new segment: the active one is full, too old, or has no room for an
+    index entry.
 
-    Age counts from the first batch's timestamp to the newest one here; without timestamps, by the clock. What
-    has to be compacted within ``max.compaction.lag.ms`` waits no longer for this.
+    The age is the newest timestamp of the batches less that of the segment's first batch; without timestamps,
+    the time since the segment was created. In a compacted log ``max.compaction.lag.ms`` bounds it too.
     """
     if not active.size:
         return False
@@ -263,9 +265,9 @@ def roll_is_due(active: Segment, config: LogConfig, headers: Sequence[BatchHeade
 
 
 def quiet_roll_is_due(active: Segment, config: LogConfig, now_ms: int) -> bool:
-    """Return whether a segment to which nothing more comes is too old by the clock: else it would never be
-    compacted or removed. Its age counts from its first batch's timestamp, unless that lies outside of the
-    time for which the segment was open.
+    """Return whether a segment that gets no more batches is too old by the clock; otherwise it would never be
+    compacted or removed. Its age counts from its first batch's timestamp, or from its creation if that
+    timestamp lies outside of the time since then.
     """
     if not active.size:
         return False
@@ -287,11 +289,11 @@ def expired_segments(
     high_watermark: int,
     now_ms: int,
 ) -> int:
-    """Return how many of the first segments are to be removed; it may be all of them.
+    """Return how many of the first segments to remove, possibly all.
 
     All their records are older than ``retention.ms``, or the log without them still has ``retention.bytes``,
-    or they lie below the log start and are not written to any more. What lies above the high watermark stays,
-    and so does an empty active segment.
+    or they lie below the log start and are not active. A segment that reaches above the high watermark stays,
+    and so does an empty active one.
     """
     excess = sum(segment.size for segment in segments) - config.retention_bytes
     ends = [*(segment.base_offset for segment in segments[1:]), log_end_offset]

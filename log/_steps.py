@@ -1,4 +1,4 @@
-"""Work that may take long, in steps: its caller decides what runs between them."""
+"""Long work, cut into steps: the caller decides what runs between them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any, TypeAlias, TypeVar
 
 Result = TypeVar("Result")
 
-#: Yields None where others may have their turn, or a function to be called, in any thread, whose result is to
-#: be sent back, or its error thrown.
+#: Yields None where other work may run, or a function to call in any thread; the caller sends its result
+#: back, or throws its error.
 Steps: TypeAlias = Generator[Callable[[], Any] | None, Any, Result]
 
 
 def at_once(steps: Steps[Result]) -> Result:
-    """The result, with nothing in between."""
+    """Run all steps and return the result."""
     try:
         work = next(steps)
         while True:

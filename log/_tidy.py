@@ -24,11 +24,11 @@ _TEMPORARY = ".tmp"
 
 
 def tidy(fs: FileSystem, folder: str, removed: list[str], swapped: list[str]) -> list[str]:
-    """Bring a folder into order; the names of its files afterwards.
+    """Bring a folder into order; return the names of its files afterwards.
 
-    ``.deleted`` and ``.cleaned`` files go, and so do the index files of a log that is not there. A ``.swap``
-    segment is complete: it takes the place of the segments it was made of, unless one that it was being split
-    with was not complete (a ``.cleaned`` file before it). The paths are added to ``removed`` and ``swapped``.
+    Removes ``.deleted`` and ``.cleaned`` files, and index files without a .log. A ``.swap`` segment is
+    complete and takes the place of the segments it was made of, unless a ``.cleaned`` file at or before its
+    offset shows that the split it belongs to is incomplete. Adds the paths to ``removed`` and ``swapped``.
     """
     names = fs.list(folder)
     unfinished = next(iter(offsets_of(names, CLEANED)), None)
@@ -63,8 +63,8 @@ def tidy(fs: FileSystem, folder: str, removed: list[str], swapped: list[str]) ->
 def _finish_swap(fs: FileSystem, folder: str, base: int, removed: list[str]) -> None:
     """Remove the segments that ``<base>.log.swap`` replaces, then give it its name.
 
-    The logs go and come last, so that a stop in between is followed by doing it again. Offset and time index
-    are left to be rebuilt.
+    The .log files are removed and renamed last, so that a start after a stop in between does it again. The
+    offset and time indexes are left to be rebuilt.
     """
     replacement = Segment(fs, folder, base, created_ms=0)
     replacement.file = fs.file(os.path.join(folder, file_name(base, LOG + SWAP)))
@@ -86,7 +86,7 @@ def _finish_swap(fs: FileSystem, folder: str, base: int, removed: list[str]) -> 
 
 
 def _finish_renames(fs: FileSystem, folder: str) -> None:
-    """Finish a swap whose log has its name already, or one that was given up."""
+    """Finish a swap whose .log already has its final name, or one that was abandoned."""
     for name in fs.list(folder):
         if name.endswith(SWAP) and offset_of(name) is not None:
             if fs.exists(os.path.join(folder, name.removesuffix(SWAP))):

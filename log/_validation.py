@@ -1,8 +1,8 @@
 """Validation of a batch before it enters the log, its wire errors, and the fields that the log writes into
 it.
 
-The errors are those that Apache Kafka 4.3 answers to the same bytes (``make test-kafka`` draws batches and
-compares), but for records that grow beyond the limits of decompression, which it does not have.
+The errors are those of Apache Kafka 4.3 for the same bytes (``make test-kafka`` draws batches and compares
+them). The limits of decompression are the exception: Apache Kafka has none.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _MAGIC_AT: Final = 16
 _OLD_MAGICS: Final = (0, 1)
 _NO_TIMESTAMP: Final = -1
 
-#: Bit of an LZ4 frame's flags that says that its blocks are independent: Java clients read no other.
+#: Bit of an LZ4 frame's flags for independent blocks: Java clients read no others.
 _LZ4_FLAGS_AT: Final = 4
 _LZ4_INDEPENDENT: Final = 0x20
 
-#: Records between two turns of others.
+#: Records checked before other work may run.
 STEP_RECORDS: Final = 256
 
-#: Most records of a batch that are named in the answer with what is wrong with each (KIP-467).
+#: Most records of a batch whose errors a response lists (KIP-467).
 MAX_RECORD_ERRORS: Final = 100
 
 
@@ -53,7 +53,7 @@ class RecordError(NamedTuple):
 
 
 class RecordsError(KafkaError):
-    """A batch that is refused for some of its records. ``records`` names the first of them."""
+    """A batch refused for some of its records. ``records`` lists the first MAX_RECORD_ERRORS of them."""
 
     def __init__(self, code: ErrorCode, records: Sequence[RecordError]) -> None:
         first = records[0]
@@ -72,7 +72,7 @@ class CheckedBatch(NamedTuple):
 
 
 def check_batch(records: bytes | bytearray, config: LogConfig, *, now_ms: int) -> Steps[CheckedBatch]:
-    """Check what a client sent, which must be one batch: whole, checksum, size, header, then each record.
+    """Check a client's records, which must be one whole batch: checksum, size, header, then each record.
 
     Raises KafkaError with the wire code.
     """
@@ -93,7 +93,7 @@ def check_batch(records: bytes | bytearray, config: LogConfig, *, now_ms: int) -
 
 
 def check_own(records: bytes | bytearray, config: LogConfig) -> list[BatchHeader]:
-    """The headers of batches that the broker itself made: whole, checksum and size are looked at."""
+    """The headers of batches that the broker built itself; checks that they are whole, checksum and size."""
     headers = []
     try:
         for position, header in iter_batches(records):
@@ -173,7 +173,7 @@ def _plain(header: BatchHeader, payload: memoryview) -> Steps[bytes]:
         raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"{error}: send smaller batches") from error
     except CorruptBatchError as error:
         if isinstance(error, BrokenOffBatchError):
-            # Apache Kafka reads record by record, and meets first what is wrong with those in front
+            # Apache Kafka reads record by record, so errors in the records before the break come first
             walk = RecordWalk(error.before, header.record_count, packed=True)
             with suppress(RecordsEndError):
                 while not walk.advance(STEP_RECORDS):
@@ -190,20 +190,20 @@ class _RecordRules:
         self._now_ms = now_ms
 
     def time(self, delta_ms: int) -> int:
-        """A record's time, which may have gone round the end of 64 bits."""
+        """A record's timestamp, which may wrap around at 64 bits."""
         if self._header.log_append_time:
             return self._header.max_timestamp_ms
         return _signed(self._header.base_timestamp_ms + delta_ms)
 
     def may_refuse(self, oldest_ms: int, newest_ms: int) -> bool:
-        """Return whether a record of a time from ``oldest_ms`` to ``newest_ms`` may be refused."""
+        """Return whether a record with a time delta from ``oldest_ms`` to ``newest_ms`` may be refused."""
         oldest, newest = self.time(oldest_ms), self.time(newest_ms)
         wrapped = newest - oldest != newest_ms - oldest_ms and not self._header.log_append_time
-        # of no time at all, which is never refused, there may be some between the others
+        # -1, no timestamp, is never refused, and may hide a refused one between the two
         return wrapped or oldest == _NO_TIMESTAMP != newest or any(map(self.refusal, (oldest, newest)))
 
     def refusal(self, time_ms: int) -> str:
-        """Why a record of this time is refused; empty if it is not."""
+        """Return why a record with this timestamp is refused; "" if it is not."""
         config, now_ms = self._config, self._now_ms
         if not config.stamps and time_ms != _NO_TIMESTAMP:
             if time_ms < now_ms - config.message_timestamp_before_max_ms:
@@ -240,7 +240,7 @@ class _RecordRules:
 
 
 def _signed(number: int) -> int:
-    """A number as 64 bits hold it."""
+    """A number wrapped to a signed 64-bit integer."""
     return (number + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
@@ -256,7 +256,7 @@ def stamp(
     log_append_time_ms: int | None,
     newest_ms: int | None = None,
 ) -> tuple[bytearray, list[BatchHeader]]:
-    """A copy of ``records``, whose batches follow each other from ``base_offset`` on, and its headers."""
+    """A copy of ``records`` with its batches numbered from ``base_offset`` on, and its headers."""
     data = bytearray(records)
     stamped: list[BatchHeader] = []
     position, offset = 0, base_offset

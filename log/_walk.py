@@ -1,12 +1,12 @@
-"""A walk over the records of a batch without making objects of them: are they whole, is each one's key there,
-which are their oldest and newest time?
+"""A walk over the records of a batch without creating objects: are they whole, does each have a key, what are
+their oldest and newest timestamps?
 
-What is wrong is refused as Apache Kafka 4.3 does, which reads records that lie plain in a batch in another
-way than compressed ones: of those it skips keys and values, does not hold a record's length against them, and
-asks for offset deltas that count from 0.
+Bad records are refused as by Apache Kafka 4.3, which reads compressed records differently from uncompressed
+ones: it skips their keys and values, does not compare a record's length with its fields, and requires offset
+deltas that count from 0.
 
-Neighbours mostly have fields of the same lengths. Then the bytes that say so are compared column by column,
-with slices, a hundred records in the time of one.
+Adjacent records mostly have fields of the same lengths. The walk then compares the length bytes column by
+column, with slices: a hundred records in the time of one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 
 from ..protocol import ErrorCode, KafkaError, read_varint
 
-#: Bits of a varint's byte that others follow.
+#: Bit of a varint's byte that says that another byte follows.
 _MORE: Final = 0x80
 #: Bytes of the longest varint that is compared column by column.
 _SHORT_BYTES: Final = 3
@@ -29,7 +29,7 @@ _LOW, _BOTH = 1 << 6, 1 << 13
 
 
 class Columns:
-    """The numbers of a record that was read, each with what lies in its place in the records after."""
+    """The layout of a record that was read, by which the records after it are compared."""
 
     __slots__ = ("_alike", "_data", "_delta", "_time", "end", "until")
 
@@ -78,7 +78,7 @@ class Columns:
         return columns.pop().isascii() and all(min(column) >= _MORE for column in columns)
 
     def times(self, at: int, stride: int, count: int) -> set[int]:
-        """The times of those records."""
+        """The timestamp deltas of those records, in milliseconds."""
         span = stride * count
         columns = [self._data[at + place : at + place + span : stride] for place in self._time]
         return {read_varint(bytes(number), 0)[0] for number in set(zip(*columns, strict=True))}
@@ -86,7 +86,7 @@ class Columns:
 
 @cache
 def _bytes_of_deltas() -> tuple[bytes, bytes]:
-    """The first two bytes of all numbers below _BOTH, as varints of two bytes have them."""
+    """The two bytes of every number below _BOTH as a two-byte varint: all first bytes, all second bytes."""
     numbers = range(_BOTH)
     return bytes([2 * number & 0x7F | _MORE for number in numbers]), bytes(
         [number >> 6 for number in numbers]
@@ -137,7 +137,7 @@ _SINGLE = 1_024
 
 
 class UnreadableRecordError(KafkaError):
-    """Records that cannot be read, with the code that Apache Kafka has for it."""
+    """Records that cannot be read, with Apache Kafka's error code for them."""
 
 
 class RecordsEndError(UnreadableRecordError):
@@ -148,8 +148,8 @@ class RecordsEndError(UnreadableRecordError):
 
 
 class RecordWalk:
-    """``count`` records in ``data``; ``packed`` says that they were compressed. Call ``advance`` until it is
-    true. Times are differences to the batch's base time in milliseconds, as they were met.
+    """A walk over ``count`` records in ``data``; ``packed`` says that they were compressed. Call ``advance``
+    until it returns True. ``oldest`` and ``newest`` are the extremes of the timestamp deltas so far, in ms.
     """
 
     __slots__ = (
@@ -175,7 +175,7 @@ class RecordWalk:
         self._count = self.left = count
         self.oldest = _LONG
         self.newest = -_LONG
-        #: Whether a record without a key was met, and, of those that were compressed, one whose offset delta
+        #: Whether the walk met a record without a key and, among compressed ones, a record whose offset delta
         #: is not its place in the batch.
         self.keyless = False
         self.unordered = False
@@ -189,11 +189,11 @@ class RecordWalk:
         return self._at
 
     def forget_times(self) -> None:
-        """Let ``oldest`` and ``newest`` be those of the records that follow."""
+        """Reset ``oldest`` and ``newest``: they then cover only the records that follow."""
         self.oldest, self.newest = _LONG, -_LONG
 
     def advance(self, most: int) -> bool:
-        """Walk over ``most`` records or a few more; whether that was all. Raises UnreadableRecordError."""
+        """Walk over ``most`` records or a few more; return True at the end. Raises UnreadableRecordError."""
         if self.left < 0:
             raise _invalid(f"the header counts {self.left} records")
         end = max(self.left - most, 0)
@@ -207,7 +207,9 @@ class RecordWalk:
         return not self.left
 
     def next(self) -> tuple[int, bool]:
-        """Walk over one record: its time, and whether it has a key. Raises UnreadableRecordError."""
+        """Walk over one record; return its timestamp delta in ms, and whether it has a key. Raises
+        UnreadableRecordError.
+        """
         self.forget_times()
         self.keyless = False
         self._walk(1)
@@ -299,13 +301,15 @@ class RecordWalk:
                     continue
                 break
         except IndexError:
-            pass  # what is wrong with it is found by who reads it next
+            pass  # ``_read`` finds out what is wrong
         self._at = start
         self.left = self._count - number
         self.oldest, self.newest, self.keyless = oldest, newest, keyless
 
     def _take_like(self, begin: int) -> bool:
-        """Walk over the records after the one at ``begin``, if all of some have fields of its lengths."""
+        """Walk over the records that follow the one at ``begin`` and have fields of the same lengths; return
+        whether there were some.
+        """
         data, stride = self._data, self._at - begin
         room = 0
         if data[begin : begin + 1] == data[self._at : self._at + 1]:
@@ -340,7 +344,9 @@ class RecordWalk:
     # -- as Apache Kafka reads -------------------------------------------------------------------------------
 
     def _read(self) -> tuple[int, int, bool]:
-        """Time, offset delta, whether there is a key. The length of a packed record is not looked at."""
+        """Timestamp delta, offset delta, and whether there is a key. The length of a packed record is not
+        checked.
+        """
         plain, size = not self._packed, len(self._data)
         length, begin = self._number(self._at, outside=plain)
         if plain and length > size - begin:
@@ -363,15 +369,15 @@ class RecordWalk:
         return time, delta, has_key
 
     def _skip(self, at: int) -> tuple[bool, int]:
-        """Return whether bytes with their length in front are there, not null, and the position after."""
+        """Skip bytes with their length in front; return whether they are not null, and the position after."""
         size, at = self._number(at)
         if size > len(self._data) - at:
             raise RecordsEndError
         return size >= 0, at + max(size, 0)
 
     def _number(self, at: int, most_bytes: int = _INT_BYTES, *, outside: bool = False) -> tuple[int, int]:
-        """A varint and the position after it. ``outside``: it is the length of a record that lies plain,
-        which Apache Kafka reads before it looks for errors.
+        """A varint and the position after it. ``outside``: it is the length of an uncompressed record, which
+        Apache Kafka reads outside of its error handling.
         """
         data, value, shift = self._data, 0, 0
         for end in range(at + 1, at + 1 + most_bytes):
@@ -388,7 +394,7 @@ class RecordWalk:
 
 
 def _behind_headers(data: bytes, at: int, count: int) -> int:
-    """The position after small headers; ``count`` is as it is written. -1 where there are others."""
+    """The position after small headers, -1 if some are not small; ``count`` is the varint as written."""
     if count >= _MORE or count & 1:
         return -1
     for part in range(count):  # each is a name and what it says

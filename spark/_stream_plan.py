@@ -71,7 +71,7 @@ def batch_ranges(start: Offsets, end: Offsets, bounds: Logs, *, fail_on_data_los
             raise DataLossError(
                 [lost],
                 f"the checkpoint has a batch that goes back over {lost}: it was planned with "
-                "failOnDataLoss=false, for a topic that was made anew. Set that again to read it",
+                "failOnDataLoss=false, for a topic that was recreated. Set that again to read it",
             )
         if log is not None and not fail_on_data_loss:
             first = log.earliest if first > last else max(first, log.earliest)

@@ -1,7 +1,8 @@
-"""The transaction coordinator: transactional ids, their transactions and how these end (KIP-98, KIP-890).
+"""The transaction coordinator: transactional ids, their transactions, and how transactions end (KIP-98,
+KIP-890).
 
-Built on the engine of the group coordinator: one shard for each partition of ``__transaction_state``. The
-life cycle of a transactional id is a table in ``statemachine``; the broker writes its markers.
+It runs on the group coordinator's engine, with one shard for each partition of ``__transaction_state``. The
+life cycle of a transactional id is a table in ``statemachine``; the broker writes the markers.
 """
 
 from .coordinator import TransactionCoordinator, TransactionMarker

@@ -36,18 +36,19 @@ from .shards import (
     verify,
 )
 
-#: Time in seconds before failed markers are tried again: the first, doubled with each try, and the longest.
+#: Seconds before failed markers are written again: the first pause, doubled with each attempt, and the
+#: longest.
 _RETRY_S: Final = 0.5
 _MOST_RETRY_S: Final = 5.0
 
-#: Transactions whose markers are written concurrently: each writes one marker in a turn of the event loop.
+#: Transactions whose markers are written concurrently; each writes one marker per turn of the event loop.
 _SIDE_BY_SIDE: Final = 50
 
 _NOBODY: Final = RequestContext()
 
 
 class TransactionMarker(NamedTuple):
-    """The end of a producer's transaction, as every partition of it gets it."""
+    """The marker that ends a producer's transaction; every partition of the transaction gets the same one."""
 
     producer_id: int
     producer_epoch: int
@@ -65,14 +66,14 @@ class _Ending(NamedTuple):
 
 
 class TransactionCoordinator:
-    """All transactional ids of one broker, for one event loop.
+    """All transactional ids of one broker, on one event loop.
 
-    ``take_producer_id`` returns an unused id, and may raise KafkaError; ``reserve_producer_ids`` makes sure
-    that later ids are above the given ones. ``write_marker`` writes a marker to a partition, and returns
-    whether that is final: it was written, or never can be. ``epoch_of`` is the coordinator's epoch in a
-    partition of the topic, higher with each start; ``version`` the transaction.version in force; and
-    ``max_bytes`` how large a batch of the topic may be. Before ``start`` every request is answered
-    NOT_COORDINATOR: there is no topic.
+    ``take_producer_id`` returns an unused producer id, and may raise KafkaError; ``reserve_producer_ids``
+    makes all later ids larger than the given one. ``write_marker`` writes a marker to a partition and returns
+    True when no further attempt is needed: the marker is written, or never can be. ``epoch_of`` returns the
+    coordinator's epoch in a partition of ``__transaction_state``, which rises with each start; ``version``
+    the transaction.version in force; and ``max_bytes`` the largest batch that the topic takes, in bytes.
+    Until ``start`` the answer to every request is NOT_COORDINATOR, because the topic does not exist.
     """
 
     def __init__(
@@ -110,32 +111,32 @@ class TransactionCoordinator:
         return f"<TransactionCoordinator: {self._shards or 'not started'!r}>"
 
     async def start(self, log: CoordinatorLog) -> None:
-        """Load every shard from the topic's log and serve; nothing if that was done."""
+        """Load every shard from the topic's log and serve it; does nothing once started."""
         if self._shards is not None:
             return
         shards = self._open(log, None)
         self.unread = bool(await shards.load_all())
-        # in a data folder of another broker they may be ahead of ours
+        # records from another broker's data folder may hold producer ids that this broker has yet to give out
         await self._reserve_producer_ids(
             max((runner.shard.state.newest_producer_id for runner in shards), default=-1)
         )
 
     def start_replicated(self, log: CoordinatorLog, replicas: Replicas) -> None:
-        """Serve shards from ``load`` to ``unload``: those that this broker of a cluster leads."""
+        """Start in a cluster: serve each partition that this broker leads, from ``load`` to ``unload``."""
         self._open(log, replicas)
 
     async def load(self, partition: int) -> None:
-        """Take on one partition: this broker now leads it."""
+        """Load one partition, which this broker now leads."""
         if self._shards is not None:
             await self._shards.load(partition)
 
     def unload(self, partition: int) -> None:
-        """Give one partition up: another broker leads it."""
+        """Unload one partition, which another broker now leads."""
         if self._shards is not None:
             self._shards.unload(partition)
 
     def partition_of(self, transactional_id: str) -> int:
-        """The partition of the topic that an id's records are in."""
+        """The partition of ``__transaction_state`` that holds an id's records."""
         assert self._shards is not None, "the coordinator has started"
         return self._shards.partition_of(transactional_id)
 
@@ -158,7 +159,7 @@ class TransactionCoordinator:
         return shards
 
     async def stop(self) -> None:
-        """Write what is still to be written; the next start writes the markers that are missing."""
+        """Flush the shards' pending records; the next start writes the markers that are missing."""
         self._stopped = True
         if self._tasks:
             for task in self._tasks:
@@ -186,7 +187,7 @@ class TransactionCoordinator:
         return error
 
     async def end(self, end: End) -> Identity:
-        """Commit or abort; return the identity that the producer continues with."""
+        """Commit or abort; return the producer id and epoch that the producer continues with."""
         if not end.transactional_id:
             return Identity(ErrorCode.INVALID_REQUEST)
         answer: Identity = await self._ask(ApiKey.END_TXN, end)
@@ -197,7 +198,7 @@ class TransactionCoordinator:
     def verify(
         self, transactional_id: str, producer_id: int, producer_epoch: int, partition: TopicPartition
     ) -> ErrorCode:
-        """Return whether a partition is in the producer's open transaction, now: NONE if it is."""
+        """Return NONE if a partition is in the producer's open transaction now, else the error."""
         if not transactional_id:
             return ErrorCode.INVALID_REQUEST
         state = self._state_of(transactional_id)
@@ -206,7 +207,7 @@ class TransactionCoordinator:
         return verify(state, transactional_id, producer_id, producer_epoch, partition)
 
     def describe(self, transactional_id: str) -> Transaction | ErrorCode:
-        """A transactional id as it is now."""
+        """A transactional id's current state; TRANSACTIONAL_ID_NOT_FOUND if it is unknown here."""
         if not transactional_id:
             return ErrorCode.INVALID_REQUEST
         state = self._state_of(transactional_id)
@@ -215,7 +216,7 @@ class TransactionCoordinator:
         return state.by_id.get(transactional_id) or ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
 
     def transactions(self) -> Iterable[Transaction] | ErrorCode:
-        """Every transactional id."""
+        """Every transactional id; COORDINATOR_LOAD_IN_PROGRESS while a partition is loading."""
         if self._shards is None:
             return []
         if any(runner.loading for runner in self._shards):
@@ -247,7 +248,7 @@ class TransactionCoordinator:
         self._begin(_Ending(runner, decided, decided.partitions, _RETRY_S))
 
     def _begin(self, ending: _Ending) -> None:
-        """Write the markers of a transaction whose end is decided, concurrently with those of some others."""
+        """Queue the markers of a transaction whose end is decided; only _SIDE_BY_SIDE are written at once."""
         if self._stopped:
             return
         self._endings.append(ending)
@@ -260,7 +261,7 @@ class TransactionCoordinator:
         task.add_done_callback(self._tasks.discard)
 
     async def _abort_late(self, runner: ShardRunner[Transactions], late: Transaction) -> None:
-        # without an id now the next pass asks again
+        # if no id can be had now, the next pass of the abort timer asks again
         with suppress(KafkaError):
             fresh_id = await self._take_producer_id()
             runner.steer(partial(abort_late, late=late, fresh_id=fresh_id))
@@ -269,7 +270,7 @@ class TransactionCoordinator:
         while self._endings:
             runner, decided, partitions, pause_s = self._endings.popleft()
             if runner.shard.gone:
-                continue  # whoever has it now writes them
+                continue  # the partition's new coordinator writes them
             committed = decided.state is TransactionState.PREPARE_COMMIT
             epoch = self._epoch_of(runner.partition)
             marker = TransactionMarker(decided.producer_id, decided.producer_epoch, committed, epoch)
@@ -281,12 +282,12 @@ class TransactionCoordinator:
                 runner.steer(partial(markers_written, prepared=decided))
 
     async def _is_written(self, partition: TopicPartition, marker: TransactionMarker) -> bool:
-        # there may be thousands of partitions: other work has to run in between
+        # a transaction may have thousands of partitions: let other work run between two markers
         await asyncio.sleep(0)
         try:
             return await self._write_marker(partition, marker)
         except Exception as error:
-            # one partition's failure must not leave the others without a marker, and readers waiting
+            # one partition's failure must not keep the marker from the others, whose readers wait for it
             context = {"message": f"no marker in {partition}: it is tried again", "exception": error}
             asyncio.get_running_loop().call_exception_handler(context)
             return False

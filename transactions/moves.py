@@ -1,6 +1,5 @@
-"""Moves of a transactional id: each returns its next record, along the table in ``statemachine``.
-
-A move is decided here and takes place when its record is in the log.
+"""Transitions of a transactional id: each function returns the id's next record, by the table in
+``statemachine``. A transition takes effect when its record is in the log.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ from .records import NONE, Transaction
 #: The transaction.version from which the epoch rises with every transaction (KIP-890).
 EPOCH_BUMP_VERSION: Final = 2
 
-#: The last epoch that a producer gets: one more is left to fence it with.
+#: The last epoch that a producer gets; the one above it is kept to fence that producer.
 LAST_EPOCH: Final = 2**15 - 2
 _MAX_EPOCH: Final = 2**15 - 1
 
 
 def initialized(now: Transaction, timeout_ms: int, now_ms: int, *, given_epoch: int | None) -> Transaction:
-    """Give a producer its next epoch; ``given_epoch`` is the one that it says it has, None for none."""
+    """Give a producer its next epoch; ``given_epoch`` is the one that it sent, None if it sent none."""
     return _moved(
         now,
         TransactionTrigger.INITIALIZE,
@@ -34,7 +33,7 @@ def initialized(now: Transaction, timeout_ms: int, now_ms: int, *, given_epoch: 
 
 
 def answered_again(now: Transaction, timeout_ms: int, now_ms: int) -> Transaction:
-    """Return the same epoch again, to a producer that missed the response."""
+    """Keep the epoch, for a producer that missed the response and asks again."""
     return _moved(now, TransactionTrigger.INITIALIZE, now_ms, timeout_ms=timeout_ms, start_ms=NONE)
 
 
@@ -71,8 +70,8 @@ def added(
 def ended(
     now: Transaction, client_version: int, now_ms: int, *, committed: bool, next_producer_id: int = NONE
 ) -> Transaction:
-    """Decide the end. From EPOCH_BUMP_VERSION on the epoch rises, and a producer whose epochs are used up
-    continues with ``next_producer_id``.
+    """Prepare the commit or the abort. From EPOCH_BUMP_VERSION on the epoch rises, and a producer whose
+    epochs are used up continues with ``next_producer_id``.
     """
     trigger = TransactionTrigger.COMMIT if committed else TransactionTrigger.ABORT
     after = _moved(now, trigger, now_ms, client_version=client_version, next_producer_id=next_producer_id)
@@ -85,8 +84,8 @@ def ended(
 
 
 def fenced(now: Transaction, version: int, now_ms: int, *, next_producer_id: int = NONE) -> Transaction:
-    """Abort an open transaction by decision of its coordinator, whose transaction.version is ``version``, and
-    fence its producer by a raised epoch. ``next_producer_id`` as for ``ended``.
+    """Abort an open transaction on the coordinator's own decision, and fence its producer by raising the
+    epoch. ``version`` is the transaction.version in force; ``next_producer_id`` is as for ``ended``.
     """
     fencing = _moved(now, TransactionTrigger.FENCE, now_ms)
     after = ended(fencing, version, now_ms, committed=False, next_producer_id=next_producer_id)
@@ -104,7 +103,7 @@ def completed(now: Transaction, now_ms: int) -> Transaction:
 
 
 def expired(now: Transaction, now_ms: int) -> Transaction:
-    """Expire the id, which is to be forgotten."""
+    """Expire an id that was unused for too long; its tombstone is the next record."""
     return _moved(now, TransactionTrigger.EXPIRE, now_ms)
 
 

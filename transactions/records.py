@@ -1,8 +1,8 @@
 """Records of ``__transaction_state``: one for each transactional id, in Apache Kafka's bytes.
 
 A key is an int16 version 0 and the id. A value begins with its own int16 version: 0, or 1 (flexible,
-KIP-482). Both are read; 0 is written while transaction.version is 0, as by an Apache Kafka that is to be
-downgraded. No value is a tombstone. Everything is big-endian.
+KIP-482). Both are read; like Apache Kafka, the coordinator writes version 0 while transaction.version is 0,
+so that a downgrade stays possible. A record without a value is a tombstone. Numbers are big-endian.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ..statemachine import TransactionState
 #: Stands for "none" in numbers: no producer id, epoch or time.
 NONE: Final = -1
 
-#: The states by their numbers in a record.
+#: The states; a state's place is its number in a record.
 _STATES: Final = (
     TransactionState.EMPTY,
     TransactionState.ONGOING,
@@ -54,7 +54,8 @@ _INT64: Final = struct.Struct(">q")
 _PREVIOUS_ID, _NEXT_ID, _CLIENT_VERSION = range(3)
 _ELEMENTS: Final = 1 << 31
 _INT32_BYTES: Final = 4
-#: Most bytes of a topic apart from its name and partitions, and of a batch alongside the id and its topics.
+#: Upper bounds, in bytes: what a topic takes beside its name and partitions, and what a batch takes beside
+#: the id and its topics.
 _TOPIC_BYTES: Final = 9
 _REST_BYTES: Final = 192
 _MAX_STRING_BYTES: Final = 0x7FFF
@@ -67,9 +68,10 @@ class CorruptRecordError(KohortError):
 class Transaction(NamedTuple):
     """A transactional id as its last record describes it.
 
-    ``client_version`` is the transaction.version that the transaction is run by. While the epoch runs out,
-    ``next_producer_id`` is the one that comes after it. ``last_epoch`` is the epoch before the last one that
-    a producer asked for: its request may be a repeat. It is not in the record.
+    ``client_version`` is the transaction.version that the producer of this transaction follows.
+    ``next_producer_id`` is set while a transaction with the last epoch ends: the producer continues with that
+    id. ``last_epoch`` is the epoch before the current one, by which the coordinator recognizes a repeated
+    request; the record does not hold it.
     """
 
     transactional_id: str
@@ -98,16 +100,14 @@ Record: TypeAlias = Transaction | TransactionDeleted
 def encode_all(
     records: Iterable[Record], *, flexible: bool = True
 ) -> tuple[list[tuple[bytes, bytes | None]], int]:
-    """Keys and values, and how many bytes they have together. Raises ValueError for an id over 32,767
-    bytes.
-    """
+    """Keys and values, and their total size in bytes. Raises ValueError for an id over 32,767 bytes."""
     pairs = [encode(record, flexible=flexible) for record in records]
     return pairs, sum(len(key) + len(value or b"") for key, value in pairs)
 
 
 def encode(record: Record, *, flexible: bool = True) -> tuple[bytes, bytes | None]:
-    """Key and value of a record. The one that is not ``flexible`` has no previous and next producer id and no
-    client's version.
+    """Key and value of a record. A value that is not ``flexible`` holds neither the previous and next
+    producer ids nor the client's version. Raises ValueError for an id over 32,767 bytes.
     """
     if len(record.transactional_id.encode()) > _MAX_STRING_BYTES:
         raise ValueError(f"a transactional id of more than {_MAX_STRING_BYTES} bytes")
@@ -119,16 +119,14 @@ def encode(record: Record, *, flexible: bool = True) -> tuple[bytes, bytes | Non
 
 
 def largest_bytes(transaction: Transaction) -> int:
-    """Return an upper bound of the bytes that this or any later record of the same partitions takes in the
-    log.
-    """
+    """Upper bound, in bytes, of the batch that holds this or any later record of the same partitions."""
     names = sum(len(topic) + _TOPIC_BYTES for topic in {topic for topic, _ in transaction.partitions})
     size = len(transaction.transactional_id.encode()) + names + _INT32_BYTES * len(transaction.partitions)
     return size + _REST_BYTES
 
 
 def decode(key: bytes | None, value: bytes | None) -> Record | None:
-    """A record; None for one of a kind that is not known here. Raises CorruptRecordError."""
+    """A record; None for a key version that this coordinator does not know. Raises CorruptRecordError."""
     try:
         if key is None:
             raise CorruptRecordError("a record without a key")

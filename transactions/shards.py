@@ -1,11 +1,11 @@
 """A shard of ``__transaction_state``: its transactional ids, their requests and their timeouts.
 
 Requests and responses are plain data; the broker maps errors to those that a version of an API knows.
-Requests about an id wait for the writes of that id, so that each is decided by what is in the log.
+Requests about an id wait for the pending writes of that id, so that the log's content decides each of them.
 
-Where a producer needs a new producer id the answer is :data:`NEEDS_PRODUCER_ID`: the request comes again with
-one. The end of a transaction comes out as :class:`WriteMarkers`; who has written them tells the shard with
-:func:`markers_written`.
+When a request needs a new producer id, the answer is :data:`NEEDS_PRODUCER_ID`, and the caller sends the
+request again with one. When a transaction's end is decided, the shard issues :class:`WriteMarkers`; the
+caller writes the markers and then calls :func:`markers_written`.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from .settings import TransactionSettings
 _OPEN: Final = TransactionState.ONGOING
 _PREPARED: Final = (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
 
-#: The timers: abort transactions that take too long, write completions that failed, forget unused ids.
+#: The timers: abort transactions past their timeout, write failed completions again, expire unused ids.
 _ABORT: Final = "abort"
 _COMPLETE: Final = "complete"
 _FORGET: Final = "forget"
 
-#: Time in ms before a write that nothing waits for is tried again.
+#: Time in ms before a failed completion is written again.
 _RETRY_MS: Final = 1_000
 
 #: Kafka's default for max.message.bytes.
@@ -59,8 +59,8 @@ NEEDS_PRODUCER_ID: Final = Identity(ErrorCode.NONE)
 
 @dataclass(slots=True)
 class Initialize:
-    """A producer initializes. ``given`` is the producer id and epoch that it has already; ``fresh_id`` is
-    unused.
+    """Initialize a producer. ``given`` is the producer id and epoch that it already has; ``fresh_id`` is a
+    producer id that nobody has used, NONE until the shard asks for one.
     """
 
     transactional_id: str
@@ -110,7 +110,7 @@ class AbortLate(Command):
 class Transactions:
     """State of a shard: each id as its last record describes it, and the partitions of open transactions.
 
-    ``version`` is the transaction.version in force; ``max_bytes`` is how large a record may be.
+    ``version`` returns the transaction.version in force; ``max_bytes`` the largest batch, in bytes.
     """
 
     settings: TransactionSettings
@@ -150,8 +150,8 @@ TransactionShard: TypeAlias = Shard[Transactions]
 
 
 def handle_initialize(shard: TransactionShard, request: Request, now_ms: int) -> None:
-    """Give a new id epoch 0, a known one the next. An open transaction is aborted first: the producer asks
-    again.
+    """Give a new id epoch 0, and a known id its next epoch. If a transaction is open, abort it and answer
+    CONCURRENT_TRANSACTIONS, so that the producer asks again.
     """
     init: Initialize = request.body
     now = shard.state.by_id.get(init.transactional_id)
@@ -179,8 +179,8 @@ def handle_initialize(shard: TransactionShard, request: Request, now_ms: int) ->
 
 
 def _may_initialize(now: Transaction, given: tuple[int, int] | None) -> bool:
-    """Check a producer that sends its identity: it must be the current one, or one whose epochs
-    are used up.
+    """Return whether a producer may initialize: it sends no producer id, the current one, or the previous one
+    if that one's epochs are used up.
     """
     if given is None or given[0] == now.producer_id:
         return True
@@ -226,8 +226,8 @@ def handle_add(shard: TransactionShard, request: Request, now_ms: int) -> None:
 
 
 def _too_large(state: Transactions, after: Transaction) -> str:
-    """Return the reason to refuse partitions with which the transaction could not be ended any more; empty if
-    there is none.
+    """Return why the partitions must be refused, "" if they need not be: the record that ends a transaction
+    has to fit into a batch.
     """
     count, most = len(after.partitions), state.settings.kohort_transaction_max_partitions
     if count > most:
@@ -244,7 +244,7 @@ def verify(
     producer_epoch: int,
     partition: TopicPartition,
 ) -> ErrorCode:
-    """Return whether a partition is in the open transaction; TRANSACTION_ABORTABLE if it is not."""
+    """Return NONE if a partition is in the open transaction, TRANSACTION_ABORTABLE if it is not."""
     now = state.by_id.get(transactional_id)
     error = _fence(now, producer_id, producer_epoch)
     if now is None or error:
@@ -302,7 +302,9 @@ def _end_error(now: Transaction, end: End) -> ErrorCode | None:
 
 
 def _end_error_with_bump(now: Transaction, end: End) -> ErrorCode | None:
-    """Do as ``_end_error``, for EndTxn v5: the old epoch means a repeat, unless a transaction is open."""
+    """Like ``_end_error``, for EndTxn v5: the epoch before the current one means a repeated request, unless a
+    transaction is open.
+    """
     rotated = (
         now.previous_producer_id == end.producer_id
         and end.producer_epoch == moves.LAST_EPOCH
@@ -331,7 +333,7 @@ def _end_error_with_bump(now: Transaction, end: End) -> ErrorCode | None:
 
 
 def markers_written(shard: TransactionShard, now_ms: int, *, prepared: Transaction) -> None:
-    """Complete a transaction of which every marker is written."""
+    """Complete a transaction whose markers are all written."""
     if shard.state.by_id.get(prepared.transactional_id) is prepared:
         _append(shard, moves.completed(prepared, now_ms))
 
@@ -380,7 +382,7 @@ def _append(
 
 
 def _fenced(shard: TransactionShard, now: Transaction, fresh_id: int, now_ms: int) -> Transaction | None:
-    """The open transaction aborted by its coordinator; None if that takes a fresh producer id."""
+    """The record that aborts an open transaction; None if that takes a fresh producer id."""
     version = shard.state.version()
     if version < moves.EPOCH_BUMP_VERSION or not moves.is_exhausted(now):
         return moves.fenced(now, version, now_ms)
@@ -390,7 +392,7 @@ def _fenced(shard: TransactionShard, now: Transaction, fresh_id: int, now_ms: in
 
 
 def abort_late(shard: TransactionShard, now_ms: int, *, late: Transaction, fresh_id: int = NONE) -> None:
-    """Abort a transaction that has been open for too long, unless something else has come of it."""
+    """Abort a transaction that has been open for too long, unless its id has changed since."""
     if shard.state.by_id.get(late.transactional_id) is not late or shard.is_busy(late.transactional_id):
         return
     after = _fenced(shard, late, fresh_id, now_ms)
@@ -407,7 +409,7 @@ def _start_abort_timer(shard: TransactionShard, now_ms: int) -> None:
 
 
 def _on_abort_timer(shard: TransactionShard, key: TimerKey, now_ms: int) -> None:
-    """Abort what has been open for longer than its producer said."""
+    """Abort every transaction that has been open for longer than its producer's timeout."""
     state = shard.state
 
     def abort(now: Transaction) -> bool:
@@ -427,8 +429,8 @@ def _pass(
     write: Callable[[Transaction], bool],
     now_ms: int,
 ) -> bool:
-    """Check ids without a pending write, a slice at a time so that requests need not wait; ``write`` returns
-    whether it wrote. Returns whether some are left, for which the timer was started again.
+    """Call ``write`` for ids without a pending write, a slice at a time so that requests need not wait. It
+    returns whether it wrote. Return whether ids are left; the timer is then started again for them.
     """
     state, written = shard.state, 0
     queue = state.queues.get(key[0]) or list(names)
@@ -451,7 +453,7 @@ def _on_complete_timer(shard: TransactionShard, key: TimerKey, now_ms: int) -> N
 
 
 def _on_forget_timer(shard: TransactionShard, key: TimerKey, now_ms: int) -> None:
-    """Forget ids that were not used for a long time."""
+    """Expire ids that were unused for ``transactional.id.expiration.ms``."""
     settings = shard.state.settings
 
     def forget(now: Transaction) -> bool:
@@ -468,7 +470,7 @@ def _on_forget_timer(shard: TransactionShard, key: TimerKey, now_ms: int) -> Non
 
 
 def _activate(shard: TransactionShard, now_ms: int) -> None:
-    """Continue where the last coordinator stopped: carry out what it decided."""
+    """Continue where the previous coordinator stopped: write the markers of every decided transaction."""
     state = shard.state
     for now in state.by_id.values():
         if now.state in _PREPARED:
@@ -499,7 +501,7 @@ def _code(_request: Request, error: int) -> ErrorCode:
 
 _BUSY: Final = ErrorCode.CONCURRENT_TRANSACTIONS
 
-#: What transactions bring to a shard: the APIs that write.
+#: The transactions' part of a shard: their APIs, records and timers.
 _TRANSACTIONS: Final[Kind[Transactions]] = Kind(
     apis={
         ApiKey.INIT_PRODUCER_ID: Api(handle_initialize, _identity_error, Waits.WRITES, overdue=_BUSY),

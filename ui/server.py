@@ -56,7 +56,7 @@ def ui_of(options: argparse.Namespace, listening: tuple[Any, ...], token: str | 
     else:
         secret = ""
         if token is None:
-            remarks.append("whoever works on this machine can open it: --token-file asks for a token")
+            remarks.append("anyone on this machine can open it: --token-file asks for a token")
     # a wildcard address cannot be opened: show this machine's
     shown = "127.0.0.1" if address.is_unspecified else str(address)
     shown = f"[{shown}]" if ":" in shown else shown

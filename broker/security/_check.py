@@ -65,8 +65,8 @@ def check(
         parts.append(Part(f"metrics at port {metrics_port}", list(_door(let_in, local=local))))
         if not local:
             warnings.append(
-                "metrics: names of topics, users and clients are told to whoever reaches the port: keep it "
-                "behind a firewall"
+                "metrics: names of topics, users and clients are shown to anyone who reaches the port: keep "
+                "it behind a firewall"
             )
     parts.append(Part("rights", [_rights(settings)]))
     parts.append(Part("limits", list(_limits(settings))))
@@ -103,7 +103,7 @@ def _between_lines(settings: BrokerSettings, between: BetweenBrokers) -> Iterato
 def _cluster_warnings(settings: BrokerSettings, listeners: list[Listener]) -> Iterator[str]:
     if not (settings.kohort_zookeeper_digest or settings.zookeeper_set_acl):
         yield (
-            "whoever reaches ZooKeeper may change everything: set kohort.zookeeper.digest, or "
+            "anyone who reaches ZooKeeper can change everything: set kohort.zookeeper.digest, or "
             "zookeeper.set.acl"
         )
     if settings.authorizer_class_name and len(listeners) > 1 and not settings.inter_broker_listener_name:
@@ -194,12 +194,12 @@ def _sasl_warnings(settings: BrokerSettings, listener: Listener, users: ScramUse
             if not special.sasl_oauthbearer_expected_issuer:
                 yield "tokens of any issuer are taken: set sasl.oauthbearer.expected.issuer"
             if special.sasl_oauthbearer_jwks_endpoint_url.startswith("http:"):
-                yield "keys are fetched without TLS: whoever is in between can make tokens; use https:"
+                yield "keys are fetched without TLS: anyone in between can forge tokens; use https:"
 
 
 def _rights(settings: BrokerSettings) -> str:
     if not settings.authorizer_class_name:
-        return "whoever is let in may do everything: there are no access rules (authorizer.class.name)"
+        return "every connected client may do everything: there are no access rules (authorizer.class.name)"
     besides = "everyone" if settings.allow_everyone_if_no_acl_found else "nobody"
     supers = settings.super_users or "none"
     return f"access rules decide; what none names is open to {besides}; super users: {supers}"
@@ -233,7 +233,7 @@ def _client_quotas(quotas: QuotaTable) -> Iterator[str]:
 def _warnings(settings: BrokerSettings) -> Iterator[str]:
     if settings.authorizer_class_name:
         if "User:ANONYMOUS" in settings.super_users.split(";"):
-            yield "User:ANONYMOUS is a super user: whoever does not say who they are may do everything"
+            yield "User:ANONYMOUS is a super user: clients that do not authenticate may do everything"
         if settings.allow_everyone_if_no_acl_found:
             yield "allow.everyone.if.no.acl.found=true: a topic is open to everyone until a rule names it"
     if settings.connections_max_idle_ms < 0:

@@ -65,7 +65,7 @@ class SecuritySettings(TransactionSettings):
 
     ssl_keystore_type: Annotated[Literal["PEM"], Row("format of ssl.keystore")] = "PEM"
     ssl_keystore_location: Annotated[
-        str, Row("file with the private key and the certificate chain; read anew when it changes")
+        str, Row("file with the private key and the certificate chain; reloaded when it changes")
     ] = ""
     ssl_keystore_certificate_chain: Annotated[str, Row("the chain itself, in place of a file")] = ""
     ssl_keystore_key: Annotated[str, Row("the private key itself, in place of a file", sensitive=True)] = (
@@ -76,7 +76,7 @@ class SecuritySettings(TransactionSettings):
     )
     ssl_truststore_type: Annotated[Literal["PEM"], Row("format of ssl.truststore")] = "PEM"
     ssl_truststore_location: Annotated[
-        str, Row("file with the authorities of client certificates; read anew when it changes")
+        str, Row("file with the authorities of client certificates; reloaded when it changes")
     ] = ""
     ssl_truststore_certificates: Annotated[str, Row("the authorities themselves, in place of a file")] = ""
     ssl_client_auth: Annotated[

@@ -69,7 +69,7 @@ class TlsContexts:
                 log.error("the certificates of before stay in use: %s", error)
             return
         self._stamp, self._complained = stamp, None
-        log.info("listener %s: certificates read anew", self._listener)
+        log.info("listener %s: certificates reloaded", self._listener)
 
     def _stamps(self) -> _Stamp:
         settings = self._settings

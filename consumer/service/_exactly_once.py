@@ -201,7 +201,7 @@ class StoredOffsets:
             if row.topic_id is not None and topic_id is not None and row.topic_id != topic_id:
                 self._is_other(partition, 0)
                 log.warning(
-                    "group %s: topic %s was deleted and made anew: offset %d, stored for the one before, is "
+                    "group %s: topic %s was deleted and recreated: offset %d, stored for the one before, is "
                     "left alone, and partition %d starts as one that was never read",
                     self._once.group,
                     partition.topic,

@@ -1,8 +1,8 @@
 """One batch as compaction sees it: its records in place, and the batch rebuilt from some of them.
 
 Offsets never change. A batch keeps its base offset, last offset delta, leader epoch, producer and sequence
-number, so that what a producer sent last is known even when its records are gone. Records stay byte for byte,
-but for their timestamp deltas where a delete horizon takes the place of the base timestamp (KIP-534).
+number, so that the producer's last sequence number is known even when its records are gone. Records stay byte
+for byte, except for their timestamp deltas where a delete horizon replaces the base timestamp (KIP-534).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .._records import record_at
 #: The fields of BatchHeader.
 HEADER = struct.Struct(">qiibIhiqqqhii")
 
-#: Bytes of a batch in front of what its length counts, and of what its checksum covers.
+#: Bytes of a batch before the part that its length counts, and before the part that its checksum covers.
 LENGTH_END, CRC_END = 12, 21
 
 #: After every offset.
@@ -80,7 +80,7 @@ def raw_records(
 def rebuild(header: BatchHeader, records: bytes, kept: list[RawRecord], horizon_ms: int | None) -> bytes:
     """The batch with only the ``kept`` of its ``records``, packed with the same codec.
 
-    ``horizon_ms`` is a delete horizon to set; with None, what the batch says of it stays.
+    ``horizon_ms`` is a delete horizon to set; None leaves the batch's own as it is.
     """
     attributes, base_ms, newest_ms = header.attributes, header.base_timestamp_ms, header.max_timestamp_ms
     if not header.log_append_time:
@@ -100,14 +100,14 @@ def rebuild(header: BatchHeader, records: bytes, kept: list[RawRecord], horizon_
 
 
 def emptied(header: BatchHeader) -> bytes:
-    """The batch without records: all that is left of it is its place, its producer and its newest time."""
+    """The batch without records: it keeps its offsets, its producer and its newest timestamp."""
     attributes = header.attributes & (LOG_APPEND_TIME | TRANSACTIONAL | CONTROL)
     changed = header._replace(attributes=attributes, base_timestamp_ms=_NO_TIMESTAMP, record_count=0)
     return bytes(seal_batch(changed, b""))
 
 
 def _shifted(records: bytes, record: RawRecord, by_ms: int) -> bytes:
-    """The record with its timestamp counted from another base."""
+    """The record with ``by_ms`` added to its timestamp delta."""
     _, body = read_varint(records, record.start)
     _, rest = read_varint(records, body + 1)
     delta = bytearray()

@@ -1,8 +1,9 @@
-"""Compaction of one partition, in stages: those that take long touch no live object and may run in a thread,
-those that change the log are short and run where the log is used.
+"""Compaction of one partition, in stages: long ones touch no live object and may run in any thread; those
+that change the log are short and run in the log's thread.
 
-First the dirty part is read for the newest offset of each key, then the log is rewritten from its start up to
-there, one new segment at a time. What does not fit the memory is left to the next compaction.
+The first stage reads the dirty part for the newest offset of each key; the others rewrite the log from its
+start to that end, one new segment at a time. Keys that do not fit into memory are left to the next
+compaction.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Cleaning:
     def __init__(self, source: Source, cleanable: Cleanable, rules: Rules, memory_bytes: int) -> None:
         self.cleanable = cleanable
         self.report = CleanReport(cleanable.first_dirty_offset)
-        #: Nothing is left to be done: the log was closed, or lost segments that were to be compacted.
+        #: Nothing is left to do: the log was closed, or lost segments that were to be compacted.
         self.overtaken = False
         #: All stages were run.
         self.done = False
@@ -75,7 +76,7 @@ class Cleaning:
         self.done = True
 
     def abandon(self) -> bool:
-        """Remove what is half done; False if that cannot be taken back and the log must be reopened."""
+        """Remove half-written files; return False if this cannot be undone and the log must be reopened."""
         lost = self._swap.lost if self._swap is not None else not self._source.segments.holds(self._planned)
         self.overtaken = lost or not self._source.online()
         return self._swap is None or self._swap.abandon()

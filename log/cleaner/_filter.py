@@ -1,8 +1,8 @@
-"""The filter of a compaction: whole batches in, the batches that stay out. No files.
+"""The filter of a compaction: it takes whole batches and returns those that stay. It uses no files.
 
-In the dirty part the map tells which offsets live, so a batch is kept or dropped by counting those that it
-holds, without a look at its records. Records are read only where a batch is mixed, has a tombstone to be
-dated, or lies in the clean part.
+In the dirty part the key map knows the live offsets, so the filter keeps or drops a batch by counting those
+in its range, without reading its records. It reads records only if a batch is mixed, has a tombstone that
+needs a delete horizon, or lies in the clean part.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class LastBatch(NamedTuple):
 class Filtered(NamedTuple):
     """Batches that stay, one after the other, their headers, and how many bytes were filtered.
 
-    ``last`` is the last batch of those, without its records, if it does not stay; else empty.
+    ``last`` is the last filtered batch, emptied of its records, if it does not stay; else empty.
     """
 
     data: bytes
@@ -124,7 +124,7 @@ class BatchFilter:
         return kept
 
     def _by_count(self, fields: tuple[int, ...]) -> bool | None:
-        """True or False if the batch stays or goes whole, None if its records must tell."""
+        """True if the batch stays whole, False if it goes, None if its records have to be read."""
         base, _, _, _, _, attributes, delta, _, _, _, _, _, count = fields
         last = base + delta
         if base in self._keys.odd:
@@ -147,7 +147,7 @@ class BatchFilter:
         return True
 
     def _by_records(self, data: bytes, position: int, header: BatchHeader) -> bytes | bool:
-        """The batch recreated, or whether it stays or goes as it is."""
+        """The rebuilt batch, or True if it stays as it is, False if it goes."""
         verify_batch(data, header, position)
         if header.control:
             return self._control(data, position, header)
@@ -171,14 +171,14 @@ class BatchFilter:
         return rebuild(header, records, kept, self._horizon_ms if undated else None)
 
     def _known_living(self, header: BatchHeader) -> set[int] | None:
-        """The offsets of a batch's newest records where the map tells; None where their keys must."""
+        """The live offsets of a batch, if the map knows them; None if the records' keys have to be read."""
         if header.base_offset < self._keys.first_offset or header.has_delete_horizon:
             return None
         live = self._live
         return set(live[bisect_left(live, header.base_offset) : bisect_right(live, header.last_offset)])
 
     def _living(self, records: list[RawRecord], header: BatchHeader) -> list[RawRecord]:
-        """The records that are the newest of their key, tombstones whose time is over left out."""
+        """The records that are the newest of their key, without tombstones past their delete horizon."""
         newest, past = self._keys.newest, self._keys.next_offset
         tombstones_stay = not header.has_delete_horizon or self._rules.now_ms < header.base_timestamp_ms
         kept = []
@@ -192,7 +192,9 @@ class BatchFilter:
         return kept
 
     def _control(self, data: bytes, position: int, header: BatchHeader) -> bytes | bool:
-        """A marker that marks nothing any more is dated first, and goes when its time is over."""
+        """Filter a marker: once no batch of its transaction is left it gets a delete horizon, and it goes
+        when that has passed.
+        """
         if not header.record_count:
             return False
         marker = parse_marker(data, header, position)

@@ -23,7 +23,7 @@ class TransactionState:
         self._aborting: dict[int, AbortedTransaction] = {}
         self._seen: set[int] = set()
         self._committing: set[int] = set()
-        #: Aborted transactions whose marker was met and stays, for the transaction index; the walker takes
+        #: Aborted transactions whose marker was met and stays, for the transaction index; the filter takes
         #: them out.
         self.kept: list[AbortedTransaction] = []
 
@@ -60,16 +60,16 @@ class TransactionState:
 
 _MAGIC = 2
 
-#: Bytes that a key takes apart from its record's: two objects, and its share of a dict that is being made
-#: larger.
+#: Bytes that a key takes beside those of its record: two objects, and its share of a dict that is being
+#: enlarged.
 KEY_OVERHEAD_BYTES = 165
 
 
 class KeyMap:
-    """Filled from the dirty part of a log, batch by batch, until ``memory_bytes`` are taken.
+    """The newest offset of each key in the dirty part of a log, filled batch by batch up to ``memory_bytes``.
 
-    ``first_offset`` is where the dirty part begins. What lies after ``next_offset`` is not in the map; it
-    takes another pass. Records of aborted transactions are left out, and so are control batches.
+    ``first_offset`` is where the dirty part begins. Records from ``next_offset`` on are not in the map and
+    take another compaction. Records of aborted transactions and control batches are left out.
     """
 
     __slots__ = (
@@ -96,7 +96,7 @@ class KeyMap:
         #: Base offsets of batches with a record whose offset delta lies outside of it. Clients may send
         #: such: where they claim to be is another record's place, so they count for no key, and stay.
         self.odd: set[int] = set()
-        #: How many records were looked at.
+        #: Number of records read.
         self.records = 0
         #: No room for another batch.
         self.full = False
@@ -111,8 +111,8 @@ class KeyMap:
         return f"KeyMap({len(self.newest)} keys of {self.first_offset}..{self.next_offset})"
 
     def add(self, data: bytes, end_offset: int = NO_OFFSET) -> int:
-        """Take in the whole batches at the front of ``data``, each one checked, until the map is ``full``;
-        how many bytes they are.
+        """Check and add the whole batches at the front of ``data`` until the map is ``full``; return their
+        size in bytes.
 
         Offsets must rise and stay below ``end_offset``. Raises CorruptBatchError with the position of a batch
         that is damaged.
@@ -159,7 +159,9 @@ class KeyMap:
     def _take(
         self, records: bytes, position: int, size: int, base_offset: int, last_delta: int, count: int
     ) -> None:
-        """Most of a compaction's time goes by here: varints of one byte are read in place."""
+        """Add the records of one batch. Compaction spends most of its time here, so one-byte varints are read
+        in place.
+        """
         newest = self.newest
         known = len(newest)
         start, found = position, 0

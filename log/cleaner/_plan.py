@@ -1,7 +1,7 @@
 """The plan of a compaction: the part of a log that can be compacted, whether it is due, which segments
 become one.
 
-Beside ``segment_infos`` plain numbers in, plain numbers out.
+Apart from ``segment_infos``, functions take plain numbers and return plain numbers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ class SegmentInfo(NamedTuple):
 
 
 class Cleanable(NamedTuple):
-    """Offsets ``first_dirty_offset`` .. ``end_offset`` - 1 are to be looked at for newer records of a key.
+    """The dirty part: offsets ``first_dirty_offset`` .. ``end_offset`` - 1, to be read for newer records of
+    keys.
 
     ``clean_bytes`` lie before them. ``forced``: the oldest dirty record has waited for max.compaction.lag.ms.
     """
@@ -43,7 +44,7 @@ class Cleanable(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """Share of the dirty bytes in all that a compaction would read."""
+        """Share of dirty bytes in everything that a compaction would read, from 0 to 1."""
         total = self.clean_bytes + self.dirty_bytes
         return self.dirty_bytes / total if total else 0.0
 
@@ -54,7 +55,7 @@ class Cleanable(NamedTuple):
 def segment_infos(segments: Sequence[Segment], log_end_offset: int, config: LogConfig) -> list[SegmentInfo]:
     """The segments as the planner sees them. Raises OSError and CorruptLogError."""
     ends = [*(segment.base_offset for segment in segments[1:]), log_end_offset]
-    # the first time is read from the file: only where it matters
+    # the first timestamp is read from the file, so only where it matters
     lagging = config.max_compaction_lag_ms < _NEVER_MS
     return [
         SegmentInfo(
@@ -112,8 +113,8 @@ def may_join(new: SegmentInfo, following: SegmentInfo, config: LogConfig) -> boo
     too.
 
     Together they must be no larger than segment.bytes, their indexes no larger than segment.index.bytes, and
-    their offsets within reach of an index entry. Apache Kafka judges by what the sources had before; by what
-    is left of them more are made one at a time.
+    their offsets within reach of an index entry. Apache Kafka adds the sources' sizes before compaction;
+    counting what is left of them joins more segments.
     """
     return (
         new.size + following.size <= config.segment_bytes

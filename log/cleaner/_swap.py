@@ -1,9 +1,10 @@
-"""One new segment in place of several, so that a crash at any point leaves the old ones or the new one.
+"""One new segment in place of several, so that a crash at any point leaves either the old ones or the new
+one.
 
-The new segment is written as ``.cleaned`` and synced; renamed to ``.swap``, the log last, and the folder
-synced: from here on the next start finishes what is left. Then it takes its sources' place in memory, they
-are renamed to ``.deleted``, and at last it gets its name. The folder is synced between these steps, so that
-none of them can overtake another.
+The new segment is written as ``.cleaned``, synced, and renamed to ``.swap``, the .log last; then the folder
+is synced. From here on the next start finishes an interrupted swap. Then the segment takes its sources' place
+in memory, they are renamed to ``.deleted``, and it gets its final name. The folder is synced between these
+steps, so that they reach the disk in this order.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ CHUNK_BYTES = 64 << 10
 #: Bytes of kept batches that are written at a time.
 WRITE_BYTES = 256 << 10
 
-#: A .log.swap has all that belongs to it alongside it.
+#: The .log is renamed last: a .log.swap has all other files of its segment beside it.
 _LOG_LAST = tuple(reversed(SEGMENT_SUFFIXES))
 
 
 class Stage(NamedTuple):
-    """A step of a compaction: ``run`` it, ``apart`` in any thread, otherwise where the log is used."""
+    """A step of a compaction: call ``run``, in any thread if ``apart``, otherwise in the log's thread."""
 
     apart: bool
     run: Callable[[], None]
@@ -61,7 +62,7 @@ class Source:
     breathe: Callable[[], None]
 
     def sync(self) -> None:
-        """Put on the disk what is to be compacted."""
+        """Sync the files that are to be compacted. Raises OSError."""
         while self.unsynced:
             file = self.fs.file(self.unsynced[-1])
             try:
@@ -72,10 +73,10 @@ class Source:
 
 
 def read_batches(source: Source, segment: Segment, take: Callable[[bytes, bool], int]) -> None:
-    """Give a segment's batches to ``take`` in chunks, and whether one is the last, until it takes no more.
+    """Pass a segment's batches to ``take`` in chunks, with a flag for the last chunk, until it takes no more.
 
-    ``take`` says how many bytes it has used: a batch that a chunk cuts comes again, whole; with none used of
-    a whole batch the walk ends. The file is reopened. Raises OSError, and CorruptLogError.
+    ``take`` returns how many bytes it used: a batch that a chunk cuts off comes again, whole. The walk ends
+    when it uses nothing of a whole batch. The file is reopened. Raises OSError and CorruptLogError.
     """
     file = source.fs.file(segment.file.path)
     position, wanted = 0, CHUNK_BYTES
@@ -99,7 +100,7 @@ def read_batches(source: Source, segment: Segment, take: Callable[[bytes, bool],
 
 
 class Swap:
-    """The making of one new segment; its ``stages`` are to be run in order.
+    """The creation of one new segment: run its ``stages`` in order.
 
     It takes the place of the first of the ``candidates``, and of as many more as fit.
     """
@@ -113,7 +114,7 @@ class Swap:
     ) -> None:
         #: The segments that are replaced; known once the new one is written.
         self.sources = [candidates[0][1]]
-        #: The sources were taken by retention, or the log was closed: nothing is left to be done.
+        #: Retention removed the sources, or the log was closed: nothing is left to do.
         self.gone = False
         self._source = source
         self._walk = walk
@@ -152,7 +153,7 @@ class Swap:
             return False
         if self._new is not None:
             self._new.close()
-        # what cannot be removed is removed by the next start; the indexes go first, as they came first
+        # the next start removes what cannot be removed now; the .log goes last, as it was renamed last
         with contextlib.suppress(OSError):
             for tail in (SWAP, CLEANED):
                 self._remove_new(tail)
@@ -180,14 +181,14 @@ class Swap:
         new.sync()
         new.close()
         if segment is not last:
-            # what is left out here because of a later record must not outlive that record
+            # a record is dropped here because of a later one, which must therefore reach the disk first
             source.sync()
 
     def _fill(self, out: _Output, segment: Segment, end_offset: int, following: SegmentInfo | None) -> bool:
-        """Write what is kept of a segment; whether the next one goes into the same.
+        """Write the kept batches of a segment; return whether the next source goes into the same new segment.
 
-        The last batch of the new segment stays at least as a header: so the file itself tells which offsets
-        it stands for, and which others it replaces.
+        The last batch of the new segment stays at least as a header, so that the file itself tells which
+        offsets it covers and which segments it replaces.
         """
         goes_on = False
 
@@ -210,9 +211,9 @@ class Swap:
         self._source.fs.sync_dir(self._source.folder)
 
     def _retire(self) -> None:
-        """Rename the sources, the first ones first: of those that are left, later ones know of more.
+        """Rename the sources, the first one first, so that after a crash the newer records are still there.
 
-        Not those of a log that was closed: its topic may be deleted, and what has these names a new one's.
+        Stop once the log is closed: its topic may be deleted, and a new topic's files may have these names.
         """
         fs, folder = self._source.fs, self._source.folder
         for segment in self.sources:
@@ -244,7 +245,7 @@ class Swap:
 
     def _name(self) -> None:
         if not self._source.online():
-            self.gone = True  # the next opening goes on from here
+            self.gone = True  # the next opening continues from here
             return
         new = self._made()
         new.rename_files("", SEGMENT_SUFFIXES)

@@ -1,1 +1,1 @@
-"""Looking into a data folder without changing it: ``verify`` reads everything, ``dump`` shows one file."""
+"""Read-only tools for a data folder: ``verify`` reads everything, ``dump`` shows one file."""

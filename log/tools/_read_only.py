@@ -15,7 +15,7 @@ def _refuse(changed: _ReadOnlyFile | ReadOnlyFiles, *arguments: Any, **_: Any) -
 
 
 class _ReadOnlyFile:
-    """A file as long as it was at the first look: what is appended later is not seen."""
+    """A file of the size that it had at first use: later appends are not seen."""
 
     __slots__ = ("_descriptor", "_size", "path")
 
@@ -49,7 +49,7 @@ class _ReadOnlyFile:
 
 
 class ReadOnlyFiles(OsFileSystem):
-    """The operating system's, without a way to change anything."""
+    """The operating system's files, without a way to change them."""
 
     __slots__ = ()
 
@@ -65,7 +65,7 @@ READ_ONLY = ReadOnlyFiles()
 def is_locked(path: str) -> bool:
     """Return whether some process holds a lock on a file, as far as the kernel's list tells (Linux).
 
-    Trying to take the lock would give up the one that this very process may have.
+    Trying to take the lock would release one that this process may hold.
     """
     try:
         inode = os.stat(path).st_ino

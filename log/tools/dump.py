@@ -18,14 +18,14 @@ from .._scan import salvage
 from .._segment import Segment
 from ._read_only import READ_ONLY
 
-#: Kind and fields of each entry of a file; what gives them of its path and its name.
+#: Kind and fields of each entry of a file; a reader returns them for a file's path and name.
 _Entries: TypeAlias = Iterator[tuple[str, dict[str, Any]]]
 _Reader: TypeAlias = Callable[[str, str], _Entries]
 
 
 class Dumped(NamedTuple):
-    """One entry of a file: what kind of thing it is, and its fields. ``kind`` is "damage" for what cannot be
-    read; its fields are ``position`` (-1: as a whole) and ``what``.
+    """One entry of a file: its kind and its fields. ``kind`` is "damage" for bytes that cannot be read; its
+    fields are ``position`` (-1: the whole file) and ``what``.
     """
 
     kind: str
@@ -33,7 +33,8 @@ class Dumped(NamedTuple):
 
 
 def dump_file(path: str | os.PathLike[str], *, records: bool = False) -> Iterator[Dumped]:
-    """Every entry of a file, which its name's end tells the kind of; with ``records``, those of batches too.
+    """Every entry of a file, whose kind its name's suffix tells; with ``records``, the records of batches
+    too.
 
     Raises DataFolderError for a file of no known kind, and OSError for one that cannot be read.
     """
@@ -199,7 +200,7 @@ def _text(path: str, _name: str) -> _Entries:
         yield "line", {"text": line}
 
 
-#: By the end of a file's name.
+#: Readers by the suffix of a file's name.
 _READERS: Final[dict[str, _Reader]] = {
     _names.INDEX: _offset_index,
     _names.TIME_INDEX: _time_index,

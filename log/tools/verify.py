@@ -1,6 +1,7 @@
-"""A data folder held against the format and against itself, without changing a byte of it.
+"""A check of a data folder against the format and for consistency, without changing a byte of it.
 
-It may be in use, and Apache Kafka may have written it. What a running broker has not finished is no damage.
+The folder may be in use, and Apache Kafka may have written it. Unfinished writes of a running broker are not
+damage.
 """
 
 from __future__ import annotations
@@ -45,19 +46,19 @@ from .._scan import Damage, Salvaged, batch_follows, salvage
 from .._segment import Segment
 from ._read_only import READ_ONLY, is_locked
 
-#: The severity: a person must act; the next start mends it; good to know.
+#: The severity: a person must act; the next start repairs it; for information.
 Level = Literal["damage", "mended", "note"]
 
 #: Marks a place of an index where no batch was found.
 NO_OFFSET: Final = -1
 
 _TXN_ENTRY_BYTES: Final = 34
-_MADE_ANEW: Final = "Remove the file while the broker is stopped: the next start makes it anew from the log."
+_MADE_ANEW: Final = "Remove the file while the broker is stopped: the next start rebuilds it from the log."
 _NO_ABORT: Final = (
     "Readers of committed records are given what was aborted. While the broker is stopped put a byte at the "
-    "end of the file (printf x >> FILE), which need not be there: the next start makes it anew from the log."
+    "end of the file (printf x >> FILE), which need not be there: the next start rebuilds it from the log."
 )
-_MISSING: Final = "The next start makes it anew from the log."
+_MISSING: Final = "The next start rebuilds it from the log."
 _RESTORE: Final = (
     "Restore the file from a copy; or stop the broker and cut the file there by hand, and lose what follows."
 )
@@ -73,7 +74,7 @@ _GROWING: Final = "The folder is in use: this may be a write under way. Look aga
 
 
 class Finding(NamedTuple):
-    """One thing that is wrong: in which file, at which byte (-1: as a whole), and what to do."""
+    """One finding: the file, the byte position (-1: the whole file), what is wrong, and what to do."""
 
     level: Level
     file: str
@@ -111,7 +112,7 @@ class _Times:
         self._newest_ms = NO_TIMESTAMP
 
     def take(self, header: BatchHeader) -> Iterator[str]:
-        """Say what is wrong with the entries up to a batch."""
+        """Yield what is wrong with the entries up to a batch."""
         while self._entry is not None and self._base_offset + self._entry[1] <= header.last_offset:
             if self._entry[0] < self._newest_ms:
                 yield f"an entry says {self._entry[0]} where a batch before it is of {self._newest_ms}"
@@ -119,14 +120,14 @@ class _Times:
         self._newest_ms = max(self._newest_ms, header.max_timestamp_ms)
 
     def end(self, end_offset: int) -> Iterator[str]:
-        """Say what is wrong with the entries after the last batch."""
+        """Yield what is wrong with the entries after the last batch."""
         if self._entry is not None and self._entry[1] > max(end_offset - self._base_offset - 1, 0):
             offset = self._base_offset + self._entry[1]
             yield f"an entry is for offset {offset}, the segment ends at {end_offset}"
 
 
 class _SegmentWalk:
-    """One segment, read whole; ``last``: it is the active one. What it finds is its partition's."""
+    """One segment, read whole; ``last``: it is the active one. Its findings go to its partition, ``done``."""
 
     def __init__(self, done: VerifiedPartition, base_offset: int, *, last: bool, in_use: bool) -> None:
         self.done = done
@@ -137,7 +138,7 @@ class _SegmentWalk:
         self.end_offset = max(base_offset, done.end_offset)
         #: By offset of a marker: the producer, and whether its transaction was committed.
         self.markers: dict[int, tuple[int, bool]] = {}
-        #: Producers with records of an open transaction in this segment, and who aborted some, by offset.
+        #: Producers with an open transaction in this segment, and those that aborted one, by marker offset.
         self.open: set[int] = set()
         self.aborted: dict[int, int] = {}
 
@@ -200,7 +201,7 @@ class _SegmentWalk:
             if marker is not None and not marker.committed and header.producer_id in self.open:
                 self.aborted[header.last_offset] = header.producer_id
             self.open.discard(header.producer_id)
-            # of one that compaction has emptied it is not known any more how the transaction ended
+            # a marker that compaction has emptied no longer tells how the transaction ended
             self.markers[header.last_offset] = (header.producer_id, marker is not None and marker.committed)
 
     def _damaged(self, segment: Segment, position: int, reason: str) -> None:
@@ -216,7 +217,7 @@ class _SegmentWalk:
         self.done.note(level, segment.file.path, position, what, advice)
 
     def _entries(self, index: OffsetIndex | TimeIndex) -> list[tuple[int, int]]:
-        """The entries of an index as far as they are well formed; what is not is told."""
+        """The well-formed entries of an index; the others become findings."""
         path, entry_size = index.file.path, index.ENTRY.size
         if not os.path.exists(path):
             self.done.note("mended", path, -1, "it is missing", _MISSING)
@@ -292,7 +293,7 @@ class VerifiedFolder:
 
 
 def verify_folder(path: str | os.PathLike[str]) -> VerifiedFolder:
-    """Read everything in a data folder. Raises DataFolderError for what is none, and OSError."""
+    """Read everything in a data folder. Raises DataFolderError for another kind of folder, and OSError."""
     folder = os.path.abspath(os.fspath(path))
     names = sorted(READ_ONLY.list(folder))
     found = [(key, name) for name in names if (key := parse_partition_folder(name)) is not None]
@@ -304,7 +305,7 @@ def verify_folder(path: str | os.PathLike[str]) -> VerifiedFolder:
     in_use = is_locked(os.path.join(folder, LOCK_FILE))
     done = VerifiedFolder(folder, in_use, CLEAN_SHUTDOWN in names)
     for (topic, number), name in sorted(found):
-        # checkpoints say less than the logs while these grow: they are read before each
+        # logs grow meanwhile, and checkpoints must not be ahead of them: read the checkpoints first
         partition = VerifiedPartition(topic, number, os.path.join(folder, name))
         points = _checkpoints(folder, TopicPartition(topic, number))
         _verify_partition(partition, points, in_use=in_use)
@@ -335,7 +336,7 @@ def _verify_own_files(done: VerifiedFolder, names: list[str]) -> None:
 
 
 def _checkpoints(folder: str, key: TopicPartition) -> dict[str, int]:
-    """Return the offsets that the folder's checkpoints have for a partition; an unreadable one has none."""
+    """Return a partition's offsets in the folder's checkpoints; an unreadable checkpoint has none."""
     said = {}
     for name in (RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS):
         try:

@@ -80,6 +80,8 @@ class Giving:
     partitions: tuple[TopicPartition, ...]
     last: bool = False
     lost: bool = False
+    #: Whether the coordinator may give them to others from when the commit is stored.
+    told: bool = False
 
 
 @lru_cache(maxsize=1_024)
@@ -431,6 +433,7 @@ class Member:
         body = commit_request(self.plan.group, offsets, generation, member_id, self.plan.instance_id)
         self.send(Channel.CONTROL, ApiKey.OFFSET_COMMIT, body, (offsets, giving))
         if giving is not None and not giving.lost:
+            giving.told = isinstance(self.membership, ConsumerMembership)
             self.membership.gives_up(giving.partitions, offsets, self.now)
             self.carry_out()
 
@@ -650,7 +653,8 @@ class Consumers:
         if not self._is_in(member, group):
             return set()
         has = {p for p in membership.owned | member.reading.keys() if p.topic not in self.remade}
-        return has - member.inherited
+        stopped = {p for step in member.handing_over if step.told for p in step.partitions}
+        return has - member.inherited - stopped
 
     def _is_in(self, member: Member, group: ConsumerGroup) -> bool:
         """Return whether the group still has this member: the member may not know that it was removed."""

@@ -59,7 +59,7 @@ INCIDENTS: Final[dict[str, tuple[str, int]]] = {
 MIXED: Final[dict[str, tuple[str, int]]] = {
     "switch": ("a member stops, or its process is killed, and it comes back with the other protocol", 3),
     "grow-topic": ("a topic that is read gets one more partition", 1),
-    "remake-topic": ("a topic that is read is deleted, and made anew later", 1),
+    "remake-topic": ("a topic that is read is deleted, and recreated later", 1),
 }
 
 #: The same, in some schedules of either kind, drawn apart from all else.

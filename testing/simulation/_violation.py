@@ -22,7 +22,7 @@ INVARIANTS: Final[dict[str, str]] = {
     "S10": "members and parked requests stay within their limits",
     "S11": "a member delivers only while it is joined and only what it was assigned, skips nothing, and "
     "commits nothing that is not done",
-    "S12": "no acknowledged commit is followed by a lower one, unless the log was cut or made anew",
+    "S12": "no acknowledged commit is followed by a lower one, unless the log was cut or recreated",
     "S13": "what has begun is finished within the drain, and a stop takes no longer than notice and drain",
     "S14": "without a fault every record is handled once, and only poison is set aside",
     "S15": "partitions do not wait for each other",

@@ -100,7 +100,7 @@ def test_serve_check_says_what_is_open_to_whom(
         "listener OUT://0.0.0.0:9093",
         "let in        users, by SCRAM-SHA-256 (1 users), SCRAM-SHA-512 (1 users)",
         "let in        everyone, as User:ANONYMOUS",
-        "whoever is let in may do everything",
+        "every connected client may do everything",
         "OUT: it listens on every address",
         "chmod 600",
     ):
@@ -143,7 +143,7 @@ def test_serve_check_says_who_reaches_the_metrics(
         in said
     )
     assert (
-        "metrics: names of topics, users and clients are told to whoever reaches the port" in said
+        "metrics: names of topics, users and clients are shown to anyone who reaches the port" in said
     ) is warned
     main(["serve-check"])
     assert "metrics at" not in capsys.readouterr().out

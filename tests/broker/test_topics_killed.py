@@ -1,4 +1,4 @@
-"""The broker is killed while a topic is deleted and made anew: the old one is there, none, or a new one."""
+"""The broker is killed while a topic is deleted and recreated: the old one is there, none, or a new one."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def test_a_brokers_entry_is_that_of_kafka() -> None:
     assert stored_broker(broker, 1_700_000_000_000) == json.loads(BROKER)
     assert parse_broker(1, json.loads(BROKER), 77) == broker
     damaged = frozenset({(UUID(int=7), 0), (UUID(int=7), 3), (UUID(int=8), 1)})
-    leaving = BrokerRegistration(1, endpoints=endpoints, shutting_down=True, damaged=damaged)
+    leaving = BrokerRegistration(1, endpoints=endpoints, shutting_down=True, damaged=damaged, lost=damaged)
     assert parse_broker(1, stored_broker(leaving, 0), -1) == leaving
 
 

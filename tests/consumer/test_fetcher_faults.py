@@ -200,6 +200,6 @@ async def test_a_topic_that_was_made_anew_is_read_by_the_policy_and_its_old_reco
     await asyncio.gather(running, return_exceptions=True)
     (reset,) = [event for event in bench.events if isinstance(event, OffsetReset)]
     assert (reset.asked, reset.offset) == (1, 0)
-    assert reset.reason.startswith("the topic was deleted and made anew")
+    assert reset.reason.startswith("the topic was deleted and recreated")
     assert bench.delivery.session_id(A) != session_id
     assert record.session_id not in bench.tracker.sessions

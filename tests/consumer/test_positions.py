@@ -270,9 +270,9 @@ def test_an_offset_that_nobody_was_asked_about_is_asked_about_when_the_log_does_
 
 def test_a_log_of_which_nothing_is_left_is_read_by_the_policy() -> None:
     positions, position = _reading("latest")
-    positions.cut_somewhere(position, "it was made anew")
+    positions.cut_somewhere(position, "it was recreated")
     assert (position.phase, position.reset_to) == (Phase.RESETTING, LATEST)
-    assert position.reset == Reset(50, "it was made anew")
+    assert position.reset == Reset(50, "it was recreated")
 
 
 @pytest.mark.parametrize(

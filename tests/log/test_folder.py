@@ -262,7 +262,7 @@ def test_a_start_is_not_clean_again_once_power_is_lost_after_it() -> None:
 
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO], ids=errno.errorcode.get)
 def test_after_an_error_of_any_operation_the_same_again_is_done_and_lasts(error: int) -> None:
-    """A partition is made, written, noted in the checkpoints, removed and made anew; then power is lost."""
+    """A partition is made, written, noted in the checkpoints, removed and recreated; then power is lost."""
     failed = 0
     while folder_fails_at(failed + 1, error):
         failed += 1

@@ -133,9 +133,9 @@ SERVICE_BUGS = (
         "if False:",
     ),
     _Bug(
-        "a topic that was made anew is read on where the one before was",
+        "a topic that was recreated is read on where the one before was",
         "consumer.start_offsets:StartOffsets.made_anew",
-        'self.reading.positions.cut_somewhere(position, "the topic was deleted and made anew")',
+        'self.reading.positions.cut_somewhere(position, "the topic was deleted and recreated")',
         "return",
     ),
     _Bug(

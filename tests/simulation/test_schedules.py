@@ -56,7 +56,7 @@ ALLOWED_MIXED = {
     "the same where its sender stands still": 200_270,
     "an eager JoinGroup that arrives once more, late, does the same": 100_225,
     "a classic member that was removed comes back under its id and does not know": 1_820,
-    "a commit for a topic that was made anew meanwhile": 2_046,
+    "a commit for a topic that was recreated meanwhile": 2_046,
     "a log that is offline where no client asks": 4_120,
     "a join that was on the way when its sender had left": 200_603,
     "a new expression waits ten seconds after the last look at topics": 73_869,

@@ -159,7 +159,7 @@ def test_loss_is_an_error_that_names_the_range(
     ("commit", "log", "ranges", "moves"),
     [
         (Committed(500), Bounds(800, 2000), spans((0, 800, 2000)), {}),
-        # the topic was made anew: what it holds has not been read
+        # the topic was recreated: what it holds has not been read
         (Committed(500), Bounds(0, 200), spans((0, 0, 200)), {}),
         # nothing to read behind the loss: only the commit of the new position keeps it from being told again
         (Committed(500), Bounds(800, 800), (), {P0: 800}),

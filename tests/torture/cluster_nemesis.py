@@ -163,7 +163,11 @@ class Wipe(OfBroker):
             self.node, node.busy = None, False
             return
         node.kill()
-        node.wipe()
+        # it may have become the only one in sync just before, which is seen a moment later
+        time.sleep(0.5)
+        image = machine.watch.image
+        if not any(state.isr == (node.node_id,) for topic in image.topics() for state in topic.partitions):
+            node.wipe()
 
     def heal(self, machine: ClusterMachine, node: Node) -> None:
         node.start()

@@ -53,7 +53,7 @@ def test_a_broker_of_this_machine_with_nothing_set() -> None:
         "let in        everyone, as User:ANONYMOUS",
     ]
     assert parts["rights"] == [
-        "whoever is let in may do everything: there are no access rules (authorizer.class.name)"
+        "every connected client may do everything: there are no access rules (authorizer.class.name)"
     ]
     assert parts["limits"] == [
         "connections          10000; one more waits",
@@ -191,7 +191,7 @@ def test_each_listener_says_who_reaches_it_and_how_they_prove_who_they_are(
             [
                 "tokens for any audience are taken: set sasl.oauthbearer.expected.audience",
                 "tokens of any issuer are taken: set sasl.oauthbearer.expected.issuer",
-                "keys are fetched without TLS: whoever is in between can make tokens; use https:",
+                "keys are fetched without TLS: anyone in between can forge tokens; use https:",
             ],
         ),
     ],
@@ -210,7 +210,7 @@ def test_what_to_think_about_again_for_a_listener(
         ({"super.users": "User:ANONYMOUS"}, []),
         (
             {"authorizer.class.name": AUTHORIZER, "super.users": "User:x;User:ANONYMOUS"},
-            ["User:ANONYMOUS is a super user: whoever does not say who they are may do everything"],
+            ["User:ANONYMOUS is a super user: clients that do not authenticate may do everything"],
         ),
         ({"authorizer.class.name": AUTHORIZER, "super.users": "User:ANONYMOUS2"}, []),
         ({"allow.everyone.if.no.acl.found": "true"}, []),
@@ -359,8 +359,8 @@ def test_metrics_are_where_the_first_listener_is(listeners: str, host: str, loca
         "let in        everyone; 64 connections, which count towards no other limit",
     ]
     told = (
-        "metrics: names of topics, users and clients are told to whoever reaches the port: keep it behind a "
-        "firewall"
+        "metrics: names of topics, users and clients are shown to anyone who reaches the port: keep it "
+        "behind a firewall"
     )
     assert (told in warnings) is not local
 

@@ -303,7 +303,7 @@ def test_files_are_looked_at_once_a_second_and_told_of_when_they_are_read_anew(
         now = 1.0
         second = contexts.current()
         assert second is not first
-        assert caplog.messages == ["listener SSL: certificates read anew"]
+        assert caplog.messages == ["listener SSL: certificates reloaded"]
         now = 2.0
         assert contexts.current() is second
     assert len(caplog.messages) == 1

@@ -70,6 +70,11 @@ class Cluster:
         self._write(Put(broker_path(node_id), stored_broker(broker, 0)))
         self.tidy()
 
+    def lose(self, node_id: int, *replicas: tuple[UUID, int]) -> None:
+        broker = self.image.brokers[node_id]._replace(lost=frozenset(replicas))
+        self._write(Put(broker_path(node_id), stored_broker(broker, 0)))
+        self.tidy()
+
     def do(self, decision: Decision[A]) -> A:
         """Carry a decision out; returns its answer. What is read afterwards is what was decided."""
         for step in steps(self.image, self._view.entries(), decision):

@@ -225,6 +225,23 @@ def test_a_damaged_replica_leads_nothing_and_is_not_in_sync() -> None:
     assert (cluster.state("orders").leader, cluster.state("orders").isr) == (2, (2,))
 
 
+def test_a_lost_replica_leads_nothing_unless_all_are_lost() -> None:
+    cluster = Cluster(1, 2)
+    topic(cluster, [1, 2], [2, 1])
+    cluster.kill(2)
+    cluster.lose(1, (ID, 0))
+    # it was the only one in sync: the other lacks what it had
+    assert [(state.leader, state.isr) for state in cluster.states("orders")] == [(-1, (1,)), (1, (1,))]
+    cluster.start(2)
+    assert cluster.state("orders").leader == -1
+    answer = cluster.do(elect_leaders(cluster.image, [FIRST], cluster.rules, unclean=True))
+    assert answer == {FIRST: None}
+    assert (cluster.state("orders").leader, cluster.state("orders").isr) == (2, (2,))
+    cluster.lose(2, (ID, 0))
+    # nobody has anything
+    assert (cluster.state("orders").leader, cluster.state("orders").isr) == (2, (2,))
+
+
 # -- leaders -------------------------------------------------------------------------------------------------
 
 

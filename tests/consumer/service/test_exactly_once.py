@@ -141,7 +141,7 @@ def _handled_to_18(once: Once) -> None:
 
 
 def test_records_that_took_the_place_of_handled_ones_are_handled(once: Once) -> None:
-    """The log was cut at 12, or the topic made anew, and other records are there now."""
+    """The log was cut at 12, or the topic recreated, and other records are there now."""
     _handled_to_18(once)
     once.begin(ORDERS, 2, "second", other_from=12)
     once.reached(ORDERS, 2, 4)

@@ -78,7 +78,7 @@ async def _make_anew(cluster: Cluster, topic: str) -> None:
             await asyncio.sleep(0.05)
         else:
             return
-    pytest.fail("the topic cannot be made anew")
+    pytest.fail("the topic cannot be recreated")
 
 
 @pytest.mark.parametrize("running", [False, True], ids=["between two runs", "while it runs"])

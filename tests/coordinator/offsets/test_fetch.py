@@ -130,7 +130,7 @@ class TestFetch:
         assert [(t.name, t.topic_id) for t in reply.groups[0].topics] == [("t", TOPIC_IDS["t"])]
 
     def test_a_topic_that_was_asked_for_by_its_id_is_answered_by_it(self) -> None:
-        """A topic may have been made anew under its name meanwhile."""
+        """A topic may have been recreated under its name meanwhile."""
         topic = FetchedTopic("t", STRANGE_ID, [FetchedPartition(0, -1)])
         reply = join_fetches(10, [FetchedGroup("s", [topic])], DIRECTORY)
         assert [t.topic_id for t in reply.groups[0].topics] == [STRANGE_ID]

@@ -1,4 +1,4 @@
-"""A batch made anew from some of its records."""
+"""A batch rebuilt from some of its records."""
 
 from __future__ import annotations
 

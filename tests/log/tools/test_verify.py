@@ -135,8 +135,8 @@ TORN = (
     "and is on the disk lies there."
 )
 GROWING = "The folder is in use: this may be a write under way. Look again."
-MADE_ANEW = "Remove the file while the broker is stopped: the next start makes it anew from the log."
-MISSING = "The next start makes it anew from the log."
+MADE_ANEW = "Remove the file while the broker is stopped: the next start rebuilds it from the log."
+MISSING = "The next start rebuilds it from the log."
 REPLAYED = "Remove the file while the broker is stopped: the log is read whole instead."
 READ_WHOLE = "Restore it from a copy, or remove it: then the logs are read whole."
 LOST = (
