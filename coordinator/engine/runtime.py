@@ -177,8 +177,7 @@ class ShardRuntime(Generic[S]):
         request.handle.set(self._topic.refusal(request, error))
 
     def _may_be_replaced(self, key: str) -> bool:
-        runner = None if self._replicas is None else self._runner_of(key)
-        return runner is not None and self._replicas.may_be_replaced(runner.partition)
+        return self._replicas is not None and self._replicas.may_be_replaced(self.partition_of(key))
 
     async def _waited(self, key: str) -> bool:
         """Wait while the shard of a key loads, up to a timeout; return whether it is loaded."""
