@@ -66,6 +66,7 @@ class FetchSession:
         "by_broker",
         "by_id",
         "epoch",
+        "follower",
         "id",
         "looked_s",
         "made_s",
@@ -78,6 +79,8 @@ class FetchSession:
         self.epoch = epoch
         self.by_id = by_id
         self.by_broker = by_broker
+        #: Node id of the broker whose session it is.
+        self.follower = -1
         self.made_s = self.used_s = self.looked_s = now_s
         self.waiter = Waiter()
         self._places: dict[_Key, Place] = {}
@@ -90,6 +93,9 @@ class FetchSession:
 
     def __repr__(self) -> str:
         return f"FetchSession({self.id}, epoch {self.epoch}, {len(self._due)} of {len(self)} partitions due)"
+
+    def has(self, topic_id: UUID, index: int) -> bool:
+        return (topic_id, index) in self._places
 
     def update(self, named: Iterable[Any], forgotten: Iterable[Any]) -> None:
         """Apply the topics of a request."""
@@ -208,6 +214,14 @@ class FetchSessions:
         # answer a request that still waits: its client has sent the next one
         session.waiter.interrupt()
         return session
+
+    def followers(self, topic_id: UUID, index: int, since_s: float) -> set[int]:
+        """Brokers whose sessions have a partition, and were used since then."""
+        return {
+            each.follower
+            for each in self._sessions.values()
+            if each.by_broker and each.used_s >= since_s and each.has(topic_id, index)
+        }
 
     def keep(self, session: FetchSession, now_s: float) -> None:
         """Give a new session its id, if there is room for it."""

@@ -117,6 +117,7 @@ class Parts:
         except BaseException:
             self._folder.close(clean=False)
             raise
+        fetch_sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots)
         self._moving: dict[str, MovingShards] = {}
         self._replicas: Replicas | None = None
         if cluster is None:
@@ -133,6 +134,8 @@ class Parts:
                     OFFSETS_TOPIC,
                     topics.logs,
                     settings,
+                    cluster.store,
+                    fetch_sessions,
                     lambda partition: self.coordinator.load(partition),
                     lambda partition: self.coordinator.unload(partition),
                 ),
@@ -140,6 +143,8 @@ class Parts:
                     TRANSACTIONS_TOPIC,
                     topics.logs,
                     settings,
+                    cluster.store,
+                    fetch_sessions,
                     lambda partition: self.transactions.load(partition),
                     lambda partition: self.transactions.unload(partition),
                 ),
@@ -211,7 +216,7 @@ class Parts:
             quotas=quotas,
             quotas_file=kept_quotas,
             throttle=Throttle(quotas),
-            fetch_sessions=FetchSessions(settings.max_incremental_fetch_session_cache_slots),
+            fetch_sessions=fetch_sessions,
         )
         if not isinstance(topics, FolderTopics):
             self.transactions.start_replicated(

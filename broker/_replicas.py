@@ -9,13 +9,14 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from ..cluster import NO_LEADER, ClusterImage, PartitionState, TopicImage
+from ..cluster import NO_LEADER, ClusterImage, MetadataStore, PartitionState, SessionState, TopicImage
 from ..cluster.controller import IsrChange
 from ..offsets_topic import OffsetsStore
 from ..protocol import ErrorCode, KafkaError
 from ..replication import IsrWish, Replication
 from ._cluster import ClusterNode
 from ._cluster_topics import ClusterTopics
+from ._fetch_sessions import FetchSessions
 from ._fetcher import Fetcher
 from ._leadership import Leadership, Then
 from ._local_logs import LocalLogs
@@ -27,6 +28,9 @@ log = logging.getLogger("kohort.broker")
 
 #: Pause before a change that was refused, or whose outcome is unknown, is requested again, in seconds.
 _AGAIN_S: Final = 0.05
+
+#: Fetches that a follower may miss before another broker may lead, while the metadata store is out of reach.
+_FETCHES: Final = 2
 
 #: Partitions named in a line of the log.
 _MOST_TOLD: Final = 20
@@ -333,12 +337,17 @@ class MovingShards:
         topic: str,
         logs: LocalLogs,
         settings: BrokerSettings,
+        store: MetadataStore,
+        fetch_sessions: FetchSessions,
         load: Callable[[int], Awaitable[None]],
         unload: Callable[[int], object],
     ) -> None:
         self.timeout_s = settings.offsets_commit_timeout_ms / 1_000
         self._topic = topic
         self._logs = logs
+        self._settings = settings
+        self._store = store
+        self._fetch_sessions = fetch_sessions
         self._load = load
         self._unload = unload
         self._loads: dict[int, asyncio.Task[None]] = {}
@@ -367,13 +376,32 @@ class MovingShards:
 
     def when_committed(self, partition: int, end_offset: int | None, then: Then) -> bool:
         """See the engine's ``Replicas``."""
-        topic = self._logs.topic(self._topic)
-        found = None if topic is None else topic.partitions.get(partition)
+        found = self._find(partition)
         if found is None or found.leadership is None:
             then(not_leader(self._topic, partition))
             return False
         end = found.log_end_offset if end_offset is None else end_offset
         return found.leadership.when_committed(end, then)
+
+    def may_be_replaced(self, partition: int) -> bool:
+        """See the engine's ``Replicas``. A metadata store in reach tells of new leaders. While it is not, the
+        followers show that none of them leads: each fetches again within ``replica.fetch.wait.max.ms``.
+        """
+        if self._store.session is SessionState.CONNECTED:
+            return False
+        found = self._find(partition)
+        if found is None or found.leadership is None:
+            return True
+        since_s = (
+            asyncio.get_running_loop().time() - _FETCHES * self._settings.replica_fetch_wait_max_ms / 1_000
+        )
+        silent = found.leadership.replication.silent(int(since_s * 1_000))
+        # a request of a session does not name partitions without news
+        return not silent <= self._fetch_sessions.followers(found.topic.id, found.index, since_s)
+
+    def _find(self, partition: int) -> Partition | None:
+        topic = self._logs.topic(self._topic)
+        return None if topic is None else topic.partitions.get(partition)
 
     async def _take_on(self, partition: int) -> None:
         try:

@@ -189,7 +189,7 @@ class GroupCoordinator:
                 for part in fan_out.split(version, body, self._topics)
             ]
             fetches = api_key == ApiKey.OFFSET_FETCH
-            await self._shards.submit_all(requests, reads=api_key in _READS, waits_for_load=fetches)
+            await self._shards.submit_all(requests, reads=api_key in _READS, exact=fetches)
             answers = [await request.handle.answer() for request in requests]
             return fan_out.join(version, answers, self._topics)
         if api_key == ApiKey.LIST_GROUPS:

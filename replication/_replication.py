@@ -214,6 +214,14 @@ class Replication:
         """Return whether the former leader may have shown records as committed that this one does not yet."""
         return self.high_watermark < self.start_offset
 
+    def silent(self, since_ms: int) -> set[int]:
+        """Followers that may be in sync, and so may be elected, and whose last noted fetch is older."""
+        return {
+            node_id
+            for node_id, each in self._followers.items()
+            if node_id in self.maximal_isr and each.fetched_ms < since_ms
+        }
+
     def having(self, offset: int) -> list[int]:
         """Followers whose logs contain an offset, in sync or not: the longest log first, then the last caught
         up.

@@ -96,6 +96,8 @@ async def handle(node: Node, request: Request) -> Any:
         )
     except KafkaError as error:
         return request.answer(error_code=error.code)
+    if replica is not None:
+        session.follower = replica[0]
     fetch, epoch = _Fetch(node, request, session), session.epoch
     session.update(body.topics, body.forgotten_topics_data if session.id else ())
     if session.id and not session:

@@ -96,7 +96,8 @@ class Replicas(Protocol):
 
     ``when_committed`` returns whether all in-sync replicas have everything below an offset (None: the log's
     end). If not, ``then`` is called once: with None when they have, or with the reason why this broker cannot
-    know. Requests that wait longer than ``timeout_s`` are refused.
+    know. Requests that wait longer than ``timeout_s`` are refused. ``may_be_replaced`` returns whether
+    another broker may lead a partition by now, without this one having heard of it.
     """
 
     timeout_s: float
@@ -104,6 +105,8 @@ class Replicas(Protocol):
     def when_committed(
         self, partition: int, end_offset: int | None, then: Callable[[KafkaError | None], None], /
     ) -> bool: ...
+
+    def may_be_replaced(self, partition: int, /) -> bool: ...
 
 
 class Handle(Protocol):

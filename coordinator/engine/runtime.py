@@ -128,17 +128,22 @@ class ShardRuntime(Generic[S]):
         if runner is not None and self.started and not runner.loading:
             runner.step(request)
         else:
-            error = self._topic.unready_error(request.api_key, self._unready(runner))
-            request.handle.set(self._topic.refusal(request, error))
+            self._refuse(request, self._unready(runner))
 
-    async def submit_all(self, requests: Iterable[Request], *, reads: bool, waits_for_load: bool) -> None:
-        """Submit requests that arrived as one. Those that only read let other work run between them."""
+    async def submit_all(self, requests: Iterable[Request], *, reads: bool, exact: bool) -> None:
+        """Submit requests that arrived as one. Those that only read let other work run between them.
+        ``exact`` ones wait while their shard is loaded, and are refused while another broker may have
+        replaced this one: its writes would be missing in their responses.
+        """
         loop = asyncio.get_running_loop()
         turn_ends = loop.time() + _TURN_S
         for request in requests:
-            if waits_for_load and await self._waited(self._key_of(request.body)):
+            if exact and await self._waited(self._key_of(request.body)):
                 turn_ends = loop.time() + _TURN_S
-            self.submit(request)
+            if exact and self._may_be_replaced(self._key_of(request.body)):
+                self._refuse(request, Unready.NOT_HERE)
+            else:
+                self.submit(request)
             if reads and loop.time() > turn_ends:
                 await asyncio.sleep(0)
                 turn_ends = loop.time() + _TURN_S
@@ -166,6 +171,13 @@ class ShardRuntime(Generic[S]):
 
     def partition_of(self, key: str) -> int:
         return partition_for(key, self._log.partition_count)
+
+    def _refuse(self, request: Request, unready: Unready) -> None:
+        error = self._topic.unready_error(request.api_key, unready)
+        request.handle.set(self._topic.refusal(request, error))
+
+    def _may_be_replaced(self, key: str) -> bool:
+        return self._replicas is not None and self._replicas.may_be_replaced(self.partition_of(key))
 
     async def _waited(self, key: str) -> bool:
         """Wait while the shard of a key loads, up to a timeout; return whether it is loaded."""

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -280,6 +281,18 @@ def test_epochs_begin_at_one_again() -> None:
     session.epoch = 2**31 - 1
     kept.find(session.id, 2**31 - 1, by_id=False, by_broker=False, now_s=0.0)
     assert session.epoch == 1
+
+
+def test_a_broker_follows_what_its_session_has_as_long_as_it_is_used() -> None:
+    kept, topic_id = FetchSessions(2), uuid4()
+    for broker in (True, False):
+        session = kept.find(0, 0, by_id=True, by_broker=broker, now_s=1.0)
+        session.follower = 7
+        session.update([FetchTopic(topic_id=topic_id, partitions=[FetchPartition(partition=0)])], ())
+        kept.keep(session, 1.0)
+    assert kept.followers(topic_id, 0, 1.0) == {7}
+    assert kept.followers(topic_id, 0, 1.1) == set()
+    assert kept.followers(topic_id, 1, 1.0) == set()
 
 
 # -- followers

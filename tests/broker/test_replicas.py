@@ -26,7 +26,7 @@ from kohort.cluster import ClusterImage
 from kohort.cluster.controller import Controller
 from kohort.log import decode_records
 from kohort.offsets_topic import partition_for
-from kohort.protocol import ErrorCode, KafkaError, build_batch, iter_batches
+from kohort.protocol import ApiKey, ErrorCode, KafkaError, build_batch, iter_batches
 from kohort.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kohort.transactions import TransactionMarker
 from tests.broker.clusters import Nodes, cluster, in_sync
@@ -630,3 +630,36 @@ async def test_after_all_brokers_were_gone_nobody_leads_on_in_the_former_epoch(t
         await asyncio.gather(*(nodes.start(node_id) for node_id in (1, 2, 3)))
         await nodes.until(lambda: nodes.state("orders").leader > 0)
         assert nodes.state("orders").leader_epoch > before
+
+
+async def test_offsets_are_read_without_zookeeper_but_not_without_followers_as_well() -> None:
+    async with cluster(offsets_topic_num_partitions=1) as nodes:
+
+        def find() -> int:
+            with Wire(nodes.any().bootstrap) as wire:
+                answer = wire.call(ApiKey.FIND_COORDINATOR, 4, key_type=0, coordinator_keys=["g"])
+                return int(answer.coordinators[0].node_id)
+
+        async def until_read(code: ErrorCode) -> None:
+            def read() -> int:
+                with Wire(nodes.brokers[leader].bootstrap) as wire:
+                    fields = {"group_id": "g", "topics": None, "require_stable": False}
+                    return int(wire.call(ApiKey.OFFSET_FETCH, 7, **fields).error_code)
+
+            async with asyncio.timeout(30):
+                while await asyncio.to_thread(read) != code:
+                    pass
+
+        async with asyncio.timeout(30):
+            while (leader := await asyncio.to_thread(find)) < 0:
+                pass
+        await until_read(ErrorCode.NONE)
+        for store in nodes.stores.values():
+            store.suspend()
+        await until_read(ErrorCode.NONE)
+        # any of them could lead now, and this broker would not hear of it
+        for node_id in nodes.brokers.keys() - {leader}:
+            await nodes.brokers.pop(node_id).kill()
+        await until_read(ErrorCode.NOT_COORDINATOR)
+        nodes.stores[leader].resume()
+        await until_read(ErrorCode.NONE)

@@ -239,3 +239,14 @@ def test_a_broker_without_a_replica_is_refused_and_new_replicas_are_not() -> Non
     isr_is(partition, 1, 2)
     fetch(partition, 3, 10)
     assert partition.take_wish() is not None
+
+
+def test_followers_that_may_be_elected_and_have_not_fetched_for_a_while_are_silent() -> None:
+    partition = led(isr=(1, 2))
+    assert partition.silent(1_000) == {2}
+    fetch(partition, 2, 10, now_ms=1_000)
+    assert partition.silent(1_000) == set()
+    assert partition.silent(1_001) == {2}
+    # about to be in sync: the controller may count it already
+    fetch(partition, 3, 10, now_ms=900)
+    assert partition.silent(1_000) == {3}

@@ -22,6 +22,7 @@ class Replicas:
     def __init__(self, timeout_s: float = 60.0) -> None:
         self.timeout_s = timeout_s
         self.asked: list[int | None] = []
+        self.replaced = False
         self._waiting: list[Callable[[KafkaError | None], None]] = []
 
     def when_committed(
@@ -30,6 +31,9 @@ class Replicas:
         self.asked.append(end_offset)
         self._waiting.append(then)
         return False
+
+    def may_be_replaced(self, _partition: int) -> bool:
+        return self.replaced
 
     def settle(self, error: KafkaError | None = None) -> None:
         waiting, self._waiting = self._waiting, []
@@ -169,4 +173,14 @@ async def test_a_commit_under_way_when_its_partition_moves_is_answered_once() ->
     assert await committing == [ErrorCode.NOT_COORDINATOR]
     await asyncio.sleep(0.01)
     assert not failures
+    await c.stop()
+
+
+async def test_offsets_are_not_read_where_another_broker_may_coordinate_by_now() -> None:
+    replicas = Replicas()
+    c = await serving(replicas)
+    replicas.replaced = True
+    assert (await fetch(c, "g")).groups[0].error_code == ErrorCode.NOT_COORDINATOR
+    replicas.replaced = False
+    assert (await fetch(c, "g")).groups[0].error_code == ErrorCode.NONE
     await c.stop()
