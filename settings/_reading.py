@@ -44,7 +44,7 @@ def read_settings(
     error: type[KohortError] = SettingsError,
     around: Around = NOTHING_AROUND,
 ) -> Table:
-    """Make a ``cls`` from names, as its users write them, and values, as text or typed.
+    """Create a ``cls`` from names, as its users write them, and values, as text or typed.
 
     ``around`` has what is not given. Raises ``error`` with one clause for each name or value that is wrong.
     """
@@ -71,8 +71,8 @@ def read_settings(
 def beside(given: Mapping[str, Any], further: Mapping[str, Any]) -> dict[str, Any]:
     """Those of ``further`` settings that still count beside the ones that are ``given``, by field.
 
-    Who says that a connection is plain text means no login that a file has; a TLS context, or a function that
-    gives tokens, stands for all settings of its kind.
+    A given security protocol without SASL, or without TLS, drops ``further`` settings of that kind; a TLS
+    context, or a function that returns tokens, replaces all settings of its kind.
     """
     void: tuple[str, ...] = ()
     if isinstance(protocol := given.get("security_protocol"), str):

@@ -83,7 +83,7 @@ class Row:
     and ``allowed`` the allowed values in words. ``kafka``: Kafka's or Spark's name, where it is not the
     field's with dots for underscores; ``also``: other names that are taken. ``unit``: where the name does not
     say it. ``dynamic``: the value may change while the broker runs, for the broker or for one listener too.
-    ``sensitive``: the value is shown to nobody. ``client``: a setting of connections, which Spark's options
+    ``sensitive``: the value is never shown. ``client``: a setting of connections, which Spark's options
     have with ``kafka.`` in front, and which the environment may set. ``commas``: a list with commas.
     ``default_from``: the broker's setting that is the default of a topic's config.
     """
@@ -205,7 +205,7 @@ def settings_of(cls: type[Any]) -> dict[str, Setting]:
 
 
 def is_unchecked(cls: type[Any]) -> bool:
-    """Return whether a ``cls`` does not check what it is made of: a dataclass, and no model of pydantic's."""
+    """Return whether a ``cls`` does not check its values: a dataclass that is not a pydantic model."""
     return is_dataclass(cls) and not hasattr(cls, "model_fields")
 
 

@@ -1,4 +1,4 @@
-"""Base of tables that pydantic checks whenever one is made; importing it loads pydantic."""
+"""Base of tables that pydantic checks whenever one is created; importing it loads pydantic."""
 
 from __future__ import annotations
 

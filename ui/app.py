@@ -35,7 +35,7 @@ from .views import ClusterView, GroupsView, GroupView, TopicsView, TopicView, ma
 _ASSETS: Final = {"page.js": "text/javascript", "page.css": "text/css"}
 #: Time that a what-if waits for a group that is rebalancing.
 _SETTLE_S: Final = 5.0
-#: A page waits for the computation of a what-if so long.
+#: Longest time in seconds that a page waits for the computation of a what-if.
 _COMPUTE_S: Final = 60.0
 #: Most members that a what-if adds: the computation takes their square in memory, or worse.
 _MOST_JOINING: Final = 2_000
@@ -59,7 +59,7 @@ class Pages:
     ) -> HTMLResponse:
         """A page that is kept up to date; it has no body before the view's first look."""
         seen = view.seen_at is not None and body is not None
-        # a page without a body reloads itself when there are news
+        # a page without a body reloads itself at the first event
         place = body if seen else tag("p", "Waiting for the cluster.", id="waiting", class_="quiet")
         trouble = self.observer.trouble_of(view)
         where = f"/events?{events}&after={view.version if seen else -1}"
@@ -226,7 +226,7 @@ def assignors() -> list[str]:
 
 
 async def _apart(function: Callable[[], Any]) -> Any:
-    """Call in a thread that does not keep the process from ending: an assignor is anybody's code."""
+    """Call in a thread that does not keep the process from ending: an assignor may be third-party code."""
     loop = asyncio.get_running_loop()
     called: asyncio.Future[tuple[Any, Exception | None]] = loop.create_future()
 

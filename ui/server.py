@@ -80,7 +80,7 @@ def ui_of(options: argparse.Namespace, listening: tuple[Any, ...], token: str | 
 
 
 class Protocol(H11Protocol):
-    """A connection that must send a request in time; uvicorn alone would wait for ever."""
+    """A connection that must send a request within REQUEST_S; uvicorn alone would wait forever."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
