@@ -46,10 +46,14 @@ class GroupLedger:
             if call.body.member_epoch <= 0:
                 for known in (self._safe_until, self._epochs, self._has):
                     known.pop(member, None)
-            elif call.body.topic_partitions is not None and member in self._has:
-                self._has[member].intersection_update(
-                    number for topic in call.body.topic_partitions for number in topic.partitions
+            elif member in self._has:
+                self._has[member].difference_update(
+                    each.partition_index for topic in call.body.gives_up for each in topic.partitions
                 )
+                if call.body.topic_partitions is not None:
+                    self._has[member].intersection_update(
+                        number for topic in call.body.topic_partitions for number in topic.partitions
+                    )
 
     def answered(self, call: Call, body: Any, *, newest: bool) -> None:
         """``newest``: nobody has coordinated the group after who answers."""
@@ -64,7 +68,9 @@ class GroupLedger:
                 self._generation, self._members = generation, set()
             if generation == self._generation:
                 self._members.add(member)
-                self._safe_until[member] = call.note + self._schedule.plan.member_session_ms
+                # whom a former coordinator answers, the next one has not heard of
+                if newest:
+                    self._safe_until[member] = call.note + self._schedule.plan.member_session_ms
         elif body.error_code == ErrorCode.UNKNOWN_MEMBER_ID and newest:
             until_ms = self._safe_until.get(member, 0)
             if self._schedule.heap.now < until_ms:
@@ -80,7 +86,8 @@ class GroupLedger:
         if body.error_code or epoch < 0:
             return
         self._epochs[member] = max(body.member_epoch, self._epochs.get(member, 0))
-        self._safe_until[member] = call.note + self._schedule.plan.member_session_ms
+        if newest:
+            self._safe_until[member] = call.note + self._schedule.plan.member_session_ms
         given = () if body.assignment is None else body.assignment.topic_partitions
         for number in [number for topic in given for number in topic.partitions]:
             for other, has in self._has.items():
