@@ -12,8 +12,9 @@ with offsets and no record is a *simple* one, used only to store offsets.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, MutableMapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, Protocol, TypeAlias, cast
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 from ..offsets_topic import (
     NONE,
@@ -60,6 +61,8 @@ ConsumerGroupRecords: TypeAlias = dict[tuple[GroupRecordType, str], GroupRecordV
 
 #: Number of remembered partitions at which those that are no longer committed are dropped.
 _KEYS: Final = 10_000
+
+V = TypeVar("V")
 
 
 class OffsetsBatch(LoadedBatch, Protocol):
@@ -210,6 +213,28 @@ class Durable:
             if known is not None and known.pop((kind, name), None) is not None and not known:
                 del self.consumer_groups[group_id]
 
+    @contextmanager
+    def ahead(self, group_id: str, records: Iterable[Any]) -> Iterator[None]:
+        """In the block, what records of one group say counts as stored: they are on their way to the log."""
+        stored, known = self.stored.get(group_id), self.consumer_groups.get(group_id)
+        if known is not None:
+            self.consumer_groups[group_id] = dict(known)
+        from_transactions = group_id in self.from_transactions
+        for record in records:
+            if isinstance(record, GroupStored):
+                self.store_groups((record,))
+            elif isinstance(record, GroupDeleted):
+                self.remove_groups((record,))
+            elif isinstance(record, ConsumerGroupRecord):
+                self.store_consumer_groups((record,))
+        try:
+            yield
+        finally:
+            _set(self.stored, group_id, stored)
+            _set(self.consumer_groups, group_id, known)
+            if from_transactions:
+                self.from_transactions.add(group_id)
+
     def load(self, batch: OffsetsBatch) -> Iterator[LoadedRecord]:
         """Apply the plain commits of a loaded batch, and return its other records.
 
@@ -294,3 +319,10 @@ def _pop_topics(known: dict[tuple[str, int], TopicPartition], topics: Collection
 def _decoded(value: bytes) -> OffsetEntry:
     offset, leader_epoch, commit_ms = decode_commit_value(value)
     return OffsetEntry(offset, leader_epoch, "", commit_ms, NONE, _UNPLACED)
+
+
+def _set(of_groups: dict[str, V], group_id: str, value: V | None) -> None:
+    if value is None:
+        of_groups.pop(group_id, None)
+    else:
+        of_groups[group_id] = value

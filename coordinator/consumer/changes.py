@@ -194,18 +194,23 @@ class Changes:
 
 def write(shard: GroupShard, group_id: str, records: Iterable[Record]) -> None:
     """Hand out records that the live group already reflects. If the log refuses them, the group is rebuilt
-    from the log, and the writes handed out after them fail too, since they build on them.
+    from the log and the writes before them, which may be under way for long (to the replicas), and the
+    writes handed out after them fail too, since they build on them.
     """
     shard.append(group_id, tuple(records), undo=partial(_start_over, shard, group_id))
 
 
 def _start_over(shard: GroupShard, group_id: str, now_ms: int) -> None:
-    """Rebuild the live group from the log; requests parked in a classic one are answered NOT_COORDINATOR."""
+    """Rebuild the live group from the log and the writes under way; requests parked in a classic one are
+    answered NOT_COORDINATOR.
+    """
     group = shard.state.groups.get(group_id)
     if isinstance(group, ClassicGroup):
         answer_parked(shard, group, ErrorCode.NOT_COORDINATOR)
     forget(shard, group_id)
-    found = shard.state.find(group_id)
+    under_way = [each for each in shard.records_in_flight() if each.group == group_id]
+    with shard.state.durable.ahead(group_id, under_way):
+        found = shard.state.find(group_id)
     if isinstance(found, ClassicGroup):
         if not found.members:
             # members that vanish with the refused write used the offsets until now

@@ -191,6 +191,12 @@ class Run:
         world = self.world
         held = world.held
         assert held is not None
+        if held and self.random.random() < 0.15:
+            # the log refuses it while those before it are on their way to the replicas
+            world.failing = True
+            world._write(held.pop())
+            world.failing = False
+            world._carry_out()
         for _ in range(min(len(held), self.random.choice((1, 1, 2, 5)))):
             world.failing = self.random.random() < 0.25
             world._write(held.pop(0))
