@@ -145,12 +145,6 @@ SERVICE_BUGS = (
         "offset",
     ),
     _Bug(
-        "a new leader begins a new session of what is given up",
-        "consumer.start_offsets:StartOffsets.moved",
-        "position.leaving",
-        "False",
-    ),
-    _Bug(
         "nobody asks whether a new leader has cut the log",
         "consumer.start_offsets:StartOffsets.validate",
         "end is not None and end.offset < position.fetch_offset",
