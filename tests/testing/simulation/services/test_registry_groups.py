@@ -59,7 +59,7 @@ def test_planted_bugs_are_found(
 ) -> None:
     monkeypatch.setattr(where, name, bug)
     # whatever changes in the code may change the schedule of the seed: then others have to find it
-    for seed in (seed, *range(500)):
-        if simulate_service([seed], protocol="registry", go_on=True).failed == {seed: found}:
+    for number in (seed, *range(500)):
+        if simulate_service([number], protocol="registry", go_on=True).failed == {number: found}:
             return
     raise AssertionError("not found")
