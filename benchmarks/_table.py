@@ -89,8 +89,9 @@ def _verdict(metric: Metric, judged: float) -> tuple[str, str]:
     return f"{sign} {goal}", "met" if metric.met(judged) else "missed"
 
 
-def update_page(text: str, benchmark: str, path: Path = PAGE) -> None:
-    """Put the text into the page's block of a benchmark's figures."""
+def update_page(text: str, benchmark: str, path: Path | None = None) -> None:
+    """Put the text into the block of a benchmark in ``docs/performance.md``, or the page ``path``."""
+    path = path or PAGE
     page = path.read_text()
     block = re.compile(BLOCK.format(benchmark), re.S)
     if block.search(page) is None:
