@@ -218,8 +218,10 @@ class Shard(Generic[S]):
         if append.undo is not None:
             later = (each for each in self._writes.values() if each.ticket > ticket)
             failed += [each for each in later if each.key == append.key]
+        # all of them first: a step may ask what is under way, and none of these records will be in the log
         for each in failed:
             del self._writes[each.ticket]
+        for each in failed:
             if each.key is not None:
                 self.tell(self.topic.append_refused(each.key, error))
             if each.then is not None:
@@ -333,8 +335,8 @@ class Shard(Generic[S]):
         and the time; after that each request of ``answers`` is answered: with the body beside it, or refused.
 
         No request waits for a write with the key None, such as a marker, which concerns many keys. With
-        ``undo`` later writes of the key build on this one: if the log refuses it they fail too, and ``undo``
-        is called with the time when no write of the key is pending any more.
+        ``undo`` later writes of the key build on this one: if the log refuses it they fail too, and the
+        ``undo`` of each is called with the time. Earlier writes of the key may still be under way then.
 
         A ``lazy`` append may go out a moment later, with the next one: nothing waits for its outcome.
         """

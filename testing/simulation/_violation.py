@@ -41,7 +41,8 @@ INVARIANTS: Final[dict[str, str]] = {
     "T7": "no commit of a producer is acknowledged once a newer one of its id is known",
     "B1": "what was acknowledged with acks=all is in the log of every later leader, as long as at most one "
     "broker's disk loses what it has, and after an unclean election in other partitions",
-    "B2": "no record of an idempotent producer is in a log twice",
+    "B2": "no record of an idempotent producer is in a log twice, unless an unclean election may have lost "
+    "what it sent",
     "B3": "what somebody has read at an offset is what everybody reads there, and nothing behind the high "
     "watermark is read",
     "B4": "in one epoch a partition has at most one leader",

@@ -28,6 +28,7 @@ FOUND: Final[dict[str, tuple[int, tuple[str, ...]]]] = {
         2_012_252,
         ("lost-answer", "bit-flips", "lost-writes"),
     ),
+    "a record stands twice where an unclean election brings an older log back": (3_011_753, ()),
 }
 
 

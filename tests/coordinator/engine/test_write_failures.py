@@ -55,6 +55,17 @@ def test_writes_that_build_on_one_that_fails_fail_with_it_and_no_others_do() -> 
     assert told[-1] == ("other", 56)
 
 
+def test_records_of_writes_that_failed_together_are_not_under_way_when_the_first_is_undone() -> None:
+    shard = World().shard
+    under_way: list[Any] = []
+    shard.append("g", ("first",), undo=lambda _now_ms: under_way.extend(shard.records_in_flight()))
+    shard.append("g", ("second",))
+    shard.append("h", ("other",))
+    first, *_ = (effect.ticket for effect in shard.take_effects() if isinstance(effect, Append))
+    shard.append_failed(first, ErrorCode.KAFKA_STORAGE_ERROR, 0)
+    assert under_way == ["other"]
+
+
 def test_an_answer_that_goes_by_the_writes_of_its_key_waits_for_these_alone() -> None:
     world = World()
     shard = world.shard
