@@ -1,6 +1,8 @@
-"""Assignors decide which member reads which partition: Kafka's own four, one by weight, and yours.
+"""Assignors, which decide which member of a group reads which partition.
 
-``load_assignor("range")`` finds one by name; :class:`Assignor` is the class to derive a new one from.
+Here are those of Kafka's clients (``range``, ``roundrobin``, ``sticky``, ``cooperative-sticky``), ``uniform``
+of Kafka's coordinator, and ``balanced-by-weight``, which only kohort has. ``load_assignor("range")`` makes
+one by name. To write your own, derive from :class:`Assignor`.
 """
 
 from ._balanced_loads import BalanceLimit, explain_balance

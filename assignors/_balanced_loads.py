@@ -1,10 +1,11 @@
-"""Balanced loads: the best that subscriptions allow, their sorted list lexicographically smallest.
+"""Balanced loads: the best that the subscriptions allow.
 
-Members fall into ordered blocks. Within a block every load is ``high`` or ``high - 1`` and their sum is
-fixed; an assignment is best exactly when no path m0 -> m1 -> ... -> mk, where each member holds a topic the
-next one subscribes to, leads from a load to one that is smaller by two or more (decreasing minimisation on
-an M-convex set: Frank and Murota, 2018). Partitions of one topic are alike here, so the work is over members
-x topics.
+A load is the number of partitions of a member. The best loads are those whose list, sorted from the highest,
+is lexicographically smallest. Members fall into ordered blocks: within a block every load is ``high`` or
+``high - 1`` and their sum is fixed. An assignment is best exactly if no path m0 -> m1 -> ... -> mk, on which
+each member holds a topic that the next one subscribes to, leads to a load that is lower by two or more
+(decreasing minimisation on an M-convex set: Frank and Murota, 2018). Partitions of a topic are
+interchangeable here, so the work is proportional to members x topics.
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ from dataclasses import dataclass, field
 from ._group import Group
 from .base import Member, TopicInfo
 
-#: Members or topics that a sentence names.
+#: Most members or topics that a sentence names.
 _NAMED = 5
-#: Passes over all topics before the exact search; each changes less than the one before.
+#: Most passes over all topics before the exact search; each changes less than the one before.
 _SWEEPS = 2
 
 
 @dataclass(slots=True)
 class Block:
-    """Members that share topics and cannot get below ``high`` and ``high - 1``; ``total`` is their sum."""
+    """Members whose loads are ``high`` or ``low`` in every best assignment; ``total`` is their sum."""
 
     members: list[int]
     high: int
@@ -36,14 +37,14 @@ class Block:
 
 @dataclass(slots=True)
 class BalancedLoads:
-    """``given[topic][member]``: counts of one assignment of best balance. ``blocks``: highest loads first."""
+    """``given[topic][member]``: counts of one best assignment. ``blocks``: the highest loads first."""
 
     given: list[list[int]]
     blocks: list[Block]
 
 
 def balanced_loads(group: Group) -> BalancedLoads:
-    """One assignment of best balance, and the blocks that all such assignments have in common."""
+    """Return one assignment of best balance, and the blocks that all such assignments have in common."""
     return _Search(group).run()
 
 
@@ -80,7 +81,7 @@ class _Search:
         return BalancedLoads(self.given, blocks)
 
     def _fill(self) -> None:
-        """Take each topic out and redistribute it over its subscribers, lowest loads first."""
+        """Take each topic back and redistribute it over its subscribers, lowest loads first: a good start."""
         group = self.group
         rarest_first = sorted(range(len(group.topics)), key=lambda t: len(group.subscribers[t]))
         loads = self.loads
@@ -111,9 +112,10 @@ class _Search:
             self._shift(path)
 
     def _search(self, active: int, top: list[int], high: int) -> tuple[int, list[int]]:
-        """Breadth-first from ``top``: all members seen, and the path to one that is lower by two, if any.
+        """Search breadth-first from ``top``: return the members seen, as a bit set, and the path to a member
+        with a load that is lower by two, or an empty path.
 
-        A path alternates member, topic, member, ... and starts at the high end.
+        A path alternates member, topic, member, ... and starts at the highest load.
         """
         seen = sum(1 << m for m in top)
         seen_topics = 0
@@ -163,7 +165,10 @@ def _walk_back(member: int, giver: dict[int, int], through: dict[int, int]) -> l
 
 
 def water_level(loads: list[int], members: list[int], units: int) -> list[tuple[int, int]]:
-    """Give ``units`` to the lowest of ``members`` until loads are level: (member, units) for each reached."""
+    """Distribute ``units`` to the lowest loads, until these are equal or differ by one.
+
+    Returns (member, units) for each member that is reached.
+    """
     heights = [loads[m] for m in members]
     level, extras = divmod(units + sum(heights), len(heights))
     if max(heights) > level:
@@ -177,7 +182,7 @@ def water_level(loads: list[int], members: list[int], units: int) -> list[tuple[
 
 
 def _level_below(heights: list[int], units: int) -> tuple[int, int]:
-    """Level where only the lowest heights are reached, and how many of those get one more."""
+    """Level to which ``units`` raise the lowest of the sorted ``heights``, and how many get one more."""
     below, reached = 0, 0
     for height in heights:
         if height * reached - below >= units:
@@ -197,11 +202,10 @@ def bits(mask: int) -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True)
 class BalanceLimit:
-    """Members that share topics with no less loaded member: at best they have ``high`` or ``low`` each.
+    """Why the loads of some members cannot be more balanced: at best each has ``high`` or ``low`` partitions.
 
-    ``topics`` are wanted by these members, and otherwise only by members who have at least as many
-    already; they have ``partitions`` altogether, which these members divide. ``high`` is what the fullest of
-    them cannot get below, ``low`` what the emptiest cannot get above. ``str()`` tells it in a sentence.
+    Only ``members``, and members that have as many partitions or more, subscribe to ``topics``. So
+    ``members`` divide the ``partitions`` of these topics among themselves. ``str()`` says this in a sentence.
     """
 
     members: tuple[str, ...]
@@ -220,15 +224,17 @@ class BalanceLimit:
 
 
 def explain_balance(topics: Mapping[str, TopicInfo], members: Mapping[str, Member]) -> list[BalanceLimit]:
-    """The limits that subscriptions set to balance, fullest members first; one limit for a perfect balance.
+    """Return the limits that subscriptions set to balance, highest loads first. Perfect balance has one
+    limit.
 
-    Every member that wants a topic with partitions is in exactly one of them. Claims and racks play no part.
+    ``topics`` are by name, ``members`` by member id. Every member that subscribes to a topic with partitions
+    is in exactly one limit. Claims and racks are ignored.
     """
     group = Group.of(topics, members)
     best = balanced_loads(group)
     limits: list[BalanceLimit] = []
     for block in best.blocks:
-        # every subscriber of a topic that is held in a block is in it or in one before
+        # every subscriber of a topic that is held in a block is in that block or in an earlier one
         mine = sorted({t for m in block.members for t in group.wanted[m] if best.given[t][m]})
         names, wanted = (group.member_ids[m] for m in block.members), (group.topics[t] for t in mine)
         limits.append(BalanceLimit(tuple(names), tuple(wanted), block.total, block.high, block.low))

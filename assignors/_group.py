@@ -1,9 +1,10 @@
 """Indexed form of a group for the sticky assignors, and equivalence classes of its partitions.
 
-Topics and members have indexes, and all partitions one sequence of numbers, by topic and number: partition 3
-of topic 2 is ``starts[2] + 3``. Partitions with the same subscribers, and with replicas in the racks of the
-same members, are equivalent: balance, moves and racks depend on how many of a class each member has, not on
-which. So the work does not grow with the number of partitions.
+Topics and members are replaced by their indexes, and the partitions of all topics are numbered in one
+sequence: partition 3 of topic 2 is ``starts[2] + 3``. Partitions with the same subscribers, and with replicas
+in the racks of the same members, are equivalent: balance, moves and racks depend on how many partitions of a
+class each member has, not on which. So the search works on classes, and does not grow with the number of
+partitions.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ..protocol import TopicPartition
 from .base import Member, TopicInfo, in_member_order
 from .user_data import NO_GENERATION
 
-#: Stand for a member's index where a partition has no newest claimant.
+#: In place of a member's index: nobody claims the partition; several members claim it in one generation.
 UNCLAIMED, CONTESTED = -1, -2
 
 #: Some partitions of one topic: topic index, and partition numbers in the group's sequence, ascending.
@@ -25,10 +26,10 @@ TopicSlice = tuple[int, Sequence[int]]
 
 @dataclass(slots=True)
 class Group:
-    """Subscribed topics that exist, sorted, and all members, in order.
+    """Subscribed topics that exist, sorted, and all members, in the order of ``in_member_order``.
 
-    Topics with the same subscribers share one list in ``subscribers``, members with the same topics one in
-    ``wanted``: change neither.
+    Topics with the same subscribers share one list in ``subscribers``, and members with the same topics share
+    one in ``wanted``. So these lists must not be changed.
     """
 
     member_ids: list[str]
@@ -44,7 +45,7 @@ class Group:
         last: tuple[str, ...] = ()
         of_last = alike[last] = []
         for m, member in enumerate(ordered):
-            # to compare is quicker than to hash, and neighbors mostly want the same
+            # comparing is faster than hashing, and neighbors mostly have the same subscription
             as_sent = tuple(member.subscription.topics)
             if as_sent is not last and as_sent != last:
                 last, of_last = as_sent, alike.setdefault(as_sent, [])
@@ -75,17 +76,18 @@ class Group:
 
     @property
     def starts(self) -> list[int]:
-        """Number of each topic's first partition, and at the end the number of all partitions."""
+        """Number of each topic's first partition; the last entry is the total number of partitions."""
         return list(accumulate(self.partition_counts, initial=0))
 
 
 def settle(
     newest: list[int] | dict[int, int], claimed: Iterable[tuple[int, int]], generations: list[int]
 ) -> None:
-    """Enter the newest claimant of each partition into ``newest``; ``claimed`` are (member, partition).
+    """Set ``newest[partition]`` to the member that claims it in the newest generation.
 
-    The newest generation wins; two claimants in that generation both lose (CONTESTED). A winner may have
-    dropped the topic from its subscription: it still reads the partition, though it cannot keep it.
+    ``claimed`` are pairs (member, partition). Two claimants in the newest generation both lose (CONTESTED).
+    The winner may have dropped the topic from its subscription: it still reads the partition, but cannot keep
+    it.
     """
     contested: dict[int, int] = {}  # partition -> generation of its claimants
     for m, partition in claimed:
@@ -103,7 +105,7 @@ def settle(
 
 
 def topic_partitions(topics: Iterable[str], numbers: Iterable[int]) -> Iterator[TopicPartition]:
-    """TopicPartitions, made without calling Python code for each."""
+    """Make TopicPartitions without calling Python code for each."""
     return starmap(
         tuple.__new__, zip(repeat(TopicPartition), zip(topics, numbers, strict=False), strict=False)
     )
@@ -111,9 +113,11 @@ def topic_partitions(topics: Iterable[str], numbers: Iterable[int]) -> Iterator[
 
 @dataclass(slots=True)
 class EquivalenceClasses:
-    """``group`` has classes in place of topics, each named as its first topic.
+    """Equivalence classes of a group's partitions.
 
-    ``slices``: partitions of each class. ``elsewhere``: by class, members in other racks than its replicas.
+    ``group``: the group with classes in place of topics, each with the name of its first topic. ``slices``:
+    the partitions of each class. ``elsewhere``: for each class, the members whose racks have none of its
+    replicas.
     """
 
     group: Group
@@ -122,7 +126,7 @@ class EquivalenceClasses:
 
     @classmethod
     def of(cls, group: Group) -> EquivalenceClasses:
-        """Classes by subscribers alone."""
+        """Make classes of partitions with the same subscribers."""
         nobody = frozenset[int]()
         return cls._of(group, ((t, nobody, range(*ends)) for t, ends in enumerate(pairwise(group.starts))))
 
@@ -130,7 +134,7 @@ class EquivalenceClasses:
     def in_racks(
         cls, group: Group, topics: Mapping[str, TopicInfo], members: Mapping[str, Member]
     ) -> EquivalenceClasses:
-        """Classes by subscribers and racks: a topic is cut where only some members share a replica's rack."""
+        """Make classes of partitions with the same subscribers and the same members in racks of replicas."""
         racks = [members[member_id].rack for member_id in group.member_ids]
         if not any(topics[topic].racks for topic in group.topics) or not any(racks):
             return cls.of(group)
@@ -173,7 +177,9 @@ def _slices_in_racks(
 
 
 def _elsewhere(subscribers: list[int], racks: list[str | None], replicas: frozenset[str]) -> frozenset[int]:
-    """Subscribers in other racks than ``replicas``; none where all are, or where replicas have no racks."""
+    """Subscribers in other racks than ``replicas``. Empty if that is all of them, as no choice helps then,
+    and if the racks of the replicas are not known.
+    """
     found = frozenset(m for m in subscribers if racks[m] is not None and racks[m] not in replicas)
     return frozenset() if not replicas or len(found) == len(subscribers) else found
 

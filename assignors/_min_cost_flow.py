@@ -1,13 +1,13 @@
 """Fewest moves among all assignments of best balance: a min-cost flow that starts from "everyone keeps all".
 
-Flow runs equivalence class -> member -> sink. Taking a unit from its owner costs a move and giving it back
-earns that again, so the start costs nothing and cannot be improved upon; it only breaks the bounds on loads.
-Excess (at members above their block's high, at unowned partitions) is pushed to where units are missing along
-cheapest paths (successive shortest paths with potentials; on each distance, blocking flows over the tight
-arcs). Each block of the best balance has a sink of its own, which keeps its total.
+Flow runs from equivalence class to member to sink; a unit is one partition. Taking a unit from its owner
+costs a move, and giving it back refunds it, so the start costs nothing and is optimal, but breaks the bounds
+on loads. Excess (at members above their block's high, at unowned partitions) is pushed along cheapest paths
+to nodes that lack units (successive shortest paths with potentials; for each distance, blocking flows over
+the tight arcs). Each block of the best balance has a sink of its own, so that its total does not change.
 
-A unit in a rack that is not its member's costs a mismatch. Costs that come first outweigh those that come
-after: a path passes each node once, so its later costs stay below the number of nodes.
+A unit given to a member in another rack costs a mismatch. The more important cost outweighs all others of a
+path: a path passes each node once, so it has fewer of the others than there are nodes.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _UNBOUNDED = 1 << 60
 class Preferences:
     """Goals besides balance.
 
-    ``elsewhere``: by class, members in other racks than its partitions. ``racks_first``: a mismatch outweighs
-    all moves, else a move outweighs all mismatches. ``slack``: how far loads may be outside the bounds of
-    best balance where that saves moves.
+    ``elsewhere``: for each class, the members in other racks than its partitions. ``racks_first``: avoiding a
+    mismatch is worth any number of moves; otherwise avoiding a move is worth any number of mismatches.
+    ``slack``: how many partitions loads may be outside the bounds of best balance if that saves moves.
     """
 
     elsewhere: Sequence[frozenset[int]] = ()
@@ -40,10 +40,10 @@ class Preferences:
 def fewest_moves(
     group: Group, own: list[list[int]], blocks: list[Block], preferences: Preferences | None = None
 ) -> list[list[int]]:
-    """given[class][member] of best balance that takes as few units as possible from their owners.
+    """Return given[class][member] of best balance that takes as few units as possible from their owners.
 
-    ``group`` has classes (or topics) and members. ``own``: counts of the same shape, 0 where a member does
-    not subscribe. ``blocks``: the bounds of best balance.
+    ``group`` has classes (or topics) and members. ``own``: what members own, by class and member; 0 for a
+    member that does not subscribe. ``blocks``: the bounds of best balance.
     """
     return _Flow(group, own, blocks, preferences or Preferences()).run()
 
@@ -57,25 +57,25 @@ class _Flow:
     blocks: list[Block]
     preferences: Preferences
     given: list[list[int]] = field(init=False)
-    keep: list[list[int]] = field(init=False)  # by class and member: cost of a unit that it owns,
-    gain: list[list[int]] = field(init=False)  # and of one that it does not
+    keep: list[list[int]] = field(init=False)  # by class and member: cost of a unit that the member owns
+    gain: list[list[int]] = field(init=False)  # by class and member: cost of a unit that it does not own
     first_class: int = field(init=False)
     first_sink: int = field(init=False)
-    sinks: list[list[int]] = field(init=False)  # members of each
+    sinks: list[list[int]] = field(init=False)  # members of each sink
     nodes: int = field(init=False)
-    slope: int = field(init=False)  # cost by which each unit of a load exceeds the one before
+    slope: int = field(init=False)  # how much more each unit of a load costs than the previous one
     sink_of: list[int] = field(init=False)
     low: list[int] = field(init=False)
     high: list[int] = field(init=False)
-    counted: list[int] = field(init=False)  # flow member -> sink; within its bounds
-    excess: list[int] = field(init=False)  # by node; below 0: wants more
+    counted: list[int] = field(init=False)  # flow from member to sink, within the member's bounds
+    excess: list[int] = field(init=False)  # by node; negative: units are missing
     potential: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
         group, slack = self.group, self.preferences.slack
         self.first_class = len(group.member_ids)
         self.first_sink = self.first_class + len(group.topics)
-        # with slack, a block may take more than its total from one below it
+        # with slack, blocks may exchange units, so they share one sink
         self.sinks = [group.active] if slack else [block.members for block in self.blocks]
         self.nodes = self.first_sink + len(self.sinks)
         self.slope = 1 if slack else 0
@@ -103,7 +103,7 @@ class _Flow:
                 self.keep[p] = [cost - move for cost in self.gain[p]]
 
     def _start(self) -> None:
-        """Start with what is worth keeping at its owner; loads are counted within their bounds."""
+        """Start with all units that are worth keeping at their owners; flow to sinks is within the bounds."""
         group = self.group
         self.given = [row[:] for row in self.own]
         for p, away in enumerate(self.preferences.elsewhere):
@@ -134,7 +134,7 @@ class _Flow:
         return self.given
 
     def _heads(self, node: int) -> Iterator[int]:
-        """Nodes that flow from ``node`` may go to."""
+        """Nodes to which flow may go from ``node``."""
         if node < self.first_class:
             for p in self.group.wanted[node]:
                 if self.given[p][node]:
@@ -161,16 +161,16 @@ class _Flow:
         return (-self.gain[p][tail], gained) if gained > 0 else (-self.keep[p][tail], units)
 
     def _bounded(self, cost: int, room: int) -> tuple[int, int]:
-        """A cost that changes with the load holds for one unit."""
+        """With ``slope`` the cost changes with each unit, so it applies to one unit only."""
         return cost, min(room, 1) if self.slope else room
 
     def _reduced(self, tail: int, head: int) -> int | None:
-        """Cost of an arc by potentials, never below 0; None when it has no room."""
+        """Reduced cost of an arc, never below 0; None if the arc has no room."""
         cost, room = self._arc(tail, head)
         return cost + self.potential[tail] - self.potential[head] if room > 0 else None
 
     def _raise_potentials(self) -> None:
-        """Make the cheapest paths from excess to want tight (Dijkstra with buckets: costs are few)."""
+        """Make the cheapest paths from excess to missing units tight (Dijkstra with buckets by cost)."""
         distance = [_UNBOUNDED] * self.nodes
         buckets: dict[int, list[int]] = {0: []}
         for node, units in enumerate(self.excess):
@@ -199,7 +199,7 @@ class _Flow:
                 cost = self._reduced(tail, head)
                 if cost is not None and reach + cost < distance[head]:
                     distance[head] = reach + cost
-                    # at cost 0 it joins the bucket that is being read
+                    # at cost 0 it joins the bucket of this loop
                     (bucket if cost == 0 else buckets.setdefault(reach + cost, [])).append(head)
 
     def _push_along_tight_arcs(self) -> bool:
@@ -216,7 +216,7 @@ class _Flow:
         return moved
 
     def _layers(self) -> tuple[list[int], dict[int, list[int]]]:
-        """Breadth-first depths over tight arcs, and for each node where its tight arcs lead one deeper."""
+        """Breadth-first depth of each node over tight arcs, and the tight arcs that lead one deeper."""
         depth = [0 if units > 0 else -1 for units in self.excess]
         onward: dict[int, list[int]] = {}
         queue = deque(node for node in range(self.nodes) if depth[node] == 0)
@@ -231,11 +231,11 @@ class _Flow:
                     if depth[head] < 0:
                         depth[head] = depth[tail] + 1
                         queue.append(head)
-            onward[tail] = tight[::-1]  # used up from its end
+            onward[tail] = tight[::-1]  # _path takes from the end
         return depth, onward
 
     def _path(self, start: int, depth: list[int], onward: dict[int, list[int]]) -> list[int]:
-        """A path from ``start`` to a node that wants more, layer by layer; dead ends are tried once."""
+        """A path from ``start`` to a node that lacks units, layer by layer; each dead end is tried once."""
         path = [start]
         while path:
             tail = path[-1]

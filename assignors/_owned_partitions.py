@@ -1,8 +1,8 @@
-"""Owned partitions as members send them, read fast where many members own alike.
+"""Fast reader of the owned partitions that members send.
 
 Most members of a group own equal numbers of partitions of the same topics, so their bytes have one layout:
-topic names and counts are equal, only partition numbers differ. A layout seen before is checked and read by a
-single ``struct``.
+topic names and counts are equal, only partition numbers differ. Bytes of a known layout are checked and read
+with a single ``struct``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Layout = tuple[tuple[str, int], ...]
 
 
 class OwnedPartitions(NamedTuple):
-    """Claim of a member. ``numbers`` are big-endian int32; members that own alike share one ``layout``."""
+    """Claim of a member. ``numbers``: partition numbers as big-endian int32, in the order of ``layout``."""
 
     layout: Layout
     numbers: bytes
@@ -34,13 +34,13 @@ class OwnedPartitions(NamedTuple):
 
 
 class OwnedPartitionsReader:
-    """Reads user data and remembers layouts; made for each call of an assignor."""
+    """Reads user data, and remembers layouts during one call of an assignor."""
 
     def __init__(self) -> None:
         self._known: dict[int, list[_LayoutReader]] = {}  # by length
 
     def sticky(self, data: bytes | None) -> OwnedPartitions:
-        """Read user data of ``sticky``: the result of :func:`decode_sticky`, faster."""
+        """Read user data of ``sticky``: faster than :func:`decode_sticky`, with the same result."""
         if not data:
             return OwnedPartitions((), b"", NO_GENERATION)
         known = self._known.setdefault(len(data), [])
@@ -56,7 +56,7 @@ class OwnedPartitionsReader:
 
 
 def owned_partitions(claim: Claim) -> OwnedPartitions:
-    """``claim`` in the form that is counted."""
+    """Convert ``claim``."""
     topics = map(itemgetter(0), claim.partitions)
     return OwnedPartitions(tuple(zip(topics, repeat(1))), _packed(claim.partitions), claim.generation)
 
@@ -65,23 +65,23 @@ def _packed(partitions: Sequence[TopicPartition]) -> bytes:
     numbers = list(map(itemgetter(1), partitions))
     try:
         return struct.pack(f">{len(numbers)}i", *numbers)
-    except struct.error:  # no partition has such a number
+    except struct.error:  # a number beyond int32: no such partition exists, as for -1
         numbers = [number if 0 <= number <= _INT32_MAX else -1 for number in numbers]
         return struct.pack(f">{len(numbers)}i", *numbers)
 
 
 class _LayoutReader:
-    """Position of the numbers in user data v0 or v1, and the bytes around them."""
+    """Reads user data (v0 or v1) of one layout: knows where the numbers are, and the bytes around them."""
 
     def __init__(self, data: bytes, layout: Layout) -> None:
         self._first = data
         self.layout = layout
         self._begin = data[: _INT32.size + _INT16.size + len(layout[0][0].encode()) + _INT32.size]
-        self._numbers: struct.Struct | None = None  # made when second bytes have this length
+        self._numbers: struct.Struct | None = None  # made when more bytes that begin like this arrive
         self._mask = self._others = self._end = 0
 
     def read(self, data: bytes) -> OwnedPartitions | None:
-        """Owned partitions; None where the bytes have another layout."""
+        """Return the owned partitions; None if the bytes have another layout."""
         if not data.startswith(self._begin):
             return None
         if self._numbers is None:
@@ -90,23 +90,23 @@ class _LayoutReader:
             return None
         numbers = b"".join(self._numbers.unpack(data))
         claimed = self.layout, numbers, _generation(data[self._end :])
-        return tuple.__new__(OwnedPartitions, claimed)  # without the Python code of calling the class
+        return tuple.__new__(OwnedPartitions, claimed)  # calling the class would run Python code
 
     def _learn(self) -> struct.Struct:
-        """Format: for each topic its numbers, behind its name and their count."""
+        """Make the format, which skips each topic's name and count and takes its numbers."""
         data, fields, mask = self._first, ">4x", b"\xff" * _INT32.size
         for topic, count in self.layout:
             head, numbers = _INT16.size + len(topic.encode()) + _INT32.size, _INT32.size * count
             fields += f"{head}x{numbers}s"
             mask += b"\xff" * head + bytes(numbers)
-        self._end = len(mask)  # then comes the generation, or nothing
+        self._end = len(mask)  # the generation follows, or nothing
         self._mask = int.from_bytes(mask.ljust(len(data), b"\0"), "big")
         self._others = int.from_bytes(data, "big") & self._mask
         return struct.Struct(f"{fields}{len(data) - len(mask)}x")
 
 
 def _parsed(data: bytes) -> OwnedPartitions | None:
-    """Claims of exactly v0 or v1; None for anything else, such as kafka-python's form."""
+    """Read user data of exactly v0 or v1; None for anything else, such as kafka-python's format."""
     layout: list[tuple[str, int]] = []
     numbers: list[bytes] = []
     int16, int32 = _INT16.unpack_from, _INT32.unpack_from

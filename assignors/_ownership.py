@@ -1,4 +1,4 @@
-"""Ownership of partitions while an assignment is made: counted by class, changed, and listed by member."""
+"""Owner of each partition while an assignment is made: counted by class, changed, and listed by member."""
 
 from __future__ import annotations
 
@@ -16,35 +16,39 @@ from ._group import UNCLAIMED, Group, TopicSlice, settle, topic_partitions
 from ._owned_partitions import OwnedPartitions
 from .base import GroupAssignment, TopicInfo
 
-#: Number of partitions from which numpy is faster, its calls included.
+#: From this number of partitions on numpy is faster than lists, in spite of the cost of its calls.
 _NUMPY_FROM_PARTITIONS = 10_000
 
-#: Number of partitions from which the garbage collector is paused while they are distributed.
-_MANY = 10_000
+#: From this number of partitions on the garbage collector is paused while they are distributed.
+_PAUSE_FROM_PARTITIONS = 10_000
 
 
 class Ownership(Protocol):
-    """Begins with the newest claimants as owners; then the partitions are distributed class by class."""
+    """Owner of each partition: at first its newest claimant, then the member it is distributed to."""
 
     def owned(self, slices: Sequence[TopicSlice]) -> list[int]:
-        """Number of these partitions that each member owns, whether it may keep them or not."""
+        """Count these partitions by owner (member index), whether the owner may keep them or not."""
 
     def distribute(self, slices: Sequence[TopicSlice], own: Sequence[int], given: Mapping[int, int]) -> None:
-        """Give each member ``given`` of these partitions: first those that it owns.
+        """Give ``given[m]`` of these partitions to each member ``m``: first those that it owns.
 
-        A member that owns more keeps the lowest numbers, so that it gives up some of each topic. The rest
-        goes round robin to the members that own fewer, by topic and number.
+        ``own`` is the result of :meth:`owned` for members that may keep what they own, else 0. A member that
+        owns more than it is given keeps the lowest partition numbers, so that it gives up some of each topic.
+        The rest goes round robin, by topic and number, to the members that own fewer than they are given.
         """
 
     def withhold(self) -> None:
-        """Leave out partitions that another member than the new owner may still be reading."""
+        """Leave partitions unowned that a member other than the new owner may still be reading."""
 
     def assignment(self) -> GroupAssignment:
-        """Partitions by member id, sorted."""
+        """Return the sorted partitions of each member, by member id."""
 
 
 class ListOwnership:
-    """Reference form, of lists. ``newest``: newest claimants; ``owner``: the same, until distributed."""
+    """Ownership in lists: the reference, and fast for small groups.
+
+    ``newest``: the newest claimant of each partition. ``owner``: its owner.
+    """
 
     def __init__(self, group: Group, claims: Sequence[OwnedPartitions]) -> None:
         self.group = group
@@ -92,7 +96,7 @@ class ListOwnership:
             self.owner[partition] = m
 
     def _rest(self, slices: Sequence[TopicSlice], own: Sequence[int], given: Mapping[int, int]) -> list[int]:
-        """Partitions without owner or subscribing owner, and those beyond what the owner is given."""
+        """Partitions without an owner that subscribes, and those beyond what their owner is given."""
         lowest: dict[int, list[tuple[int, int]]] = {m: [] for m, units in given.items() if units < own[m]}
         rest: list[int] = []
         for t, partitions in slices:
@@ -128,7 +132,7 @@ class ListOwnership:
 
 
 def _in_turn(short: Mapping[int, int]) -> list[int]:
-    """Members round robin, each as often as it is short of a partition."""
+    """Members in round-robin order, each as often as ``short`` says."""
     found: list[int] = []
     for before, level in pairwise([0, *sorted(set(short.values()))]):
         found += [m for m, units in short.items() if units >= level] * (level - before)
@@ -136,7 +140,7 @@ def _in_turn(short: Mapping[int, int]) -> list[int]:
 
 
 def ownership_of(group: Group, claims: Sequence[OwnedPartitions]) -> Ownership:
-    """Ownership in numpy where it is installed and the group is large, else in lists."""
+    """Ownership in numpy arrays if the group is large and numpy is installed, else in lists."""
     if sum(group.partition_counts) >= _NUMPY_FROM_PARTITIONS and find_spec("numpy"):
         from ._ownership_arrays import ArrayOwnership
 
@@ -146,12 +150,13 @@ def ownership_of(group: Group, claims: Sequence[OwnedPartitions]) -> Ownership:
 
 @contextmanager
 def collector_paused(topics: Mapping[str, TopicInfo]) -> Iterator[None]:
-    """Pause the garbage collector: where very many partitions are made, none of them is garbage.
+    """Pause the garbage collector while very many partitions are made, as none of them is garbage.
 
-    Afterwards they count as old, so that the next collection does not look at all of them. For few it is left
-    alone: to ask what is frozen takes ms in a process that froze much, as a broker does.
+    Afterwards they are moved to the oldest generation, so that the next collections do not visit them. The
+    collector runs on for few partitions: ``gc.get_freeze_count()`` takes milliseconds in a process that froze
+    many objects, as the broker does.
     """
-    if sum(topic.partition_count for topic in topics.values()) < _MANY:
+    if sum(topic.partition_count for topic in topics.values()) < _PAUSE_FROM_PARTITIONS:
         yield
         return
     running = gc.isenabled()
@@ -160,7 +165,7 @@ def collector_paused(topics: Mapping[str, TopicInfo]) -> Iterator[None]:
         yield
     finally:
         if running:
-            if not gc.get_freeze_count():  # or others would thaw with them
+            if not gc.get_freeze_count():  # else unfreeze() would release what others froze
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()

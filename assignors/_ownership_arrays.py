@@ -1,4 +1,4 @@
-"""Ownership of partitions in numpy: the same results as ``ListOwnership``, for large groups."""
+"""Ownership of partitions in numpy arrays: the same results as ``ListOwnership``, faster for large groups."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Numbers = NDArray[np.int64]
 
 _INT16_MAX = 0x7FFF
 _INT32_SIZE = 4
-#: Entries after the members' in an array indexed by owner: for UNCLAIMED and CONTESTED.
+#: Last entries of an array indexed by owner: those for UNCLAIMED (-1) and CONTESTED (-2).
 _NO_OWNER = 2
 
 
 class ArrayOwnership:
-    """An :class:`~._ownership.Ownership` of arrays."""
+    """An :class:`~._ownership.Ownership` in arrays."""
 
     def __init__(self, group: Group, claims: Sequence[OwnedPartitions]) -> None:
         self.group = group
@@ -41,22 +41,22 @@ class ArrayOwnership:
         self.owner = self.newest.copy()
 
     def _claimed(self, claims: Sequence[OwnedPartitions]) -> tuple[Numbers, Numbers]:
-        """Claimed partitions that exist, and for each the member that claims it."""
-        alike: dict[int, list[int]] = {}  # members by the layout they share
+        """Claimed partitions that exist, and the member that claims each."""
+        alike: dict[int, list[int]] = {}  # members by the identity of the layout that they share
         for m, claim in enumerate(claims):
             alike.setdefault(id(claim.layout), []).append(m)
         ordered = list(chain.from_iterable(alike.values()))
         numbers = np.frombuffer(b"".join([claims[m].numbers for m in ordered]), ">i4")
         members = np.repeat(ordered, [len(claims[m].numbers) // _INT32_SIZE for m in ordered])
         topics = self._topics([(claims[sharing[0]].layout, len(sharing)) for sharing in alike.values()])
-        # no topic, -1, starts at the end of all and ends where the first starts: nothing is in it
+        # index -1, no such topic, starts at the last entry and ends before the first: no number is in it
         starts = np.array(self.starts)
         found = starts[topics] + numbers
         real = (numbers >= 0) & (found < starts[topics + 1])
         return found[real], members[real]
 
     def _topics(self, layouts: Sequence[tuple[Layout, int]]) -> Numbers:
-        """Topic of each number, -1 where there is no such topic; given is how many share each layout."""
+        """Topic index of each number, -1 if there is no such topic. ``layouts``: each with its members."""
         places = {topic: t for t, topic in enumerate(self.group.topics)}
         topics = list(chain.from_iterable(layout for layout, _ in layouts))
         each = np.repeat(
@@ -83,7 +83,7 @@ class ArrayOwnership:
         self.owner[partitions] = _in_turn(short)
 
     def _rest(self, partitions: Numbers, own: Sequence[int], given: Mapping[int, int]) -> NDArray[np.bool_]:
-        """Mask of those without owner or subscribing owner, and those beyond what the owner is given."""
+        """Mask of partitions without an owner that subscribes, and those beyond what their owner is given."""
         owner = self.owner[partitions]
         places = len(self.group.member_ids) + _NO_OWNER
         may_keep = np.zeros(places, bool)
@@ -96,7 +96,7 @@ class ArrayOwnership:
         return rest
 
     def _beyond(self, limits: Numbers, partitions: Numbers, owner: Numbers) -> Numbers:
-        """Places of what members own beyond their limits, counted from the lowest numbers of all topics."""
+        """Places in ``partitions`` of what members own beyond their limits; the lowest numbers are kept."""
         places = np.flatnonzero(limits[owner] < len(partitions))
         places = places[np.lexsort((self.numbers[partitions[places]], owner[places]))]
         owner = owner[places]
@@ -111,7 +111,7 @@ class ArrayOwnership:
         by_owner = np.argsort(_narrow(self.owner, len(member_ids)), kind="stable")
         units = np.bincount(self.owner - UNCLAIMED, minlength=len(member_ids) + 1).tolist()
         by_owner = by_owner[units[0] :]
-        # names and numbers are the same objects wherever they stand
+        # each name and each number is one object, however often it occurs
         counts = self.group.partition_counts
         topics = np.arange(len(counts)).repeat(counts)
         names = np.array([*self.group.topics, ""], object)[topics[by_owner]]
@@ -122,7 +122,7 @@ class ArrayOwnership:
 
 
 def _partitions(slices: Sequence[TopicSlice]) -> Numbers:
-    """As they are numbered through, ascending."""
+    """Partitions of the slices in the group's sequence, ascending."""
     found = [partitions for _, partitions in slices]
     ranges = [one for one in found if isinstance(one, range)]
     if len(ranges) == len(found):
@@ -131,7 +131,7 @@ def _partitions(slices: Sequence[TopicSlice]) -> Numbers:
 
 
 def _ranges(starts: Sequence[int], counts: Sequence[int]) -> Numbers:
-    """``count`` numbers from each start on, one after the other."""
+    """Concatenate ``range(start, start + count)`` of all starts and counts."""
     units = np.array(counts, np.int64)
     before = units.cumsum() - units
     numbers: Numbers = np.arange(units.sum()) + (np.array(starts, np.int64) - before).repeat(units)
@@ -139,7 +139,7 @@ def _ranges(starts: Sequence[int], counts: Sequence[int]) -> Numbers:
 
 
 def _in_turn(short: Mapping[int, int]) -> Numbers:
-    """Each member as often as it is short, round and round."""
+    """Members in round-robin order, each as often as ``short`` says."""
     members, units = np.array(list(short), np.int64), np.array(list(short.values()), np.int64)
     turns = [np.empty(0, np.int64)]
     for before, level in pairwise([0, *sorted(set(short.values()))]):
@@ -148,5 +148,5 @@ def _in_turn(short: Mapping[int, int]) -> Numbers:
 
 
 def _narrow(numbers: Numbers, highest: int) -> Numbers | NDArray[np.int16]:
-    """In the type that numpy sorts in linear time, where they fit."""
+    """Convert to int16 if the numbers fit, since numpy sorts those in linear time."""
     return numbers.astype(np.int16) if highest <= _INT16_MAX else numbers

@@ -12,11 +12,11 @@ from .base import Assignor, GroupAssignment, Member, TopicInfo, in_member_order
 
 
 class RangeAssignor(Assignor):
-    """``range``: each topic is cut into runs of consecutive partitions; the same answer as Apache Kafka's.
+    """``range``: each topic is cut into ranges of consecutive partitions, as by Apache Kafka's RangeAssignor.
 
-    Topics with the same subscribers and as many partitions are cut alike, so equal numbers meet at one
-    member. Where members and replicas have racks in common, and not every partition is in every rack, a
-    first pass gives members partitions of their own rack, as many as their share allows.
+    Topics with the same subscribers and the same number of partitions are cut alike, so one member gets equal
+    partition numbers of them. If members and replicas have racks in common, and not every partition is in
+    every rack, members first get partitions in their own rack, as many as their share allows (KIP-881).
     """
 
     name = "range"
@@ -41,12 +41,12 @@ class RangeAssignor(Assignor):
 
 @dataclass(slots=True)
 class _Share:
-    """One topic while it is cut: what is left, and how much each subscriber may still take."""
+    """One topic while it is distributed: the partitions left, and how many each subscriber may still take."""
 
     topic: str
     info: TopicInfo
     subscribers: list[Member]
-    left: dict[int, None] = field(init=False)  # partition numbers in order; a set would lose it
+    left: dict[int, None] = field(init=False)  # partition numbers; a dict since it keeps their order
     taken: dict[str, list[int]] = field(init=False)
     extras: int = field(init=False)
     quota: int = field(init=False)
@@ -79,13 +79,13 @@ class _Share:
             del self.left[number]
 
     def deal_matching(self) -> None:
-        """Give each subscriber, in order, what is left in its rack, up to its room."""
+        """Give each subscriber, in order, the partitions left in its rack, as many as it may take."""
         for member in self.subscribers:
             matching = (number for number in self.left if self.in_rack_of(member, number))
             self.take(member, list(islice(matching, self.room(member))))
 
     def deal_rest(self) -> None:
-        """Give each subscriber, in order, what comes next of all that is left, up to its room."""
+        """Give each subscriber, in order, the next of the partitions left, as many as it may take."""
         rest = iter(list(self.left))
         for member in self.subscribers:
             self.take(member, list(islice(rest, self.room(member))))
@@ -107,7 +107,7 @@ def _racks_matter(subscribers: Sequence[Member], racks: Sequence[frozenset[str]]
 
 
 def _co_partitioned(shares: Iterable[_Share]) -> list[list[_Share]]:
-    """Topics with racks to match, grouped by their subscribers and number of partitions."""
+    """Topics with subscribers that gave a rack, grouped by subscribers and number of partitions."""
     groups: dict[tuple[tuple[str, ...], int], list[_Share]] = {}
     for share in shares:
         if any(member.rack is not None for member in share.subscribers):
@@ -137,10 +137,11 @@ def _all_match(group: Sequence[_Share], member: Member, number: int) -> bool:
 
 
 class RoundRobinAssignor(Assignor):
-    """``roundrobin``: partitions by topic and number, members in a ring; the same answer as Apache Kafka's.
+    """``roundrobin``: partitions by topic and number, to members in turn, as Apache Kafka's
+    RoundRobinAssignor.
 
-    The ring's position is carried from topic to topic and moves on after the member that took a partition;
-    members that do not subscribe to the topic are passed over. Racks play no part.
+    The turn carries on from topic to topic. Members that do not subscribe to a topic are skipped. Racks are
+    ignored.
     """
 
     name = "roundrobin"

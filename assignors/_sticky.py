@@ -1,8 +1,8 @@
-"""The sticky assignors: best possible balance first; fewest moves, and the members' racks, second.
+"""The sticky assignors: best possible balance first; then fewest moves, and the members' racks.
 
-Both depend on who owns what and on names alone, so each round of a cooperative rebalance aims at the target
-of the one before, and two rounds are enough: what the first withholds is unowned in the second, and the
-target that keeps everything in place is still of best balance.
+The result depends only on names and on which member owns what. So a cooperative rebalance takes two rounds at
+most: partitions that the first round withholds are unowned in the second, which aims at the same target,
+since keeping all other partitions in place is still of best balance.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from .user_data import NO_GENERATION, Claim, cooperative_claim, encode_cooperati
 
 
 class RackPreference(Enum):
-    """Weight of members' racks where balance allows more than one assignment (KIP-881).
+    """How racks decide between assignments of best balance (KIP-881).
 
-    BEFORE_MOVES: as few partitions as possible are read from another rack, then as few as possible move.
-    AFTER_MOVES: the other way round. IGNORED: racks play no part. Members without a rack are at home
-    everywhere.
+    BEFORE_MOVES: as few partitions as possible are read from another rack; among those, as few as possible
+    move. AFTER_MOVES: the other way round. IGNORED: racks are ignored. A member without a rack matches every
+    rack.
     """
 
     BEFORE_MOVES = "before moves"
@@ -38,17 +38,17 @@ Counts = list[list[int]]
 
 
 class _Balanced:
-    """Settings and the steps that both sticky assignors share.
+    """Settings and steps of all sticky assignors.
 
-    ``racks``: what the members' racks count for. ``slack``: a member may have this many partitions more or
-    fewer than best balance would give it where that saves moves. Only the leader's settings count; give all
-    members the same.
+    ``racks``: a :class:`RackPreference` or its value. ``slack``: a member may have this many partitions more
+    or fewer than best balance would give it, if that saves moves. Only the leader's settings count; give all
+    members the same. Raises ValueError for a negative slack or an unknown preference.
     """
 
     def __init__(self, *, racks: RackPreference | str = RackPreference.BEFORE_MOVES, slack: int = 0) -> None:
         if slack < 0:
             raise ValueError(f"slack is {slack}: give the partitions that balance may be off by, 0 or more")
-        self.racks = RackPreference(racks)  # of its value, where it comes from a configuration
+        self.racks = RackPreference(racks)  # a configuration has its value
         self.slack = slack
         self._generation = NO_GENERATION
 
@@ -79,11 +79,13 @@ class _Balanced:
 
 
 class StickyAssignor(_Balanced, Assignor):
-    """``sticky`` (KIP-54): everyone stops at a rebalance, and gets back as much as balance allows.
+    """``sticky`` (KIP-54): members stop at a rebalance, and get as many of their partitions back as balance
+    allows.
 
-    Balance is the best that the subscriptions allow (the sorted loads are lexicographically smallest), and
-    among those assignments one with the fewest moves is taken; ``racks`` and ``slack`` change that order.
-    Members remember what they had and send it to the leader as user data.
+    Balance is the best that the subscriptions allow (the list of loads, sorted from the highest, is
+    lexicographically smallest). Among those assignments it takes one with the fewest moves; ``racks`` and
+    ``slack`` change these priorities. Members remember their last assignment and send it to the leader as
+    user data.
     """
 
     name = "sticky"
@@ -105,10 +107,11 @@ class StickyAssignor(_Balanced, Assignor):
 
 
 class CooperativeStickyAssignor(_Balanced, Assignor):
-    """``cooperative-sticky`` (KIP-429): the same target, but only what moves is stopped.
+    """``cooperative-sticky`` (KIP-429): the target of ``sticky``, but only partitions that move stop being
+    read.
 
-    A partition that another member still claims is withheld for one round; once it has been given up, the
-    members rejoin and it goes where it belongs. That takes two rounds at most.
+    A partition that another member still claims is withheld for one round. After that member has given it up,
+    the members rejoin and it goes to its new owner. That takes two rounds at most.
     """
 
     name = "cooperative-sticky"
@@ -129,9 +132,9 @@ class CooperativeStickyAssignor(_Balanced, Assignor):
 
 
 class UniformAssignor(_Balanced, Assignor):
-    """``uniform`` (KIP-848): the same target, computed by the coordinator.
+    """``uniform`` (KIP-848): the target of ``sticky``, computed by the coordinator.
 
-    What members own are their parts of the target before: ``Subscription.owned``. Racks play no part.
+    ``Subscription.owned`` is each member's part of the previous target. Racks are ignored.
     """
 
     name = "uniform"
@@ -150,9 +153,9 @@ def _owned(subscription: Subscription) -> OwnedPartitions:
 def target_assignment(
     classes: EquivalenceClasses, owned: Counts, racks_first: bool = True, slack: int = 0
 ) -> Counts:
-    """given[class][member]: best balance first, then racks and moves.
+    """Return given[class][member]: best balance first, then racks and moves.
 
-    ``owned`` has the same shape, and counts what members cannot keep too.
+    ``owned`` has the same shape, and also counts what members cannot keep.
     """
     group = classes.group
     own = [[0] * len(group.member_ids) for _ in group.topics]
@@ -169,7 +172,7 @@ def target_assignment(
 
 
 def _even(own: list[int], members: list[int], total: int) -> list[int]:
-    """One class: each load is q or q + 1, the larger ones first for members that own more than q."""
+    """For one class: each load is q or q + 1; members that own more than q come first in getting q + 1."""
     quota, extras = divmod(total, len(members))
     larger_first = sorted(members, key=lambda m: own[m] <= quota)  # sorted() is stable: then in member order
     given = [0] * len(own)

@@ -1,9 +1,9 @@
-"""``balanced-by-weight``: loads even by what partitions weigh, not by their number.
+"""``balanced-by-weight``: balances the total weights of the members' partitions, not their number.
 
-Unowned partitions go to the lightest member; then heavy members give to light ones, pair by pair. The best
-balance by weight is NP-hard (number partitioning), so this is a local search: it ends where neither moving
-one partition nor exchanging two brings a pair of members closer by more than the tolerance. The result
-depends on previous owners and weights alone, and a search that starts from it changes nothing.
+Unowned partitions go to the lightest member; then heavy members give to light ones, pair by pair. Finding the
+best balance by weight is NP-hard (number partitioning), so this is a local search: it ends when neither
+moving one partition nor exchanging two brings a pair of members closer by more than the tolerance. The result
+depends only on previous owners, weights and names, and a search that starts from the result changes nothing.
 """
 
 from __future__ import annotations
@@ -21,14 +21,16 @@ from .base import GroupAssignment, Member, RebalanceProtocol, TopicInfo, in_memb
 from .user_data import NO_GENERATION, Claim, cooperative_claim, decode_sticky, encode_sticky
 from .weights import Measure, MeasuringAssignor, Weights, WeightSource, whole_weights
 
-#: Most members that one member tries to give to, the lightest first; bounds the search in groups that
+#: Most members that one member tries to give to, the lightest first: a bound for the search in groups that
 #: cannot be balanced.
 _PARTNERS = 16
 
 
 @dataclass(slots=True, eq=False)
 class _WeightedPartition:
-    """A partition and its subscribers ``takers`` (member indexes, ascending); -1 stands for no member."""
+    """A partition. ``takers``: indexes of its subscribers, ascending. ``owner``: its previous owner.
+    ``holder``: the member that has it in the new assignment. -1 is no member.
+    """
 
     partition: TopicPartition
     weight: int
@@ -42,7 +44,7 @@ class _WeightedPartition:
 
 
 class _Exchange(NamedTuple):
-    """``given`` goes to the lighter member ``to``, and ``taken`` comes back where it is set."""
+    """``given`` goes to the lighter member ``to``; ``taken``, if set, comes back. ``cost`` is in moves."""
 
     given: _WeightedPartition
     to: int
@@ -52,7 +54,7 @@ class _Exchange(NamedTuple):
 
 @dataclass(slots=True)
 class _Loads:
-    """Loads and partitions of the members. ``tolerance`` is in units of weight, at least 1."""
+    """Total weights and partitions of the members. ``tolerance`` is in units of weight, at least 1."""
 
     wanted: Sequence[frozenset[str]]
     tolerance: int
@@ -72,19 +74,19 @@ class _Loads:
         self.held[member][item.partition.topic].append(item)
 
     def place(self, items: Iterable[_WeightedPartition]) -> None:
-        """Give out unowned partitions, the heaviest first, each to its lightest subscriber."""
+        """Distribute unowned partitions, the heaviest first, each to its lightest subscriber."""
         heaps: dict[tuple[int, ...], list[tuple[int, int]]] = {}
         for item in sorted(items, key=lambda one: (-one.weight, one.partition)):
             heap = heaps.get(item.takers)
             if heap is None:
                 heap = heaps[item.takers] = [(self.loads[m], m) for m in item.takers]
                 heapify(heap)
-            while heap[0][0] < self.loads[heap[0][1]]:  # it has grown since
+            while heap[0][0] < self.loads[heap[0][1]]:  # the load has grown since it was pushed
                 heapreplace(heap, (self.loads[heap[0][1]], heap[0][1]))
             self.give(item, heap[0][1])
 
     def even_out(self, moves: int | None) -> None:
-        """_Exchange until no exchange helps, or ``moves`` partitions are held by others than their owners."""
+        """Exchange until no exchange helps, or ``moves`` partitions have left their previous owners."""
         spent = 0
         while (found := self._best(None if moves is None else moves - spent)) is not None:
             heavy = found.given.holder
@@ -118,7 +120,7 @@ class _Loads:
     def _exchange(
         self, heavy: int, light: int, gap: int, topics: frozenset[str], budget: int | None
     ) -> _Exchange | None:
-        """The exchange that brings the two closest; within the tolerance, the one with fewer moves."""
+        """The exchange after which the loads differ least; within the tolerance, one with fewest moves."""
         gives = sorted((item for topic in topics for item in self.held[heavy][topic]), key=_by_partition)
         back = self.wanted[heavy] & self.held[light].keys()
         takes = sorted((item for topic in back for item in self.held[light][topic]), key=_by_weight)
@@ -152,15 +154,18 @@ def _cost(item: _WeightedPartition, to: int) -> int:
 
 
 class BalancedByWeightAssignor(MeasuringAssignor):
-    """Members keep what they have, as far as their sums of weights stay within the tolerance.
+    """``balanced-by-weight``: members keep their partitions as long as their total weights are close enough.
 
-    ``weights``: by partition, by topic, a function of the partitions, "lag" or "throughput" (measured by the
-    leader, see :class:`~.weights.Measure`), or None: all the same. ``moves``: most partitions that a
-    rebalance takes from their owners for the sake of balance; None is no limit. ``tolerance``: how far apart
-    two members may be, as a part of the mean load. ``window_ms``: the time that throughput is taken over.
+    ``weights``: a mapping by partition or by topic, a function of the partitions that returns one, "lag" or
+    "throughput" (measured by the leader, see :class:`~.weights.Measure`), or None: all weigh the same.
+    ``moves``: most partitions that one rebalance takes from their owners to improve the balance; None is no
+    limit. ``tolerance``: how far apart two members' total weights may be, as a fraction of the mean load (0
+    to 1). ``window_ms``: the time over which throughput is measured, in milliseconds. Raises ValueError for a
+    value out of these bounds.
 
-    No optimum is promised: it is NP-hard. The answer is the same for the same weights, owners and names. A
-    partition that another member still claims is withheld for one round, and then goes where it was meant to.
+    The result is not always the optimum, which is NP-hard to find, but always the same for the same weights,
+    owners and names. A partition that another member still claims is withheld for one round, and then goes to
+    the member for which it was withheld.
     """
 
     name = "balanced-by-weight"
@@ -189,9 +194,9 @@ class BalancedByWeightAssignor(MeasuringAssignor):
         self._tolerance = tolerance
         self._partitions: tuple[TopicPartition, ...] | None = None
         self._generation = NO_GENERATION
-        #: Partitions that this leader's last assignment withheld, for whom, and in which group.
+        #: Partitions that this leader's last assignment withheld, with the member that is to get them.
         self._meant: dict[TopicPartition, str] = {}
-        self._meant_in: object = None
+        self._meant_in: object = None  # subscriptions and partition counts of that assignment
 
     def measured(self, weights: Mapping[TopicPartition, float]) -> None:
         self._weights = dict(weights)
@@ -200,7 +205,7 @@ class BalancedByWeightAssignor(MeasuringAssignor):
         ordered = in_member_order(members.values())
         wanted = [frozenset(topic for topic in member.topics if topic in topics) for member in ordered]
         owned = _newest([cooperative_claim(member.subscription) for member in ordered])
-        # the last assignment, revoked or not, is all there is to go by in an eager round
+        # in an eager round members own nothing: their last assignments are in the user data
         held = _newest([decode_sticky(member.user_data) for member in ordered])
         items = self._items(topics, wanted, {**held, **owned})
         subscribed = tuple((m.member_id, m.topics) for m in ordered)
@@ -256,7 +261,7 @@ class BalancedByWeightAssignor(MeasuringAssignor):
             if holder >= 0:
                 loads.give(item, holder)
         loads.place(item for item in items if item.holder < 0)
-        if not came_free:  # else this round only completes the last one
+        if not came_free:  # otherwise this round only completes the previous one
             loads.even_out(self._moves)
 
     def user_data(self, topics: Sequence[str]) -> bytes | None:
@@ -268,7 +273,7 @@ class BalancedByWeightAssignor(MeasuringAssignor):
 
 
 def _newest(claims: Sequence[Claim]) -> dict[TopicPartition, int]:
-    """Index of each partition's newest claimant; -2 where several claim it in that generation."""
+    """Index of each partition's newest claimant; -2 if several claim it in the newest generation."""
     newest: dict[TopicPartition, tuple[int, int]] = {}
     for m, claim in enumerate(claims):
         for partition in claim.partitions:

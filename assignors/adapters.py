@@ -1,10 +1,11 @@
-"""Assignors of kohort, one's own included, in consumers of kafka-python and of aiokafka.
+"""kohort's assignors, and your own, in consumers of kafka-python and of aiokafka.
 
     KafkaConsumer("orders", partition_assignment_strategy=[for_kafka_python("cooperative-sticky")])
     AIOKafkaConsumer("orders", partition_assignment_strategy=[for_aiokafka("sticky")])
 
-Names and bytes are those of kohort's own consumers and of Java's, so all of them share a group. Each call
-makes an assignor for one consumer: assignors keep state. These clients know no racks of partitions.
+They use the names and bytes of kohort's own consumers and of Java's, so all of these can share a group.
+Assignors keep state, so call the function for each consumer. The racks of partitions are not known in these
+clients.
 """
 
 from __future__ import annotations
@@ -22,15 +23,19 @@ from .validation import validate_assignment
 
 
 def for_kafka_python(spec: str | type[Assignor] | Assignor, *, rack: str | None = None) -> Any:
-    """An assignor for ``kafka.KafkaConsumer``; ``rack`` is the consumer's. Raises AssignorError."""
+    """Return an assignor for ``kafka.KafkaConsumer``. ``rack``: the rack of this consumer.
+
+    ``spec`` as for :func:`load_assignor`. Raises AssignorError.
+    """
     return _kafka_python_class()(load_assignor(spec), rack)
 
 
 def for_aiokafka(spec: str | type[Assignor] | Assignor) -> Any:
-    """An assignor for ``aiokafka.AIOKafkaConsumer``.
+    """Return an assignor for ``aiokafka.AIOKafkaConsumer``.
 
-    Raises AssignorError, also for an assignor that hands over cooperatively: aiokafka does not show its
-    assignors what the other members own, so one of them could be given what another still reads.
+    ``spec`` as for :func:`load_assignor`. Raises AssignorError, also for a cooperative assignor: aiokafka
+    does not tell its assignors what members own, so a member could be given a partition that another one
+    still reads.
     """
     assignor = load_assignor(spec)
     if RebalanceProtocol.COOPERATIVE in assignor.rebalance_protocols:
@@ -41,12 +46,12 @@ def for_aiokafka(spec: str | type[Assignor] | Assignor) -> Any:
     return _OfAiokafka(assignor)
 
 
-#: Numbers of partitions by topic, as both clients write them.
+#: Partition numbers by topic, in the form that both clients take.
 Shares = list[tuple[str, list[int]]]
 
 
 class _State:
-    """One consumer's assignor, and what the consumer owns."""
+    """The assignor of one consumer, and the partitions that the consumer owns."""
 
     def __init__(self, assignor: Assignor, rack: str | None = None) -> None:
         self._assignor = assignor
@@ -56,7 +61,7 @@ class _State:
         self.cooperative = RebalanceProtocol.COOPERATIVE in assignor.rebalance_protocols
 
     def metadata(self, topics: Iterable[str]) -> bytes:
-        """The subscription that goes to the leader."""
+        """Return the encoded subscription to send to the leader."""
         wanted = tuple(sorted(topics))
         owned, generation = (self._owned, self._generation) if self.cooperative else ((), NO_GENERATION)
         return encode_subscription(
@@ -64,13 +69,13 @@ class _State:
         )
 
     def settle(self, partitions: Iterable[Any], generation: int) -> None:
-        """Note an assignment."""
+        """Take in this consumer's assignment."""
         self._owned = tuple(TopicPartition(one.topic, one.partition) for one in partitions)
         self._generation = generation
         self._assignor.on_assignment(self._owned, generation)
 
     def share_out(self, cluster: Any, members: Mapping[str, Member]) -> dict[str, Shares]:
-        """The partitions of each member. Raises AssignorError for an answer that breaks the rules."""
+        """Return the partitions of each member. Raises AssignorError for an invalid assignment."""
         counts = {
             topic: len(cluster.partitions_for_topic(topic) or ())
             for topic in {topic for member in members.values() for topic in member.topics}
@@ -117,7 +122,7 @@ class _OfAiokafka:
 
 @cache
 def _kafka_python_class() -> Any:
-    # kafka-python takes an instance of its own base alone, and its import takes a quarter of a second
+    # kafka-python only takes instances of its own base class; importing it takes a quarter of a second
     from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
     from kafka.coordinator.assignors.abstract import RebalanceProtocol as Theirs
     from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
@@ -129,7 +134,7 @@ def _kafka_python_class() -> Any:
 
         def __init__(self, assignor: Assignor, rack: str | None) -> None:
             self.name = assignor.name
-            # one alone: the adapter is not told which of several its consumer goes by
+            # only one: the adapter does not learn which of several its consumer has chosen
             self._protocols = [Theirs(int(max(assignor.rebalance_protocols)))]
             self._state = _State(assignor, rack)
 

@@ -1,8 +1,8 @@
-"""The base class of assignors, and the types that it is given.
+"""The base class of assignors, and the types of its arguments.
 
-An assignor is a pure, synchronous function from topics and members to an assignment; it runs in the group's
-leader, or in the coordinator (KIP-848). State that it keeps between rebalances belongs to its instance: two
-consumers in one process have two instances, and the coordinator makes one for each time.
+An assignor is a pure, synchronous function from topics and members to an assignment. It runs in the group's
+leader, or in the coordinator (KIP-848). It may keep state between rebalances in its instance: each consumer
+has an instance of its own, and the coordinator creates a new one for each assignment.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ from ..protocol import Subscription, TopicPartition
 GroupAssignment = dict[str, list[TopicPartition]]
 
 
-#: How coordinators make the id of a member that has no instance id.
+#: Member id that a coordinator gives to a dynamic member: client id, "-", UUID.
 _CLIENT_AND_UUID = re.compile(r"(.+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.DOTALL)
 
 
 class RebalanceProtocol(IntEnum):
-    """Way of handing partitions over (KIP-429). The consumer takes the highest that all its assignors have.
+    """How partitions change owners in a rebalance (KIP-429).
 
-    EAGER: everyone gives up everything before joining. COOPERATIVE: a member keeps what it owns while
-    joining, so an assignment must not give a partition to one member while another still claims it.
+    EAGER: every member gives up all its partitions before it joins. COOPERATIVE: members keep their
+    partitions while they join, so an assignment must not give a partition to one member while another still
+    claims it. A consumer uses the highest protocol that all its assignors support.
     """
 
     EAGER = 0
@@ -37,10 +38,11 @@ class RebalanceProtocol(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class TopicInfo:
-    """A topic as the leader's metadata has it.
+    """Partitions of one topic, from the leader's metadata.
 
     ``partition_count``: partitions are numbered from 0 to ``partition_count - 1``. ``racks``: for each
-    partition the racks of all its replicas, offline ones included; empty where racks are not known.
+    partition the racks of all its replicas, offline ones included; empty if the racks are not known.
+    Raises ValueError for a negative count, and for a number of racks other than the count.
     """
 
     partition_count: int
@@ -58,8 +60,9 @@ class TopicInfo:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member of the group as its leader, or its coordinator, sees it. ``instance_id`` is set for static
-    members (KIP-345), ``known_client_id`` where the coordinator assigns.
+    """A member of the group, as the group's leader or coordinator knows it.
+
+    ``instance_id`` is set for static members (KIP-345), ``known_client_id`` only if the coordinator assigns.
     """
 
     member_id: str
@@ -69,31 +72,32 @@ class Member:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """Subscribed topics as the member sent them: in any order, maybe twice, maybe unknown."""
+        """Subscribed topics as the member sent them: in any order, perhaps repeated, perhaps nonexistent."""
         return self.subscription.topics
 
     @property
     def rack(self) -> str | None:
+        """Rack that the member gave (``client.rack``)."""
         return self.subscription.rack
 
     @property
     def owned(self) -> tuple[TopicPartition, ...]:
-        """Partitions that the member says it owns: some may be gone, or claimed by others."""
+        """Partitions that the member says it owns: some may not exist, or be claimed by other members too."""
         return self.subscription.owned
 
     @property
     def generation(self) -> int:
-        """The generation of ``owned``; -1 for none."""
+        """Generation in which the member was assigned ``owned``; -1 if unknown."""
         return self.subscription.generation
 
     @property
     def user_data(self) -> bytes | None:
-        """Bytes from the member's assignor, or another client's assignor of the same name."""
+        """Bytes that the member's assignor sent, which may be another client's assignor of the same name."""
         return self.subscription.user_data
 
     @property
     def client_id(self) -> str | None:
-        """The client id; None where it cannot be known: a leader reads it off dynamic members' ids."""
+        """The client id. A leader derives it from the ids of dynamic members; for static ones it is None."""
         if self.known_client_id is not None:
             return self.known_client_id
         found = None if self.instance_id is not None else _CLIENT_AND_UUID.fullmatch(self.member_id)
@@ -101,49 +105,50 @@ class Member:
 
 
 class Assignor(ABC):
-    """Base of every assignor. Subclasses set ``name`` and write :meth:`assign`; the rest has defaults.
+    """Base class of assignors. A subclass sets ``name`` and implements :meth:`assign`; all else has defaults.
 
-    ``name`` goes over the wire: a group settles on an assignor that all its members know by that name, so
-    change the name when the answer changes. The class must be constructible without arguments to be found by
-    name; an instance may be passed where it is not.
+    ``name`` goes over the wire: a group uses an assignor that all its members know by that name. So change
+    the name when the assignments change. To be loaded by name, the class must be constructible without
+    arguments; otherwise pass an instance.
     """
 
     name: str
-    #: Of the class, for people: `kohort assignors list` shows it. It does not go over the wire.
+    #: Version of the class, shown by `kohort assignors list`. It does not go over the wire.
     version: int = 0
     rebalance_protocols: frozenset[RebalanceProtocol] = frozenset({RebalanceProtocol.EAGER})
 
     @abstractmethod
     def assign(self, topics: Mapping[str, TopicInfo], members: Mapping[str, Member]) -> GroupAssignment:
-        """Return the partitions of each member.
+        """Return the partitions of each member, by member id.
 
-        ``topics`` has the topics that exist; members may subscribe to others, which are skipped. The answer
-        has an entry for every member, and every partition of every subscribed topic exactly once, at a
-        member that subscribes to it (COOPERATIVE: a partition may be left out while another member claims
-        it). It depends on the arguments alone, and not on the order of either mapping. Neither argument is
-        changed.
+        ``topics`` has the topics that exist, by name; skip other topics that members subscribe to.
+        ``members`` are by member id. The result must have an entry for every member, and every partition of
+        every subscribed topic exactly once, at a member that subscribes to it (COOPERATIVE: a partition may
+        be left out while another member claims it). It must depend on nothing but the arguments, and not on
+        the order of either mapping. Do not change the arguments. If this raises, or the result breaks these
+        rules, another assignor is used (see docs/assignors.md).
         """
 
     def user_data(self, topics: Sequence[str]) -> bytes | None:
-        """Bytes that this member sends to the leader with its subscription to ``topics``; None for none."""
+        """Return bytes that this member sends to the leader with its subscription to ``topics``, or None."""
         del topics
         return None
 
     def on_assignment(self, partitions: Sequence[TopicPartition], generation: int) -> None:  # noqa: B027
-        """Called at every member with its assignment, before the next :meth:`user_data`."""
+        """Called in every member with its assignment, before the next :meth:`user_data`."""
 
 
 _MEMBER_ID, _INSTANCE_ID = attrgetter("member_id"), attrgetter("instance_id")
 
 
 def in_member_order(members: Iterable[Member]) -> list[Member]:
-    """Static members by instance id, then dynamic ones by member id: Kafka's order for range and roundrobin.
+    """Sort static members by instance id, then dynamic ones by member id: Kafka's order (``MemberInfo``).
 
-    Text is compared by UTF-16 units, as Java does (``c10`` comes before ``c2``).
+    Text is compared by UTF-16 units, as in Java (``c10`` comes before ``c2``).
     """
     found = list(members)
     if set(map(_INSTANCE_ID, found)) == {None} and "".join(map(_MEMBER_ID, found)).isascii():
-        return sorted(found, key=_MEMBER_ID)  # the same order, without code of Python's for each
+        return sorted(found, key=_MEMBER_ID)  # the same order, without a Python call for each member
     return sorted(found, key=lambda member: member_key(member.member_id, member.instance_id))
 
 

@@ -1,7 +1,7 @@
-"""Checks of anyone's assignor: each raises AssertionError, which describes group, answer and problem.
+"""Checks for any assignor. The AssertionErrors that they raise describe group, assignment and problem.
 
-:mod:`kohort.testing.assignors` is the face of it. ``make`` is the class, or any function that makes a new
-instance: a group's members each have one of their own.
+Use them through :mod:`kohort.testing.assignors`. ``make`` is the assignor's class, or any function that
+returns a new instance, as each member of a group has its own.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from .registry import AssignorError, load_assignor
 from .simulation import MakeAssignor, run_rounds
 from .validation import ProblemKind, validate_assignment
 
-#: Other orders of the same group that are tried, besides the reverse.
+#: Number of random orders of the same group that are tried, besides the reverse order.
 _SHUFFLES = 5
-#: Rounds in which a cooperative group must have settled (KIP-429).
+#: Rounds within which a cooperative group must settle (KIP-429).
 _MAX_ROUNDS = 2
 _SHOWN_PROBLEMS = 3
-#: Of the first assignment; above every generation that a member of the cases claims.
+#: Generation of the first assignment; higher than any that a member of the cases claims.
 _GENERATION = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A group to be assigned; ``name`` is used in messages."""
+    """A group to assign partitions to; ``name`` appears in failure messages."""
 
     name: str
     topics: Mapping[str, TopicInfo]
@@ -35,7 +35,7 @@ class Case:
 
 
 def check_assignor(make: MakeAssignor, cases: Iterable[Case] | None = None) -> None:
-    """All checks below on every case (by default :func:`standard_cases`)."""
+    """Run :func:`check_contract`, and the other checks on every case (by default :func:`standard_cases`)."""
     check_contract(make)
     for case in standard_cases() if cases is None else cases:
         for check in CHECKS:
@@ -43,7 +43,7 @@ def check_assignor(make: MakeAssignor, cases: Iterable[Case] | None = None) -> N
 
 
 def check_contract(make: MakeAssignor) -> None:
-    """Name, rebalance protocols and signatures are such that a consumer can use it."""
+    """Check that name, rebalance protocols and signatures are such that a consumer can use the assignor."""
     try:
         load_assignor(make())
     except AssignorError as error:
@@ -51,7 +51,9 @@ def check_contract(make: MakeAssignor) -> None:
 
 
 def check_valid(make: MakeAssignor, case: Case) -> None:
-    """Each member has an entry, each partition exists, is wanted and given once; the input stays as it is."""
+    """Check that each member has an entry, that each partition in the result exists, is subscribed to by its
+    member and is assigned once, and that the arguments are unchanged.
+    """
     topics, members = dict(case.topics), dict(case.members)
     assignor = make()
     answer = _assign(assignor, case, members, topics)
@@ -68,7 +70,7 @@ def check_valid(make: MakeAssignor, case: Case) -> None:
 
 
 def check_complete(make: MakeAssignor, case: Case) -> None:
-    """Every partition of every subscribed topic is given to somebody (or, cooperatively, still claimed)."""
+    """Check that every partition of every subscribed topic is assigned (or, COOPERATIVE, still claimed)."""
     assignor = make()
     answer = _assign(assignor, case)
     problems = validate_assignment(case.topics, case.members, answer, _protocol(assignor))
@@ -78,7 +80,7 @@ def check_complete(make: MakeAssignor, case: Case) -> None:
 
 
 def check_order_independent(make: MakeAssignor, case: Case) -> None:
-    """The order of members and topics decides nothing: a new leader sees them in another one."""
+    """Check that the order of members and topics has no influence: the next leader may see another order."""
     assignor = make()
     expected = _as_sets(_assign(assignor, case))
     for order in _other_orders(case):
@@ -90,9 +92,9 @@ def check_order_independent(make: MakeAssignor, case: Case) -> None:
 
 
 def check_stable(make: MakeAssignor, case: Case) -> None:
-    """Members that rejoin with what they got get the same again, from a leader that has not led before.
+    """Check that members that rejoin with their partitions get the same again, from a new instance as leader.
 
-    A cooperative group may need a second round to get there.
+    A cooperative group may take a second round to settle first.
     """
     assignor = make()
     try:
@@ -110,7 +112,7 @@ def check_stable(make: MakeAssignor, case: Case) -> None:
         raise _failure(assignor, case, words, answer)
 
 
-#: Checks that are made of every case.
+#: Checks that run on every case.
 CHECKS = (check_valid, check_complete, check_order_independent, check_stable)
 
 
@@ -128,7 +130,7 @@ def _assign(
 
 
 def standard_cases() -> list[Case]:
-    """Groups at the limits, and some between: every assignor must handle them."""
+    """Return edge cases and ordinary groups, which every assignor must handle."""
     orders, clicks = TopicInfo(6), TopicInfo(3)
     both = {"orders": orders, "clicks": clicks}
     in_racks = {"orders": TopicInfo(6, tuple(frozenset({f"r{number % 3}"}) for number in range(6)))}
@@ -154,7 +156,7 @@ def standard_cases() -> list[Case]:
 
 
 def _group(**topics: str) -> dict[str, Member]:
-    """Members by name, with the names of the topics that each subscribes to."""
+    """Make members by name; the value is the topics that the member subscribes to, separated by spaces."""
     return {name: Member(name, Subscription(tuple(wanted.split()))) for name, wanted in topics.items()}
 
 
@@ -172,7 +174,9 @@ def _with_racks(members: dict[str, Member]) -> dict[str, Member]:
 
 
 def _with_claims(members: dict[str, Member]) -> dict[str, Member]:
-    """Rivals in one generation, a stale one, and partitions that are gone, negative, twice or unwanted."""
+    """Claims of one partition by two members in one generation and by one in an older generation, and of
+    partitions that are gone, negative, repeated or not subscribed to.
+    """
     claims = {
         "a": (5, [("orders", 0), ("orders", 0), ("orders", 1), ("orders", 99), ("gone", 0)]),
         "b": (5, [("orders", 0), ("orders", -1), ("clicks", 2)]),

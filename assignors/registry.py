@@ -1,12 +1,12 @@
-"""Assignors by name: kohort's own, and those of installed distributions, by entry point.
+"""Assignors by name: kohort's own, and those that installed distributions register as entry points.
 
-A distribution offers one in its pyproject.toml, under the name that goes over the wire:
+A distribution registers an assignor in its pyproject.toml, under the name that goes over the wire:
 
     [project.entry-points."kohort.assignors"]
     tenants = "mypackage.assignors:TenantAssignor"
 
-Options of its constructor may follow the name: ``cooperative-sticky?slack=2``. Nothing is scanned or imported
-before a name is asked for that is not kohort's own.
+Options of its constructor may follow the name: ``cooperative-sticky?slack=2``. Entry points are read only
+when a name is asked for that is not kohort's own.
 """
 
 from __future__ import annotations
@@ -41,16 +41,17 @@ _MAX_NAME_BYTES = 0x7FFF
 
 
 class AssignorError(KohortError):
-    """An assignor that cannot be found or used: which one, where it came from and what to do."""
+    """An assignor cannot be found or used. The text says which one, where it came from and what to do."""
 
 
 def load_assignor(spec: str | type[Assignor] | Assignor) -> Assignor:
-    """An assignor ready for one consumer.
+    """Return an assignor for one consumer.
 
     ``spec``: a name (kohort's own or of an entry point), a dotted name (``package.module.Class`` or
-    ``package.module:Class``), a class, or an instance, which is answered as it is. Each of the others makes a
-    new instance: assignors keep state, and two consumers must not share it. After a name or a dotted name may
-    stand options of the constructor: ``NAME?option=value,option=value``. Raises AssignorError.
+    ``package.module:Class``), a class, or an instance. An instance is returned as it is; everything else
+    makes a new instance, since assignors keep state that two consumers must not share. Options of the
+    constructor may follow a name or a dotted name: ``NAME?option=value,option=value``, with values in JSON or
+    as plain text. Raises AssignorError.
     """
     if not isinstance(spec, str):
         return _checked(spec, _Origin("", spec), {})
@@ -66,7 +67,7 @@ def load_assignor(spec: str | type[Assignor] | Assignor) -> Assignor:
 
 
 def _options(spec: str, text: str) -> dict[str, Any]:
-    """``slack=2,weights=lag``: values are JSON where they can be, and text otherwise."""
+    """Parse ``slack=2,weights=lag``: a value that is not JSON is text."""
     options: dict[str, Any] = {}
     for part in filter(None, text.split(",")):
         option, separator, value = (piece.strip() for piece in part.partition("="))
@@ -80,7 +81,7 @@ def _options(spec: str, text: str) -> dict[str, Any]:
 
 
 def available_assignors() -> dict[str, str]:
-    """Names that :func:`load_assignor` finds, with the distribution each comes from, sorted by name."""
+    """Return the names that :func:`load_assignor` finds and the distribution of each, sorted by name."""
     found = {point.name: _origin(point) for point in _foreign_points()}
     found.update(dict.fromkeys(_OWN, "kohort"))
     return dict(sorted(found.items()))
@@ -114,10 +115,10 @@ def _from_entry_point(name: str, points: list[EntryPoint], options: Mapping[str,
 
 
 def _foreign_points() -> list[EntryPoint]:
-    # here and not above: the import takes a tenth of our start, and most consumers name one of ours
+    # imported late: it takes a tenth of kohort's start, and most consumers use one of kohort's assignors
     from importlib.metadata import entry_points
 
-    # kohort's own names are settled; nobody else can take them over
+    # other distributions cannot replace kohort's own assignors
     return [point for point in entry_points(group=ENTRY_POINT_GROUP) if point.name not in _OWN]
 
 
@@ -129,21 +130,21 @@ def _imported(spec: str) -> object:
     module, _, attribute = spec.partition(":") if ":" in spec else spec.rpartition(".")
     try:
         return getattr(importlib.import_module(module), attribute)
-    except Exception as error:  # importing runs anyone's code
+    except Exception as error:  # importing runs foreign code, which may raise anything
         reason = error if isinstance(error, ImportError | AttributeError) else repr(error)
         raise AssignorError(f"assignor {spec!r} cannot be imported: {reason}") from error
 
 
 @cache
 def _packages(_: tuple[str, ...]) -> Mapping[str, list[str]]:
-    """Distributions by top-level package; reading them all takes a second, so once for each search path."""
+    """Distributions by top-level package. Reading them all takes a second, so it is cached by search path."""
     from importlib.metadata import packages_distributions
 
     return packages_distributions()
 
 
 class _Origin:
-    """Origin of a candidate, behind its name in an error; looked up only when it is read."""
+    """Origin of a candidate as the text of an error; looked up only when the text is needed."""
 
     def __init__(self, spec: str, candidate: object) -> None:
         self._spec = spec
@@ -159,7 +160,7 @@ class _Origin:
 
 
 def _checked(candidate: object, origin: str | _Origin, options: Mapping[str, Any]) -> Assignor:
-    """An instance of ``candidate`` that a consumer can rely on."""
+    """Return ``candidate``, or a new instance of it, after checking that a consumer can use it."""
     if isinstance(candidate, type) and issubclass(candidate, Assignor):
         assignor = _made(candidate, origin, options)
     elif isinstance(candidate, Assignor):
@@ -190,7 +191,7 @@ def _made(cls: type[Assignor], origin: str | _Origin, options: Mapping[str, Any]
 
 
 def _wrong_with(assignor: Assignor) -> str | None:
-    """The reason why no consumer can use it, with advice; None if one can."""
+    """Return why a consumer cannot use the assignor, with advice; None if it can."""
     name, version, protocols = getattr(assignor, "name", None), assignor.version, assignor.rebalance_protocols
     if not isinstance(name, str) or not 0 < _size_on_the_wire(name) <= _MAX_NAME_BYTES:
         return f" has name = {name!r}: set it to the text that goes over the wire"
@@ -216,7 +217,7 @@ def _wrong_with(assignor: Assignor) -> str | None:
 
 
 def _size_on_the_wire(name: str) -> int:
-    """In bytes; 0 for text that no encoding has, such as half of a pair."""
+    """Bytes of the name in UTF-8; 0 if it cannot be encoded, such as a lone surrogate."""
     try:
         return len(name.encode())
     except UnicodeEncodeError:

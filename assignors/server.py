@@ -1,10 +1,10 @@
-"""Assignors on the coordinator's side (KIP-848): the class that plugs into a leader plugs in here, too.
+"""Assignors in the coordinator (KIP-848): the same classes that run in a group's leader.
 
-The coordinator knows its members and what the last target gave to them, by topic and number. ``owned`` of a
-member is its part of that target; there is no user data, and nobody calls ``on_assignment``. Each computation
-has an instance of its own. kohort's own assignors may run where they are asked for; all others run in a
-process of their own (:func:`main`), which may hang or crash: it is read and written in frames of
-JSON, small enough that neither side is busy with one for long.
+The coordinator knows its members and the partitions that the last target gave them. ``owned`` of a member is
+its part of that target; there is no user data, and ``on_assignment`` is not called. Each computation uses a
+new instance. kohort's own assignors may run in the coordinator's process. All others run in a separate
+process (:func:`main`), since they may hang or crash. The two processes exchange frames of JSON, small enough
+that neither side is busy with one for long.
 """
 
 from __future__ import annotations
@@ -27,18 +27,19 @@ from .base import Assignor, Member, TopicInfo, member_key
 from .registry import AssignorError, load_assignor
 from .validation import validate_assignment
 
-#: kohort's own assignors of coordinators, by the names that members know them by.
+#: kohort's own assignors for the coordinator, by the names that members give.
 OWN: Final[Mapping[str, type[Assignor]]] = {"uniform": UniformAssignor, "range": RangeAssignor}
 
-#: Partitions of a member, by topic; numbers ascending.
+#: Partition numbers by topic, ascending.
 Numbers: TypeAlias = Mapping[str, tuple[int, ...]]
 
-#: Most bytes of a record of the log, which is what one member has, and of each partition and topic in it.
+#: Most bytes of a record in __consumer_offsets, which holds the target of one member, and the bytes that each
+#: partition and each topic may take in it.
 MOST_RECORD_BYTES: Final = 1_000_000
 _PARTITION_BYTES: Final = 8
 _TOPIC_BYTES: Final = 32
 
-#: Partitions and members in one frame.
+#: A frame is sent when it has this many partitions and members.
 _FRAME: Final = 5_000
 _LENGTH: Final = struct.Struct(">I")
 _SHOWN_PROBLEMS: Final = 3
@@ -46,8 +47,10 @@ _NUMBER: Final = itemgetter(1)
 
 
 class ServedMember(NamedTuple):
-    """A member as the coordinator knows it; ``owned`` is its part of the last target, without topics that
-    are gone (``had_more``).
+    """A member as the coordinator knows it.
+
+    ``owned``: its part of the last target, without deleted topics. ``had_more``: whether there were such
+    topics.
     """
 
     instance_id: str | None
@@ -59,7 +62,10 @@ class ServedMember(NamedTuple):
 
 
 def load_server_assignor(spec: str) -> Assignor:
-    """An assignor of the coordinator: one of :data:`OWN`, or a consumer's by name. Raises AssignorError."""
+    """Return an assignor for the coordinator: one of :data:`OWN`, or what :func:`load_assignor` finds.
+
+    Raises AssignorError.
+    """
     own = OWN.get(spec)
     return load_assignor(spec) if own is None else own()
 
@@ -67,8 +73,10 @@ def load_server_assignor(spec: str) -> Assignor:
 def changed_targets(
     assignor: Assignor, topics: Mapping[str, int], members: Mapping[str, ServedMember]
 ) -> dict[str, Numbers]:
-    """The new target of each member whose target changes. Raises AssignorError for an answer that cannot be
-    used, and what the assignor raises.
+    """Return the new target of each member whose target changes, by member id.
+
+    ``topics``: number of partitions by topic. Raises AssignorError if the assignor's result is invalid or a
+    member would get more partitions than a record can hold, and passes on what the assignor raises.
     """
     if type(assignor) is UniformAssignor and (quick := _few_moves(topics, members)) is not None:
         return quick
@@ -89,8 +97,9 @@ def changed_targets(
 
 
 def _few_moves(topics: Mapping[str, int], members: Mapping[str, ServedMember]) -> dict[str, Numbers] | None:
-    """Compute the result of ``uniform`` faster for members that subscribe to the same topics: only members
-    that get or lose partitions are examined. None if that is not possible.
+    """Compute the result of ``uniform`` faster, by looking only at the members that get or lose partitions.
+
+    Returns None if that is not possible: if members subscribe to different topics, or own partitions twice.
     """
     wanted = next((member.topics for member in members.values()), ())
     left = {topic: set(range(topics[topic])) for topic in wanted if topics.get(topic)}
@@ -116,7 +125,7 @@ def _few_moves(topics: Mapping[str, int], members: Mapping[str, ServedMember]) -
     def in_order(names: Iterable[str]) -> list[str]:
         return sorted(names, key=lambda name: member_key(name, members[name].instance_id))
 
-    # who has one more, beginning with those that have it already
+    # members that get one more: first those that have it already
     more = [name for name, load in loads.items() if load > quota]
     if len(more) > extras:
         more = in_order(more)[:extras]
@@ -132,7 +141,7 @@ def _few_moves(topics: Mapping[str, int], members: Mapping[str, ServedMember]) -
         if loads[name] != due[name] or member.had_more:
             mine = [(number, topic) for topic, row in member.owned.items() for number in row]
             if loads[name] > due[name]:
-                # the lowest stay, so that it gives up some of each topic
+                # it keeps the lowest numbers, so that it gives up some of each topic
                 mine.sort()
                 rest += ((topic, number) for number, topic in mine[due[name] :])
                 del mine[due[name] :]
@@ -167,11 +176,11 @@ def _by_topic(partitions: Collection[tuple[str, int]]) -> dict[str, tuple[int, .
     return {topic: tuple(map(_NUMBER, row)) for topic, row in groupby(sorted(partitions), key=itemgetter(0))}
 
 
-# --- in a process of its own --------------------------------------------------------------------------------
+# --- in a separate process ----------------------------------------------------------------------------------
 
 
 def to_frames(rows: Iterable[tuple[str, ServedMember | Numbers]]) -> Iterator[bytes]:
-    """Members, or their targets, as frames."""
+    """Encode members, or their targets, by member id, as frames."""
     part: dict[str, Any] = {}
     size = 0
     for name, row in rows:
@@ -186,23 +195,23 @@ def to_frames(rows: Iterable[tuple[str, ServedMember | Numbers]]) -> Iterator[by
 
 
 def to_frame(value: Any) -> bytes:
-    """One frame: its length, then the value."""
+    """Encode one frame: its length as uint32, then the value as JSON."""
     data = json.dumps(value).encode()
     return _LENGTH.pack(len(data)) + data
 
 
 def numbers_of(row: Mapping[str, Iterable[int]]) -> Numbers:
-    """Partitions by topic, as a frame has them."""
+    """Convert partition numbers by topic from a frame."""
     return {topic: tuple(numbers) for topic, numbers in row.items()}
 
 
 def length_of(head: bytes) -> int:
-    """Bytes of the frame that begins so."""
+    """Length in bytes of the frame that follows ``head``."""
     return int(_LENGTH.unpack(head)[0])
 
 
 def from_frame(data: bytes) -> Any:
-    """The value of a frame, without its length. Raises KohortError."""
+    """Decode the value of a frame, without its length. Raises KohortError."""
     try:
         return json.loads(data)
     except ValueError as error:
@@ -210,10 +219,12 @@ def from_frame(data: bytes) -> Any:
 
 
 def main() -> None:
-    """Serve a coordinator: topics, members, None come in; changed targets, then the error or "", go out.
+    """Compute targets for a coordinator, until standard input ends. The argument is the assignor's name.
 
-    What the assignor prints goes to standard error. The process ends when nobody writes to it any more, also
-    while an assignor hangs.
+    For each target, standard input has frames with the topics, the members (in several frames) and None.
+    Standard output then gets frames with the changed targets and a last one with the error, or "". What the
+    assignor prints goes to standard error. The process ends at once when standard input ends, even while the
+    assignor hangs.
     """
     import queue
     import threading
@@ -249,7 +260,7 @@ def _answer(spec: str, topics: Mapping[str, int], members: Mapping[str, ServedMe
         changed = changed_targets(load_server_assignor(spec), topics, members)
     except AssignorError as error:
         return [to_frame(str(error))]
-    except BaseException as error:  # it is anyone's code
+    except BaseException as error:  # an assignor may raise anything
         return [to_frame(f"{type(error).__name__}: {error}")]
     return [*to_frames(changed.items()), to_frame("")]
 
@@ -259,5 +270,5 @@ def _read(asked: IO[bytes], waiting: Any) -> None:
         while head := asked.read(_LENGTH.size):
             waiting.put(from_frame(asked.read(length_of(head))))
     finally:
-        # also in the middle of a frame, where the broker was killed: nobody else would end this process
+        # even in the middle of a frame, as when the broker was killed: nothing else would end this process
         os._exit(0)

@@ -1,4 +1,4 @@
-"""A group without a network: members take their assignments and join again until the group has settled."""
+"""Rebalances without a network: members take their assignments and rejoin until the group has settled."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from .validation import Problem, validate_assignment
 
 MakeAssignor = Callable[[], Assignor]
 
-#: Rounds after which a cooperative group that still moves partitions is given up.
+#: Most rounds of a cooperative group before it counts as not settled.
 MAX_ROUNDS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """Outcome of a group's rounds. ``answers`` has that of each round, the final one last.
+    """Outcome of a group's rounds. ``answers``: the assignment of each. ``members``: those after the last
+    one.
 
-    ``problems`` are those of the first answer that is wrong; with any, the rounds ended there. ``settled`` is
-    False for a group that went on moving for too long.
+    ``problems``: those of the first invalid assignment, which ends the rounds. ``settled`` is False if
+    partitions still moved in the last round allowed.
     """
 
     answers: tuple[GroupAssignment, ...]
@@ -38,9 +39,9 @@ def run_rounds(
     *,
     max_rounds: int = MAX_ROUNDS,
 ) -> Settled:
-    """Assign, and under COOPERATIVE again until nobody gives anything up. One leader throughout.
+    """Assign once, and under COOPERATIVE again until no member gives anything up.
 
-    ``generation`` is that of the first answer. ``members`` of the result are the members after the last one.
+    One instance leads all rounds. ``generation`` is that of the first round.
     """
     leader = make()
     answers: list[GroupAssignment] = []
@@ -60,7 +61,7 @@ def run_rounds(
 def rejoined(
     make: MakeAssignor, members: Mapping[str, Member], answer: GroupAssignment, generation: int
 ) -> dict[str, Member]:
-    """The members after everyone has taken its part of ``answer`` and joins again."""
+    """Return the members as they rejoin with their partitions of ``answer``."""
     return {
         name: with_owned(make, member, tuple(answer.get(name, ())), generation)
         for name, member in members.items()
@@ -70,10 +71,10 @@ def rejoined(
 def with_owned(
     make: MakeAssignor, member: Member, owned: tuple[TopicPartition, ...], generation: int
 ) -> Member:
-    """The member as it joins with what it got in ``generation``.
+    """Return the member as it joins with the partitions that it got in ``generation``.
 
-    Its user data is that of an assignor which was told so; where the assignor takes no notice of assignments,
-    it stays what the member sent, for it speaks of other things.
+    If the assignor overrides ``on_assignment``, a new instance makes the user data. Otherwise the user data
+    does not depend on assignments and stays what the member sent.
     """
     assignor = make()
     user_data = member.subscription.user_data

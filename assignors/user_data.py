@@ -1,10 +1,11 @@
 """User data that the sticky assignors of all clients put into a subscription (KIP-54, KIP-341, KIP-429).
 
-* ``sticky`` v0: owned partitions. v1: the same and an int32 generation. Nothing in front tells them apart;
-  kafka-python alone puts an int16 version there.
-* ``cooperative-sticky`` v0: an int32 generation; owned partitions have a field of their own.
+* ``sticky`` v0: owned partitions. v1: the same and an int32 generation. The bytes do not begin with a
+  version, except those of kafka-python (int16).
+* ``cooperative-sticky`` v0: an int32 generation; owned partitions have a field of their own in the
+  subscription.
 
-The bytes are other clients' input: what cannot be read means "owns nothing".
+The bytes come from other clients: unreadable ones mean "owns nothing".
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ..protocol import (
     encode_topic_partitions,
 )
 
-#: Generation of a member that was in none, or does not say; lower than every real one.
+#: Generation of a member that was in none, or does not say; lower than any real one.
 NO_GENERATION = -1
 
 _INT32 = struct.Struct(">i")
@@ -31,22 +32,22 @@ _GENERATION_SINCE = 2
 
 
 class Claim(NamedTuple):
-    """Partitions that a member says it owned, and in which generation."""
+    """Partitions that a member says it owned, and the generation in which it owned them."""
 
     partitions: Sequence[TopicPartition]
     generation: int = NO_GENERATION
 
 
 def encode_sticky(partitions: Iterable[TopicPartition], generation: int) -> bytes:
-    """User data of ``sticky``, v1; partitions sorted."""
+    """Encode user data of ``sticky``, v1; partitions are sorted."""
     return encode_topic_partitions(sorted(partitions)) + _INT32.pack(generation)
 
 
 def decode_sticky(data: bytes | None) -> Claim:
-    """Read user data of ``sticky``, v1 or v0, kafka-python's included; unreadable bytes claim nothing."""
+    """Decode user data of ``sticky``, v0, v1 or kafka-python's; unreadable bytes claim nothing."""
     if not data:
         return Claim(())
-    # a version in front reads as 65536 topics or more, which such bytes have no room for
+    # read without its version, kafka-python's form would have 65536 topics or more, and is refused
     for start in (0, _VERSION_SIZE):
         reader = WireReader(data[start:])
         try:
@@ -59,14 +60,14 @@ def decode_sticky(data: bytes | None) -> Claim:
 
 
 def encode_cooperative(generation: int) -> bytes:
-    """User data of ``cooperative-sticky``, v0."""
+    """Encode user data of ``cooperative-sticky``, v0."""
     return _INT32.pack(generation)
 
 
 def decode_cooperative(data: bytes | None) -> int:
-    """The generation in user data of ``cooperative-sticky``; NO_GENERATION when there is none.
+    """Decode the generation in user data of ``cooperative-sticky``; NO_GENERATION if there is none.
 
-    Some clients write there what they write for ``sticky``: then it is the one at its end.
+    Some clients send the user data of ``sticky`` here: then it is the generation at the end of that.
     """
     if not data or len(data) < _INT32.size:
         return NO_GENERATION
@@ -76,9 +77,9 @@ def decode_cooperative(data: bytes | None) -> int:
 
 
 def cooperative_claim(subscription: Subscription) -> Claim:
-    """Partitions that a member of a cooperative group still owns.
+    """Return the partitions that a member of a cooperative group still owns.
 
-    The generation comes from its own field; only subscriptions too old to have one are asked for user data.
+    The generation comes from the subscription's own field (v2, KIP-792), or from user data in older versions.
     """
     if subscription.version >= _GENERATION_SINCE:
         return Claim(subscription.owned, subscription.generation)

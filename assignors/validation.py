@@ -1,4 +1,4 @@
-"""Check of an assignment, which the leader makes before it sends out an assignor's answer."""
+"""Check of an assignor's result, before the leader sends it or the coordinator uses it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ..protocol import TopicPartition
 from .base import Member, RebalanceProtocol, TopicInfo
 from .user_data import cooperative_claim
 
-#: Who was given each partition, by topic and number; None is nobody.
+#: Member id for each partition, by topic and number; None if it is not assigned.
 _Owners = dict[str, list[str | None]]
 
 _SHOWN_CHARS = 80
 
 
 class ProblemKind(Enum):
-    """Kinds of problems of an assignment."""
+    """Kinds of problems in an assignment."""
 
     MALFORMED = "malformed"
     UNKNOWN_MEMBER = "unknown member"
@@ -31,16 +31,17 @@ class ProblemKind(Enum):
 
     @property
     def unsafe(self) -> bool:
-        """Return whether sending it could let two members read a partition, or send one into nowhere.
+        """Return whether two members could read one partition, or a member one that it must not or cannot
+        read.
 
-        A partition that is merely missing stays unread, which is to be reported but harms nobody else.
+        A partition that is only missing stays unread: that is reported, but the assignment can be used.
         """
         return self is not ProblemKind.MISSING
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One problem; ``str()`` describes it in a sentence."""
+    """A problem in an assignment; ``str()`` describes it in a sentence."""
 
     kind: ProblemKind
     text: str
@@ -57,11 +58,12 @@ def validate_assignment(
     assignment: Mapping[str, Iterable[TopicPartition]],
     protocol: RebalanceProtocol = RebalanceProtocol.EAGER,
 ) -> list[Problem]:
-    """Problems of ``assignment``, one for each partition; empty when it can be sent.
+    """Return the problems of ``assignment``, at most one for each partition; an empty list if it is valid.
 
-    Under COOPERATIVE nothing may be given to a member while another claims it, and what is claimed may be
-    left out. The newest generation's claim counts, so that a member that was away too long cannot stop the
-    group. ``assignment`` is anyone's answer: of any type, and never an exception here.
+    Under COOPERATIVE a partition must not be given to one member while another claims it, and a claimed
+    partition may be left out. Only claims of the newest generation count, so that a member that was away for
+    long cannot block the group. ``assignment`` may be of any type; a wrong one is a problem too, and nothing
+    is raised.
     """
     answer: object = assignment
     if not isinstance(answer, Mapping):
@@ -95,7 +97,10 @@ def _give(
     topics: Mapping[str, TopicInfo],
     problems: list[Problem],
 ) -> None:
-    """Enter the partitions given to one member; a correct answer costs no more than this loop."""
+    """Enter the partitions given to one member into ``owners``, and what is wrong into ``problems``.
+
+    This loop is all that a valid assignment costs, so it is kept short.
+    """
     if isinstance(given, Iterator):
         raise TypeError("can be read once only, and is read here")
     member_id, subscribed = member.member_id, frozenset(member.topics)
@@ -140,7 +145,7 @@ class _Claims(NamedTuple):
 
 
 def _problems_of_claims(owners: _Owners, claims: list[_Claims]) -> list[Problem]:
-    """Partitions given to nobody and claimed by nobody, or given to one member and claimed by another."""
+    """Find partitions given to nobody and claimed by nobody, or given to one member and claimed by another."""
     claimed = frozenset[TopicPartition]().union(*(claim.partitions for claim in claims))
     rivals: set[TopicPartition] = set()
     if sum(len(claim.partitions) for claim in claims) > len(claimed):
@@ -177,7 +182,7 @@ def _problem_of_claim(partition: TopicPartition, owner: str, claims: list[_Claim
     newest = max(claim.generation for claim in asking)
     last = [claim.member_id for claim in asking if claim.generation == newest]
     if owner in last:
-        return None  # alone, or it goes on reading while its rivals stop
+        return None  # it may keep the partition; the other claimants, if any, stop reading it
     who = last[0] if len(last) == 1 else "others"
     text = f"{partition.topic}-{partition.partition} is given to {owner} while still claimed by {who}"
     return Problem(ProblemKind.STILL_CLAIMED, text, owner, partition)

@@ -1,6 +1,6 @@
-"""Weights of partitions: where they come from, and how they become whole numbers.
+"""Weights of partitions: where they come from, and how they become integers.
 
-Whole numbers, because sums of floats depend on their order, and an assignment must not.
+Integers, because a sum of floats depends on the order of its terms, and an assignment must not.
 """
 
 from __future__ import annotations
@@ -14,25 +14,26 @@ from typing import Final, Literal
 from ..protocol import TopicPartition
 from .base import Assignor
 
-#: Weights by partition, or one for each partition of a topic. Any unit: only proportions count.
+#: Weights by partition, or by topic for each of its partitions. In any unit: only proportions count.
 Weights = Mapping[TopicPartition, float] | Mapping[str, float]
-#: Weights, or a function that gives those of the partitions it is asked for, or what to measure.
+#: Weights, or a function that returns the weights of the given partitions, or what to measure.
 WeightSource = Weights | Callable[[Sequence[TopicPartition]], Weights] | Literal["lag", "throughput"]
 
 MEASURES: Final = ("lag", "throughput")
 
-#: All weights of a group together, about; small enough for exact arithmetic, large enough for proportions.
+#: About the sum of all weights of a group: large enough that rounding does not matter.
 _TOTAL: Final = 1 << 40
-#: The least a partition weighs, as a part of the mean: idle partitions are work too, and are spread.
+#: A partition weighs at least the mean divided by this: idle partitions are work too, and are spread.
 _LEAST_OF_MEAN: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """Measurement that a leader takes for its assignor before it assigns.
+    """What a leader measures for its assignor before it assigns.
 
     ``lag``: records between committed and end offset. ``throughput``: records written in the last
-    ``window_ms``, by end offset and the offset of that time.
+    ``window_ms`` milliseconds: end offset minus the offset at the beginning of that time. Raises ValueError
+    for anything else.
     """
 
     kind: Literal["lag", "throughput"]
@@ -46,23 +47,24 @@ class Measure:
 
 
 class MeasuringAssignor(Assignor):
-    """Base of assignors that get measured weights before they assign, where ``measure`` is set.
+    """Base class of assignors that use measured weights. Set ``measure`` to what the leader is to measure.
 
-    The leader's consumer measures on the group's own cluster, and so does the workbench. When that fails the
-    assignor is not told, and goes on with what it was told last.
+    The leader's consumer measures on the group's own cluster just before :meth:`assign`, and so does `kohort
+    assignors`. If that fails, :meth:`measured` is not called, and the assignor continues with the weights of
+    the last call.
     """
 
     measure: Measure | None = None
 
     @abstractmethod
     def measured(self, weights: Mapping[TopicPartition, float]) -> None:
-        """The weights of all partitions of the group's topics, as far as they could be measured."""
+        """Called with the weights of all partitions of the group's topics that could be measured."""
 
 
 def whole_weights(weights: Weights, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-    """A weight of 1 or more for each partition, in proportion; partitions without one weigh the mean.
+    """Return an integer weight of 1 or more for each partition, in proportion to ``weights``.
 
-    ValueError for a weight that is no number of 0 or more.
+    Partitions without a weight get the mean. Raises ValueError for a weight that is negative or not a number.
     """
     asked = list(partitions)
     found = ((partition, _weight_of(weights, partition)) for partition in asked)
@@ -70,7 +72,7 @@ def whole_weights(weights: Weights, partitions: Iterable[TopicPartition]) -> dic
     heaviest = max(known.values(), default=0.0)
     if not heaviest:
         return dict.fromkeys(asked, _TOTAL // max(1, len(asked)))
-    # parts of the heaviest: sums of these neither overflow nor vanish, whatever the unit
+    # fractions of the heaviest: their sum neither overflows nor underflows, whatever the unit
     parts = {partition: weight / heaviest for partition, weight in known.items()}
     mean = math.fsum(parts.values()) / len(parts)
     scale = _TOTAL / (mean * len(asked))

@@ -4,9 +4,9 @@
 
     TestTenants = conformance_tests(TenantAssignor)
 
-That is a class of pytest tests: the contract, each of :func:`standard_cases` with each check, and groups that
-hypothesis generates. Without pytest, :func:`check_assignor` runs the first two parts. Each failure shows the
-group, the assignor's answer, and what is wrong with it.
+The result is a class of pytest tests: the contract, each check on each of :func:`standard_cases`, and each
+check on groups that hypothesis generates. :func:`check_assignor` runs the first two parts without pytest. A
+failure message shows the group, the assignment, and what is wrong with it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = [
     "standard_cases",
 ]
 
-#: Topics of the cases; "gone" is subscribed to and claimed, but does not exist.
+#: Topics of generated groups; "gone" is subscribed to and claimed, but does not exist.
 _TOPICS = ("clicks", "orders", "views")
 _GONE = "gone"
 
@@ -53,11 +53,11 @@ _GONE = "gone"
 def conformance_tests(
     make: MakeAssignor, cases: Iterable[Case] = (), *, examples: int = 100, name: str | None = None
 ) -> type:
-    """Return a class of tests for the assignors that ``make`` creates: bind it to a name that begins with
-    "Test".
+    """Return a class of pytest tests for an assignor. Assign it to a name that begins with "Test".
 
-    ``cases`` come on top of :func:`standard_cases`; ``examples`` is the number of generated groups. Needs
-    pytest and hypothesis (``pip install pytest hypothesis``).
+    ``make``: the assignor's class, or a function that returns a new instance. ``cases``: groups to test
+    besides :func:`standard_cases`. ``examples``: number of generated groups. ``name``: name of the returned
+    class. Raises ImportError without pytest or hypothesis (``pip install pytest hypothesis``).
     """
     try:
         import hypothesis
@@ -93,10 +93,11 @@ def conformance_tests(
 def groups(
     *, max_topics: int = 3, max_partitions: int = 7, max_members: int = 5, user_data: bool = True
 ) -> SearchStrategy[Case]:
-    """Return a hypothesis strategy of groups with racks, static members, and claims wrong in every way.
+    """Return a hypothesis strategy for groups with racks, static members, and wrong claims of all kinds.
 
-    Claimed partitions may be gone, negative, named twice, not subscribed to, or claimed by several members in
-    one generation or in several. With ``user_data`` some members send bytes that mean nothing.
+    Claimed partitions may be nonexistent, negative, repeated, not subscribed to, or claimed by several
+    members in one generation or in several. With ``user_data`` some members send random bytes. Raises
+    ImportError without hypothesis.
     """
     from hypothesis import strategies as st
 
