@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import struct
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..cluster import ConflictError
 from ..coordinator.engine.runner import Writes
+from ..log import Steps
 from ..protocol import (
     ApiKey,
     ErrorCode,
@@ -25,6 +26,7 @@ from ..protocol import (
     decode_response,
     encode_response,
     encode_response_parts,
+    encode_response_steps,
 )
 from ._node import Node
 from ._pending_response import Caller, KnownResponse, MeteredResponse, PendingResponse, Route, TimedResponse
@@ -47,6 +49,8 @@ _SMALL_FRAME = 1_024
 #: A frame begins with its size.
 _SIZE_BYTES = 4
 _CORRELATION_ID = struct.Struct(">i").unpack_from
+
+_Frame: TypeAlias = "bytes | bytearray | Sequence[Part] | None"
 
 
 class Router:
@@ -189,7 +193,7 @@ class Router:
         )
         return route
 
-    async def answer(self, frame: bytes, peer: Peer) -> bytes | bytearray | Sequence[Part] | None:
+    async def answer(self, frame: bytes, peer: Peer) -> _Frame:
         """Return the response frame to a request frame, maybe in parts; None if the request has no response.
 
         Raises ProtocolError if the connection has to be closed.
@@ -233,9 +237,15 @@ class Router:
             answer = self._within_quotas(header, request, response, peer, size, spent_s)
             meter.throttle.record(peer.delay_ms / 1000)
         else:
-            answer = _encoded(api, header, response)
+            answer = _encoding(api, header, response)
         now = clock()
         local_s = read_s + stopwatch.running_s + now - handled_s
+        if isinstance(answer, Generator):
+            stopwatch = Stopwatch(self._node.long_work.run(answer))
+            answer = await stopwatch
+            now = clock()
+            local_s += stopwatch.running_s
+            self._node.throttle.charge(context, stopwatch.running_s, now)
         meter.took(peer.queue_s, local_s, now - begun_s - local_s)
         if api.produces:
             peer.traffic.produced_bytes += size
@@ -245,12 +255,12 @@ class Router:
 
     async def _forwarded(
         self, control: Control, frame: bytes, header: RequestHeader, body: Any, peer: Peer
-    ) -> bytes | bytearray | Sequence[Part] | None:
+    ) -> _Frame:
         """The controller's response to a request frame."""
         meter = self._node.metrics.requests.of(header.api_key)
         meter.count += 1
         try:
-            answer: bytes | bytearray | Sequence[Part] | None = await control.forward(frame, peer)
+            answer: _Frame = await control.forward(frame, peer)
             if isinstance(answer, bytes):
                 # the controller delays a client whose connection is here
                 _, told = decode_response(header.api_key, header.api_version, answer[_SIZE_BYTES:])
@@ -265,8 +275,10 @@ class Router:
 
     def _within_quotas(
         self, header: RequestHeader, request: Request, response: Any, peer: Peer, size: int, spent_s: float
-    ) -> bytes | bytearray | Sequence[Part] | None:
-        """Return the response frame, with the delay that the quotas of its client demand."""
+    ) -> _Frame | Steps[bytearray]:
+        """Return the response frame, or the steps that write it, with the delay that the quotas of its client
+        demand.
+        """
         throttle, now = self._node.throttle, clock()
         if request.api.fetches:
             answer = _encoded(request.api, header, response)
@@ -282,9 +294,9 @@ class Router:
         peer.delay_ms = told_ms(delay_s)
         if response is None:
             return None
-        answer = _encoded(request.api, header, replaced(response, throttle_time_ms=peer.delay_ms))
+        written = _encoding(request.api, header, replaced(response, throttle_time_ms=peer.delay_ms))
         throttle.charge(request.context, clock() - now, now)
-        return answer
+        return written
 
     def _gauge_of(self, peer: Peer, context: RequestContext) -> Gauge | None:
         """The gauge of a client's time; None if it is not limited."""
@@ -336,9 +348,14 @@ def _is_of_broker(api: ServedApi, body: Any) -> bool:
     return replica_id >= 0
 
 
-def _encoded(
-    api: ServedApi, header: RequestHeader, response: Any
-) -> bytes | bytearray | Sequence[Part] | None:
+def _encoding(api: ServedApi, header: RequestHeader, response: Any) -> _Frame | Steps[bytearray]:
+    """The response frame, or the steps that write it: it may be very large."""
+    if response is None or codec_of(header.api_key, header.api_version).write_response_steps is None:
+        return _encoded(api, header, response)
+    return encode_response_steps(header.api_key, header.api_version, header.correlation_id, response)
+
+
+def _encoded(api: ServedApi, header: RequestHeader, response: Any) -> _Frame:
     """The response frame, maybe in parts; None for no response."""
     if response is None:
         return None
@@ -349,7 +366,7 @@ def _encoded(
     return encode_response(header.api_key, header.api_version, header.correlation_id, response)
 
 
-def _size(answer: bytes | bytearray | Sequence[Part] | None) -> int:
+def _size(answer: _Frame) -> int:
     if answer is None or isinstance(answer, (bytes, bytearray)):
         return len(answer or b"")
     return sum(len(part) for part in answer)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import re
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import cache
 from types import ModuleType
 from typing import Any, Final, NamedTuple, TypeAlias, get_args, get_origin, get_type_hints
@@ -66,6 +66,8 @@ class MessageCodec(NamedTuple):
     write_request: _Write
     read_response: _Read
     write_response: _Write
+    #: Writes a response that may be very large; yields where a broker may do other work. None: none is.
+    write_response_steps: Callable[[bytearray, Any, int], Iterator[None]] | None
 
     def request(self, frame: bytes, at: int) -> Any:
         """The body that starts at ``at``. Raises MalformedMessageError."""
@@ -116,6 +118,7 @@ def codec_of(api_key: int, version: int) -> MessageCodec:
         module.write_request(version),
         module.read_response(version),
         write_response,
+        module.write_response_steps(version) if hasattr(module, "write_response_steps") else None,
     )
 
 
@@ -179,6 +182,18 @@ def decode_request(frame: bytes, header: RequestHeader) -> Any:
 def encode_response(api_key: int, version: int, correlation_id: int, body: Any) -> bytes | bytearray:
     """A whole response frame, length included."""
     return codec_of(api_key, version).response_frame(correlation_id, body)
+
+
+def encode_response_steps(
+    api_key: int, version: int, correlation_id: int, body: Any
+) -> Generator[None, None, bytearray]:
+    """As ``encode_response``, of an API with ``write_response_steps``: yields where other work may run."""
+    found = codec_of(api_key, version)
+    assert found.write_response_steps is not None, f"{found.api.name} is written at once"
+    out = bytearray(found.response_head.pack(0, correlation_id))
+    yield from found.write_response_steps(out, body, version)
+    _LENGTH.pack_into(out, 0, len(out) - _LENGTH_BYTES)
+    return out
 
 
 def encode_response_parts(api_key: int, version: int, correlation_id: int, body: Any) -> Sequence[Part]:

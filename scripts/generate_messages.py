@@ -48,6 +48,8 @@ PYTHON = {
 ANY = 32_767
 #: The array of an answer that is written once and then copied (see ``PreparedArray``): by API, its field's name.
 PREPARED = {"CreateTopics": "configs", "DescribeConfigs": "configs", "Metadata": "partitions"}
+#: The array of a response that may be so large that a broker does other work between its elements: as PREPARED.
+IN_STEPS = {"ConsumerGroupDescribe": "members", "DescribeGroups": "members"}
 #: The APIs that brokers get most of: what helpers would do stands in their functions, which takes a third less time.
 INLINE = {"Heartbeat", "OffsetCommit", "OffsetFetch", "JoinGroup", "SyncGroup", "Produce", "Fetch"}
 
@@ -259,8 +261,9 @@ class Module:
 
     def _imports(self, functions: list[str]) -> Iterator[str]:
         every = "\n".join([*self.structs.values(), *functions])
-        if "Sequence[" in every:
-            yield "from collections.abc import Sequence"
+        abstract = [name for name in ("Iterator", "Sequence") if f"{name}[" in every]
+        if abstract:
+            yield f"from collections.abc import {', '.join(abstract)}"
         if self.formats:
             yield "from struct import Struct"
         yield "from typing import Any"
@@ -300,7 +303,15 @@ class Module:
             readers.append((f"_read_{name}", versions))
             writers.append((f"_write_{name}", versions))
         yield self._choice(f"read_{side}", readers)
-        yield self._choice(f"write_{side}", writers)
+        if side == "response" and self.api in IN_STEPS:
+            yield self._choice("write_response_steps", writers)
+            self.helpers.add("all_steps")
+            yield (
+                "\ndef write_response(version: int) -> Any:\n"
+                "    return all_steps(write_response_steps(version))\n"
+            )
+        else:
+            yield self._choice(f"write_{side}", writers)
         if side == "response" and self.api in INLINE and all(each.fixed for each in message.fields):
             yield self._frame(message)
 
@@ -717,6 +728,8 @@ class Writer(Side):
     name = ""
     #: Functions that this one calls.
     others = ""
+    #: It yields after each element of an array.
+    in_steps = False
 
     def function(self, name: str) -> str:
         self.name = name
@@ -727,7 +740,8 @@ class Writer(Side):
         if not self.code.lines:
             self.code.add(f"del out, {given}, version")
         body = "\n".join(self.code.lines)
-        head = f"\ndef {name}(out: bytearray, {given}: Any, version: int) -> None:"
+        result = "Iterator[None]" if self.in_steps else "None"
+        head = f"\ndef {name}(out: bytearray, {given}: Any, version: int) -> {result}:"
         unused = [
             word for word in (given, "version") if self.code.lines and not re.search(rf"\b{word}\b", body)
         ]
@@ -844,6 +858,9 @@ class Writer(Side):
                 return
             with code.block(f"for {item} in {items} or ():"):
                 self.element(item, each, within)
+                if IN_STEPS.get(self.module.api) == each.name and self.message.name.endswith("Response"):
+                    self.in_steps = True
+                    code.add("yield")
             return
         with code.block(f"if {items} is None:"):
             code.add(f"out += {(b'' + bytes([0]) if self.flexible else bytes([255] * 4))!r}")

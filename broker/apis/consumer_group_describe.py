@@ -6,6 +6,7 @@ from typing import Any
 
 from ...protocol import ApiKey, ErrorCode
 from .._features import GROUP_VERSION
+from .._turns import in_slices
 from ..authorizer import Operation, ResourceType, right
 from ._api import Asked, Guard, ServedApi, hand_over, replaced
 from ._errors import Level, in_elements
@@ -17,14 +18,15 @@ _TOPIC_RIGHT = right(Operation.DESCRIBE, ResourceType.TOPIC, "each topic that me
 
 async def _guard(asked: Asked) -> Any:
     answer = await _ALLOWED.admit(asked)
-    return replaced(answer, groups=[_told(asked, group) for group in answer.groups])
+    return replaced(answer, groups=[await _told(asked, group) for group in answer.groups])
 
 
-def _told(asked: Asked, group: Any) -> Any:
+async def _told(asked: Asked, group: Any) -> Any:
     if group.error_code:
         return group
-    names = {name for member in group.members for name in member.subscribed_topic_names}
-    for member in group.members:
+    names: set[str] = set()
+    async for member in in_slices(group.members):
+        names.update(member.subscribed_topic_names)
         for assignment in (member.assignment, member.target_assignment):
             names.update(topic.topic_name for topic in assignment.topic_partitions)
     if not all(asked.shows(_TOPIC_RIGHT, name) for name in names):

@@ -275,6 +275,18 @@ def write_array(
         write(out, items, version)
 
 
+def all_steps(
+    write: Callable[[bytearray, Any, int], Iterator[None]],
+) -> Callable[[bytearray, Any, int], None]:
+    """A function that writes at once what ``write`` writes in steps."""
+
+    def at_once(out: bytearray, body: Any, version: int) -> None:
+        for _ in write(out, body, version):
+            pass
+
+    return at_once
+
+
 def write_count(out: bytearray, items: Any) -> None:
     """An array's length, or null."""
     out += _INT32.pack(-1 if items is None else len(items))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from struct import Struct
 from typing import Any
 from uuid import UUID
@@ -11,6 +11,7 @@ from ._wire import (
     NO_UUID,
     NamedTuple,
     _new,
+    all_steps,
     null_in,
     pack,
     read_compact_count,
@@ -301,7 +302,7 @@ def _read_response_flexible(
     return _new(ConsumerGroupDescribeResponse, (throttle_time_ms_1, groups_2)), at
 
 
-def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
+def _write_response_flexible(out: bytearray, body: Any, version: int) -> Iterator[None]:
     out += _I.pack(body.throttle_time_ms)
     groups_1 = body.groups
     write_compact_count(out, groups_1)
@@ -353,6 +354,7 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
             if version >= 1:
                 out += _B.pack(item4.member_type)
             out.append(0)
+            yield
         out += _IX.pack(item2.authorized_operations)
     out.append(0)
 
@@ -361,5 +363,9 @@ def read_response(version: int) -> Any:
     return _read_response_flexible
 
 
-def write_response(version: int) -> Any:
+def write_response_steps(version: int) -> Any:
     return _write_response_flexible
+
+
+def write_response(version: int) -> Any:
+    return all_steps(write_response_steps(version))

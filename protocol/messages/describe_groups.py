@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from struct import Struct
 from typing import Any
 
 from ._wire import (
     NamedTuple,
     _new,
+    all_steps,
     null_in,
     read_bytes,
     read_compact_bytes,
@@ -219,7 +220,7 @@ def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple
     return _new(DescribeGroupsResponse, (throttle_time_ms_1, groups_2)), at
 
 
-def _write_response_classic(out: bytearray, body: Any, version: int) -> None:
+def _write_response_classic(out: bytearray, body: Any, version: int) -> Iterator[None]:
     if version >= 1:
         out += _I.pack(body.throttle_time_ms)
     groups_1 = body.groups
@@ -240,6 +241,7 @@ def _write_response_classic(out: bytearray, body: Any, version: int) -> None:
             write_string(out, item4.client_host)
             write_bytes(out, item4.member_metadata)
             write_bytes(out, item4.member_assignment)
+            yield
         if version >= 3:
             out += _I.pack(item2.authorized_operations)
 
@@ -335,7 +337,7 @@ def _read_response_flexible(
     return _new(DescribeGroupsResponse, (throttle_time_ms_1, groups_2)), at
 
 
-def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
+def _write_response_flexible(out: bytearray, body: Any, version: int) -> Iterator[None]:
     out += _I.pack(body.throttle_time_ms)
     groups_1 = body.groups
     write_compact_count(out, groups_1)
@@ -357,6 +359,7 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
             write_compact_bytes(out, item4.member_metadata)
             write_compact_bytes(out, item4.member_assignment)
             out.append(0)
+            yield
         out += _IX.pack(item2.authorized_operations)
     out.append(0)
 
@@ -365,5 +368,9 @@ def read_response(version: int) -> Any:
     return _read_response_flexible if version >= 5 else _read_response_classic
 
 
-def write_response(version: int) -> Any:
+def write_response_steps(version: int) -> Any:
     return _write_response_flexible if version >= 5 else _write_response_classic
+
+
+def write_response(version: int) -> Any:
+    return all_steps(write_response_steps(version))

@@ -6,15 +6,18 @@ import asyncio
 import logging
 import struct
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from kohort.broker import _turns
 from kohort.broker._features import Features
 from kohort.broker._node import Node
 from kohort.broker._router import Router
+from kohort.broker._turns import LongWork
 from kohort.broker.apis import Request, ServedApi, served_apis
 from kohort.broker.authorizer import Authorizer
 from kohort.broker.metrics import BrokerMetrics
@@ -31,7 +34,12 @@ from kohort.protocol import (
     decode_response,
     encode_request,
 )
-from tests.messages import request_of
+from kohort.protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+    Member,
+)
+from tests.messages import request_of, response_of
 
 PEER = Peer("10.0.0.9", ("broker", 9092))
 
@@ -41,7 +49,7 @@ def frame(key: ApiKey, version: int, client_id: str = "me", **fields: Any) -> by
     return bytes(encode_request(version, 5, client_id, body)[4:])
 
 
-def routed(handler: Any, *, authorizer: Authorizer | None = None) -> Router:
+def routed(handler: Any, *, authorizer: Authorizer | None = None, also: Sequence[ApiKey] = ()) -> Router:
     node = cast(
         Node,
         SimpleNamespace(
@@ -50,6 +58,8 @@ def routed(handler: Any, *, authorizer: Authorizer | None = None) -> Router:
             metrics=BrokerMetrics(),
             quotas=ClientQuotas(QuotaTable()),
             features=Features(1, cast(Any, None)),
+            long_work=LongWork(),
+            throttle=SimpleNamespace(charge=lambda *_: None),
         ),
     )
     known = served_apis()
@@ -58,6 +68,7 @@ def routed(handler: Any, *, authorizer: Authorizer | None = None) -> Router:
         ApiKey.LIST_GROUPS: replace(known[ApiKey.LIST_GROUPS], handler=handler),
         ApiKey.API_VERSIONS: known[ApiKey.API_VERSIONS],
         ApiKey.DELETE_GROUPS: replace(known[ApiKey.DELETE_GROUPS], handler=handler),
+        **{key: replace(known[key], handler=handler) for key in also},
     }
     return Router(node, lambda: served)
 
@@ -218,3 +229,56 @@ def test_the_same_bytes_in_another_version_are_read_again() -> None:
 def test_a_long_heartbeat_is_not_kept() -> None:
     _, peer = taken(heartbeat(4), heartbeat(4, member_id="m" * 2_000))
     assert len(peer.heartbeat[1]) < 100
+
+
+@pytest.mark.parametrize("key", [ApiKey.DESCRIBE_GROUPS, ApiKey.CONSUMER_GROUP_DESCRIBE])
+async def test_others_have_their_turn_between_the_members_of_a_large_group(
+    key: ApiKey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_turns, "WORK_SLICE_S", 0.0)
+    make = response_of(key)
+    member = make.DescribedGroupMember if key is ApiKey.DESCRIBE_GROUPS else make.Member
+    turns = 0
+
+    async def handler(_node: Node, _request: Request) -> Any:
+        return make(groups=[make.DescribedGroup(group_id="g", members=[member()] * 20)])
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    asked = {"groups": ["g"]} if key is ApiKey.DESCRIBE_GROUPS else {"group_ids": ["g"]}
+    router, running = routed(handler, also=[key]), asyncio.create_task(others())
+    answer = await router.answer(frame(key, 1, include_authorized_operations=False, **asked), PEER)
+    running.cancel()
+    assert turns >= 20
+    assert isinstance(answer, (bytes, bytearray))
+    assert len(decode_response(key, 1, bytes(answer[4:]))[1].groups[0].members) == 20
+
+
+async def test_others_have_their_turn_while_rights_to_the_topics_of_a_large_group_are_looked_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_turns, "SLICE_S", -1.0)
+    turns: list[int] = []
+
+    async def handler(_node: Node, _request: Request) -> Any:
+        asyncio.get_running_loop().call_soon(lambda: turns.append(members.seen))
+        return ConsumerGroupDescribeResponse(groups=[DescribedGroup(group_id="g", members=members)])
+
+    class Members(list[Any]):
+        seen = 0
+
+        def __iter__(self) -> Any:
+            for member in super().__iter__():
+                self.seen += 1
+                yield member
+
+    members = Members([Member()] * 20)
+    authorizer = Authorizer(allow_everyone_if_no_acl_found=True)
+    router = routed(handler, authorizer=authorizer, also=[ApiKey.CONSUMER_GROUP_DESCRIBE])
+    asked = frame(ApiKey.CONSUMER_GROUP_DESCRIBE, 1, group_ids=["g"], include_authorized_operations=False)
+    assert await router.answer(asked, PEER)
+    assert turns == [1], "the loop's next turn comes after the first of the members"

@@ -28,6 +28,7 @@ from kohort.protocol import (
     encode_request,
     encode_response,
     encode_response_parts,
+    encode_response_steps,
 )
 from tests.messages import kafka_class, request_of, response_of
 
@@ -220,6 +221,21 @@ def test_a_prepared_array_is_written_as_its_elements_are(version: int) -> None:
     expected = encode_response(ApiKey.METADATA, version, 9, plain._replace(topics=[*plain.topics] * 2))
     for _ in range(2):
         assert encode_response(ApiKey.METADATA, version, 9, body) == expected
+
+
+@pytest.mark.parametrize(
+    ("key", "version"),
+    [*((ApiKey.DESCRIBE_GROUPS, version) for version in range(7)), (ApiKey.CONSUMER_GROUP_DESCRIBE, 1)],
+)
+def test_a_response_in_steps_yields_at_each_member(key: ApiKey, version: int) -> None:
+    make = response_of(key)
+    member = make.DescribedGroupMember if key is ApiKey.DESCRIBE_GROUPS else make.Member
+    groups = [make.DescribedGroup(members=[member(member_id="m")] * count) for count in (0, 3, 2)]
+    steps = encode_response_steps(key, version, 9, make(groups=groups))
+    assert [next(steps) for _ in range(5)] == [None] * 5
+    with pytest.raises(StopIteration) as done:
+        next(steps)
+    assert done.value.value == encode_response(key, version, 9, make(groups=groups))
 
 
 @pytest.mark.parametrize("errors", [[], [0, 0], [5, 0, 3]])

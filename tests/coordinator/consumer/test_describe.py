@@ -43,3 +43,39 @@ def test_what_is_no_consumer_group_is_told_so(group: str, error: int, message: s
 def test_each_group_of_a_request_is_asked_alone() -> None:
     body = SimpleNamespace(group_ids=["a", "b"], include_authorized_operations=True)
     assert [(one.group_id, one.with_operations) for one in split_describe(body)] == [("a", True), ("b", True)]
+
+
+def test_partitions_are_listed_member_by_member_when_the_response_is_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked_up: list[Any] = []
+    world = World({"a": 5, "b": 5})
+    for number in range(5):
+        world.join(f"m{number}", "a", "b")
+    directory = world.shard.state.topics
+    group = world.shard.state.groups["g"]
+
+    def topic_of_id(topic_id: Any) -> Any:
+        looked_up.append(topic_id)
+        return directory.topic_of_id(topic_id)
+
+    monkeypatch.setattr(group, "topics", SimpleNamespace(topic_of_id=topic_of_id, version=directory.version))
+    members = described(world).members
+    assert (len(members), looked_up) == (5, [])
+    looks = []
+    for _ in members:
+        looks.append(len(looked_up))
+        looked_up.clear()
+    assert 0 < max(looks) <= 4, "of one member: the topics that it has, and those of its target"
+
+
+def test_a_response_that_is_written_later_has_the_members_as_they_were() -> None:
+    world = World()
+    world.join("m")
+    answer = described(world)
+    before = list(answer.members)
+    world.advance(1_000)
+    world.join("n")
+    world.beat("m", 2)
+    assert list(answer.members) == [answer.members[0]] == before
+    assert list(described(world).members) != before
