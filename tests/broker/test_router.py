@@ -249,7 +249,7 @@ async def test_others_have_their_turn_between_the_members_of_a_large_group(
             turns += 1
             await asyncio.sleep(0)
 
-    asked = {"groups": ["g"]} if key is ApiKey.DESCRIBE_GROUPS else {"group_ids": ["g"]}
+    asked: dict[str, Any] = {"groups": ["g"]} if key is ApiKey.DESCRIBE_GROUPS else {"group_ids": ["g"]}
     router, running = routed(handler, also=[key]), asyncio.create_task(others())
     answer = await router.answer(frame(key, 1, include_authorized_operations=False, **asked), PEER)
     running.cancel()
