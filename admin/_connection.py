@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
 from ..settings import Scope, Setting, read_settings, settings_of
-from ..settings.connection import BOOTSTRAP, ClientRows, check_security, settings_around
+from ..settings.connection import BOOTSTRAP, ClientRows, check_security, fallback_settings
 
 if TYPE_CHECKING:
     from ..client import Cluster
@@ -114,14 +114,14 @@ def _read(given: dict[str, Any]) -> AdminConnection:
     from ..client import ConfigError
 
     try:
-        around = settings_around(AdminConnection, given.get("config"))
-        if isinstance(brokers := around.values.get("bootstrap"), list):
-            around = around._replace(values={**around.values, "bootstrap": ",".join(map(str, brokers))})
+        fallback = fallback_settings(AdminConnection, given.get("config"))
+        if isinstance(brokers := fallback.values.get("bootstrap"), list):
+            fallback = fallback._replace(values={**fallback.values, "bootstrap": ",".join(map(str, brokers))})
         if given.get("ssl_context") is not None:
             # the caller brings TLS; the login may still come from the file or the environment
-            login = str(around.values.get("security_protocol")).startswith("SASL")
+            login = str(fallback.values.get("security_protocol")).startswith("SASL")
             given = {"security_protocol": "SASL_SSL" if login else "SSL"} | given
-        found = read_settings(AdminConnection, given, around=around)
+        found = read_settings(AdminConnection, given, fallback=fallback)
         check_security(found)
     except ValueError as error:
         raise ConfigError(str(error)) from None

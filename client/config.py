@@ -10,7 +10,7 @@ from typing import Annotated, Any, Self, TypeVar
 from pydantic import ConfigDict, Field, model_validator
 
 from ..settings import MAX_INT, Row, SettingsError, read_settings
-from ..settings.connection import BOOTSTRAP, ClientRows, check_security, settings_around
+from ..settings.connection import BOOTSTRAP, ClientRows, check_security, fallback_settings
 from ..settings.model import SettingsModel
 from .cluster import Cluster
 from .errors import ConfigError
@@ -77,7 +77,7 @@ Settings = TypeVar("Settings", bound=ClientSettings)
 def read_connected(cls: type[Settings], given: dict[str, Any]) -> Settings:
     """Check settings; missing ones may come from the environment or a file. Raises ConfigError."""
     try:
-        around = settings_around(cls, given.get("config"))
+        fallback = fallback_settings(cls, given.get("config"))
     except SettingsError as error:
         raise ConfigError(str(error)) from None
-    return read_settings(cls, given, ConfigError, around)
+    return read_settings(cls, given, ConfigError, fallback)

@@ -12,7 +12,7 @@ class ConsumerSettings(TypedDict, total=False):
     """Settings of a consumer."""
 
     config: str | None
-    """File of settings, for those that are set neither here nor by a KOHORT_* variable."""
+    """File with settings that are set neither here nor by a KOHORT_* variable."""
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
     """Encryption and authentication of connections."""
     ssl_cafile: str | None
@@ -32,17 +32,17 @@ class ConsumerSettings(TypedDict, total=False):
     sasl_plain_password: str | None
     """Password of PLAIN and SCRAM."""
     sasl_oauth_token_url: str | None
-    """Where OAUTHBEARER gets tokens for client credentials (RFC 6749, 4.4)."""
+    """URL where OAUTHBEARER gets tokens for client credentials (RFC 6749, 4.4)."""
     sasl_oauth_client_id: str | None
-    """Who asks there."""
+    """Client id for sasl_oauth_token_url."""
     sasl_oauth_client_secret: str | None
-    """The secret of sasl_oauth_client_id."""
+    """Client secret for sasl_oauth_token_url."""
     sasl_oauth_scope: str | None
-    """What the token is to be good for."""
+    """Scope of the token to request."""
     ssl_context: Any
-    """TLS by a context of one's own, in place of the other ssl settings."""
+    """TLS context of your own, in place of the other ssl settings."""
     sasl_oauth_token_provider: Any
-    """Function that gives a token, or an object with a method token."""
+    """Function that returns a token, or an object with a method token."""
     bootstrap: str | list[str]
     """Brokers to ask for the cluster."""
     bootstrap_servers: str | list[str]

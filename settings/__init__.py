@@ -1,11 +1,12 @@
-"""Settings of the broker, its topics and listeners, of consumers, services and Spark jobs: one table format.
+"""One table format for all settings: of brokers, topics, listeners, consumers, producers, services, Spark
+jobs.
 
-A room's settings are a class in that room (see :class:`Row`); this package reads what users give, explains
-what is wrong. ``SettingsModel`` is in ``kohort.settings.model``.
+The settings of a room are a class in that room, with a :class:`Row` for each field. This package reads the
+values that users give and reports wrong ones. ``SettingsModel`` is in ``kohort.settings.model``.
 """
 
 from ._file import read_settings_file
-from ._reading import Around, SettingsError, is_plain, read_settings
+from ._reading import Fallback, SettingsError, is_plain, read_settings
 from ._table import (
     BROKER,
     CONSUMER,
@@ -41,7 +42,7 @@ __all__ = [
     "SPARK_SOURCE",
     "SPARK_STREAM",
     "TOPIC",
-    "Around",
+    "Fallback",
     "Row",
     "Scope",
     "Setting",

@@ -1,4 +1,4 @@
-"""Settings from a file: Kafka's ``server.properties``, in the form that Java reads."""
+"""Files of settings in the format of Java's properties, such as Kafka's ``server.properties``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LETTERS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def read_settings_file(path: str | Path) -> dict[str, str]:
-    """Names and values. Raises SettingsError."""
+    """Return the names and values of a properties file. Raises SettingsError if it cannot be read."""
     try:
         text = Path(path).read_text()
     except (OSError, UnicodeDecodeError) as error:
@@ -31,7 +31,7 @@ def read_settings_file(path: str | Path) -> dict[str, str]:
 
 
 def _logical_lines(text: str) -> list[str]:
-    """Lines without comments and blanks; one that ends with a backslash goes on in the next."""
+    """Lines that are neither blank nor comments; a line that ends with a backslash continues on the next."""
     lines: list[str] = []
     going_on = False
     for raw in text.splitlines():

@@ -1,7 +1,7 @@
-"""Reading settings that a user gives: an error names the setting, its value and what is allowed.
+"""Reading of the settings that a user gives. Errors name the setting, its value and the allowed values.
 
-pydantic decides what is allowed. Its import takes longer than all else a broker does before it serves, so
-texts that are plainly right are read without it.
+pydantic checks the values. Importing it takes longer than everything else a broker does until it serves, so
+values that are obviously right, such as ``1000`` for a whole number, are read without it.
 """
 
 from __future__ import annotations
@@ -17,42 +17,43 @@ Table = TypeVar("Table")
 
 _WHOLE: Final = re.compile(r"[+-]?\d+", re.ASCII)
 _PLAIN_WHOLE: Final = re.compile(r"-?\d{1,19}", re.ASCII)
-#: Functions that make a value of a plain text.
+#: Converters of plain texts, by type.
 _PLAIN: Final[dict[Any, Callable[[str], Any]]] = {int: int, bool: "true".__eq__, str: str}
 
 _adapters: dict[type[Any], Any] = {}
 _named: dict[type[Any], dict[str, str]] = {}
 
 
-class Around(NamedTuple):
-    """Settings that are not given but set elsewhere, by field, and where each is from."""
+class Fallback(NamedTuple):
+    """Settings for fields that are not given: the values, and the source of each (a variable or a file)."""
 
     values: Mapping[str, Any]
     origins: Mapping[str, str]
 
 
-NOTHING_AROUND: Final = Around({}, {})
+NO_FALLBACK: Final = Fallback({}, {})
 
 
 class SettingsError(KohortError, ValueError):
-    """A setting with an unknown name or a value that is not allowed."""
+    """A setting has an unknown name or a value that is not allowed."""
 
 
 def read_settings(
     cls: type[Table],
     given: Mapping[str, Any],
     error: type[KohortError] = SettingsError,
-    around: Around = NOTHING_AROUND,
+    fallback: Fallback = NO_FALLBACK,
 ) -> Table:
-    """Create a ``cls`` from names, as its users write them, and values, as text or typed.
+    """Create a ``cls`` from ``given``: names as its users write them, values as text or typed.
 
-    ``around`` has what is not given. Raises ``error`` with one clause for each name or value that is wrong.
+    ``fallback`` has values for settings that are not given. Raises ``error``, whose message has a clause for
+    each wrong name or value.
     """
-    if not given and not around.values and is_unchecked(cls):
+    if not given and not fallback.values and is_unchecked(cls):
         return cls()
     values, wrong = _by_field(cls, given)
-    further = beside(values, around.values)
-    origins = sorted({around.origins[field] for field in further})
+    further = not_overridden(values, fallback.values)
+    origins = sorted({fallback.origins[field] for field in further})
     values = {**further, **values}
     known = settings_of(cls)
     if (
@@ -68,11 +69,11 @@ def read_settings(
     return made
 
 
-def beside(given: Mapping[str, Any], further: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of ``further`` settings that still count beside the ones that are ``given``, by field.
+def not_overridden(given: Mapping[str, Any], further: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of the ``further`` settings that the ``given`` ones leave in force, by field.
 
-    A given security protocol without SASL, or without TLS, drops ``further`` settings of that kind; a TLS
-    context, or a function that returns tokens, replaces all settings of its kind.
+    A given security protocol without SASL, or without TLS, drops ``further`` settings of that kind. A given
+    TLS context or token function replaces all ``further`` TLS or OAUTHBEARER settings.
     """
     void: tuple[str, ...] = ()
     if isinstance(protocol := given.get("security_protocol"), str):
@@ -84,7 +85,7 @@ def beside(given: Mapping[str, Any], further: Mapping[str, Any]) -> dict[str, An
 
 
 def is_plain(setting: Setting, value: object) -> bool:
-    """Return whether ``value`` is text that is allowed at first sight, as it is by pydantic."""
+    """Return whether ``value`` is a text that obviously is allowed. False if only pydantic can tell."""
     row = setting.row
     if not isinstance(value, str) or row.allowed or setting.type not in _PLAIN:
         return False
@@ -102,10 +103,10 @@ def is_plain(setting: Setting, value: object) -> bool:
 
 
 def _by_field(cls: type[Any], given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Values by field name, and a clause for each name that is unknown.
+    """Return values by field name, and a clause for each wrong name.
 
-    A file and a command line may spell a name in two ways, and the last one counts; two arguments in Python
-    are a mistake.
+    If a setting is given by two of its names, the last one counts in files and on command lines; in Python it
+    is an error.
     """
     scope: Scope = cls.SCOPE
     fields = _fields(cls)
@@ -124,7 +125,7 @@ def _by_field(cls: type[Any], given: Mapping[str, Any]) -> tuple[dict[str, Any],
 
 
 def _fields(cls: type[Any]) -> dict[str, str]:
-    """Field names, by all names that they may be given by."""
+    """Field names by every name that users may write."""
     if cls not in _named:
         scope: Scope = cls.SCOPE
         every = settings_of(cls).values()
@@ -152,7 +153,7 @@ def _unknown(name: str, fields: Mapping[str, str], cls: type[Any]) -> str:
 
 
 def _validated(cls: type[Table], values: Mapping[str, Any]) -> tuple[Table, list[str]]:
-    """An instance and no clause, or a clause for each value that is refused."""
+    """Return an instance of ``cls``, and a clause for each refused value."""
     from pydantic import TypeAdapter, ValidationError
 
     if cls not in _adapters:
@@ -172,12 +173,12 @@ def _validated(cls: type[Table], values: Mapping[str, Any]) -> tuple[Table, list
 
 
 def _is_fraction(setting: Setting, value: object) -> bool:
-    """pydantic takes 1.0 for a whole number, Kafka does not."""
+    """Return whether a text is not a whole number for Kafka; pydantic would accept 1.0."""
     return setting.type is int and isinstance(value, str) and not _WHOLE.fullmatch(value.strip())
 
 
 def _refused(known: Mapping[str, Setting], problem: Mapping[str, Any], scope: Scope) -> str:
-    """Clause of one of pydantic's errors; those of a table as a whole have no place."""
+    """Return the clause for one of pydantic's errors; an error of the table as a whole has no ``loc``."""
     text = str(problem["msg"]).removeprefix("Value error, ")
     if not problem["loc"]:
         return text

@@ -28,11 +28,11 @@ from typing import (
     get_type_hints,
 )
 
-#: Largest values of Kafka's types int and long.
+#: Largest values of Java's types int and long.
 MAX_INT: Final = 2**31 - 1
 MAX_LONG: Final = 2**63 - 1
 
-#: Units by the end of a name.
+#: Units by the ending of a setting's name.
 _UNITS: Final = {
     "_ms": "ms",
     "_seconds": "s",
@@ -49,11 +49,11 @@ _KINDS: Final[dict[Any, str]] = {
 
 
 class Scope(NamedTuple):
-    """Part of kohort that settings belong to.
+    """The part of kohort that settings belong to.
 
-    ``noun``: the word for one of them in errors. ``page``: the documentation that lists them. ``names``: how
-    users write them: in Kafka's way (``num.partitions``), as Python's keyword arguments, or as options of
-    Spark, where case does not count.
+    ``noun``: what errors call one of them. ``page``: the documentation that lists them. ``names``: how users
+    write them: as Kafka does (``num.partitions``), as keyword arguments of Python, or as options of Spark,
+    whose case does not matter.
     """
 
     name: str
@@ -77,15 +77,23 @@ SPARK_SINK: Final = Scope("spark sink", "option of the sink", "docs/spark.md", "
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Metadata of a setting's annotation; pydantic takes the bounds from it.
+    """Metadata in the annotation of a setting's field. pydantic takes the bounds from it.
 
-    ``least``, ``most``: bounds of a number. ``shortest``, ``longest``: of a text. ``check``: a further test,
-    and ``allowed`` the allowed values in words. ``kafka``: Kafka's or Spark's name, where it is not the
-    field's with dots for underscores; ``also``: other names that are taken. ``unit``: where the name does not
-    say it. ``dynamic``: the value may change while the broker runs, for the broker or for one listener too.
-    ``sensitive``: the value is never shown. ``client``: a setting of connections, which Spark's options
-    have with ``kafka.`` in front, and which the environment may set. ``commas``: a list with commas.
-    ``default_from``: the broker's setting that is the default of a topic's config.
+    * ``doc``: what the setting does, for the documentation.
+    * ``least``, ``most``: bounds of a number, inclusive. ``shortest``, ``longest``: bounds of a text's
+      length.
+    * ``check``: a further test of the value; then ``allowed`` describes the allowed values in words.
+    * ``kafka``: Kafka's or Spark's name, if it is not the field's name with dots for underscores.
+    * ``also``: other names that are accepted.
+    * ``unit``: the unit, if the ending of the field's name does not tell it.
+    * ``scope``: the scope, if it is not that of the class.
+    * ``dynamic``: whether the value may change while the broker runs: for the broker only ("broker"), or for
+      one listener too ("listener").
+    * ``sensitive``: the value is never shown.
+    * ``client``: a setting of connections. Spark's options have it with the prefix ``kafka.``, and it may be
+      set by an environment variable.
+    * ``commas``: the value is a list, separated by commas.
+    * ``default_from``: for a topic config, the broker setting that is its default.
     """
 
     doc: str
@@ -106,11 +114,11 @@ class Row:
     commas: bool = False
     default_from: str = ""
 
-    #: What pydantic knows a group of bounds by.
+    #: By this attribute pydantic (annotated-types) recognizes metadata that consist of several bounds.
     __is_annotated_types_grouped_metadata__: ClassVar[Literal[True]] = True
 
     def __iter__(self) -> Iterator[object]:
-        # imported here: a broker starts without pydantic, and this is a twentieth of its start
+        # imported here because a broker starts without pydantic; the import is a twentieth of its start time
         from annotated_types import Ge, Le, MaxLen, MinLen, Predicate
 
         if self.least is not None:
@@ -126,7 +134,10 @@ class Row:
 
 
 class Setting(NamedTuple):
-    """A row as it is read off a class: ``row`` with the field's name, type, default and scope."""
+    """A setting of a table: the :class:`Row` of a field with the field's name, type, default and scope.
+
+    ``optional``: the value may be None. ``choices``: the allowed texts, if they are listed.
+    """
 
     name: str
     type: Any
@@ -147,7 +158,7 @@ class Setting(NamedTuple):
 
     @property
     def allowed(self) -> str:
-        """Allowed values in words: ``a whole number from 1 to 10``; empty where only pydantic knows them."""
+        """Allowed values in words, such as ``a whole number from 1 to 10``; "" if pydantic alone knows."""
         row = self.row
         if row.allowed:
             return row.allowed
@@ -164,7 +175,7 @@ class Setting(NamedTuple):
         return words if row.most is None else f"{words}, at most {row.most}"
 
     def takes(self, value: Any) -> bool:
-        """Return whether a value is of the setting's type and within its bounds, as pydantic would."""
+        """Return whether a value has the setting's type and is within its bounds. Does what pydantic does."""
         kinds: Any = {int: int, float: (int, float)}.get(self.type, object)
         row = self.row
         return (
@@ -176,7 +187,7 @@ class Setting(NamedTuple):
         )
 
     def shown_name(self, scope: Scope) -> str:
-        """Name as users of a table of ``scope`` write it."""
+        """Return the name that users of a table of ``scope`` write."""
         if scope.names == "kafka":
             return self.kafka_name
         if scope.names == "spark":
@@ -184,7 +195,7 @@ class Setting(NamedTuple):
         return self.name
 
     def names(self, scope: Scope) -> tuple[str, ...]:
-        """All names that are taken from users of a table of ``scope``."""
+        """Return all names that are accepted from users of a table of ``scope``."""
         names = (self.shown_name(scope), *self.row.also)
         if scope.names == "spark" and self.row.client:
             names += (self.name, *(f"kafka.{name}" for name in self.row.also if "." in name))
@@ -195,7 +206,7 @@ _read_off: dict[type[Any], dict[str, Setting]] = {}
 
 
 def settings_of(cls: type[Any]) -> dict[str, Setting]:
-    """Settings of a table by field name. Raises TypeError for a field without a Row."""
+    """Return the settings of a table by field name. Raises TypeError for a field without a Row."""
     if cls not in _read_off:
         hints = get_type_hints(cls, include_extras=True)
         _read_off[cls] = {
@@ -221,7 +232,7 @@ def _defaults(cls: type[Any]) -> Iterator[tuple[str, Any]]:
 
 def _scope(cls: type[Any], name: str) -> Scope:
     owner = next(base for base in cls.__mro__ if name in inspect.get_annotations(base))
-    # a base that several parts share has no scope of its own
+    # a base class that several parts share has no scope
     scope: Scope = getattr(owner, "SCOPE", None) or cls.SCOPE
     return scope
 
@@ -253,7 +264,7 @@ def _setting(name: str, hint: Any, default: Any, scope: Scope) -> Setting:
 
 
 def as_text(value: object) -> str | None:
-    """Value as Kafka writes it in configs: ``true``, ``0.5``, ``delete,compact``; None for none."""
+    """Return a value as Kafka writes it in configs, such as ``true`` or ``0.5``; None for None."""
     if value is None:
         return None
     return str(value).lower() if isinstance(value, bool) else str(value)

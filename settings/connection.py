@@ -1,7 +1,8 @@
-"""Settings of every connection to a cluster, and where they come from: arguments, the environment, a file.
+"""Settings of connections to a cluster, and their sources: arguments, the environment, a file.
 
-What is given counts first, then ``KOHORT_*`` variables, then the file that ``config`` or ``KOHORT_CONFIG``
-names. A file has Java's names, so one that is written for Kafka's tools will do, or these; ``.toml`` is TOML.
+Arguments take precedence over ``KOHORT_*`` variables, these over the file that ``config`` or
+``KOHORT_CONFIG`` names. The file has Java's names, so that one written for Kafka's tools will do, or
+kohort's. It is a properties file, or TOML if its name ends with ``.toml``.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
 from ._file import read_settings_file
-from ._reading import Around, SettingsError, beside
+from ._reading import Fallback, SettingsError, not_overridden
 from ._table import Row, Setting, settings_of
 
 log = logging.getLogger(__name__)
 
-#: In front of the names of variables.
+#: Prefix of environment variables.
 VARIABLE: Final = "KOHORT_"
-#: Java's name for "the certificate must be for the host": https, or nothing.
+#: Java's name of the setting that the certificate must be for the host name: ``https``, or empty.
 CHECK_HOSTNAME: Final = "ssl.endpoint.identification.algorithm"
 JAAS: Final = "sasl.jaas.config"
 _STORE_TYPES: Final = ("ssl.truststore.type", "ssl.keystore.type")
@@ -43,8 +44,8 @@ _JAAS_LOGINS: Final = {
         "scope": "sasl.oauthbearer.scope",
     },
 }
-#: Similarity, from 0 to 1, from which a name counts as a misspelling of ours and not as another client's
-#: setting.
+#: Similarity (0 to 1) from which an unknown name in a file is taken for a misspelled one. Less similar names
+#: are taken for settings of other clients.
 _SLIP: Final = 0.88
 
 BOOTSTRAP: Final = Row(
@@ -65,7 +66,7 @@ class SecurityRows:
 
     config: Annotated[
         str | None,
-        Row("file of settings, for those that are set neither here nor by a KOHORT_* variable"),
+        Row("file with settings that are set neither here nor by a KOHORT_* variable"),
     ] = None
     security_protocol: Annotated[
         Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"],
@@ -115,7 +116,7 @@ class SecurityRows:
     sasl_oauth_token_url: Annotated[
         str | None,
         Row(
-            "where OAUTHBEARER gets tokens for client credentials (RFC 6749, 4.4)",
+            "URL where OAUTHBEARER gets tokens for client credentials (RFC 6749, 4.4)",
             kafka="sasl.oauthbearer.token.endpoint.url",
             client=True,
             shortest=1,
@@ -124,7 +125,7 @@ class SecurityRows:
     sasl_oauth_client_id: Annotated[
         str | None,
         Row(
-            "who asks there",
+            "client id for sasl_oauth_token_url",
             kafka="sasl.oauthbearer.client.credentials.client.id",
             client=True,
             shortest=1,
@@ -133,19 +134,19 @@ class SecurityRows:
     sasl_oauth_client_secret: Annotated[
         str | None,
         Row(
-            "the secret of sasl_oauth_client_id",
+            "client secret for sasl_oauth_token_url",
             kafka="sasl.oauthbearer.client.credentials.client.secret",
             client=True,
             sensitive=True,
         ),
     ] = None
     sasl_oauth_scope: Annotated[
-        str | None, Row("what the token is to be good for", kafka="sasl.oauthbearer.scope", client=True)
+        str | None, Row("scope of the token to request", kafka="sasl.oauthbearer.scope", client=True)
     ] = None
 
 
 def _is_context(value: Any) -> bool:
-    # not above: the commands' help needs these rows and no TLS
+    # imported here because the help of commands needs these rows, but no TLS
     import ssl
 
     return value is None or isinstance(value, ssl.SSLContext)
@@ -153,12 +154,12 @@ def _is_context(value: Any) -> bool:
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class ClientRows(SecurityRows):
-    """Settings of clients that live in one process, which take objects besides texts."""
+    """The same with settings that are Python objects, for clients whose settings stay in their process."""
 
     ssl_context: Annotated[
         Any,
         Row(
-            "TLS by a context of one's own, in place of the other ssl settings",
+            "TLS context of your own, in place of the other ssl settings",
             check=_is_context,
             allowed="an ssl.SSLContext",
         ),
@@ -166,7 +167,7 @@ class ClientRows(SecurityRows):
     sasl_oauth_token_provider: Annotated[
         Any,
         Row(
-            "function that gives a token, or an object with a method token",
+            "function that returns a token, or an object with a method token",
             allowed="a function or an object with a method token",
             sensitive=True,
         ),
@@ -174,7 +175,7 @@ class ClientRows(SecurityRows):
 
 
 def check_security(settings: Any) -> None:
-    """Check that TLS and SASL settings fit together. Raises ValueError."""
+    """Check that the TLS and SASL settings are compatible. Raises ValueError."""
     if getattr(settings, "ssl_context", None) is not None:
         if "SSL" not in settings.security_protocol:
             raise ValueError("ssl_context needs security_protocol='SSL' or 'SASL_SSL'")
@@ -218,13 +219,13 @@ def _check_oauth(settings: Any) -> None:
             raise ValueError("sasl_oauth_token_url must begin with https://: the secret is sent there")
 
 
-def settings_around(
+def fallback_settings(
     cls: type[Any], config: object = None, environ: Mapping[str, str] | None = None
-) -> Around:
-    """Settings of a table from the environment and a file. ``config`` names the file, "" none.
+) -> Fallback:
+    """Return the settings of a table from the environment and a file. Raises SettingsError.
 
-    Variables are for connections alone (``Row.client``), a file is for all settings; it may have settings of
-    other clients. Raises SettingsError.
+    ``config`` is the file's path; "" reads no file, None the one of ``KOHORT_CONFIG``. Variables set those of
+    connections (``Row.client``), a file sets all. A file may contain settings of other clients.
     """
     environ = os.environ if environ is None else environ
     known = settings_of(cls)
@@ -238,10 +239,10 @@ def settings_around(
                 if variable in environ:
                     values[field], origins[field] = _typed(setting, environ[variable]), variable
     if isinstance(path, str) and path:
-        filed = beside(values, dict(_of_file(cls, path)))
+        filed = not_overridden(values, dict(_of_file(cls, path)))
         values |= filed
         origins |= dict.fromkeys(filed, path)
-    return Around(values, origins)
+    return Fallback(values, origins)
 
 
 def _of_file(cls: type[Any], path: str) -> Iterator[tuple[str, Any]]:
@@ -265,13 +266,13 @@ def _of_file(cls: type[Any], path: str) -> Iterator[tuple[str, Any]]:
 
 
 def _keys(setting: Setting) -> Iterator[str]:
-    """Names of a setting in files and variables, with underscores."""
+    """Yield the names of a setting in files and variables, with underscores."""
     for name in (setting.name, setting.kafka_name.removeprefix("kafka."), *setting.row.also):
         yield name.removeprefix("kafka.").replace(".", "_")
 
 
 def _typed(setting: Setting, value: Any) -> Any:
-    """The typed value of a text; one that does not parse stays text, and is refused as such later."""
+    """Convert a text to the setting's type; returns it unchanged, to be refused later, if it does not fit."""
     if not isinstance(value, str):
         return value
     text = value.strip()
@@ -304,7 +305,10 @@ def _flat(table: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any
 
 
 def from_java(name: str, value: Any) -> dict[str, Any] | None:
-    """Our settings for one of Java's whose values are not ours; None for all others. Raises SettingsError."""
+    """Translate a setting of Java's whose values differ from kohort's; None for other settings.
+
+    Raises SettingsError for settings and values that have no counterpart.
+    """
     if name in _REFUSED:
         raise SettingsError(f"{name} is not taken: {_REFUSED[name]}")
     if name not in (JAAS, CHECK_HOSTNAME, *_STORE_TYPES):

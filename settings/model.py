@@ -1,4 +1,4 @@
-"""Base of tables that pydantic checks whenever one is created; importing it loads pydantic."""
+"""Base class of tables that pydantic checks whenever one is created. This module imports pydantic."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ._table import Scope, settings_of
 
 
 class SettingsModel(BaseModel):
-    """Settings that stay as they are; ``repr`` and errors hide sensitive values."""
+    """Immutable settings. ``repr`` and errors hide sensitive values."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, arbitrary_types_allowed=True, hide_input_in_errors=True

@@ -12,8 +12,8 @@ from pydantic import model_validator
 
 from ..client import ConfigError
 from ..client.security import security_of
-from ..settings import SPARK_LOOP, Around, Row, Scope, SettingsError, read_settings
-from ..settings.connection import BOOTSTRAP, SecurityRows, check_security, from_java, settings_around
+from ..settings import SPARK_LOOP, Fallback, Row, Scope, SettingsError, read_settings
+from ..settings.connection import BOOTSTRAP, SecurityRows, check_security, fallback_settings, from_java
 from ..settings.model import SettingsModel
 from ._client import ConnectionOptions, OptionsError
 
@@ -72,14 +72,14 @@ Options = TypeVar("Options", bound=SecurityOptions)
 
 def read_connected(cls: type[Options], given: Mapping[str, Any]) -> Options:
     """Check options; those that are not given may be in the environment or a file. Raises OptionsError."""
-    return read_settings(cls, given, OptionsError, options_around(cls, given))
+    return read_settings(cls, given, OptionsError, fallback_options(cls, given))
 
 
-def options_around(cls: type[SecurityOptions], given: Mapping[str, Any]) -> Around:
+def fallback_options(cls: type[SecurityOptions], given: Mapping[str, Any]) -> Fallback:
     """Options from the environment and the file ``config``. Raises OptionsError."""
     config = next((value for key, value in given.items() if key.lower() == "config"), None)
     try:
-        return settings_around(cls, config)
+        return fallback_settings(cls, config)
     except SettingsError as error:
         raise OptionsError(str(error)) from None
 

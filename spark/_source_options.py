@@ -19,7 +19,7 @@ from ..settings import (
     read_settings,
     settings_of,
 )
-from ._connection_options import READING, from_spark, options_around, without_tuning
+from ._connection_options import READING, fallback_options, from_spark, without_tuning
 from ._offsets import Offsets, parse_offsets
 from ._options import STARTS, OptionsError, ReadingOptions, ReadOptions, read_options, readable_offsets
 from ._plan import StartRules
@@ -236,8 +236,8 @@ def read_source_options(given: Mapping[str, str], *, stream: bool) -> SourceOpti
         for name in setting.names(SPARK_SOURCE)
     }
     elsewhere, wrong = (SPARK_BATCH, []) if stream else (SPARK_STREAM, list[str]())
-    around = options_around(SourceOptions, named)
-    found = set(around.values)
+    fallback = fallback_options(SourceOptions, named)
+    found = set(fallback.values)
     for key in named:
         if (instead := _REFUSED.get(key.lower())) is not None:
             raise OptionsError(f"{key} is not taken: {instead}")
@@ -248,7 +248,7 @@ def read_source_options(given: Mapping[str, str], *, stream: bool) -> SourceOpti
         _read_without_group(named, found, stream=stream)
     if wrong:
         raise OptionsError(f"{', '.join(wrong)}: only for {'spark.read' if stream else 'spark.readStream'}")
-    options = read_settings(SourceOptions, named, OptionsError, around)
+    options = read_settings(SourceOptions, named, OptionsError, fallback)
     try:
         options.group_options  # noqa: B018 - one way to choose topics, and a pattern that is one
     except OptionsError as error:

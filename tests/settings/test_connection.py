@@ -16,7 +16,7 @@ from kohort.client import ConfigError
 from kohort.consumer.config import ConsumerConfig, consumer_config
 from kohort.producer.config import producer_config
 from kohort.settings import SettingsError
-from kohort.settings.connection import settings_around
+from kohort.settings.connection import fallback_settings
 from kohort.spark import OptionsError
 from kohort.spark._options import GroupBatchesOptions, read_options
 from kohort.spark._source_options import read_source_options
@@ -51,8 +51,8 @@ check_hostname = false
 """
 
 
-def around(environ: dict[str, str], config: str | None = None) -> dict[str, Any]:
-    return dict(settings_around(ConsumerConfig, config, environ).values)
+def fallback(environ: dict[str, str], config: str | None = None) -> dict[str, Any]:
+    return dict(fallback_settings(ConsumerConfig, config, environ).values)
 
 
 @pytest.mark.parametrize(("name", "text"), [("client.properties", JAVA), ("client.toml", TOML)])
@@ -112,7 +112,7 @@ def test_what_comes_first_voids_what_does_not_go_with_it(
 
 
 def test_variables_are_for_connections_alone() -> None:
-    found = around(
+    found = fallback(
         {"KOHORT_GROUP": "g", "KOHORT_BOOTSTRAP_SERVERS": "b:1", "KOHORT_SSL_CHECK_HOSTNAME": "False"}
     )
     assert found == {"bootstrap": "b:1", "ssl_check_hostname": False}
@@ -162,7 +162,7 @@ def test_what_a_file_cannot_say_is_told_with_its_name(
     path = tmp_path / name
     path.write_text(text, encoding="latin-1")
     with pytest.raises(SettingsError, match=name) as caught:
-        settings_around(ConsumerConfig, str(path), {})
+        fallback_settings(ConsumerConfig, str(path), {})
     assert says in str(caught.value)
     assert SECRET not in str(caught.value)
 
