@@ -1,7 +1,7 @@
 """Kafka's wire protocol: frames, the table of APIs, messages, error codes, record batch headers.
 
-An API's messages, in ``messages/``, are imported when the first of them is read or written: importing all of
-them takes longer than everything else a broker does before it serves.
+The messages of an API are in ``messages/``. Each module there is imported when its first message is read or
+written: importing all of them would more than double the time a broker takes to start.
 """
 
 from typing import Any

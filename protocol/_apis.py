@@ -1,7 +1,8 @@
-"""The APIs, with the versions of their schemas: the newest are those that kafka-python 3 ships, the oldest
-Apache Kafka's own, so that a client that reads a broker's age off the ranges reads a real one.
+"""The table of APIs, with the range of versions that has schemas.
 
-The table is written with the messages: see scripts/generate_messages.py.
+The newest version is the newest that kafka-python 3 ships. The oldest is Apache Kafka's own, because some
+clients conclude from the ranges which release a broker is. The rows are generated with the messages
+(``scripts/generate_messages.py``).
 """
 
 from __future__ import annotations
@@ -12,16 +13,19 @@ from typing import Final
 from ._errors import UnsupportedVersionError
 from .messages._apis import ROWS, ApiKey
 
-#: API numbers from here on are kohort's own: offered as a feature, never in the list of APIs.
+#: API numbers from here on are kohort's own. ApiVersions reports them as a feature, never in its list of
+#: APIs.
 FIRST_PRIVATE_KEY: Final = 20_000
 
-#: The feature (KIP-584) that says that a broker answers DescribeGroupHistory, with its versions.
+#: The feature (KIP-584) of brokers that answer DescribeGroupHistory: name, oldest and newest version.
 GROUP_HISTORY_FEATURE: Final = ("kohort.history", 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """One row: ``min_version..max_version`` is inclusive; ``flexible_from`` is None where no version is."""
+    """One API. Versions ``min_version`` to ``max_version``, both included, have schemas; ``flexible_from`` is
+    the first flexible version (KIP-482), None if there is none.
+    """
 
     key: ApiKey
     name: str
@@ -31,7 +35,7 @@ class Api:
 
     @property
     def private(self) -> bool:
-        """Return whether it is kohort's own: ask only brokers that offer its feature."""
+        """Return whether the API is kohort's own; it may be sent only to brokers that offer its feature."""
         return self.key >= FIRST_PRIVATE_KEY
 
     def flexible(self, version: int) -> bool:
@@ -39,7 +43,7 @@ class Api:
         return self.flexible_from is not None and version >= self.flexible_from
 
     def require(self, version: int) -> None:
-        """Raise UnsupportedVersionError unless the version is in range."""
+        """Check that a version has a schema. Raises UnsupportedVersionError."""
         if not self.min_version <= version <= self.max_version:
             raise UnsupportedVersionError(
                 f"{self.name} v{version} is not spoken here: v{self.min_version} to v{self.max_version} are"
@@ -51,7 +55,7 @@ APIS: dict[int, Api] = {row[0]: Api(*row) for row in ROWS}
 
 
 def api_for(key: int) -> Api:
-    """The row of an API number; UnsupportedVersionError for one we do not know."""
+    """Return the API with this number. Raises UnsupportedVersionError for an unknown number."""
     try:
         return APIS[key]
     except KeyError:

@@ -1,7 +1,8 @@
-"""Record batches, magic 2 (KIP-98): the header, its checksum, and what a broker may write into it.
+"""Record batches, magic 2 (KIP-98): building them, reading headers, and the fields that a broker writes.
 
-A broker stores a batch byte for byte as the producer sent it, but for base offset and leader epoch, which the
-checksum does not cover, and the time under LogAppendTime, which needs a new one.
+A broker stores a batch byte for byte as the producer sent it, except for the base offset and the leader
+epoch, which the checksum does not cover, and for the timestamps under LogAppendTime, which need a new
+checksum.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ _EPOCH = struct.Struct(">i")
 _SHORT = struct.Struct(">h")
 _CRC = struct.Struct(">I")
 
-#: Makes a named tuple in half the time of calling its class.
+#: Creates a named tuple in half the time of a call of its class.
 _new: Final = tuple.__new__
 
-#: Bytes of a batch header; records follow.
+#: Size of a batch header in bytes; the records follow it.
 BATCH_OVERHEAD = _HEADER.size
 _LENGTH_AT, _EPOCH_AT, _CRC_AT, _ATTRIBUTES_AT, _MAX_TIMESTAMP_AT = 8, 12, 17, 21, 35
 _LOG_OVERHEAD = 12
@@ -35,15 +36,15 @@ _LOG_APPEND_TIME = 0x08
 _TRANSACTIONAL = 0x10
 _CONTROL = 0x20
 _DELETE_HORIZON = 0x40
-#: What stays of a batch's attributes when its time is set.
+#: The attributes that setting a batch's timestamps leaves as they are.
 _LASTING = _CODEC_MASK | _TRANSACTIONAL | _CONTROL | _DELETE_HORIZON
 
-#: Names and values of a record's headers, in their order.
+#: Headers of a record: names and values, in order.
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
-#: A record of a producer: key, value, headers and time in milliseconds.
+#: A producer's record: key, value, headers, timestamp in milliseconds.
 TimedRecord: TypeAlias = tuple[bytes | None, bytes | None, Headers, int]
 
-#: A record to be written: key and value, or key, value and headers; None is null.
+#: A record to write: key and value, or key, value and headers; None is null.
 RecordToWrite: TypeAlias = (
     tuple[bytes | None, bytes | None] | tuple[bytes | None, bytes | None, Sequence[tuple[str, bytes | None]]]
 )
@@ -78,7 +79,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of the whole batch, base offset and length included."""
+        """Size of the whole batch in bytes, base offset and length included."""
         return self.length + _LOG_OVERHEAD
 
     @property
@@ -91,12 +92,12 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_sequence(self) -> int:
-        """Sequence number of the last record; numbers wrap to 0 after 2147483647."""
+        """Sequence number of the last record; after 2147483647 comes 0."""
         return (self.base_sequence + self.last_offset_delta) & 0x7FFFFFFF if self.base_sequence >= 0 else -1
 
     @property
     def codec(self) -> int:
-        """Codec number; 5 to 7 are not assigned."""
+        """Number of the :class:`Codec`; 5 to 7 are not assigned."""
         return self.attributes & _CODEC_MASK
 
     @property
@@ -113,15 +114,15 @@ class BatchHeader(NamedTuple):
 
     @property
     def has_delete_horizon(self) -> bool:
-        """Compaction has put a delete horizon in place of the base timestamp (KIP-534)."""
+        """Return whether compaction has replaced the base timestamp by a delete horizon (KIP-534)."""
         return bool(self.attributes & _DELETE_HORIZON)
 
 
 def parse_batch_header(data: bytes | bytearray | memoryview, position: int = 0) -> BatchHeader:
-    """The header of the batch that starts at ``position``.
+    """Return the header of the batch that starts at ``position``.
 
-    Raises CorruptBatchError if fewer than BATCH_OVERHEAD bytes are left, the magic is not 2, or the length
-    cannot hold a header. It does not look at the checksum nor at whether the whole batch is there.
+    Checks neither the checksum nor whether the whole batch is there. Raises CorruptBatchError if fewer than
+    BATCH_OVERHEAD bytes are left, if the magic is not 2, or if the length is less than a header's.
     """
     if len(data) - position < BATCH_OVERHEAD:
         raise CorruptBatchError(f"batch header cut short: {len(data) - position} bytes", position)
@@ -134,7 +135,7 @@ def parse_batch_header(data: bytes | bytearray | memoryview, position: int = 0) 
 
 
 def verify_batch(data: bytes | bytearray | memoryview, header: BatchHeader, position: int = 0) -> None:
-    """Check that the whole batch is there and matches its CRC-32C. Raises CorruptBatchError."""
+    """Check that the whole batch is there and that its CRC-32C is right. Raises CorruptBatchError."""
     end = position + header.size
     if end > len(data):
         raise CorruptBatchError(f"batch of {header.size} bytes cut short by {end - len(data)}", position)
@@ -144,7 +145,7 @@ def verify_batch(data: bytes | bytearray | memoryview, header: BatchHeader, posi
 
 
 def iter_batches(data: bytes | bytearray | memoryview) -> Iterator[tuple[int, BatchHeader]]:
-    """Position and header of each batch of a run. Raises CorruptBatchError where one is cut short."""
+    """Yield position and header of each batch in ``data``. Raises CorruptBatchError if one is cut short."""
     position = 0
     while position < len(data):
         header = parse_batch_header(data, position)
@@ -164,10 +165,11 @@ def stamp_batch(
     log_append_time_ms: int | None = None,
     newest_ms: int | None = None,
 ) -> None:
-    """Write into a batch what its broker decides, and a new checksum where it covers that.
+    """Write the fields of a batch that the broker decides, and a new checksum if it covers any of them.
 
-    ``log_append_time_ms`` makes it a batch of LogAppendTime. ``newest_ms``, the newest time of its records,
-    makes it one of CreateTime, should its header say anything else.
+    ``log_append_time_ms`` sets the timestamp type LogAppendTime and this time, in milliseconds.
+    ``newest_ms``, the newest timestamp of the records, sets CreateTime and the maximal timestamp, unless the
+    header has both.
     """
     _BASE_OFFSET.pack_into(data, position, base_offset)
     _EPOCH.pack_into(data, position + _EPOCH_AT, leader_epoch)
@@ -178,7 +180,7 @@ def stamp_batch(
 
 
 def _set_time(data: bytearray, position: int, kind: int, time_ms: int) -> None:
-    """Like Apache Kafka, which leaves a batch as it is where it says this already."""
+    """Set timestamp type and maximal timestamp, unless the batch has both (as Apache Kafka does it)."""
     (attributes,) = _SHORT.unpack_from(data, position + _ATTRIBUTES_AT)
     (said_ms,) = _BASE_OFFSET.unpack_from(data, position + _MAX_TIMESTAMP_AT)
     if attributes & _LOG_APPEND_TIME == kind and said_ms == time_ms:
@@ -200,7 +202,7 @@ def build_batch(
     transactional: bool = False,
     control: bool = False,
 ) -> bytearray:
-    """One uncompressed batch in which every record has the same time. There must be a record."""
+    """Return an uncompressed batch of records, at least one, all with the timestamp ``timestamp_ms``."""
     assert records, "a batch needs a record"
     parts = [bytes(BATCH_OVERHEAD)]
     varints = _VARINTS
@@ -248,14 +250,14 @@ def build_batch(
 
 
 def stamp_built(batch: bytearray, *, base_offset: int, leader_epoch: int) -> BatchHeader:
-    """``stamp_batch`` of a whole batch from ``build_batch``; gives its header, which needs no checks."""
+    """Write base offset and leader epoch into a batch of ``build_batch``; return its header unchecked."""
     _BASE_OFFSET.pack_into(batch, 0, base_offset)
     _EPOCH.pack_into(batch, _EPOCH_AT, leader_epoch)
     return _new(BatchHeader, _HEADER.unpack_from(batch))
 
 
 def encode_records(records: Sequence[TimedRecord], first_ms: int) -> bytearray:
-    """The records of a batch, uncompressed and without its header; ``first_ms`` is its base timestamp."""
+    """Encode the records of a batch, uncompressed, without its header. ``first_ms`` is its base timestamp."""
     parts: list[bytes] = []
     for delta, (key, value, headers, timestamp_ms) in enumerate(records):
         later_ms = timestamp_ms - first_ms
@@ -282,7 +284,7 @@ def encode_records(records: Sequence[TimedRecord], first_ms: int) -> bytearray:
 
 
 def seal_batch(header: BatchHeader, records: bytes | bytearray) -> bytearray:
-    """The batch of a header and records, with its length and its checksum set."""
+    """Join a header and encoded records into a batch; sets its length and its checksum."""
     out = bytearray(_HEADER.pack(*header)) + records
     _LENGTH.pack_into(out, _LENGTH_AT, len(out) - _LOG_OVERHEAD)
     _write_crc(out, 0)
@@ -290,13 +292,13 @@ def seal_batch(header: BatchHeader, records: bytes | bytearray) -> bytearray:
 
 
 def with_payload(batch: bytes | bytearray, codec: int, payload: bytes) -> bytearray:
-    """An uncompressed batch with its records replaced by what a codec made of them."""
+    """Return an uncompressed batch with its records replaced by ``payload``, compressed with ``codec``."""
     header = parse_batch_header(batch)
     return seal_batch(header._replace(attributes=header.attributes | codec), payload)
 
 
 def write_varint(out: bytearray, value: int) -> None:
-    """Append a zigzag varint (32 or 64 bit signed)."""
+    """Append a signed number of up to 64 bits as a zigzag varint."""
     value = (value << 1) ^ (value >> 63)
     while value > 0x7F:
         out.append((value & 0x7F) | 0x80)
@@ -305,9 +307,9 @@ def write_varint(out: bytearray, value: int) -> None:
 
 
 def read_varint(data: bytes | bytearray | memoryview, position: int) -> tuple[int, int]:
-    """A zigzag varint (32 or 64 bit signed) and the position after it.
+    """Return the zigzag varint at ``position`` (up to 64 bits, signed) and the position after it.
 
-    Raises IndexError past the end, ValueError for one of more than ten bytes.
+    Raises IndexError if the data end within it, ValueError if it has more than ten bytes.
     """
     byte = data[position]
     position += 1
@@ -325,7 +327,7 @@ def read_varint(data: bytes | bytearray | memoryview, position: int) -> tuple[in
             raise ValueError("a varint of more than ten bytes")
 
 
-#: Numbers below this one are looked up.
+#: Varints of numbers below this one are in a table.
 _SMALL = 1_024
 
 
@@ -338,10 +340,10 @@ def _small_varints() -> list[bytes]:
     return out
 
 
-#: What nearly all lengths and deltas are.
+#: The varints of small numbers, which nearly all lengths and deltas are.
 _VARINTS = _small_varints()
 
-#: The length of null.
+#: The varint of -1, which is the length of null.
 _NULL = b"\x01"
 
 
@@ -359,7 +361,7 @@ def _size_of(content: bytes | None) -> bytes:
 
 
 def _varint(value: int) -> bytes:
-    """Zigzag varint of a number that is not negative: a length or a delta."""
+    """Zigzag varint of a length or a delta, which is not negative."""
     return _VARINTS[value] if value < _SMALL else _signed_varint(value)
 
 
@@ -378,8 +380,8 @@ def _write_crc(data: bytearray, position: int) -> None:
 
 @cache
 def crc32c_function() -> Callable[[bytes | bytearray | memoryview], int]:
-    """The function that gives bytes their CRC-32C."""
-    # on first use: the package reads its own metadata at import, a tenth of our time to start
+    """Return the function that computes the CRC-32C of bytes."""
+    # imported on first use: crc32c reads its package metadata at import, a tenth of a broker's start time
     from crc32c import crc32c
 
     return crc32c

@@ -1,4 +1,8 @@
-"""Compression of record batches, every codec, and decompression within limits of memory."""
+"""Compression of record batches with every codec, and decompression with limits on memory.
+
+kafka-python's codecs are not used: they decompress without a limit, read a damaged batch wholly or not at
+all, and need one package for each codec (python-snappy, lz4, zstandard), where cramjam has all three.
+"""
 
 from __future__ import annotations
 
@@ -11,52 +15,59 @@ from contextlib import suppress
 from ._batch import BATCH_OVERHEAD, Codec, with_payload
 from ._errors import BrokenOffBatchError, CorruptBatchError, GrownTooLargeError
 
-#: Most bytes that a batch may grow to, and most bytes out of one byte in.
+#: Limits on decompression: bytes of a batch, and bytes for each compressed byte.
 MAX_DECOMPRESSED_BYTES = 64 << 20
 MAX_COMPRESSION_RATIO = 1000
 
-#: Bytes that any batch may grow to: as much as producers put into one before they compress it.
+#: Size in bytes up to which any batch may be decompressed, however small it is: producers fill batches up to
+#: this size before they compress them.
 _SMALLEST_LIMIT = 1 << 20
 _FIRST_GUESS_RATIO = 8
 _FIRST_GUESS_BYTES = 64 << 10
-#: Most room that a thread keeps for the next batches.
+#: Largest buffer that a thread keeps for its next batches.
 _MOST_SCRATCH_BYTES = 4 << 20
 
-#: Snappy data of Java clients comes in blocks, each after its length, after this header (xerial's format).
+#: Java clients write snappy data as a header with this magic, then blocks with their lengths (xerial's
+#: format).
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_BYTES = 16
 _XERIAL_VERSIONS = b"\x00\x00\x00\x01\x00\x00\x00\x01"
 _XERIAL_BLOCK_BYTES = 32 << 10
 _BLOCK_LENGTH = struct.Struct(">i")
 
-#: Gzip data may come in members, one after the other.
+#: Gzip data may consist of several members, one after the other.
 _GZIP_MAGIC = b"\x1f\x8b"
 
-#: An LZ4 frame of independent blocks of at most 64 KiB without checksums; Java clients take no linked blocks.
+#: Header of an LZ4 frame with independent blocks of at most 64 KiB, without checksums. Java clients cannot
+#: read linked blocks.
 _LZ4_FRAME_HEADER = b"\x04\x22\x4d\x18\x60\x40\x82"
 _LZ4_BLOCK_BYTES = 64 << 10
 _LZ4_BLOCK_LENGTH = struct.Struct("<I")
 _LZ4_NOT_COMPRESSED = 1 << 31
-#: Magic, flags, block size, checksum; and what the flags say.
+#: Size of an LZ4 frame's header without the optional content size: magic, flags, block size, checksum. The
+#: bits below are its flags.
 _LZ4_HEADER_BYTES = 7
 _LZ4_BLOCK_CHECKSUMS, _LZ4_HAS_SIZE, _LZ4_CONTENT_CHECKSUM = 0x10, 0x08, 0x04
 
-#: Snappy copies at most 64 bytes for 2.
+#: Largest ratio of snappy: its longest copy makes 64 bytes of 2.
 _SNAPPY_RATIO = 32
 
-#: As Kafka's default for compression.zstd.level.
+#: Kafka's default of compression.zstd.level.
 _ZSTD_LEVEL = 3
 
 Bytes = bytes | memoryview
 
 
 def decompressed_limit(size: int) -> int:
-    """Most bytes that may come out of ``size`` compressed ones."""
+    """Return the most bytes that ``size`` compressed bytes may be decompressed to."""
     return min(MAX_DECOMPRESSED_BYTES, max(size * MAX_COMPRESSION_RATIO, _SMALLEST_LIMIT))
 
 
 def compress(codec: int, records: bytes) -> bytes:
-    """The records of a batch, packed with a codec of :class:`Codec` as Java clients can read them."""
+    """Compress the records of a batch with a codec of :class:`Codec`, in a format that Java clients can read.
+
+    Raises ValueError for a codec that is not assigned.
+    """
     if codec == Codec.NONE:
         return records
     if codec == Codec.GZIP:
@@ -78,7 +89,7 @@ def compress(codec: int, records: bytes) -> bytes:
 
 
 def compress_batch(batch: bytes | bytearray, codec: int) -> bytes | bytearray:
-    """The same batch compressed; as it was, where that does not make it smaller."""
+    """Return the batch compressed, or ``batch`` itself if that is not smaller."""
     payload = compress(codec, bytes(batch[BATCH_OVERHEAD:]))
     smaller = len(payload) < len(batch) - BATCH_OVERHEAD
     return with_payload(batch, codec, payload) if smaller else batch
@@ -99,12 +110,11 @@ def _lz4_frame(records: bytes) -> bytes:
 
 
 def decompress(codec: int, payload: Bytes, limit: int | None = None) -> Bytes:
-    """The records after a batch's header; ``payload`` itself where there is nothing to do.
+    """Decompress the records of a batch, which follow its header; without a codec returns ``payload`` itself.
 
-    ``codec`` is a number of :class:`Codec`. Raises CorruptBatchError for one that is not assigned and for
-    data that does not decompress, as BrokenOffBatchError where it comes out piece by piece, and
-    GrownTooLargeError for more than ``limit`` bytes; without one, for more than MAX_DECOMPRESSED_BYTES or
-    MAX_COMPRESSION_RATIO.
+    ``codec`` is a number of :class:`Codec`; ``limit`` is in bytes, by default ``decompressed_limit``. Raises
+    GrownTooLargeError if more than ``limit`` bytes come out; CorruptBatchError for an unassigned codec and
+    for damaged data, as BrokenOffBatchError if a part of it (gzip) could be decompressed.
     """
     if codec == Codec.NONE:
         return payload
@@ -122,11 +132,11 @@ def decompress(codec: int, payload: Bytes, limit: int | None = None) -> Bytes:
 
 
 class _GrownError(ValueError):
-    """More comes out than allowed."""
+    """More bytes come out than the limit allows."""
 
 
 class _BrokenOffError(ValueError):
-    """Damage, or the end where more is due; ``before`` came out until then."""
+    """The data is damaged or cut short; ``before`` is what came out until then."""
 
     def __init__(self, reason: str, before: bytes) -> None:
         super().__init__(reason)
@@ -148,13 +158,13 @@ def _decompress(codec: int, payload: Bytes, limit: int) -> Bytes:
         return _grow(cramjam.lz4.decompress_into, payload[: _lz4_frame_end(payload)], limit)
     if codec == Codec.ZSTD:
         if not payload:
-            return b""  # no frame at all
+            return b""  # no frame
         return _grow(cramjam.zstd.decompress_into, payload, limit)
     raise ValueError("the codec is not assigned")
 
 
 def _lz4_frame_end(payload: Bytes) -> int:
-    """End of the first frame: Java clients read no further. The end of all if it is not found."""
+    """Return where the first frame ends; Java clients read no further. If unknown, the payload's size."""
     size = len(payload)
     flags = payload[4] if size > _LZ4_HEADER_BYTES else 0
     at = _LZ4_HEADER_BYTES + (8 if flags & _LZ4_HAS_SIZE else 0)
@@ -173,7 +183,7 @@ def _gunzip(payload: Bytes, limit: int) -> bytes:
     while True:
         inflate = zlib.decompressobj(wbits=31)
         try:
-            # a limit of 0 would be none
+            # one more than the limit: zlib takes 0 for "no limit"
             out += inflate.decompress(payload, limit - len(out) + 1)
         except zlib.error as error:
             raise _BrokenOffError(str(error), out + _inflated_before(payload, limit - len(out))) from error
@@ -183,7 +193,7 @@ def _gunzip(payload: Bytes, limit: int) -> bytes:
             raise _BrokenOffError("it is cut short", out)
         payload = inflate.unused_data
         if not payload.startswith(_GZIP_MAGIC):
-            return out  # Java clients ignore what is no member
+            return out  # Java clients ignore bytes after the last member
 
 
 def _inflated_before(payload: Bytes, limit: int) -> bytes:
@@ -199,17 +209,17 @@ def _inflated_before(payload: Bytes, limit: int) -> bytes:
 
 
 def _unsnap(payload: Bytes, limit: int) -> bytes:
-    """Blocks as Java clients write them, or one bare block as others send it."""
+    """Decompress blocks in xerial's format (written by Java clients), or one bare block (by others)."""
     if bytes(payload[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC or len(payload) < _XERIAL_HEADER_BYTES:
         return _unsnap_block(payload, limit)
     out = bytearray()
     position = _XERIAL_HEADER_BYTES
     while position < len(payload):
         if bytes(payload[position : position + len(_XERIAL_MAGIC)]) == _XERIAL_MAGIC:
-            position += _XERIAL_HEADER_BYTES  # one stream after another
+            position += _XERIAL_HEADER_BYTES  # another stream begins
             continue
         if position + _BLOCK_LENGTH.size > len(payload):
-            break  # Java clients ignore what is no length
+            break  # Java clients ignore bytes that are too few for a length
         (size,) = _BLOCK_LENGTH.unpack_from(payload, position)
         position += _BLOCK_LENGTH.size
         if not 0 <= size <= len(payload) - position:
@@ -234,12 +244,14 @@ def _unsnap_block(block: Bytes, limit: int) -> bytes:
 
 
 class _Scratch(threading.local):
-    """Room to decompress into, used again and again: fresh memory costs more than the work done in it."""
+    """A thread's buffer to decompress into. It is reused: fresh memory costs more than decompressing."""
 
     room = bytearray()
 
     def of(self, size: int) -> bytearray:
-        """Room for this many bytes at least, kept for the next time unless it is very much."""
+        """Return a buffer of at least ``size`` bytes; one of up to _MOST_SCRATCH_BYTES is kept for the next
+        call.
+        """
         if size > _MOST_SCRATCH_BYTES:
             return bytearray(size)
         if len(self.room) < size:
@@ -251,7 +263,7 @@ _scratch = _Scratch()
 
 
 def _grow(decompress_into: Callable[[Bytes, memoryview], int], payload: Bytes, limit: int) -> bytes:
-    """Decompress into room that grows until it is enough: these formats need not say their size."""
+    """Decompress into a buffer that grows until it is large enough: these formats need not state the size."""
     import cramjam
 
     size = min(limit, max(len(payload) * _FIRST_GUESS_RATIO, _FIRST_GUESS_BYTES))

@@ -1,10 +1,10 @@
-"""Error numbers of the protocol, and our exceptions, one branch for each audience.
+"""Kafka's error codes, and the exceptions of this package.
 
-* :class:`ProtocolError`: the peer sent bytes that break the protocol; its connection ends.
-* :class:`KafkaError`: an answer of the protocol itself: carries the wire number and whether to try again.
-* :class:`CorruptBatchError`: data that does not match its checksum or its own length, with its position.
+* :class:`ProtocolError`: the peer sent bytes that break the protocol; its connection is closed.
+* :class:`KafkaError`: an error code of a response, which says whether the request may be retried.
+* :class:`CorruptBatchError`: a record batch that does not match its checksum or its length.
 
-Everything derives from :class:`KohortError`. Any other exception that escapes is a bug of ours.
+All derive from :class:`KohortError`. Any other exception that reaches a user is a bug in kohort.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class KohortError(Exception):
 
 
 class ErrorCode(IntEnum):
-    """Kafka's error numbers (the ones a broker, a coordinator or a consumer of ours meets)."""
+    """Kafka's error codes, as far as kohort's brokers, coordinators and clients send or receive them."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -123,7 +123,7 @@ class ErrorCode(IntEnum):
 
     @property
     def retriable(self) -> bool:
-        """Return whether the same request may succeed later, unchanged (Kafka's RetriableException)."""
+        """Return whether the same request may succeed later (Kafka's RetriableException)."""
         return self in _RETRIABLE
 
 
@@ -162,7 +162,7 @@ _RETRIABLE = frozenset(
 
 
 class ProtocolError(KohortError):
-    """The peer broke the protocol: close its connection, nothing else."""
+    """The peer broke the protocol; its connection must be closed."""
 
 
 class MalformedFrameError(ProtocolError):
@@ -170,27 +170,26 @@ class MalformedFrameError(ProtocolError):
 
 
 class FrameTooLargeError(ProtocolError):
-    """A frame announced as larger than the limit; raised before any of it is buffered."""
+    """A frame whose length exceeds the limit; raised before any of it is buffered."""
 
 
 class MalformedMessageError(ProtocolError):
-    """A message that cannot be decoded at its version: cut short, bad length, not UTF-8."""
+    """A message that cannot be decoded in its version: cut short, of a wrong length, or not UTF-8."""
 
 
 class UnsupportedVersionError(ProtocolError):
-    """An API or version that is not offered (wire number 35)."""
+    """An API or a version that is not supported (error code 35)."""
 
 
-#: Longest text of an error in an answer, in characters.
+#: Longest error message in a response, in characters.
 MAX_MESSAGE_CHARS = 2_000
 
 
 class KafkaError(KohortError):
-    """An answer of the protocol that is an error.
+    """A request fails with an error code of the protocol.
 
-    ``code`` is the wire number; a number this table does not know becomes UNKNOWN_SERVER_ERROR and is named
-    in the text. ``message`` is the text for the answer's own field, alongside the code and without it, cut to
-    MAX_MESSAGE_CHARS; None when there is none.
+    A number that :class:`ErrorCode` does not have becomes UNKNOWN_SERVER_ERROR, and the text names it.
+    ``message`` is the response's error message without the code, cut to MAX_MESSAGE_CHARS, or None.
     """
 
     def __init__(self, code: int, message: str = "") -> None:
@@ -200,7 +199,7 @@ class KafkaError(KohortError):
         except ValueError:
             self.code = ErrorCode.UNKNOWN_SERVER_ERROR
             name = f"error {code}"
-        # it goes out as a string of at most 32,767 bytes, and may quote names of that length
+        # strings of responses hold at most 32,767 bytes, and a message may quote names of that length
         self.message = message[:MAX_MESSAGE_CHARS] or None
         super().__init__(f"{name} ({int(code)})" + (f": {message}" if message else ""))
 
@@ -210,7 +209,7 @@ class KafkaError(KohortError):
 
 
 class CorruptBatchError(KohortError):
-    """Bytes that are not the record batch they claim to be. ``position`` is in bytes from their start."""
+    """A damaged record batch. ``position`` is that of the damage, in bytes from the start of the data."""
 
     def __init__(self, message: str, position: int = 0) -> None:
         super().__init__(f"{message} (at byte {position})")
@@ -218,7 +217,7 @@ class CorruptBatchError(KohortError):
 
 
 class BrokenOffBatchError(CorruptBatchError):
-    """A compressed batch that can be decompressed in part; ``before`` is what came out."""
+    """A damaged compressed batch of which a part could be decompressed: ``before``."""
 
     def __init__(self, message: str, before: bytes) -> None:
         super().__init__(message)
@@ -226,4 +225,4 @@ class BrokenOffBatchError(CorruptBatchError):
 
 
 class GrownTooLargeError(CorruptBatchError):
-    """A compressed batch out of which come more bytes than allowed."""
+    """A compressed batch that would be decompressed to more bytes than allowed."""

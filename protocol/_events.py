@@ -1,4 +1,7 @@
-"""Names of a group's events and of their causes, as DescribeGroupHistory, logs and metrics have them."""
+"""Names of the events of groups and of their kinds of cause, in DescribeGroupHistory, logs and metrics.
+
+They are part of the protocol: a class may be renamed, its event's name stays.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Final
 
 
 class EventName:
-    """Names of the events of groups. They stay when a class is renamed."""
+    """Names of the events of groups."""
 
     REBALANCE_STARTED: Final = "RebalanceStarted"
     REBALANCE_COMPLETED: Final = "RebalanceNote"

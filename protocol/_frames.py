@@ -1,4 +1,4 @@
-"""Frames: an int32 length, then that many bytes. The reader does no I/O: bytes in, frames out."""
+"""Frames of a connection: an int32 length, then that many bytes. No I/O: bytes go in, frames come out."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from collections.abc import Iterator
 
 from ._errors import FrameTooLargeError, MalformedFrameError
 
-#: Largest frame, in bytes, as Kafka's ``socket.request.max.bytes``.
+#: Largest frame in bytes: Kafka's default of ``socket.request.max.bytes``.
 MAX_FRAME_BYTES = 104_857_600
 
-#: Bytes of the length in front of each frame.
+#: Size in bytes of the length in front of each frame.
 LENGTH_PREFIX = 4
 _LENGTH = struct.Struct(">i")
 
 
 def _too_large(size: int, limit: int) -> FrameTooLargeError:
     text = f"frame of {size} bytes, the limit is {limit}"
-    # a TLS handshake or alert begins with its kind and the major version 3
+    # a TLS handshake (0x16) or alert (0x15) begins with its type and the major version 3
     if size >> 16 in (0x1503, 0x1603):
         text = f"TLS where plain text is expected ({text})"
     return FrameTooLargeError(text)
 
 
 class FrameReader:
-    """Cuts a byte stream into frames. Memory grows with what has arrived, not with announced lengths."""
+    """Cuts a byte stream into frames. Memory grows with the bytes received, not with announced lengths."""
 
     __slots__ = ("_buffer", "_max_frame_bytes")
 
@@ -37,22 +37,22 @@ class FrameReader:
 
     @property
     def buffered(self) -> int:
-        """Bytes of the frame that is still incomplete."""
+        """Number of bytes received of a frame that is not complete yet."""
         return len(self._buffer)
 
     def limit(self, max_frame_bytes: int) -> None:
-        """Let frames be as large as this from now on."""
+        """Set the size of the largest frame, in bytes, from now on."""
         self._max_frame_bytes = max_frame_bytes
 
     def feed(self, data: bytes | bytearray | memoryview) -> Iterator[bytes]:
-        """Take bytes as they arrived; give each frame that is complete now, without its length.
+        """Take received bytes and yield each frame that is complete now, without its length.
 
         Raises MalformedFrameError for a negative length and FrameTooLargeError for one over the limit; the
-        stream cannot be trusted after that. Frames are cut as the iterator is consumed.
+        connection must be closed then. Frames are cut as the iterator is consumed.
         """
         size = len(data) - LENGTH_PREFIX
         if 0 <= size <= self._max_frame_bytes and not self._buffer and type(data) is bytes:
-            # a request that comes alone
+            # mostly, data is exactly one request
             (told,) = _LENGTH.unpack_from(data)
             if told == size:
                 return iter((data[LENGTH_PREFIX:],))
@@ -60,7 +60,7 @@ class FrameReader:
 
     def _frames(self, data: bytes | bytearray | memoryview) -> Iterator[bytes]:
         buffer = self._buffer
-        # requests mostly come whole: then nothing is kept of what arrived
+        # if nothing is buffered, frames are cut from data itself, and only an incomplete one is copied
         whole = not buffer and isinstance(data, bytes)
         if not whole:
             buffer += data
@@ -88,26 +88,26 @@ class FrameReader:
                 del buffer[:start]
 
 
-#: What is received at once unless a frame is known to be longer.
+#: Bytes received at once, unless a frame is known to be longer.
 _SCRATCH_BYTES = 64 * 1024
 
-#: Room for a long frame at first; it grows with what arrives.
+#: First size of the buffer of a long frame; it grows with the bytes received.
 _FIRST_ROOM_BYTES = 1024 * 1024
 
-#: What room is made of: fresh zeros would have to be brought into memory just to be copied.
+#: Source of the zeros by which buffers grow; creating new ones each time would touch as much memory again.
 _ZEROS = memoryview(bytes(_FIRST_ROOM_BYTES))
 
 
-#: Buffers of long frames that are kept for the next ones, and their most bytes.
+#: How many buffers of long frames are kept for reuse, and the largest size of one in bytes.
 _SPARE_BUFFERS, _SPARE_BYTES = 2, 8 * 1024 * 1024
 
 
 class FrameReceiver:
-    """Cuts a byte stream into frames, which the caller lets the socket write where ``buffer`` says.
+    """Cuts a byte stream into frames. The socket receives into ``buffer`` (as in
+    ``asyncio.BufferedProtocol``).
 
-    A long frame is written where it stays, and is a view of that place: for answers of megabytes that is half
-    the work of FrameReader. The place is used again when nobody has a view of it any more. ``received``
-    raises what ``FrameReader.feed`` raises.
+    A long frame is received into a buffer of its own and returned as a view of it, without a copy: for
+    responses of megabytes that is half the work of FrameReader. The buffer is reused once no view is left.
     """
 
     __slots__ = ("_filled", "_held", "_long", "_max_frame_bytes", "_scratch", "_size", "_spare")
@@ -124,20 +124,21 @@ class FrameReceiver:
         return f"FrameReceiver({self._held or self._filled} bytes waiting)"
 
     def buffer(self) -> memoryview:
-        """Room for the next bytes, one at least. Valid until ``received`` is told of them."""
+        """Return where to receive the next bytes, at least one; valid until the next call of ``received``."""
         if self._long is None:
             return memoryview(self._scratch)[self._held :]
         if self._filled == len(self._long):
-            # as much again: memory grows with what has arrived, never with what a length announces
+            # double it: memory grows with the bytes received, never with an announced length
             more = min(self._filled, self._size - self._filled)
             for part in range(0, more, len(_ZEROS)):
                 self._long += _ZEROS[: more - part]
         return memoryview(self._long)[self._filled : self._size]
 
     def received(self, count: int) -> Iterator[bytes | memoryview]:
-        """Take in this many bytes; each frame that is complete now, without its length.
+        """Report ``count`` bytes received into ``buffer``; yields each frame that is complete now, without
+        its length. Raises as ``FrameReader.feed`` does.
 
-        A long one is a view of where it was written, which nobody writes to while there are views of it.
+        A long frame is a view of its buffer, which is not reused while the view exists.
         """
         if self._long is not None:
             self._filled += count
@@ -175,10 +176,10 @@ class FrameReceiver:
         return memoryview(buffer).toreadonly()[: self._size]
 
     def _spare_one(self) -> bytearray | None:
-        """A buffer of an earlier frame that nobody has a view of."""
+        """Take a buffer of an earlier frame of which no view is left."""
         for nth, buffer in enumerate(self._spare):
             try:
-                # what is looked at elsewhere cannot change its length
+                # a bytearray with views cannot be resized
                 buffer.append(0)
             except BufferError:
                 continue

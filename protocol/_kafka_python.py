@@ -1,4 +1,4 @@
-"""kafka-python's modules, as everything here imports them."""
+"""Import of kafka-python's modules."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ _LOCK = threading.RLock()
 
 
 def kafka_module(name: str) -> Any:
-    """The module of this name, such as ``kafka.partitioner.default``, or one of ours that makes messages.
+    """Import a module of kafka-python, such as ``kafka.net.sasl``.
 
-    kafka-python's modules import each other in circles: two threads that enter the circle at different places
-    get half a module, so all enter by the package, and one at a time. It reads its schemas by a function that
-    Python has deprecated, which is nothing to the users of kohort, not even to those who make errors of
-    warnings.
+    kafka-python's modules import each other in circles: a thread that enters a circle at another place than
+    the first thread gets an unfinished module. So the package is imported first, under a lock. The filter
+    keeps a DeprecationWarning about how it reads its schemas from programs that turn warnings into errors.
     """
     with _LOCK, warnings.catch_warnings():
         warnings.filterwarnings("ignore", "(read|open)_text is deprecated", DeprecationWarning)

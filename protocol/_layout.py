@@ -1,4 +1,6 @@
-"""Messages that come again and again with other numbers in them: read by the layout of the last one."""
+"""A shortcut for OffsetCommit requests of one member, which differ in their numbers only: the bytes between
+the numbers are compared with the previous request's, and the numbers are read from known places.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +10,19 @@ from typing import Any, Final
 
 from ._messages import MessageCodec
 
-#: Bytes of an offset and a leader epoch, one after the other, and how they are read.
+#: Size and struct codes of an offset and the leader epoch that follows it.
 _NUMBERS: Final = 12, "qi"
 #: The first version of OffsetCommit with leader epochs.
 _EPOCH_VERSION: Final = 6
 
 
 class CommitLayout:
-    """The bytes of an OffsetCommit request but for the offset and leader epoch of each partition."""
+    """The bytes of an OffsetCommit request, except for the offset and leader epoch of each partition."""
 
     __slots__ = ("_fixed", "_mask", "_size", "_unpack")
 
     def __init__(self, low: bytes | bytearray, high: bytes | bytearray) -> None:
-        """From two bodies: all these numbers are 0 in ``low``, and -1 in ``high``."""
+        """Take two bodies that differ in these numbers only: all are 0 in ``low`` and -1 in ``high``."""
         varying = int.from_bytes(low, "big") ^ int.from_bytes(high, "big")
         self._size = len(low)
         self._mask = varying ^ ((1 << 8 * len(low)) - 1)
@@ -32,14 +34,17 @@ class CommitLayout:
         self._unpack = struct.Struct(form).unpack
 
     def numbers(self, data: bytes) -> tuple[int, ...] | None:
-        """Offset and leader epoch of each partition in turn, if this body is as the first one otherwise."""
+        """Return offset and leader epoch of each partition in turn, or None if anything else differs."""
         if len(data) != self._size or int.from_bytes(data, "big") & self._mask != self._fixed:
             return None
         return self._unpack(data)
 
 
 def commit_layout(codec: MessageCodec, data: bytes, body: Any) -> CommitLayout | None:
-    """The layout of an OffsetCommit body that was read; None for one that is not written as we would."""
+    """Return the layout of a decoded OffsetCommit; ``data`` are the bytes of ``body``.
+
+    None if the version has no leader epochs, or if the client encodes requests differently than kohort does.
+    """
     if codec.version < _EPOCH_VERSION:
         return None
     low, high = bytearray(), bytearray()

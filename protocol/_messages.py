@@ -1,8 +1,8 @@
-"""Messages: request and response headers, and bodies by the modules of ``messages/``.
+"""Reading and writing of whole messages: headers here, bodies by the generated modules of ``messages/``.
 
-A body that is read is a named tuple of its API's module, such as ``messages.heartbeat.HeartbeatRequest``; one
-that is written may be any object with the fields of its version. An API's module is imported at its first
-message. Layouts: KIP-482 (flexible versions), KIP-511 (ApiVersions answers always carry the old header).
+A decoded body is a named tuple, such as ``messages.heartbeat.HeartbeatRequest``. A body to encode may be any
+object with the fields of its version. An API's module is imported when its first message is read or written.
+Headers: KIP-482 (flexible versions), KIP-511 (ApiVersions responses always have header version 0).
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from .messages._wire import Pieces, Sendable, skip_tags
 
 _REQUEST_HEADER = struct.Struct(">hhih")
 _CORRELATION_ID = struct.Struct(">i")
-#: Length and correlation id in front of a response, and no tagged fields.
+#: Length and correlation id in front of a response; in flexible versions with empty tagged fields.
 _HEAD, _HEAD_WITH_TAGS = struct.Struct(">ii"), struct.Struct(">iix")
 _LENGTH_BYTES: Final = 4
 _LENGTH: Final = struct.Struct(">I")
 _NO_TAGS = b"\x00"
 
-#: Most array elements of a request, nested ones included: more than the largest clusters have partitions to
-#: name. Each becomes an object that takes far more than its bytes.
+#: Most array elements of a request, nested ones included: more than the partitions of the largest clusters.
+#: A decoded element takes far more memory than its bytes in the request.
 MAX_REQUEST_ELEMENTS = 100_000
 
-#: A response is bounded by its own bytes alone.
+#: Responses may have any number of array elements that fits their size.
 _UNLIMITED: Final = 1 << 62
 
-#: A piece of a response frame.
+#: A part of a response frame: bytes, or records in a file.
 Part: TypeAlias = bytes | bytearray | Sendable
 
 _Read: TypeAlias = Callable[[Any, int, int, int], tuple[Any, int]]
@@ -43,7 +43,7 @@ _Write: TypeAlias = Callable[[bytearray, Any, int], None]
 
 
 class RequestHeader(NamedTuple):
-    """Header of a request; ``size`` is its length in bytes, so that the body starts there."""
+    """Header of a request; ``size`` is its length in bytes, which is where the body starts."""
 
     api_key: int
     api_version: int
@@ -53,14 +53,14 @@ class RequestHeader(NamedTuple):
 
 
 class MessageCodec(NamedTuple):
-    """One version of an API: how its headers and bodies are read and written."""
+    """Readers and writers for one version of an API."""
 
     api: Api
     key: ApiKey
     version: int
     flexible: bool
     response_head: struct.Struct
-    #: ``(correlation_id, body)``: a whole response frame, length included.
+    #: Takes a correlation id and a body; returns a whole response frame, length included.
     response_frame: Callable[[int, Any], bytes | bytearray]
     read_request: _Read
     write_request: _Write
@@ -70,7 +70,7 @@ class MessageCodec(NamedTuple):
     write_response_steps: Callable[[bytearray, Any, int], Iterator[None]] | None
 
     def request(self, frame: bytes, at: int) -> Any:
-        """The body that starts at ``at``. Raises MalformedMessageError."""
+        """Return the body of a request that starts at ``at`` in a frame. Raises MalformedMessageError."""
         try:
             body, end = self.read_request(frame, at, self.version, MAX_REQUEST_ELEMENTS)
         except Exception as error:
@@ -80,7 +80,7 @@ class MessageCodec(NamedTuple):
         return body
 
     def response(self, frame: bytes | memoryview, at: int) -> Any:
-        """The body of a response that starts at ``at``. Raises MalformedMessageError."""
+        """Return the body of a response that starts at ``at`` in a frame. Raises MalformedMessageError."""
         try:
             body, end = self.read_response(frame, at, self.version, _UNLIMITED)
         except Exception as error:
@@ -92,7 +92,7 @@ class MessageCodec(NamedTuple):
 
 @cache
 def codec_of(api_key: int, version: int) -> MessageCodec:
-    """The codec of a version that is spoken here. Raises UnsupportedVersionError for any other."""
+    """Return the codec for a version of an API. Raises UnsupportedVersionError."""
     api = api_for(api_key)
     api.require(version)
     module = messages_of(api_key)
@@ -112,7 +112,7 @@ def codec_of(api_key: int, version: int) -> MessageCodec:
         version,
         flexible,
         head,
-        # one of numbers alone has a shorter way
+        # responses of numbers only are packed in one call
         module.frame_response(version) if hasattr(module, "frame_response") else response_frame,
         module.read_request(version),
         module.write_request(version),
@@ -124,24 +124,24 @@ def codec_of(api_key: int, version: int) -> MessageCodec:
 
 @cache
 def messages_of(api_key: int) -> ModuleType:
-    """The module with the messages of an API."""
+    """Return the module of an API's messages; imports it at the first call."""
     name = re.sub(r"(?<!^)(?=[A-Z])", "_", api_for(api_key).name).lower()
     return importlib.import_module(f".messages.{name}", __package__)
 
 
 def request_type(api_key: int) -> Any:
-    """The class of the requests of an API."""
+    """Return the class of an API's requests."""
     return getattr(messages_of(api_key), f"{api_for(api_key).name}Request")
 
 
 def response_type(api_key: int) -> Any:
-    """The class of the responses of an API."""
+    """Return the class of an API's responses."""
     return getattr(messages_of(api_key), f"{api_for(api_key).name}Response")
 
 
 @cache
 def struct_arrays(message: type) -> dict[str, type]:
-    """The fields of a message or struct that are arrays of structs, with the type of their elements."""
+    """Return the fields of a message or struct that are arrays of structs, each with its elements' class."""
     found = {}
     for name, hint in get_type_hints(message).items():
         array = next((each for each in (hint, *get_args(hint)) if get_origin(each) is Sequence), None)
@@ -151,15 +151,15 @@ def struct_arrays(message: type) -> dict[str, type]:
 
 
 def operation_bits(operations: Iterable[int]) -> int:
-    """Numbers of Kafka's AclOperation as the bit field that answers have (KIP-430)."""
+    """Return numbers of Kafka's AclOperation as a bit field, as responses have it (KIP-430)."""
     return sum(1 << each for each in operations)
 
 
 def decode_request_header(frame: bytes) -> RequestHeader:
-    """Read the header of a request frame.
+    """Read the header of a request frame. Raises MalformedFrameError if the frame is too short for it.
 
-    An API number or version we do not know is no error here (the tagged fields of such a header are left
-    unread): ApiVersions has an answer for it. Raises MalformedFrameError if the frame is too short.
+    An unknown API number or version is not an error here, since ApiVersions must be answered in any version.
+    The tagged fields of such a header are not read.
     """
     try:
         key, version, correlation_id, length = _REQUEST_HEADER.unpack_from(frame)
@@ -175,12 +175,12 @@ def decode_request_header(frame: bytes) -> RequestHeader:
 
 
 def decode_request(frame: bytes, header: RequestHeader) -> Any:
-    """The body after a header whose API and version are offered. Raises MalformedMessageError."""
+    """Return the body after a request's header. Raises UnsupportedVersionError, MalformedMessageError."""
     return codec_of(header.api_key, header.api_version).request(frame, header.size)
 
 
 def encode_response(api_key: int, version: int, correlation_id: int, body: Any) -> bytes | bytearray:
-    """A whole response frame, length included."""
+    """Return a whole response frame, length included."""
     return codec_of(api_key, version).response_frame(correlation_id, body)
 
 
@@ -197,7 +197,7 @@ def encode_response_steps(
 
 
 def encode_response_parts(api_key: int, version: int, correlation_id: int, body: Any) -> Sequence[Part]:
-    """The parts of a response frame: records that are long or lie in a file are passed on as they are."""
+    """Return a response frame in parts: long records, and records in a file, are parts of their own."""
     found = codec_of(api_key, version)
     out = Pieces(found.response_head.pack(0, correlation_id))
     found.write_response(out, body, version)
@@ -213,7 +213,7 @@ def encode_response_parts(api_key: int, version: int, correlation_id: int, body:
 
 
 def encode_request(version: int, correlation_id: int, client_id: str, body: Any) -> bytearray:
-    """A whole request frame, length included. ``body.API_KEY`` says of which API."""
+    """Return a whole request frame, length included. ``body.API_KEY`` is the API's number."""
     found = codec_of(body.API_KEY, version)
     name = client_id.encode()
     head = _REQUEST_HEADER.pack(found.api.key, version, correlation_id, len(name))
@@ -226,7 +226,10 @@ def encode_request(version: int, correlation_id: int, client_id: str, body: Any)
 
 
 def decode_response(api_key: int, version: int, frame: bytes | memoryview) -> tuple[int, Any]:
-    """Correlation id and body of a frame; records are a part of ``frame``. Raises MalformedMessageError."""
+    """Return correlation id and body of a response frame; records are views of ``frame``.
+
+    Raises UnsupportedVersionError, MalformedMessageError.
+    """
     try:
         (correlation_id,) = _CORRELATION_ID.unpack_from(frame)
         start = _CORRELATION_ID.size
@@ -237,14 +240,14 @@ def decode_response(api_key: int, version: int, frame: bytes | memoryview) -> tu
     try:
         return correlation_id, codec_of(api_key, version).response(frame, start)
     except MalformedMessageError:
-        # who does not know the version that was asked for answers in version 0
+        # a broker that does not support the requested version answers ApiVersions in version 0
         if api_key != ApiKey.API_VERSIONS or not version:
             raise
         return correlation_id, codec_of(api_key, 0).response(frame, start)
 
 
 def _unreadable(of: MessageCodec, side: str, error: Exception) -> MalformedMessageError:
-    # whatever the reader trips over in these bytes is the fault of the bytes
+    # any exception of a generated reader means that the bytes are wrong
     why = str(error) if isinstance(error, MalformedMessageError) else repr(error)
     return MalformedMessageError(f"{of.api.name}{side} v{of.version} cannot be decoded: {why}")
 

@@ -1,4 +1,4 @@
-"""Fields of bytes that are no API's message, read one after another: subscriptions, assignments, records."""
+"""A reader of single fields, for formats without a generated reader: subscriptions, assignments, records."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ from .messages._wire import long_varint
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
-#: Makes a TopicPartition as calling its class does, but without the Python in that.
+#: Creates a TopicPartition without the Python code that a call of its class runs.
 _TUPLE = tuple.__new__
 _MIN_TOPIC_PARTITIONS = 6
 _NO_TAGS: Final[Mapping[int, Callable[[], Any]]] = {}
 
 
 class TopicPartition(NamedTuple):
-    """A partition of a topic; sorts by topic, then number."""
+    """A partition of a topic. Sorts by topic, then by number."""
 
     topic: str
     partition: int
 
 
 class WireReader:
-    """Reads one field after another; lengths are checked against the bytes left before they are believed.
+    """Reads one field after another. Each length is checked against the bytes left before it is used.
 
-    With ``flexible`` lengths are varints, and structs end with tagged fields (KIP-482). Everything raises
-    MalformedMessageError for bytes that do not fit.
+    With ``flexible``, lengths are varints and structs end with tagged fields (KIP-482). All methods raise
+    MalformedMessageError for bytes that are not such a field.
     """
 
     __slots__ = ("_data", "_position", "flexible")
 
     def __init__(self, data: bytes) -> None:
-        self._data = bytes(data)  # a memoryview has no decode(); bytes are not copied
+        self._data = bytes(data)  # a memoryview has no decode(); bytes() does not copy bytes
         self._position = 0
         self.flexible = False
 
     @property
     def remaining(self) -> int:
-        """Bytes not read yet."""
+        """Number of bytes not read yet."""
         return len(self._data) - self._position
 
     def int8(self) -> int:
@@ -92,15 +92,15 @@ class WireReader:
         return None if size < 0 else self._take(size)
 
     def skip(self, size: int) -> None:
-        """Step over bytes that are known."""
+        """Skip ``size`` bytes."""
         self._take(size)
 
     def rest(self) -> bytes:
-        """All that is left."""
+        """Read all remaining bytes."""
         return self._take(self.remaining)
 
     def array_size(self, item_size: int, *, nullable: bool = False) -> int:
-        """Items of an array that follows, each at least ``item_size`` bytes; null counts as empty."""
+        """Read the length of an array whose items have at least ``item_size`` bytes. 0 for a null array."""
         count = self.uvarint() - 1 if self.flexible else self.int32()
         if count * item_size > self.remaining or (count < 0 and not nullable):
             raise MalformedMessageError(
@@ -113,7 +113,10 @@ class WireReader:
         return struct.unpack(f">{count}i", self._take(count * _INT32.size))
 
     def tags(self, known: Mapping[int, Callable[[], Any]] = _NO_TAGS) -> dict[int, Any]:
-        """The tagged fields of a flexible struct that are ``known``; others are stepped over."""
+        """Read the tagged fields of a flexible struct; skips those that are not ``known``.
+
+        ``known`` has the function that reads a field by its tag. Returns the values by tag.
+        """
         found: dict[int, Any] = {}
         for _ in range(self.uvarint() if self.flexible else 0):
             tag, size = self.uvarint(), self.uvarint()
@@ -127,7 +130,7 @@ class WireReader:
         return found
 
     def topic_partitions(self) -> list[TopicPartition]:
-        """An array of (topic, array of int32), flattened; not of flexible bytes."""
+        """Read an array of (topic, array of int32), flattened. Not for ``flexible`` readers."""
         found: list[TopicPartition] = []
         data, int16, int32 = self._data, _INT16.unpack_from, _INT32.unpack_from
         for _ in range(self.array_size(_MIN_TOPIC_PARTITIONS, nullable=True)):
@@ -135,10 +138,10 @@ class WireReader:
             try:
                 end = start + int16(data, self._position)[0]
                 one = end >= start and int32(data, end)[0] == 1
-                if one:  # of most topics most members of a large group have one partition
+                if one:  # fast path: in large groups, members mostly have one partition of a topic
                     pair = data[start:end].decode(), int32(data, end + _INT32.size)[0]
             except (struct.error, UnicodeDecodeError):
-                one = False  # is read again, and found fault with
+                one = False  # _one_topic raises the right error
             if one:
                 found.append(_TUPLE(TopicPartition, pair))
                 self._position = end + 2 * _INT32.size

@@ -1,12 +1,13 @@
-"""Subscriptions and assignments of consumer groups (protocol type "consumer"), passed on by coordinators.
+"""Subscriptions and assignments of classic consumer groups (protocol type "consumer").
 
-Layouts (KIP-341, KIP-429, KIP-792, KIP-881), all after an int16 version and none of them flexible:
+Coordinators pass these bytes on between members. Layouts (KIP-341, KIP-429, KIP-792, KIP-881), after an int16
+version; none is flexible:
 
 * Subscription: topics; user data; from v1 owned partitions; from v2 generation; from v3 rack.
-* Assignment: partitions; user data; v1 to v3 are the same.
+* Assignment: partitions; user data; the same in all versions.
 
-Fields are only ever appended, so a newer version is read as the newest known and what follows is left alone.
-The bytes come from other clients: counts and lengths are checked against the bytes left first.
+New versions only append fields, so a newer version is read as the newest known one, without what follows.
+The bytes come from other clients: counts and lengths are checked against the bytes left.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ._errors import MalformedMessageError
 from ._reader import TopicPartition, WireReader
 from .messages._wire import write_bytes
 
-#: Newest version of Subscription and Assignment known here.
+#: Newest known version of Subscription and Assignment.
 SUBSCRIPTION_VERSION = 3
 
 _INT16 = struct.Struct(">h")
@@ -31,9 +32,10 @@ _MIN_STRING = 2
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """A member's part in a rebalance. ``generation`` is that of ``owned``, -1 for none.
+    """A member's contribution to a rebalance. ``generation`` is the one in which it got ``owned``, -1 for
+    none.
 
-    ``version`` is the one on the wire when decoded; encoding takes its own argument.
+    ``version`` is the decoded one; encoding takes a version of its own.
     """
 
     topics: tuple[str, ...]
@@ -46,10 +48,10 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Partitions that the leader gave to one member, in the leader's order.
+    """The partitions that the leader assigned to a member, in the leader's order.
 
-    ``note`` are the bytes after it: readers of other clients pass over them, and so does a coordinator that
-    turns the group into a consumer group (KIP-848), which it refuses where there is user data.
+    ``note`` are the bytes after the assignment. Other clients ignore them, and so does a coordinator that
+    converts the group to a consumer group (KIP-848); with user data it would refuse the conversion.
     """
 
     partitions: tuple[TopicPartition, ...]
@@ -59,9 +61,10 @@ class Assignment:
 
 
 def encode_subscription(subscription: Subscription, version: int = SUBSCRIPTION_VERSION) -> bytes:
-    """Bytes of a subscription, as the Java client orders them: topics and owned partitions sorted.
+    """Encode a subscription, with topics and owned partitions sorted as the Java client sorts them.
 
-    Fields that ``version`` does not have are left out. Raises ValueError for a version not known here.
+    Omits fields that ``version`` does not have. Raises ValueError for an unknown version, and for names of
+    more than 32,767 bytes.
     """
     _require_known(version)
     out = bytearray(_INT16.pack(version))
@@ -83,7 +86,7 @@ def encode_subscription(subscription: Subscription, version: int = SUBSCRIPTION_
 
 
 def decode_subscription(data: bytes) -> Subscription:
-    """Read a subscription of any version. Raises MalformedMessageError when it cannot be read."""
+    """Decode a subscription of any version. Raises MalformedMessageError."""
     reader = WireReader(data)
     version = _read_version(reader)
     topics, user_data = _read_topics_and_user_data(reader, data)
@@ -99,7 +102,10 @@ def encode_assignment(
     version: int = SUBSCRIPTION_VERSION,
     note: bytes = b"",
 ) -> bytes:
-    """Bytes of an assignment; partitions stay in order within a topic, topics in that of their first."""
+    """Encode an assignment, followed by ``note``. Raises ValueError as ``encode_subscription`` does.
+
+    Partitions keep their order within a topic; topics are in the order of their first partitions.
+    """
     _require_known(version)
     out = bytearray(_INT16.pack(version))
     out += encode_topic_partitions(partitions)
@@ -108,8 +114,10 @@ def encode_assignment(
 
 
 def decode_assignment(data: bytes) -> Assignment:
-    """Read an assignment of any version. No bytes at all mean no partitions: the coordinator sends that to a
-    member its leader left out. Raises MalformedMessageError when it cannot be read.
+    """Decode an assignment of any version. Raises MalformedMessageError.
+
+    Empty bytes are an assignment without partitions: the coordinator sends them to a member that the leader
+    left out.
     """
     if not data:
         return Assignment(())
@@ -119,16 +127,16 @@ def decode_assignment(data: bytes) -> Assignment:
     return Assignment(partitions, reader.nullable_bytes(), version, reader.rest())
 
 
-#: Longest array of topics that is remembered.
+#: Longest array of topics that is cached.
 _REMEMBERED_TOPICS_BYTES = 65_536
-#: Longest subscription whose topics are remembered: members of one service say the same.
+#: Longest subscription whose topics are cached: those of the members of a group are mostly equal.
 _REMEMBERED_BYTES = 1_024
 
 
 def subscribed_topics(data: bytes) -> frozenset[str] | None:
-    """The topics of a subscription; None if the bytes are no subscription.
+    """Return the topics of a subscription, or None for bytes that are not a subscription.
 
-    Reads only what every version has: a coordinator looks no further than that.
+    Reads only the fields that every version has, since a coordinator needs no others.
     """
     return _known_topics(data) if len(data) <= _REMEMBERED_BYTES else _topics(data)
 
@@ -147,7 +155,7 @@ _known_topics = lru_cache(maxsize=256)(_topics)
 
 
 def encode_topic_partitions(partitions: Iterable[TopicPartition]) -> bytes:
-    """An array of (topic, array of int32), grouped by topic in the order of first appearance."""
+    """Encode an array of (topic, array of int32), with topics in the order of their first partitions."""
     by_topic: dict[str, list[int]] = {}
     for topic, partition in partitions:
         if topic in by_topic:
@@ -157,7 +165,7 @@ def encode_topic_partitions(partitions: Iterable[TopicPartition]) -> bytes:
     parts = [_INT32.pack(len(by_topic))]
     for topic, numbers in by_topic.items():
         parts.append(_packed_string(topic))
-        if len(numbers) == 1:  # what most members of a large group have of most topics
+        if len(numbers) == 1:  # fast path: in large groups, members mostly have one partition of a topic
             parts.append(_ONE_NUMBER.pack(1, numbers[0]))
         else:
             parts.append(struct.pack(f">i{len(numbers)}i", len(numbers), *numbers))
@@ -171,8 +179,8 @@ def _read_version(reader: WireReader) -> int:
     return version
 
 
-#: The array of topics that was read last, and its bytes: members of one group mostly want the same, and a
-#: leader that reads hundreds of subscriptions gets one tuple for all.
+#: The last array of topics that was read: its bytes and its topics. The members of a group mostly have equal
+#: subscriptions, and so a leader that reads hundreds of them keeps one tuple for all.
 _last_topics: tuple[bytes, tuple[str, ...]] = (_INT32.pack(0), ())
 
 
@@ -200,7 +208,7 @@ def _write_string(out: bytearray, text: str) -> None:
 
 @lru_cache(maxsize=4096)
 def _packed_string(text: str) -> bytes:
-    """Names of topics come again and again: in a large group's SyncGroup once for each member."""
+    """Encode a string. Cached: a large group's SyncGroup has the same topic names once for each member."""
     data = text.encode()
     if len(data) > 0x7FFF:
         raise ValueError(f"a string of {len(data)} bytes: the protocol holds at most {0x7FFF}")
