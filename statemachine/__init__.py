@@ -1,6 +1,4 @@
-"""The life cycles as data: groups, transactional ids, partitions and replicas in the broker, members in the
-client.
-"""
+"""State machines as data: groups, transactional ids, partitions and replicas; members in clients."""
 
 from ._consumer_group import (
     ASSIGNMENT_MOVES,

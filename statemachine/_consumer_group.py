@@ -1,12 +1,13 @@
-"""The life of a consumer group (KIP-848), and of its members, as the coordinator sees them.
+"""The states of a consumer group (KIP-848) and of its members, as the coordinator sees them.
 
-Nobody stops for a rebalance here. The group has an *epoch*, which goes up whenever something changes that an
-assignment depends on. On a later heartbeat the coordinator computes who should have what: the *target*, which
-has the epoch that it was computed for. From then on each member moves towards its part of the target on its
-own, by heartbeats, in two steps at most: it gives up what it must, then it is at the new epoch and gets what
-others have given up. A partition that another member still has waits for that member only.
+In a rebalance no member stops reading what it keeps. The group has an *epoch*, which is bumped whenever
+something changes that the assignment depends on. On a later heartbeat the coordinator computes the *target
+assignment*, which has the epoch that it was computed for. From then on each member moves to its part of the
+target by its own heartbeats, in at most two steps: it revokes the partitions that it loses, then it is at the
+new epoch and is assigned the partitions that others have revoked. For a partition that is still owned, it
+waits for the owner only.
 
-So the state of a group is a fact about its epochs, and follows from them (:func:`consumer_group_state`):
+The state of a group is not stored; it follows from the epochs (:func:`consumer_group_state`):
 
 ===========  ====================================================================
 State        Meaning
@@ -18,10 +19,10 @@ Stable       every member has its target
 Dead         this object is finished (its shard moved away); final
 ===========  ====================================================================
 
-That of a member is kept, as a number, in the record of what it has. The moves of both are data, for the
-documentation and the tests.
+The state of a member is stored, as a number, in the record of its current assignment. The moves of both are
+data, from which the documentation and tests are made.
 
-Source: KIP-848 and what Apache Kafka 4.3.1 does.
+Source: KIP-848 and the behaviour of Apache Kafka 4.3.1.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ from typing import NamedTuple
 
 
 class ConsumerGroupState(Enum):
-    """States of a group; the value is Kafka's name for it.
+    """States of a group; the value is Kafka's name of the state.
 
     * **Empty**: a heartbeat with epoch 0 adds a member; commits without a member are accepted; DeleteGroups
-      succeeds; a JoinGroup replaces it by a classic group.
-    * **Assigning**: members are told what they have; those that join get nothing until the assignment
-      interval is over and somebody's heartbeat computes the target.
-    * **Reconciling**: heartbeats tell members what to give up and what they have got.
-    * **Stable**: heartbeats tell nothing, unless a member asks with a full request.
+      succeeds; a JoinGroup replaces the group by a classic one.
+    * **Assigning**: members keep their assignments; those that join get none until the assignment interval is
+      over and a member's heartbeat computes the target.
+    * **Reconciling**: responses to heartbeats tell members which partitions to revoke and which they got.
+    * **Stable**: responses to heartbeats have no assignment, unless the request was a full one.
     * **Dead**: every request gets NOT_COORDINATOR.
     """
 
@@ -50,7 +51,7 @@ class ConsumerGroupState(Enum):
 
 
 class ConsumerGroupMove(NamedTuple):
-    """A change of a group's state that can be seen between two requests, and when it happens."""
+    """A change of a group's state that can be seen between two requests, and its cause."""
 
     source: ConsumerGroupState
     target: ConsumerGroupState
@@ -60,7 +61,7 @@ class ConsumerGroupMove(NamedTuple):
 _EMPTY, _ASSIGNING, _RECONCILING, _STABLE, _DEAD = ConsumerGroupState
 _NEW_EPOCH = "a member comes, goes or changes what it reads, or topics change"
 
-#: Every change that can be seen; one request may do several steps at once.
+#: Every change that can be seen. One request may cause several steps at once.
 CONSUMER_GROUP_MOVES: tuple[ConsumerGroupMove, ...] = (
     ConsumerGroupMove(_EMPTY, _ASSIGNING, "a member joins before the assignment interval is over"),
     ConsumerGroupMove(_EMPTY, _RECONCILING, "classic members are taken over in the middle of a handover"),
@@ -82,7 +83,7 @@ CONSUMER_GROUP_MOVES: tuple[ConsumerGroupMove, ...] = (
 
 
 def consumer_group_state(*, members: int, epoch: int, target_epoch: int, settled: bool) -> ConsumerGroupState:
-    """The state of a group with this many members; ``settled`` if all are at their target."""
+    """Return the state of a group with so many ``members``. ``settled``: all of them have their targets."""
     if not members:
         return _EMPTY
     if epoch > target_epoch:
@@ -91,12 +92,12 @@ def consumer_group_state(*, members: int, epoch: int, target_epoch: int, settled
 
 
 class AssignmentState(Enum):
-    """States of a member; the value is the number that Kafka's records have for it.
+    """States of a member; the value is the state's number in Kafka's records.
 
-    * **Stable** (0): it has all of its target, at the epoch of its record.
-    * **UnrevokedPartitions** (1): it is to give up partitions, stays at its old epoch, and has as long as its
-      rebalance timeout to prove by a heartbeat that it has.
-    * **UnreleasedPartitions** (2): it is at the new epoch, and waits for partitions that others still have.
+    * **Stable** (0): it has its whole target, at the epoch of its record.
+    * **UnrevokedPartitions** (1): it has to revoke partitions, stays at its old epoch until it has, and must
+      report that by a heartbeat within its rebalance timeout.
+    * **UnreleasedPartitions** (2): it is at the new epoch and waits for partitions that others still own.
     """
 
     STABLE = 0
@@ -105,7 +106,7 @@ class AssignmentState(Enum):
 
 
 class AssignmentMove(NamedTuple):
-    """A change of a member's state by a heartbeat, and when it happens."""
+    """A change of a member's state by a heartbeat, and its cause."""
 
     source: AssignmentState
     target: AssignmentState
@@ -129,7 +130,7 @@ ASSIGNMENT_MOVES: tuple[AssignmentMove, ...] = (
 
 
 def consumer_group_diagram() -> str:
-    """The moves of a group as a Mermaid state diagram; what leads to Dead is drawn as a note."""
+    """Return the moves of a group as a Mermaid state diagram; those to Dead are a note."""
     lines = ["stateDiagram-v2", f"    [*] --> {_EMPTY.value}"]
     for source, target, when in CONSUMER_GROUP_MOVES:
         if target is not _DEAD:
@@ -139,7 +140,7 @@ def consumer_group_diagram() -> str:
 
 
 def assignment_diagram() -> str:
-    """The moves of a member as a Mermaid state diagram."""
+    """Return the moves of a member as a Mermaid state diagram."""
     lines = ["stateDiagram-v2", f"    [*] --> {_kafka_name(_HAS)}"]
     for source, target, when in ASSIGNMENT_MOVES:
         lines.append(f"    {_kafka_name(source)} --> {_kafka_name(target)}: {_drawn(when)}")

@@ -1,8 +1,8 @@
-"""A life cycle: a table of legal moves, and the machine that is made from it.
+"""A life cycle: a table of legal moves, and the state machine made from it.
 
-One machine serves every model of its kind: it keeps no model of its own, so it costs nothing per group or
-member. The table is checked once, when the machine is built; its moves have neither conditions nor
-callbacks, so each is then only a look into where it says they lead.
+One machine serves all models of its kind: it keeps no reference to any, so it costs nothing per group or
+member. The library checks the table when the machine is made. As moves have neither conditions nor callbacks,
+a move is then one lookup in a dict.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from transitions import Machine
 S = TypeVar("S", bound=Enum)
 T = TypeVar("T", bound=Enum)
 
-# it logs every move at INFO: noise in the program that embeds us
+# the library logs every move at INFO, which would clutter the log of a program that uses kohort
 logging.getLogger("transitions").setLevel(logging.WARNING)
 
 
 class IllegalTransitionError(RuntimeError):
-    """A trigger that the state does not have: a bug of the caller, never of a peer."""
+    """A trigger was fired in a state that does not have it: a bug in kohort, never caused by a peer."""
 
 
 class Transition(NamedTuple, Generic[S, T]):
-    """One legal move and when it happens."""
+    """One legal move, and its cause in words."""
 
     trigger: T
     source: S
@@ -35,15 +35,15 @@ class Transition(NamedTuple, Generic[S, T]):
 
 
 class HasState(Protocol[S]):
-    """Anything that a machine can move: it needs a writable ``state``."""
+    """A model with a writable ``state``."""
 
     state: S
 
 
 class LifeCycle(Generic[S, T]):
-    """The moves of one ``kind`` of model, which begins in one of ``begins`` and ends in ``final``.
+    """The moves of one ``kind`` of model, whose life begins in a state of ``begins`` and ends in ``final``.
 
-    ``anywhere`` is the trigger that leads to ``final`` from every state, if one does.
+    ``anywhere`` is the trigger that leads to ``final`` from every state, if there is one.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class LifeCycle(Generic[S, T]):
         }
 
     def next(self, state: S, trigger: T) -> S:
-        """The state to which a trigger leads. Raises IllegalTransitionError naming state and trigger."""
+        """Return the state to which a trigger leads. Raises IllegalTransitionError."""
         target = self._targets.get((state, trigger))
         if target is None:
             legal = ", ".join(each.value for each in self.legal(state)) or "nothing"
@@ -77,19 +77,19 @@ class LifeCycle(Generic[S, T]):
         return target
 
     def fire(self, model: HasState[S], trigger: T) -> None:
-        """Move ``model.state`` along the table. Raises as ``next`` does."""
+        """Set ``model.state`` to the state to which a trigger leads. Raises IllegalTransitionError."""
         model.state = self.next(model.state, trigger)
 
     def legal(self, state: S) -> tuple[T, ...]:
-        """The triggers of a state, in the order of the table."""
+        """Return the triggers of a state, in the order of the table."""
         return tuple(move.trigger for move in self._moves if move.source is state)
 
     def diagram(self) -> str:
-        """The table as a Mermaid state diagram; what leads to the final state from anywhere is a note."""
+        """Return the table as a Mermaid state diagram; the moves of ``anywhere`` are a note."""
         lines = ["stateDiagram-v2", *(f"    [*] --> {state.value}" for state in self._begins)]
         for trigger, source, target, when in self._moves:
             if trigger is not self._anywhere:
-                # the two characters that Mermaid takes for its own
+                # two characters that are syntax in Mermaid
                 told = when.replace(";", ",").replace(":", ",")
                 lines.append(f"    {source.value} --> {target.value}: {trigger.value} ({told})")
         final = self._final.value

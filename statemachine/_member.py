@@ -1,26 +1,26 @@
-"""The life of a member of a group, as the client sees it: states and legal moves, by protocol.
+"""The states of a member of a group, as the client sees them, and the legal moves of each protocol.
 
-A member of a classic group follows the group's rounds from the outside. It asks to take part (JoinGroup), is
-told the generation and who leads, asks for its share (SyncGroup; the leader brings everyone's), then works
-and heartbeats until it learns that a new round has begun or that the group goes on without it.
+A member of a classic group sends JoinGroup and gets the generation and the leader. It sends SyncGroup (the
+leader with everyone's assignment) and gets its own assignment. Then it reads and heartbeats until a response
+says that a rebalance has begun or that the group has removed the member.
 
-A member of a consumer group has heartbeats only. The first one joins; the answers bring its epoch and its
-assignment, which it moves towards: it revokes, tells the coordinator so, and takes what is new.
+A member of a consumer group only sends heartbeats. The first one joins. The responses have its epoch and its
+assignment: the member revokes what is missing from it, reports that, and then reads the new partitions.
 
 ===========  ===============================================================  ==========
 State        Meaning                                                          Heartbeats
 ===========  ===============================================================  ==========
 Unjoined     no generation: nothing is owned, nothing may be committed        no
-Preparing    JoinGroup, or the first heartbeat, is under way; what was owned  no
-             under the cooperative protocol still is
+Preparing    JoinGroup, or the first heartbeat, is under way; under the       no
+             cooperative protocol partitions are still owned
 Completing   classic: joined; SyncGroup is under way (the leader assigns      yes
              first)
-Reconciling  consumer: what is owned is not yet the assignment                yes
-Stable       the share is known; it is read and committed                     yes
-Failed       the group does not take this member: final                       no
+Reconciling  consumer: the owned partitions are not yet the assignment        yes
+Stable       the assignment is known; its partitions are read and committed   yes
+Failed       the group does not accept this member; final                     no
 ===========  ===============================================================  ==========
 
-While JoinGroup is parked the coordinator does not expire the member, so Preparing needs no heartbeat.
+While a JoinGroup is parked the coordinator does not expire the member, so Preparing needs no heartbeats.
 Source: KIP-62, KIP-345, KIP-394, KIP-429, KIP-848.
 """
 
@@ -33,7 +33,7 @@ from ._machine import LifeCycle, Transition
 
 
 class MemberState(Enum):
-    """The states; what each means is in this module's text."""
+    """States of a member; the module's docstring explains them."""
 
     UNJOINED = "Unjoined"
     PREPARING = "Preparing"
@@ -44,7 +44,7 @@ class MemberState(Enum):
 
     @property
     def heartbeats(self) -> bool:
-        """True where heartbeats are sent: it follows from the state, there is no separate switch."""
+        """Return whether heartbeats are sent in this state."""
         return self in _WITH_HEARTBEATS
 
 
@@ -67,7 +67,7 @@ _S, _T = MemberState, MemberTrigger
 
 
 def _ends(*members: MemberState) -> tuple[Transition[MemberState, MemberTrigger], ...]:
-    """The moves out of the group: from the states of a member, and to the final state from each."""
+    """Moves out of the group: to Unjoined from the ``members`` states, and to Failed."""
     gone = (
         Transition(_T.RESET, state, _S.UNJOINED, "it left, or the group went on without it")
         for state in members
@@ -79,7 +79,7 @@ def _ends(*members: MemberState) -> tuple[Transition[MemberState, MemberTrigger]
     return (*gone, *refused)
 
 
-#: Every legal move of a member of a classic group; what is not here raises.
+#: Every legal move of a member of a classic group; all others raise IllegalTransitionError.
 MEMBER_TRANSITIONS: Final[tuple[Transition[MemberState, MemberTrigger], ...]] = (
     Transition(_T.JOIN, _S.UNJOINED, _S.PREPARING, "it wants to take part"),
     Transition(_T.JOIN, _S.COMPLETING, _S.PREPARING, "SyncGroup was refused: a newer round has begun"),
@@ -91,7 +91,7 @@ MEMBER_TRANSITIONS: Final[tuple[Transition[MemberState, MemberTrigger], ...]] = 
     *_ends(_S.PREPARING, _S.COMPLETING, _S.STABLE),
 )
 
-#: Every legal move of a member of a consumer group.
+#: Every legal move of a member of a consumer group; all others raise IllegalTransitionError.
 CONSUMER_MEMBER_TRANSITIONS: Final[tuple[Transition[MemberState, MemberTrigger], ...]] = (
     Transition(_T.JOIN, _S.UNJOINED, _S.PREPARING, "it wants to take part: its epoch is 0"),
     Transition(_T.JOINED, _S.PREPARING, _S.RECONCILING, "the answer has an epoch and an assignment"),

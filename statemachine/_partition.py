@@ -1,20 +1,19 @@
-"""The life of a partition and of its replicas in a cluster, as the controller sees them.
+"""The states of a partition and of its replicas in a cluster, as the controller sees them.
 
-The controller keeps a state for each partition: who leads it, under which leader epoch, and which replicas
-have all that is committed (the in-sync replicas). A partition is New until its first leader is elected,
-Online while it has one and Offline while it has none. A replica is what a broker has of a partition.
+A partition is New until its first leader is elected, Online while it has a leader and Offline while it has
+none. A replica is the copy of a partition on one broker.
 
 =============  =======================================================================
 State          Meaning
 =============  =======================================================================
 New            the topic was created; no leader was elected yet
 Online         it has a leader
-Offline        none of the in-sync replicas is there, and nobody else may lead
-Deleted        the topic is gone, or has these partitions no more; final
+Offline        no in-sync replica is alive, and no other replica may lead
+Deleted        the topic was deleted; final
 =============  =======================================================================
 
-The moves are data; what the controller decides is held to them. Both states follow from the cluster's image
-(:func:`partition_state`, :func:`replica_state`), so they are not stored.
+The moves are data, against which tests check the controller's decisions. Both states follow from the
+cluster's image (:func:`partition_state`, :func:`replica_state`) and are not stored.
 """
 
 from __future__ import annotations
@@ -28,11 +27,12 @@ from ._machine import LifeCycle, Transition
 class PartitionLife(Enum):
     """States of a partition.
 
-    * **New**: Metadata shows it with LEADER_NOT_AVAILABLE.
-    * **Online**: the leader takes Produce and Fetch.
-    * **Offline**: LEADER_NOT_AVAILABLE; the in-sync replicas stay as they were, so that the first of them
-      that comes back leads. An unclean election takes another replica, where the topic allows it.
-    * **Deleted**: UNKNOWN_TOPIC_OR_PARTITION.
+    * **New**: Metadata returns it with LEADER_NOT_AVAILABLE.
+    * **Online**: the leader accepts Produce and Fetch.
+    * **Offline**: Metadata returns LEADER_NOT_AVAILABLE. The set of in-sync replicas does not change, so that
+      the first of them that comes back leads. If the topic allows unclean elections, another replica may
+      lead.
+    * **Deleted**: Metadata returns UNKNOWN_TOPIC_OR_PARTITION.
     """
 
     NEW = "New"
@@ -52,10 +52,10 @@ class PartitionTrigger(Enum):
 class ReplicaLife(Enum):
     """States of a replica.
 
-    * **New**: a reassignment is adding it; it leads only if it has caught up.
-    * **Online**: its broker is there; it leads or follows.
-    * **Offline**: its broker is away.
-    * **BeingDeleted**: the partition has it no more; its broker removes the files when it sees that.
+    * **New**: a reassignment is adding it; it may lead once it is in sync.
+    * **Online**: its broker is alive; it leads or follows.
+    * **Offline**: its broker is not alive.
+    * **BeingDeleted**: it is no replica of the partition any more; its broker deletes the files.
     """
 
     NEW = "New"
@@ -77,7 +77,7 @@ _P, _PT, _R, _RT = PartitionLife, PartitionTrigger, ReplicaLife, ReplicaTrigger
 _PartitionMove: TypeAlias = Transition[PartitionLife, PartitionTrigger]
 _ReplicaMove: TypeAlias = Transition[ReplicaLife, ReplicaTrigger]
 
-#: Every legal move of a partition; what is not here raises.
+#: Every legal move of a partition; all others raise IllegalTransitionError.
 PARTITION_TRANSITIONS: Final[tuple[_PartitionMove, ...]] = (
     Transition(_PT.ELECT, _P.NEW, _P.ONLINE, "the first of its replicas that is there leads"),
     Transition(
@@ -96,7 +96,7 @@ PARTITION_TRANSITIONS: Final[tuple[_PartitionMove, ...]] = (
     ),
 )
 
-#: Every legal move of a replica; what is not here raises.
+#: Every legal move of a replica; all others raise IllegalTransitionError.
 REPLICA_TRANSITIONS: Final[tuple[_ReplicaMove, ...]] = (
     Transition(_RT.START, _R.NEW, _R.ONLINE, "the reassignment that adds it has ended"),
     Transition(_RT.START, _R.OFFLINE, _R.ONLINE, "its broker is back"),
@@ -116,14 +116,14 @@ REPLICA: Final = LifeCycle("replica", REPLICA_TRANSITIONS, begins=[_R.NEW], fina
 
 
 def partition_state(*, was_led: bool, is_led: bool) -> PartitionLife:
-    """The state of a partition that is there; ``was_led``: it has had a leader before."""
+    """Return the state of a partition that is not deleted. ``was_led``: it has had a leader before."""
     if is_led:
         return _P.ONLINE
     return _P.OFFLINE if was_led else _P.NEW
 
 
 def replica_state(*, is_there: bool, is_being_added: bool) -> ReplicaLife:
-    """The state of a replica that the partition has; ``is_there``: its broker is."""
+    """Return the state of a replica that the partition has. ``is_there``: its broker is alive."""
     if not is_there:
         return _R.OFFLINE
     return _R.NEW if is_being_added else _R.ONLINE

@@ -1,32 +1,32 @@
-"""The life of a transactional id, as its coordinator sees it (KIP-98, KIP-890).
+"""The states of a transactional id, as its coordinator sees them (KIP-98, KIP-890).
 
 A producer with a transactional id runs one transaction after another. Its coordinator keeps one record for
-each id in ``__transaction_state``, and the state in that record is the whole truth: a coordinator that reads
-it after a crash goes on where the last one stopped.
+each id in ``__transaction_state``. That record is all of the state: a coordinator that reads it after a crash
+continues where the last one stopped.
 
-The point of no return is the record that says **PrepareCommit** or **PrepareAbort**. Before it nothing is
-decided, and a transaction that takes too long, or whose producer was replaced, is aborted. After it the end
-is certain: the markers are written to every partition of the transaction, however often that takes a new
-try, and then the record says that it is complete.
+The outcome is decided by the record with **PrepareCommit** or **PrepareAbort**. Before it, a transaction that
+takes too long, or whose producer was replaced, is aborted. After it, the coordinator writes the markers to
+every partition of the transaction, with as many attempts as that takes, and then a record with the state that
+the transaction is complete.
 
-A newer producer of the same id *fences* the older one: the epoch rises, so that whatever the older one still
-sends is refused, by the coordinator and by each partition that has seen the newer epoch.
+A newer producer of the same id *fences* the older one: the epoch is bumped, so that everything that the older
+one still sends is refused, by the coordinator and by each partition that has seen the newer epoch.
 
 =================  ===============================================================================
 State              Meaning
 =================  ===============================================================================
-Empty              the producer has an id and an epoch; it has begun nothing yet
+Empty              the producer has an id and an epoch; it has begun no transaction yet
 Ongoing            partitions were added; records may be in them
 PrepareCommit      the commit is decided; markers are being written
 PrepareAbort       the abort is decided; markers are being written
 CompleteCommit     every marker of the commit is written
 CompleteAbort      every marker of the abort is written
 PrepareEpochFence  an open transaction is about to be aborted by the coordinator; never durable
-Dead               the id was not used for long and is being forgotten; final
+Dead               the id was not used for long and is being removed; final
 =================  ===============================================================================
 
-The moves are data (:data:`TRANSACTION_TRANSITIONS`). Source: KIP-98, KIP-360, KIP-890 and what Apache Kafka
-4.3 answers.
+The moves are data (:data:`TRANSACTION_TRANSITIONS`). Source: KIP-98, KIP-360, KIP-890 and the behaviour of
+Apache Kafka 4.3.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from ._machine import LifeCycle, Transition
 
 
 class TransactionState(Enum):
-    """The eight states; the value is Kafka's name for it, as DescribeTransactions prints it.
+    """The eight states; the value is Kafka's name of the state, which DescribeTransactions returns.
 
     * **Empty**: AddPartitionsToTxn and AddOffsetsToTxn begin a transaction; EndTxn gets INVALID_TXN_STATE,
-      but an abort of EndTxn 5 bumps the epoch; InitProducerId raises the epoch.
+      except that an abort with EndTxn v5 bumps the epoch; InitProducerId bumps the epoch.
     * **Ongoing**: partitions are added; EndTxn decides; InitProducerId aborts and gets
       CONCURRENT_TRANSACTIONS. The coordinator aborts it when its timeout is over.
-    * **PrepareCommit**, **PrepareAbort**: CONCURRENT_TRANSACTIONS for all but an EndTxn that asks for the
-      other end (INVALID_TXN_STATE). Left once the markers are written.
-    * **CompleteCommit**, **CompleteAbort**: as Empty; an EndTxn that is sent again gets its answer again.
-    * **PrepareEpochFence**: a step on the way from Ongoing to PrepareAbort: nobody sees it.
+    * **PrepareCommit**, **PrepareAbort**: requests get CONCURRENT_TRANSACTIONS, except an EndTxn for the
+      opposite outcome (INVALID_TXN_STATE). Ends when the markers are written.
+    * **CompleteCommit**, **CompleteAbort**: as Empty; a repeated EndTxn gets the same response again.
+    * **PrepareEpochFence**: an intermediate step from Ongoing to PrepareAbort, which no client sees.
     * **Dead**: the id is not known.
     """
 
@@ -77,7 +77,7 @@ _Move: TypeAlias = Transition[TransactionState, TransactionTrigger]
 
 _AT_REST = (TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
 
-#: Every legal move; what is not here raises.
+#: Every legal move; all others raise IllegalTransitionError.
 TRANSACTION_TRANSITIONS: tuple[_Move, ...] = (
     *(
         _Move(TransactionTrigger.INITIALIZE, state, TransactionState.EMPTY, "a producer asks for an epoch")
@@ -104,7 +104,7 @@ TRANSACTION_TRANSITIONS: tuple[_Move, ...] = (
             TransactionTrigger.ABORT,
             state,
             TransactionState.PREPARE_ABORT,
-            "the producer aborts with EndTxn 5 though nothing is open: its epoch rises",
+            "the producer aborts with EndTxn v5 although no transaction is open: its epoch is bumped",
         )
         for state in _AT_REST
     ),
@@ -118,7 +118,7 @@ TRANSACTION_TRANSITIONS: tuple[_Move, ...] = (
         TransactionTrigger.ABORT,
         TransactionState.PREPARE_EPOCH_FENCE,
         TransactionState.PREPARE_ABORT,
-        "at once: the epoch is raised",
+        "at once, with a bumped epoch",
     ),
     _Move(
         TransactionTrigger.COMPLETE,
@@ -138,14 +138,14 @@ TRANSACTION_TRANSITIONS: tuple[_Move, ...] = (
     ),
 )
 
-#: States that a transactional id can be read back in.
+#: States that a transactional id can have when it is loaded from the log.
 TRANSACTION_DURABLE_STATES = tuple(
     state
     for state in TransactionState
     if state not in (TransactionState.DEAD, TransactionState.PREPARE_EPOCH_FENCE)
 )
 
-#: The life of a transactional id.
+#: The life cycle of a transactional id.
 TRANSACTION = LifeCycle(
     "transaction", TRANSACTION_TRANSITIONS, begins=TRANSACTION_DURABLE_STATES, final=TransactionState.DEAD
 )
