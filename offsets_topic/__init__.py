@@ -1,4 +1,4 @@
-"""``__consumer_offsets``: its records, which partition holds them, and the store of its logs."""
+"""``__consumer_offsets``: its record formats, the partition of a group, and the store of its logs."""
 
 from ._encoded import (
     EncodedCommit,

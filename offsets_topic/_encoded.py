@@ -1,13 +1,13 @@
-"""Committed offsets as they lie in the log: found in a batch and cut out of it, but not decoded.
+"""Fast reading of committed offsets: finds them in a batch and splits them, but does not decode them.
 
-A load meets millions of records, and nearly all are plain commits: key version 1, value version 3, no
-metadata. A plain commit is cut into three pieces, the bytes of its group, its partition and its value, each
-known to be well formed, so that they can be decoded later, when they are asked for, which for most is never.
-Every other record comes as it is, in its place.
+A shard that is loaded reads millions of records. Nearly all are *plain commits*: key version 1, value version
+3, no metadata. A plain commit is split into the bytes of its group, its partition and its value, all checked
+to be well formed. They are decoded when they are needed, which for most is never. All other records are
+returned whole.
 
-Two ways lead through a batch. Where many records in a row have fields of the same lengths, the bytes that say
-so are compared column by column, and the records are cut by one struct; everywhere else they are read one by
-one. Both leave to the careful reader whatever they do not know.
+There are two methods. If many records in a row have fields of the same lengths, the bytes with these lengths
+are compared for all records at once, and then one struct splits the records. Otherwise records are read one
+by one. Records that neither method knows are read by ``record_at`` and decoded by the caller.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from ..log import record_at
 from ..protocol import CorruptBatchError, TopicPartition
 from .records import CorruptRecordError
 
-#: A plain commit: UTF-8 of the group, int16 length and UTF-8 of the topic and int32 partition, the value.
+#: A plain commit: the group in UTF-8; the partition (the topic in UTF-8 with an int16 length in front, then
+#: an int32 partition number); the value.
 EncodedCommit: TypeAlias = tuple[bytes, bytes, bytes]
 
-#: A value of version 3 whose metadata is empty: version, offset, leader epoch, length of the metadata, time.
+#: A value of version 3 with empty metadata: version, offset, leader epoch, length of the metadata, timestamp.
 _VALUE = struct.Struct(">hqihq")
 _BARE_VALUE: Final = _VALUE.size
 _INT16 = struct.Struct(">h")
@@ -32,14 +33,14 @@ _INT32 = struct.Struct(">i")
 
 _NOT_ASCII: Final = bytes(range(0x80, 0x100))
 
-# fewer records in a row are read one by one
+# shorter runs are read one by one
 _SHORTEST_RUN: Final = 32
-#: Most commits handed out together.
+#: Most commits returned together.
 _MOST: Final = 2_000
 
 
 class OtherRecord(NamedTuple):
-    """A record that is no plain commit; ``delta`` is its offset less the batch's base offset."""
+    """A record that is not a plain commit; ``delta`` is its offset minus the batch's base offset."""
 
     delta: int
     key: bytes | None
@@ -47,7 +48,7 @@ class OtherRecord(NamedTuple):
 
 
 class CommitValue(NamedTuple):
-    """Fields of a plain commit's value; its metadata is empty."""
+    """Fields of a plain commit's value, whose metadata is empty."""
 
     offset: int
     leader_epoch: int
@@ -55,13 +56,13 @@ class CommitValue(NamedTuple):
 
 
 def decode_commit_value(value: bytes) -> CommitValue:
-    """The value of an :data:`EncodedCommit`."""
+    """Decode the value of an :data:`EncodedCommit`."""
     _, offset, leader_epoch, _, commit_timestamp_ms = _VALUE.unpack(value)
     return CommitValue(offset, leader_epoch, commit_timestamp_ms)
 
 
 def decode_partition(encoded: bytes) -> TopicPartition:
-    """The partition of an :data:`EncodedCommit`. Raises CorruptRecordError."""
+    """Decode the partition of an :data:`EncodedCommit`. Raises CorruptRecordError."""
     try:
         (size,) = _INT16.unpack_from(encoded)
         if size < 0 or size != len(encoded) - 6:
@@ -74,13 +75,13 @@ def decode_partition(encoded: bytes) -> TopicPartition:
 def split_records(
     data: bytes, count: int, known: MutableMapping[bytes, TopicPartition]
 ) -> Iterator[Iterable[EncodedCommit] | OtherRecord]:
-    """All records of an uncompressed batch without its header, in their order; ``count`` are due.
+    """Split the records of an uncompressed batch, without its header; yields them in order.
 
-    ``known`` remembers partitions that were found well formed. Raises CorruptBatchError where the bytes are
-    no records, or not as many as are due.
+    ``count`` is the number of records in the batch's header. ``known`` caches partitions that are well
+    formed. Raises CorruptBatchError if the bytes are not records, or not ``count`` of them.
     """
     position, found, size = 0, 0, len(data)
-    # after a search that found no run, the next one begins later
+    # after a search that found no run, the next search begins later
     search_at, distance = 0, _SHORTEST_RUN
     try:
         while position < size:
@@ -108,9 +109,9 @@ def split_records(
 def _one_by_one(
     data: bytes, position: int, most: int, known: MutableMapping[bytes, TopicPartition]
 ) -> tuple[list[EncodedCommit], int]:
-    """Plain commits from ``position`` on, up to the first record that is none, and where that lies.
+    """Return at most ``most`` plain commits from ``position`` on, and the position of the first other record.
 
-    Everything is in one loop because a call costs as much as half of it.
+    Everything is in one loop because a function call would cost half as much as a turn of it.
     """
     rows: list[EncodedCommit] = []
     size = len(data)
@@ -133,7 +134,7 @@ def _one_by_one(
         key_end = at + (key_size >> 1)
         group_end = at + 4 + data[at + 3]
         partition = data[group_end:key_end]
-        # what is between: a length of 24, the version, an empty metadata, no headers
+        # check all fixed bytes: value length 24 and version 3, key version 1, empty metadata, no headers
         if (
             end - key_end != _BARE_VALUE + 2
             or data[key_end : key_end + 3] != b"\x30\x00\x03"
@@ -163,8 +164,9 @@ def _learn(partition: bytes, known: MutableMapping[bytes, TopicPartition]) -> bo
 def _run(
     data: bytes, position: int, most: int, known: MutableMapping[bytes, TopicPartition]
 ) -> tuple[Iterable[EncodedCommit], int, int]:
-    """Plain commits from ``position`` on whose fields have the lengths of the first one's: they, the position
-    after them, and how many they are; none where there are too few of them.
+    """Find a run of plain commits whose fields have the same lengths as those of the record at ``position``.
+
+    Returns the commits, the position after them, and their number; 0 if they are fewer than _SHORTEST_RUN.
     """
     first, behind = _one_by_one(data, position, 1, known)
     size = behind - position
@@ -175,7 +177,8 @@ def _run(
     key_at = size - 2 - _BARE_VALUE - len(group) - len(partition) - 4
     lengths_at = key_at - (1 if len(group) + len(partition) + 4 < 64 else 2)
     group_at, value_at = key_at + 4, size - 1 - _BARE_VALUE
-    # these bytes say where the fields are: they must be those of the first record
+    # positions, within a record, of the bytes that determine where its fields are: they must equal the first
+    # record's
     alike = (
         *range(delta_at),
         *range(lengths_at, group_at),
@@ -189,7 +192,7 @@ def _run(
         number -= len(column.lstrip(record[at : at + 1]))
         if number < _SHORTEST_RUN:
             return (), position, 0
-    # offset deltas of as many bytes, and text of one byte a character
+    # names must be ASCII, and the offset delta must have as many bytes as in the first record
     text = (*range(group_at, group_at + len(group)), *range(group_at + len(group) + 2, value_at - 5))
     for at in (lengths_at - 1, *text):
         if number and not data[position + at : position + number * size : size].isascii():
@@ -205,12 +208,12 @@ def _run(
 
 @lru_cache(maxsize=1024)
 def _cutter(group_at: int, group_size: int, partition_size: int) -> struct.Struct:
-    """Group, partition and value of a record, which ends with the number of its headers."""
+    """Return a struct that splits a record, up to its number of headers, into group, partition and value."""
     return struct.Struct(f"{group_at}x{group_size}s{partition_size}sx{_BARE_VALUE}sx")
 
 
 def _delta_at(data: bytes, position: int) -> int:
-    """Position of a record's offset delta, counted from the record's start."""
+    """Return the position of a record's offset delta, relative to the record's start."""
     at = position
     while data[at] >= 0x80:  # length
         at += 1

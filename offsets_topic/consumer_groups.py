@@ -1,7 +1,7 @@
 """Records of consumer groups (KIP-848) in ``__consumer_offsets``: key types 3 to 8 and 16.
 
-A group is many small records, each the last word on its key: its epoch, each member, what each is to have and
-has, and the topics that regular expressions stand for. Values have version 0, which is flexible (KIP-482).
+A group is stored in many records: its epoch, the target epoch, each member, each member's target and current
+assignment, and the topics that regular expressions match. Values have version 0, which is flexible (KIP-482).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..protocol.messages._wire import varint
 
 #: Partitions by topic id.
 Partitions: TypeAlias = Mapping[UUID, tuple[int, ...]]
-#: Partitions by topic id, each with the epoch at which its member got it.
+#: Partitions by topic id, each with the epoch at which the member got it.
 PartitionEpochs: TypeAlias = Mapping[UUID, Mapping[int, int]]
 
 _VERSION: Final = b"\x00\x00"
@@ -29,7 +29,7 @@ _MAX_STRING_BYTES: Final = 0x7FFF
 
 
 class GroupRecordType(IntEnum):
-    """Types of keys, and what their records say."""
+    """Types of records: the versions of their keys."""
 
     EPOCH = 3
     PARTITION_METADATA = 4
@@ -41,21 +41,21 @@ class GroupRecordType(IntEnum):
 
 
 class GroupEpoch(NamedTuple):
-    """Epoch of a group, and a hash of the topics that it subscribes to as they were then; 0 for none."""
+    """Epoch of a group, and a hash of the metadata of the subscribed topics at that epoch; 0 for none."""
 
     epoch: int
     metadata_hash: int = 0
 
 
 class ClassicMetadata(NamedTuple):
-    """Session timeout and protocols, by name, of a member that speaks the classic protocol."""
+    """Session timeout and protocols (name, metadata) of a member that uses the classic protocol."""
 
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]
 
 
 class MemberMetadata(NamedTuple):
-    """A member as it describes itself; ``classic`` is None for one that speaks the consumer protocol."""
+    """What a member's heartbeats say about it; ``classic`` is None for members with the consumer protocol."""
 
     instance_id: str | None
     rack_id: str | None
@@ -69,20 +69,23 @@ class MemberMetadata(NamedTuple):
 
 
 class TargetEpoch(NamedTuple):
-    """The group epoch that the target assignment was computed for, and when."""
+    """The group epoch for which the target assignment was computed, and the time of that."""
 
     epoch: int
     timestamp_ms: int = 0
 
 
 class TargetAssignment(NamedTuple):
-    """Partitions that a member is to have."""
+    """The partitions of a member's target assignment."""
 
     partitions: Partitions
 
 
 class CurrentAssignment(NamedTuple):
-    """Partitions that a member has; ``state`` is a number of Kafka's, ``revoking`` are to be given up."""
+    """The partitions that a member owns, and those that it has to revoke.
+
+    ``state`` is the number of an :class:`~kohort.statemachine.AssignmentState`.
+    """
 
     epoch: int
     previous_epoch: int
@@ -92,7 +95,7 @@ class CurrentAssignment(NamedTuple):
 
 
 class ResolvedRegex(NamedTuple):
-    """The topics that a regular expression stands for, by the version of the metadata, and since when."""
+    """The topics that a regular expression matched at ``timestamp_ms``, by a version of the metadata."""
 
     topics: tuple[str, ...]
     metadata_version: int
@@ -105,8 +108,8 @@ GroupRecordValue: TypeAlias = (
 
 
 class ConsumerGroupRecord(NamedTuple):
-    """A record of a consumer group. ``name`` is the member's id or the regular expression, "" where the
-    record is about the group. Without a value it is a tombstone.
+    """A record of a consumer group. ``name`` is the member's id or the regular expression, "" in records
+    about the group as a whole. Without a value the record is a tombstone.
     """
 
     type: GroupRecordType
@@ -115,7 +118,7 @@ class ConsumerGroupRecord(NamedTuple):
     value: GroupRecordValue | None = None
 
     def encoded(self) -> tuple[bytes, bytes | None]:
-        """Key and value. Raises ValueError for a string, struct.error for a number that has no room."""
+        """Return key and value. Raises ValueError for a too long string, struct.error for a number."""
         kind, group, name, value = self
         make = _known_key if len(group) + len(name) <= _KNOWN_CHARACTERS else _key
         return make(kind, group, name), None if value is None else _VERSION + _WRITERS[type(value)](value)
@@ -126,13 +129,13 @@ def _key(kind: GroupRecordType, group: str, name: str) -> bytes:
     return key + key_string(name) if kind in _NAMED else key
 
 
-#: Longer keys are not remembered: clients choose these texts, and what they name may be gone.
+#: Longer names are not cached: clients choose them, and the cache outlives the groups.
 _KNOWN_CHARACTERS: Final = 200
 
 _known_key = lru_cache(maxsize=16_384)(_key)
 
 
-#: The types of keys that are a consumer group's.
+#: The record types of consumer groups.
 CONSUMER_GROUP_TYPES: Final = frozenset(GroupRecordType)
 _NAMED: Final = frozenset(
     {GroupRecordType.MEMBER, GroupRecordType.TARGET, GroupRecordType.CURRENT, GroupRecordType.REGEX}
@@ -140,7 +143,10 @@ _NAMED: Final = frozenset(
 
 
 def decode_consumer_group(key_type: int, key: WireReader, value: bytes | None) -> ConsumerGroupRecord | None:
-    """The record of a key, its type read; None for an unused type. Raises MalformedMessageError."""
+    """Decode a record; ``key`` is positioned after its type. None for one of an unused type.
+
+    Raises MalformedMessageError.
+    """
     kind = GroupRecordType(key_type)
     group, name = key.string(), key.string() if kind in _NAMED else ""
     if value is None:
@@ -154,7 +160,10 @@ def decode_consumer_group(key_type: int, key: WireReader, value: bytes | None) -
 
 
 def read_version(reader: WireReader, last: int) -> int:
-    """The version that a value begins with; the ``last`` one is flexible."""
+    """Read the version of a value. ``last``, the newest known version, is flexible.
+
+    Raises MalformedMessageError for a newer one.
+    """
     version = reader.int16()
     if not 0 <= version <= last:
         raise MalformedMessageError(f"version {version} is not known here")
@@ -196,7 +205,7 @@ def _write_member(value: MemberMetadata) -> bytes:
             _string(value.regex),
             _INT32.pack(value.rebalance_timeout_ms),
             _nullable_string(value.assignor),
-            # there for null, too
+            # this tagged field is present for null, too
             _tagged(_NO_TAGS if value.classic is None else b"\x01" + _write_classic(value.classic)),
         )
     )
@@ -256,7 +265,7 @@ def _write_current(value: CurrentAssignment) -> bytes:
 
 def _read_current(reader: WireReader) -> CurrentAssignment:
     epoch, previous_epoch, state = reader.int32(), reader.int32(), reader.int8()
-    # those of older brokers have no epochs by partition
+    # older brokers wrote no epochs of partitions
     current = CurrentAssignment(
         epoch, previous_epoch, state, _read_epochs(reader, epoch), _read_epochs(reader, epoch)
     )
@@ -318,7 +327,7 @@ _READERS: Final[dict[GroupRecordType, Callable[[WireReader], GroupRecordValue]]]
 
 
 def key_string(text: str) -> bytes:
-    """A string of keys, and of values that are not flexible."""
+    """Encode a string of a key, or of a value that is not flexible."""
     data = _utf8(text)
     return len(data).to_bytes(2, "big") + data
 
@@ -353,5 +362,5 @@ def _numbers(numbers: Collection[int]) -> bytes:
 
 
 def _tagged(data: bytes) -> bytes:
-    """Tagged fields of which only the first, with tag 0, is there."""
+    """Encode tagged fields with one field, tag 0."""
     return b"\x01\x00" + varint(len(data)) + data

@@ -1,14 +1,15 @@
-"""The partition of ``__consumer_offsets`` that a group lives in.
+"""The partition of ``__consumer_offsets`` that holds a group.
 
-Every broker and client computes the same, so it follows Java to the bit: ``String.hashCode`` over UTF-16 code
-units, made positive, modulo the number of partitions. The number must therefore never change.
+All brokers must compute the same partition, so this does exactly what Kafka does in Java:
+``String.hashCode``, over UTF-16 code units, made positive, modulo the number of partitions. That number must
+therefore never change.
 """
 
 from __future__ import annotations
 
 import struct
 
-#: From this many units on they are taken eight by eight.
+#: Strings of this many characters or more are hashed in steps of eight code units.
 _LONG = 512
 _EIGHT = struct.Struct("<Q8x")
 _31_TO_8 = 31**8
@@ -17,10 +18,10 @@ _INT32_MASK = 0xFFFFFFFF
 
 
 def java_hash(text: str) -> int:
-    """Java's ``String.hashCode``: a signed 32-bit number."""
+    """Return what Java's ``String.hashCode`` returns: a signed 32-bit number."""
     value = 0
     if len(text) >= _LONG:
-        # a client that sends ids of 32 KB must not hold up the others for milliseconds
+        # hashing an id of 32 KB code unit by code unit would delay other clients by milliseconds
         for (eight,) in _EIGHT.iter_unpack(_by_eights(text.encode("utf-16-le", "surrogatepass"))):
             value = (_31_TO_8 * value + eight) & _INT32_MASK
     elif text.isascii():
@@ -34,12 +35,12 @@ def java_hash(text: str) -> int:
 
 
 def _by_eights(units: bytes) -> bytes:
-    """Units of 16 bits folded by eights: each eight as one number, in the first half of its 16 bytes.
+    """Combine each eight 16-bit units into one number, which is in the first half of their 16 bytes.
 
-    All pairs of neighbours are folded at a time, then all pairs of pairs: two large numbers are multiplied
-    and added, and nothing overflows from one pair into the next.
+    First all pairs of units are combined at once, then all pairs of pairs, then these: each step multiplies
+    one large number and adds another, and no pair overflows into the next.
     """
-    units = bytes(-len(units) % _EIGHT.size) + units  # zeros in front change nothing
+    units = bytes(-len(units) % _EIGHT.size) + units  # leading zeros do not change the hash
     packed, size = int.from_bytes(units, "little"), len(units)
     for width in (2, 4, 8):
         first = int.from_bytes((b"\xff" * width + bytes(width)) * (size // (2 * width)), "little")
@@ -48,9 +49,9 @@ def _by_eights(units: bytes) -> bytes:
 
 
 def partition_for(group_id: str, partition_count: int) -> int:
-    """The partition, ``0..partition_count - 1``, that holds a group's records.
+    """Return the partition, ``0..partition_count - 1``, that holds a group's records.
 
-    The smallest int32 has no positive counterpart and counts as 0, as it does in Kafka.
+    The smallest int32 has no positive counterpart and counts as 0, as in Kafka (``Utils.abs``).
     """
     value = java_hash(group_id)
     return (0 if value == -_INT32_SIGN else abs(value)) % partition_count

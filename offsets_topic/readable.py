@@ -1,4 +1,4 @@
-"""Records of the offsets topic as a person reads them: what ``kohort log dump`` shows."""
+"""Records of ``__consumer_offsets`` in readable form, for ``kohort log dump``."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ from .records import (
     decode,
 )
 
-#: What members of this protocol type say of themselves is in the format of KIP-429's Subscription.
+#: Members with this protocol type have metadata in the format of the consumer protocol (KIP-429).
 _CONSUMER: Final = "consumer"
 
 
 def readable(key: bytes | None, value: bytes | None) -> tuple[str, dict[str, Any]]:
-    """The kind of a record, and its fields; "unreadable" with the reason where its bytes fit no type."""
+    """Return the kind of a record, and its fields by name.
+
+    For a record that cannot be decoded the kind is "unreadable", with the reason as the field ``why``.
+    """
     try:
         record = decode(key, value)
     except CorruptRecordError as error:
@@ -30,7 +33,7 @@ def readable(key: bytes | None, value: bytes | None) -> tuple[str, dict[str, Any
     if isinstance(record, OffsetCommitted):
         group, topic, partition, offset, *rest = record
         fields = {"group": group, "topic": topic, "partition": partition, "committed_offset": offset}
-        # "offset" is where a record lies
+        # named committed_offset because the dump uses "offset" for the record's own
         return "offset", fields | dict(zip(record._fields[4:], rest, strict=True))
     if isinstance(record, OffsetDeleted):
         return "offset tombstone", record._asdict()
@@ -65,7 +68,7 @@ def _member(member: StoredMember, protocol_type: str) -> dict[str, Any]:
     if protocol_type == _CONSUMER:
         topics = subscribed_topics(member.subscription)
         fields["subscription"] = member.subscription if topics is None else sorted(topics)
-        with suppress(KohortError):  # then it is shown as its bytes
+        with suppress(KohortError):  # a subscription that cannot be decoded is shown as bytes
             assigned = decode_assignment(member.assignment).partitions
             fields["assignment"] = [f"{topic}-{partition}" for topic, partition in assigned]
     return fields

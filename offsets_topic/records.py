@@ -1,12 +1,12 @@
 """Records of ``__consumer_offsets``: typed values and their bytes, as Apache Kafka writes and reads them.
 
-A key begins with an int16 that says what the record is: 0 or 1 a committed offset, 2 a classic group, 3 to 8
-and 16 a part of a consumer group (KIP-848, see ``consumer_groups``), any other something newer (share groups)
-that is kept as it is and skipped. A value begins with its own int16 version. A record without a value is a
-tombstone. Numbers are big-endian; strings are UTF-8 after an int16 length.
+A key begins with an int16, the type of the record: 0 or 1 is a committed offset, 2 a classic group, 3 to 8
+and 16 belong to consumer groups (KIP-848, see ``consumer_groups``). Other types, such as those of share
+groups, are kept and ignored. A value begins with its int16 version; a record without a value is a tombstone.
+Numbers are big-endian; strings are UTF-8 with an int16 length in front.
 
-Read: OffsetCommitValue 0 to 4, GroupMetadataValue 0 to 4 (4 is flexible, KIP-482, and nobody writes it yet).
-Written: OffsetCommitValue 3, or 1 when the commit has an expiry of its own; GroupMetadataValue 3.
+Read: OffsetCommitValue 0 to 4, GroupMetadataValue 0 to 4 (4 is flexible, KIP-482; Apache Kafka does not write
+it yet). Written: OffsetCommitValue 3, or 1 for a commit with an expiry of its own; GroupMetadataValue 3.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .consumer_groups import (
     read_version,
 )
 
-#: Stands for "none" in numbers: no leader epoch, no expiry, no state timestamp.
+#: No leader epoch, no expiry, no state timestamp.
 NONE = -1
 
 _OFFSET_KEY_TYPES = (0, 1)
@@ -37,17 +37,17 @@ _INT32 = struct.Struct(">i")
 _THREE_INT32 = struct.Struct(">iii")
 _INT64 = struct.Struct(">q")
 _OFFSET_HEAD = struct.Struct(">hqih")  # version 3, offset, leader epoch, length of metadata
-_BARE_OFFSET = struct.Struct(">hqihq")  # the same without metadata, and the commit's time
+_BARE_OFFSET = struct.Struct(">hqihq")  # the same with empty metadata, and the commit's timestamp
 _OFFSET_HEAD_V1 = struct.Struct(">hqh")
 _TWO_INT64 = struct.Struct(">qq")
 
 
 class CorruptRecordError(KohortError):
-    """A record of the offsets topic that cannot be read; the text says which part."""
+    """A record of ``__consumer_offsets`` cannot be decoded; the message says which part."""
 
 
 class OffsetCommitted(NamedTuple):
-    """A group's next offset to read of a partition. Leader epoch and expiry may be NONE."""
+    """A group's committed offset of a partition. Leader epoch and expiry (milliseconds) may be NONE."""
 
     group: str
     topic: str
@@ -68,7 +68,7 @@ class OffsetDeleted(NamedTuple):
 
 
 class StoredMember(NamedTuple):
-    """A member as the log knows it. ``subscription`` is its metadata for the group's chosen protocol."""
+    """A member in a group's record. ``subscription`` is its metadata for the group's chosen protocol."""
 
     member_id: str
     instance_id: str | None
@@ -81,7 +81,10 @@ class StoredMember(NamedTuple):
 
 
 class GroupStored(NamedTuple):
-    """A finished generation: Stable if it has members, Empty if not. ``protocol_type`` is "" for none."""
+    """A completed generation of a classic group: Stable with members, Empty without.
+
+    ``protocol_type`` is "" for none.
+    """
 
     group: str
     protocol_type: str
@@ -99,7 +102,7 @@ class GroupDeleted(NamedTuple):
 
 
 class UnknownRecord(NamedTuple):
-    """A record of a type that is not known here; its bytes are kept."""
+    """A record of an unknown type, with its bytes."""
 
     type: int
     key: bytes
@@ -112,7 +115,7 @@ Record: TypeAlias = (
 
 
 def encode(record: Record) -> tuple[bytes, bytes | None]:
-    """Key and value of a record. Raises ValueError for a string over 32,767 bytes."""
+    """Encode a record into key and value. Raises ValueError for a string of more than 32,767 bytes."""
     if isinstance(record, OffsetCommitted):
         return offset_key(record.group, record.topic, record.partition), _offset_value(record)
     if isinstance(record, GroupStored):
@@ -127,12 +130,12 @@ def encode(record: Record) -> tuple[bytes, bytes | None]:
 
 
 def encode_all(records: Iterable[Record]) -> tuple[list[tuple[bytes, bytes | None]], int]:
-    """Keys and values, and their total size in bytes. Raises as ``encode``."""
+    """Encode records; returns keys and values, and their total size in bytes. Raises as ``encode`` does."""
     pairs: list[tuple[bytes, bytes | None]] = []
     size = 0
     for record in records:
         if type(record) is OffsetCommitted and not record.metadata and record.expire_timestamp_ms == NONE:
-            # nearly every record is one of these
+            # fast path: nearly every record is a commit without metadata
             group, topic, partition, offset, leader_epoch, _, commit_timestamp_ms, _ = record
             key = offset_key(group, topic, partition)
             pairs.append((key, _BARE_OFFSET.pack(3, offset, leader_epoch, 0, commit_timestamp_ms)))
@@ -160,7 +163,7 @@ def _offset_value(record: OffsetCommitted) -> bytes:
     if record.expire_timestamp_ms == NONE:
         head = _OFFSET_HEAD.pack(3, record.offset, record.leader_epoch, len(metadata))
         return head + metadata + _INT64.pack(record.commit_timestamp_ms)
-    # only version 1 can hold an expiry, and it has no place for the epoch
+    # only version 1 has an expiry; it has no leader epoch
     head = _OFFSET_HEAD_V1.pack(1, record.offset, len(metadata))
     return head + metadata + _TWO_INT64.pack(record.commit_timestamp_ms, record.expire_timestamp_ms)
 
@@ -175,7 +178,7 @@ def _group_value(record: GroupStored) -> bytes:
         _INT64.pack(record.state_timestamp_ms),
         _INT32.pack(len(record.members)),
     ]
-    # of a thousand members most say the same of these
+    # client id and host are mostly the same for many members: encode them once
     clients: dict[tuple[str, str], bytes] = {}
     for (
         member_id,
@@ -207,9 +210,9 @@ def _nullable_string(text: str | None) -> bytes:
 
 
 def decode(key: bytes | None, value: bytes | None) -> Record:
-    """The record behind a key and a value; an unknown key type is an UnknownRecord.
+    """Decode a record from key and value; one of an unknown type becomes an UnknownRecord.
 
-    Raises CorruptRecordError when the bytes do not fit their own type and version.
+    Raises CorruptRecordError if the bytes do not match their type and version.
     """
     if key is None:
         raise CorruptRecordError("a record without key in the offsets topic")
@@ -224,7 +227,7 @@ def decode(key: bytes | None, value: bytes | None) -> Record:
 
 
 def _read_plain_offset(key: bytes, value: bytes) -> OffsetCommitted | None:
-    """The record that nearly all are, in a third of the time; None leaves it to the careful reader."""
+    """Decode a commit in the most frequent versions, in a third of the time; None for all other records."""
     try:
         topic_at = 6 + int.from_bytes(key[2:4], "big", signed=True)
         topic_size = int.from_bytes(key[topic_at - 2 : topic_at], "big", signed=True)

@@ -1,6 +1,6 @@
-"""The store of ``__consumer_offsets``: appends record batches to its partitions and reads them back.
+"""The store of ``__consumer_offsets``: appends record batches to its partitions and loads them.
 
-One append is one batch, so its records are in the log together or not at all.
+An append is one batch, so that either all of its records are in the log or none.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from ..protocol import (
 )
 from ._encoded import EncodedCommit, OtherRecord, split_records
 
-#: Bytes read from a log at a time while it is loaded, and Kafka's default for that.
+#: Bytes read at a time while a partition is loaded: Kafka's default of offsets.load.buffer.size.
 LOAD_BYTES = 5 * 1024 * 1024
 
-#: Producer id, epoch and sequence number of a batch that no producer numbers.
+#: Producer id, epoch and sequence number of a batch without a producer.
 NO_PRODUCER = -1
 
 _MARKER_KEY = struct.Struct(">hh")
@@ -42,11 +42,11 @@ KeyValue = tuple[bytes, bytes | None]
 
 @dataclass(slots=True, eq=False)
 class StoredBatch:
-    """One batch of the log, its checksum right; its records are read when they are asked for.
+    """One batch of the log with a right checksum, or a damaged place.
 
-    A control batch has one record, whose key says whether the transaction of ``producer_id`` was committed.
-    Where ``damage`` says what is wrong there is no batch to be read: then there are no records, and the
-    offset is the one that was due.
+    Records are decoded when they are requested. A control batch has one record, whose key says whether the
+    transaction of the header's producer was committed. For a damaged place, ``damage`` is the reason, there
+    are no records, and ``base_offset`` is the offset that was expected.
     """
 
     base_offset: int
@@ -59,7 +59,7 @@ class StoredBatch:
 
     @property
     def records(self) -> list[tuple[int, int, bytes | None, bytes | None]]:
-        """(offset, timestamp in milliseconds, key, value) of each. Raises CorruptBatchError."""
+        """Return (offset, timestamp in milliseconds, key, value) of each record. Raises CorruptBatchError."""
         if self.header is None:
             return []
         with self._located():
@@ -68,7 +68,7 @@ class StoredBatch:
     def pieces(
         self, known: MutableMapping[bytes, TopicPartition]
     ) -> Iterator[Iterable[EncodedCommit] | OtherRecord]:
-        """The records, plain commits undecoded (``split_records``). Raises CorruptBatchError."""
+        """Yield the records, plain commits not decoded (``split_records``). Raises CorruptBatchError."""
         if self.header is not None:
             payload = self.data[self.at + BATCH_OVERHEAD : self.at + self.header.size]
             with self._located():
@@ -84,7 +84,7 @@ class StoredBatch:
 
 
 class Log(Protocol):
-    """A partition's log as the store needs it; ``PartitionLog`` is one."""
+    """The methods of a partition's log that the store uses; ``PartitionLog`` has them."""
 
     @property
     def log_start_offset(self) -> int: ...
@@ -102,10 +102,11 @@ class Log(Protocol):
 
 
 class OffsetsStore:
-    """Over the open logs of the topic, by partition number; the mapping may grow while the store is used.
+    """Appends to and loads the partitions of the topic whose ``logs`` are open.
 
-    ``partition_count`` is the topic's, the number of logs unless given; ``load_bytes`` is how much is read at
-    a time while a partition is loaded, more for a larger batch.
+    ``logs`` are by partition number and may change later. ``partition_count`` returns the topic's number of
+    partitions, by default that of the logs. ``load_bytes`` are read at a time while a partition is loaded, or
+    one batch if that is larger.
     """
 
     def __init__(
@@ -136,15 +137,16 @@ class OffsetsStore:
         producer_epoch: int = NO_PRODUCER,
         marker: tuple[bool, int] | None = None,
     ) -> int:
-        """Write ``records`` as one batch and return its base offset; ``flush`` puts it on the disk.
+        """Append ``records`` as one batch, without a sync to disk (``flush``), and return its base offset.
 
-        With a producer it is part of that producer's transaction. A ``marker``, (committed, epoch of the
-        transaction's coordinator), ends that transaction in a control batch; ``records`` are not looked at.
-        Raises KafkaError: INVALID_PRODUCER_EPOCH, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE,
-        KAFKA_STORAGE_ERROR, or UNKNOWN_TOPIC_OR_PARTITION for a partition that is not open.
+        With a producer id the batch is part of that producer's transaction. With a ``marker``, (committed,
+        epoch of the transaction's coordinator), it is the control batch that ends the transaction, and
+        ``records`` are ignored. Raises KafkaError: INVALID_PRODUCER_EPOCH, MESSAGE_TOO_LARGE,
+        RECORD_LIST_TOO_LARGE, KAFKA_STORAGE_ERROR, or UNKNOWN_TOPIC_OR_PARTITION if the partition's log is
+        not open.
         """
         if marker is not None:
-            # version and type, version and the coordinator's epoch
+            # key: version, type; value: version, coordinator epoch
             records = [(_MARKER_KEY.pack(0, marker[0]), _MARKER_VALUE.pack(0, marker[1]))]
         batch = build_batch(
             records,
@@ -158,10 +160,10 @@ class OffsetsStore:
         return self._log(partition).append_built(batch, now_ms=now_ms)
 
     def load(self, partition: int) -> Iterator[StoredBatch]:
-        """Every batch from the log start to the log end, beyond the high watermark too.
+        """Yield every batch from the log start to the log end, also above the high watermark.
 
-        What is damaged is told in its place, and the batches after it are looked for. Raises KafkaError
-        KAFKA_STORAGE_ERROR for a partition that cannot be read at all.
+        A damaged place is a StoredBatch with ``damage``; the batches after it are searched for. Raises
+        KafkaError KAFKA_STORAGE_ERROR if the partition cannot be read at all.
         """
         log = self._log(partition)
         due = log.log_start_offset
@@ -174,7 +176,9 @@ class OffsetsStore:
                 yield _salvaged(piece)
 
     def _whole(self, log: Log, offset: int) -> Iterator[tuple[StoredBatch, int]]:
-        """Each batch, and the offset after it; CorruptLogError where something else stands."""
+        """Yield each batch, and the offset after it. Raises CorruptLogError, CorruptBatchError for other
+        bytes.
+        """
         while (run := log.read(offset, self._load_bytes, to_log_end=True)).records:
             for position, header in iter_batches(run.records):
                 if not offset <= header.last_offset < log.log_end_offset:
@@ -191,7 +195,7 @@ class OffsetsStore:
                 )
 
     def flush(self, partition: int) -> None:
-        """Return once the partition is on the disk. Raises KafkaError KAFKA_STORAGE_ERROR."""
+        """Sync the partition's log to disk. Raises KafkaError KAFKA_STORAGE_ERROR."""
         self._log(partition).flush()
 
     def _log(self, partition: int) -> Log:
