@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import time
 from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
@@ -127,6 +128,8 @@ async def _carried_out(
 
 
 async def _import(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
+    # its errors are reported here, once
+    logging.getLogger("kohort.consumer.zookeeper").setLevel(logging.CRITICAL)
     plan = await admin.plan_import(options.group, options.zookeeper)
     if not plan.changes:
         where = f"below /consumers/{options.group}/offsets in ZooKeeper"

@@ -259,7 +259,7 @@ def run_program(
 
 def _perform(perform: Callable[[], int], refused: int) -> tuple[int, str]:
     """The exit code, and what is to be said."""
-    from ..client import BrokerConnectionError, ConfigError
+    from ..client import BrokerConnectionError, ConfigError, ZooKeeperConnectionError
     from ..protocol import KafkaError, KohortError
     from ._errors import ADVICE
 
@@ -271,6 +271,8 @@ def _perform(perform: Callable[[], int], refused: int) -> tuple[int, str]:
         raise
     except ConfigError as error:
         return WRONG_USE, str(error)
+    except ZooKeeperConnectionError as error:
+        return UNREACHABLE, str(error)
     except BrokerConnectionError as error:
         return UNREACHABLE, f"cannot reach the cluster: {error}; is --bootstrap right?"
     except KafkaError as error:

@@ -164,10 +164,13 @@ class GroupAdmin:
     async def plan_import(self, group: str, zookeeper: str) -> ResetPlan:
         """Plan to commit the offsets that a group without a coordinator has in ZooKeeper
         (``HOST:PORT[,HOST:PORT...][/CHROOT]``); change nothing. If members are registered there, or the group
-        has members here, the plan's ``refusal`` says so.
+        has members here, the plan's ``refusal`` says so. Raises ConfigError for what is no address of a
+        ZooKeeper or no name of a group there, and ZooKeeperConnectionError if it does not answer.
         """
+        from ..consumer.config import check_registry
         from ..consumer.zookeeper_registry import read_registry
 
+        check_registry(zookeeper, group)
         registered = await read_registry(zookeeper, group, self._timeout_ms)
         refused = None
         if registered.members:

@@ -119,11 +119,21 @@ async def plan(
 async def plan_offsets(
     cluster: Cluster, group: str, offsets: Mapping[TopicPartition, int], refused: str | None
 ) -> ResetPlan:
-    """A plan that gives each partition its own offset; ``refused`` says why it may not be executed."""
+    """A plan that gives each partition its own offset, with a note where that is behind the committed one;
+    ``refused`` says why it may not be executed.
+    """
     committed = await cluster.committed(group, require_stable=False)
     wishes = {partition: ResetTo.offset(offset) for partition, offset in sorted(offsets.items())}
     planned = await _plan(cluster, group, wishes, committed)
-    return planned if refused is None else replace(planned, refusal=refused)
+    changes = tuple(_noted_if_back(change) for change in planned.changes)
+    return replace(planned, changes=changes, refusal=refused or planned.refusal)
+
+
+def _noted_if_back(change: OffsetChange) -> OffsetChange:
+    current, new = change.current_offset, change.new_offset
+    if change.note or current is None or new is None or new >= current:
+        return change
+    return replace(change, note=f"back by {current - new}: the group has committed more on the brokers")
 
 
 async def _plan(

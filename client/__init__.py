@@ -10,6 +10,7 @@ from .errors import (
     ClientError,
     ConfigError,
     ConsumerClosedError,
+    ZooKeeperConnectionError,
 )
 from .fetch import FetchedPartition, FetchFrom, FetchSession
 from .metadata import ClusterMetadata, Node, PartitionMetadata, TopicMetadata
@@ -41,4 +42,5 @@ __all__ = [
     "PartitionMetadata",
     "Sasl",
     "TopicMetadata",
+    "ZooKeeperConnectionError",
 ]

@@ -21,6 +21,10 @@ class BrokerConnectionError(ClientError):
         self.address = address
 
 
+class ZooKeeperConnectionError(BrokerConnectionError):
+    """ZooKeeper does not answer, or refuses a request, where it has what brokers have for other groups."""
+
+
 class BrokerRefusedError(BrokerConnectionError):
     """Nothing listens at the address: the machine is reachable and refuses the connection."""
 

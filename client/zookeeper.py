@@ -153,4 +153,4 @@ def unanswered(error: Exception) -> OSError:
 
     if isinstance(error, ConnectionClosedError | ConnectionLoss | SessionExpiredError):
         return ConnectionError(f"no answer from ZooKeeper, the change may have been made: {error!r}")
-    return OSError(f"ZooKeeper refuses a change: {error!r}")
+    return OSError(f"ZooKeeper refuses a request: {error!r}")

@@ -12,9 +12,14 @@ from annotated_types import Ge
 from pydantic import BeforeValidator, model_validator
 
 from ..client.config import ClientSettings, positive, read_connected
+from ..client.errors import ConfigError
 from ..settings import CONSUMER, MAX_INT, Row, Scope
 
-_ZOOKEEPER = re.compile(r"zookeeper://[^/,\s]+:\d+(,[^/,\s]+:\d+)*(/[^/\s]+)*")
+_ZOOKEEPER = "zookeeper://"
+_SERVER = re.compile(r"[^/,\s]+:([0-9]{1,5})")
+_MAX_PORT = 65_535
+#: Characters that no part of a path in ZooKeeper may have.
+_NOT_IN_PATHS = re.compile(r"[/\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]")
 #: Java's name of the policy to fail instead of resetting.
 _RESET_ALIASES = {"none": "fail"}
 #: Least notice of a leave where the coordinator assigns.
@@ -187,17 +192,12 @@ class ConsumerConfig(ClientSettings):
                     "dual_commit is for coordination by ZooKeeper: brokers have the offsets anyway"
                 )
             return
-        if not _ZOOKEEPER.fullmatch(self.coordination):
+        if not self.coordination.startswith(_ZOOKEEPER):
             raise ValueError(
                 f"coordination={self.coordination!r}: it is 'kafka', or "
-                "'zookeeper://HOST:PORT[,HOST:PORT...][/CHROOT]'"
+                f"'{_ZOOKEEPER}HOST:PORT[,HOST:PORT...][/CHROOT]'"
             )
-        if self.group in (".", "..") or re.search(
-            r"[/\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]", self.group or ""
-        ):
-            raise ValueError(
-                f"group={self.group!r}: in ZooKeeper a group's name is one part of a path, without '/'"
-            )
+        check_registry(self.coordination.removeprefix(_ZOOKEEPER), self.group)
         for name in ("protocol", "assignor", "group_instance_id"):
             if name in self.model_fields_set:
                 raise ValueError(
@@ -209,7 +209,7 @@ class ConsumerConfig(ClientSettings):
         """Address of the ZooKeeper through which the group shares its partitions; None for Kafka's
         protocols.
         """
-        return None if self.coordination == "kafka" else self.coordination.removeprefix("zookeeper://")
+        return None if self.coordination == "kafka" else self.coordination.removeprefix(_ZOOKEEPER)
 
     @property
     def assignor_is_default(self) -> bool:
@@ -284,3 +284,23 @@ class ConsumerConfig(ClientSettings):
 def consumer_config(**settings: Any) -> ConsumerConfig:
     """Check settings. Raises ConfigError naming each wrong setting, its value and what is allowed."""
     return read_connected(ConsumerConfig, settings)
+
+
+def check_registry(address: str, group: str | None) -> None:
+    """Raise ConfigError for what is no address of a ZooKeeper, or cannot be the name of a group there."""
+    servers, slash, chroot = address.partition("/")
+    ports = [_SERVER.fullmatch(server) for server in servers.split(",")]
+    if not (
+        all(port is not None and 0 < int(port[1]) <= _MAX_PORT for port in ports)
+        and (not slash or all(_is_part_of_a_path(part) for part in chroot.split("/")))
+    ):
+        raise ConfigError(
+            f"{address!r} is no address of a ZooKeeper: give HOST:PORT[,HOST:PORT...][/CHROOT], "
+            "without '/' at its end"
+        )
+    if group is not None and not _is_part_of_a_path(group):
+        raise ConfigError(f"group={group!r}: in ZooKeeper a group's name is one part of a path, without '/'")
+
+
+def _is_part_of_a_path(text: str) -> bool:
+    return text not in ("", ".", "..") and not _NOT_IN_PATHS.search(text)

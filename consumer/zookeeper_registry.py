@@ -18,12 +18,13 @@ import asyncio
 import json
 import logging
 import random
+import re
 import socket
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
-from ..client.errors import BrokerConnectionError, ConfigError
+from ..client.errors import ConfigError, ZooKeeperConnectionError
 from ..client.offsets import CommittedOffset
 from ..client.pool import SURROUNDINGS
 from ..client.waiting import now_ms
@@ -38,6 +39,8 @@ _NO_OFFSET = b"-1"
 #: The highest possible offset, and more threads than any client of Kafka 0.8 has.
 _MAX_OFFSET = (1 << 63) - 1
 _MAX_THREADS = 10_000
+#: A partition as clients write it.
+_PARTITION = re.compile("0|[1-9][0-9]{0,8}")
 #: Pause before members are read again if ZooKeeper refused it.
 _READ_AGAIN_S = 1.0
 
@@ -144,7 +147,7 @@ class ZooKeeperRegistry:
                 await session.begin(told)
                 await begun
         except TimeoutError as error:
-            raise BrokerConnectionError(self._settings.connect, str(self._settings.no_answer())) from error
+            raise ZooKeeperConnectionError(self._settings.connect, str(self._settings.no_answer())) from error
 
     async def read(self) -> Registered:
         """Read the registered members, and all stored offsets. Raises BrokerConnectionError."""
@@ -152,16 +155,27 @@ class ZooKeeperRegistry:
 
         offsets = {}
         try:
-            names = await self._below("ids")
-            entries = [(name, await self._call("get", f"{self._root}/ids/{name}")) for name in names]
+            entries = await self._entries("ids")
             for topic in await self._below("offsets"):
-                for number in await self._below(f"offsets/{topic}"):
-                    data, _ = await self._call("get", f"{self._root}/offsets/{topic}/{number}")
-                    if (offset := _offset_in(data)) is not None and number.isascii() and number.isdigit():
-                        offsets[TopicPartition(topic, int(number))] = offset
+                for number, data in (await self._entries(f"offsets/{topic}")).items():
+                    # what is written otherwise than by a client is no partition's
+                    if _PARTITION.fullmatch(number):
+                        partition = TopicPartition(topic, int(number))
+                        if (offset := _offset_of(partition, data)) is not None:
+                            offsets[partition] = offset
         except (KazooException, OSError) as error:
             raise self._no_answer(error) from error
-        return Registered({name: _topics_in(name, data) for name, (data, _) in entries}, offsets)
+        return Registered({name: _topics_in(name, data) for name, data in entries.items()}, offsets)
+
+    async def _entries(self, path: str) -> dict[str, bytes]:
+        """The entries below another, by name; without those that go meanwhile."""
+        from kazoo.exceptions import NoNodeError
+
+        entries = {}
+        for name in await self._below(path):
+            with suppress(NoNodeError):
+                entries[name], _ = await self._call("get", f"{self._root}/{path}/{name}")
+        return entries
 
     async def _below(self, path: str) -> list[str]:
         from kazoo.exceptions import NoNodeError
@@ -450,8 +464,7 @@ class ZooKeeperRegistry:
                     data = _NO_OFFSET
                     _, stat = await self._call("create", path, data, None, False, False, True, True)
                 break
-        if _offset_in(data) is None and data != _NO_OFFSET:
-            log.warning("the offset of %s-%d in ZooKeeper is no number: %.40r", *partition, data)
+        _offset_of(partition, data)
         self._stored[partition] = _Stored(stat.version, data)
 
     async def stored(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedOffset]:
@@ -533,8 +546,8 @@ class ZooKeeperRegistry:
             return _Stored(stat.version, data)
         return stored if stat.version == stored.version else None
 
-    def _no_answer(self, error: Exception) -> BrokerConnectionError:
-        return BrokerConnectionError(self._settings.connect, str(unanswered(error)))
+    def _no_answer(self, error: Exception) -> ZooKeeperConnectionError:
+        return ZooKeeperConnectionError(self._settings.connect, str(unanswered(error)))
 
     # -- paths -----------------------------------------------------------------------------------------------
 
@@ -555,6 +568,14 @@ def _is_refused(error: BaseException) -> bool:
 def _offset_in(data: bytes) -> int | None:
     """The offset in an entry; None if it has none, or something else."""
     return int(data) if data.isdigit() and len(data) < 20 and int(data) <= _MAX_OFFSET else None
+
+
+def _offset_of(partition: TopicPartition, data: bytes) -> int | None:
+    """The offset in a partition's entry; None, with a warning unless it says so, if it has none."""
+    offset = _offset_in(data)
+    if offset is None and data != _NO_OFFSET:
+        log.warning("the offset of %s-%d in ZooKeeper is no number: %.40r", *partition, data)
+    return offset
 
 
 def _topics_in(name: str, data: bytes) -> Topics:

@@ -228,6 +228,14 @@ async def test_a_zookeeper_that_does_not_answer_is_named(bootstrap: str) -> None
     ("settings", "message"),
     [
         ({"coordination": "zookeeper:/127.0.0.1"}, "it is 'kafka', or 'zookeeper://HOST:PORT"),
+        ({"coordination": "zookeeper://"}, "'' is no address of a ZooKeeper"),
+        ({"coordination": "zookeeper://h"}, "'h' is no address"),
+        ({"coordination": "zookeeper://h:1,"}, "'h:1,' is no address"),
+        ({"coordination": "zookeeper://h:x"}, "'h:x' is no address"),
+        ({"coordination": "zookeeper://h:0"}, "'h:0' is no address"),
+        ({"coordination": "zookeeper://h:65536"}, "'h:65536' is no address"),
+        ({"coordination": "zookeeper://h:1/"}, "without '/' at its end"),
+        ({"coordination": "zookeeper://h:1/a/../b"}, "is no address"),
         ({"coordination": "zookeeper://h:1", "assignor": "range"}, "assignor is for groups that brokers"),
         ({"coordination": "zookeeper://h:1", "protocol": "consumer"}, "protocol is for groups that brokers"),
         ({"dual_commit": True}, "dual_commit is for coordination by ZooKeeper"),
@@ -290,6 +298,45 @@ async def test_offsets_are_imported_into_the_group_once_nobody_is_registered(
     assert {partition.partition: value.offset for partition, value in found.items()} == {0: 4, 1: 10}
     assert await imported("--zookeeper", f"{address}/elsewhere") == 1
     assert "is --zookeeper right?" in capsys.readouterr().err
+    await asyncio.to_thread(client.set, f"/consumers/{name}/offsets/{topic}/0", b"1")
+    assert await imported() == 0
+    assert "back by 3: the group has committed more on the brokers" in capsys.readouterr().out
+    assert await imported("--zookeeper", f"{address}/") == 2
+    assert "is no address of a ZooKeeper" in capsys.readouterr().err
+    assert await imported("--zookeeper", "127.0.0.1:1", "--timeout", "0.5") == 3
+    (said,) = capsys.readouterr().err.splitlines()
+    assert "no answer from ZooKeeper at 127.0.0.1:1" in said
+    assert "--bootstrap" not in said
+
+
+async def test_an_import_takes_numbers_of_partitions_and_names_the_rest(
+    bootstrap: str,
+    address: str,
+    client: KazooClient,
+    new_topic: Callable[..., str],
+    group: Callable[[str], str],
+    produce: Callable[..., None],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    topic, name = new_topic("orders", partitions=4), group("billing")
+    await asyncio.to_thread(produce, topic, range(20), partitions=4)
+    entries = {f"{topic}/0": b"4", f"{topic}/1": b"-1", f"{topic}/2": b"x" * 1_000, f"{topic}/03": b"2"}
+    entries |= {f"{topic}/7": b"3", f"{topic}/{9**20}": b"1", "gone/0": b"1"}
+    for path, offset in entries.items():
+        client.create(f"/consumers/{name}/offsets/{path}", offset, makepath=True)
+    async with GroupAdmin(bootstrap) as admin:
+        planned = await admin.plan_import(name, address)
+        assert {(each.topic, each.partition): each.new_offset for each in planned.changes} == {
+            (topic, 0): 4,
+            (topic, 7): None,
+            ("gone", 0): None,
+        }
+        await admin.execute(planned)
+        assert {p: value.offset for p, value in (await admin.offsets(name)).items()} == {
+            TopicPartition(topic, 0): 4
+        }
+    assert f"the offset of {topic}-2 in ZooKeeper is no number: b'xxx" in caplog.text
+    assert f"{topic}-1" not in caplog.text
 
 
 async def test_members_find_each_other_again_when_the_groups_folder_is_removed(
