@@ -36,8 +36,9 @@ from .registry import Check, Claim, Register, RegistryEffect, RegistryMembership
 _READING_SESSION_MS = 10_000
 #: The value that clients of Kafka 0.8 read as "no offset".
 _NO_OFFSET = b"-1"
-#: The highest possible offset, and more threads than any client of Kafka 0.8 has.
+#: The highest possible offset and its digits, and more threads than any client of Kafka 0.8 has.
 _MAX_OFFSET = (1 << 63) - 1
+_MAX_DIGITS = 19
 _MAX_THREADS = 10_000
 #: A partition as clients write it.
 _PARTITION = re.compile("0|[1-9][0-9]{0,8}")
@@ -56,7 +57,7 @@ class _Stored(NamedTuple):
     """
 
     version: int
-    data: bytes
+    data: bytes | None
     tried: bytes | None = None
 
 
@@ -167,7 +168,7 @@ class ZooKeeperRegistry:
             raise self._no_answer(error) from error
         return Registered({name: _topics_in(name, data) for name, data in entries.items()}, offsets)
 
-    async def _entries(self, path: str) -> dict[str, bytes]:
+    async def _entries(self, path: str) -> dict[str, bytes | None]:
         """The entries below another, by name; without those that go meanwhile."""
         from kazoo.exceptions import NoNodeError
 
@@ -565,12 +566,14 @@ def _is_refused(error: BaseException) -> bool:
     return isinstance(error, KazooException) and not isinstance(unanswered(error), ConnectionError)
 
 
-def _offset_in(data: bytes) -> int | None:
-    """The offset in an entry; None if it has none, or something else."""
-    return int(data) if data.isdigit() and len(data) < 20 and int(data) <= _MAX_OFFSET else None
+def _offset_in(data: bytes | None) -> int | None:
+    """The offset in an entry; None if it has none, or something else, or no data at all."""
+    if data is None or not data.isdigit() or len(data) > _MAX_DIGITS:
+        return None
+    return offset if (offset := int(data)) <= _MAX_OFFSET else None
 
 
-def _offset_of(partition: TopicPartition, data: bytes) -> int | None:
+def _offset_of(partition: TopicPartition, data: bytes | None) -> int | None:
     """The offset in a partition's entry; None, with a warning unless it says so, if it has none."""
     offset = _offset_in(data)
     if offset is None and data != _NO_OFFSET:
@@ -578,10 +581,10 @@ def _offset_of(partition: TopicPartition, data: bytes) -> int | None:
     return offset
 
 
-def _topics_in(name: str, data: bytes) -> Topics:
+def _topics_in(name: str, data: bytes | None) -> Topics:
     """The threads by topic of a registration; empty if it is unreadable, or subscribes to patterns."""
     try:
-        entry = json.loads(data)
+        entry = json.loads(data or b"")
         topics = {str(topic): int(count) for topic, count in entry["subscription"].items()}
         if any(not 0 <= count <= _MAX_THREADS for count in topics.values()):
             raise ValueError(topics)

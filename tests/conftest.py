@@ -120,7 +120,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 @pytest.fixture(autouse=True)
 def _process_state() -> Iterator[None]:
     """Commands under test set levels of loggers and extend ``sys.path``: both are put back."""
-    levels = {name: logging.getLogger(name).level for name in ("kohort", "kohort.consumer.zookeeper", "kafka", "aiokafka")}
+    levels = {
+        name: logging.getLogger(name).level
+        for name in ("kohort", "kohort.consumer.zookeeper", "kafka", "aiokafka")
+    }
     path = sys.path[:]
     yield
     sys.path[:] = path

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import subprocess
 import sys
 import uuid
@@ -58,6 +60,18 @@ class ZooKeeper:
 
     def again(self, number: int = 1) -> None:
         assert _run("again", str(self.port), str(number)).returncode == 0
+
+    def stand_still(self, number: int = 1) -> None:
+        """Stop a server's process, which keeps its connections, until ``go_on``."""
+        self._signal(number, signal.SIGSTOP)
+
+    def go_on(self, number: int = 1) -> None:
+        self._signal(number, signal.SIGCONT)
+
+    def _signal(self, number: int, sent: signal.Signals) -> None:
+        pid = script("zookeeper").pid_of(self.folder / str(number))
+        assert pid is not None, "the server has ended"
+        os.kill(pid, sent)
 
     def all_again(self) -> None:
         """Start every server again that was killed; a lone one of several does not serve."""

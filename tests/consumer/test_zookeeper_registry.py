@@ -25,7 +25,7 @@ from kohort.consumer import AsyncGroupConsumer, assembly
 from kohort.consumer.errors import CommitFailedError, StaleRecordError
 from kohort.consumer.events import PartitionsLost
 from kohort.consumer.service import ConsumerService, KafkaOutput
-from kohort.consumer.zookeeper_registry import _offset_in, _topics_in
+from kohort.consumer.zookeeper_registry import ZooKeeperRegistry, _offset_in, _topics_in
 from kohort.protocol import TopicPartition
 from kohort.statemachine import MemberState
 from tests.cluster.servers import ZooKeeper, zookeeper
@@ -79,7 +79,10 @@ async def end_session(consumer: AsyncGroupConsumer, hosts: str) -> None:
     registry = consumer.parts.registry
     assert registry is not None
     assert registry._session is not None
-    member = registry._session.client
+    await end(registry._session.client, hosts)
+
+
+async def end(member: KazooClient, hosts: str) -> None:
     session = member.client_id
     # another client of the session ends it, unless the member takes the connection back before that
     while member._session_id == session[0]:
@@ -92,6 +95,13 @@ async def end_session(consumer: AsyncGroupConsumer, hosts: str) -> None:
 
 def owned(*workers: Worker) -> list[list[int]]:
     return [sorted(partition.partition for partition in each.consumer.assignment()) for each in workers]
+
+
+def lost(worker: Worker) -> list[TopicPartition]:
+    events = worker.consumer.events.recent
+    return [
+        partition for event in events if isinstance(event, PartitionsLost) for partition in event.partitions
+    ]
 
 
 async def test_members_take_their_ranges_and_every_record_is_read_once_as_they_come_and_go(
@@ -401,9 +411,12 @@ def test_a_registration_of_a_client_of_kafka_0_8_is_read() -> None:
         (b"\xb2", None),
         (b"9" * 19, None),
         (b"9" * 99, None),
+        (b"%d" % (2**63 - 1), 2**63 - 1),
+        (b"%d" % 2**63, None),
+        (None, None),
     ],
 )
-def test_an_offset_is_a_number_that_there_can_be(data: bytes, offset: int | None) -> None:
+def test_an_offset_is_a_number_that_there_can_be(data: bytes | None, offset: int | None) -> None:
     assert _offset_in(data) == offset
 
 
@@ -471,27 +484,94 @@ async def test_members_come_and_go_behind_a_slow_network_that_breaks(
             await worker.stop()
 
 
+@pytest.mark.parametrize(
+    ("goes", "comes"),
+    [
+        pytest.param(ZooKeeper.kill, ZooKeeper.again, id="killed"),
+        pytest.param(ZooKeeper.stand_still, ZooKeeper.go_on, id="stands-still"),
+    ],
+)
 async def test_members_go_on_when_zookeeper_was_away_for_longer_than_a_session(
     join: Maker,
     servers: ZooKeeper,
+    client: KazooClient,
     new_topic: Callable[..., str],
     group: Callable[[str], str],
     produce: Callable[..., None],
+    goes: Callable[[ZooKeeper], None],
+    comes: Callable[[ZooKeeper], None],
 ) -> None:
     topic, name = new_topic("orders", partitions=PARTITIONS), group("billing")
-    short = {"group": name, "session_timeout_ms": 1_000}
+    short = {"group": name, "session_timeout_ms": 1_500}
     workers = [Worker(await join(topic, **short)), Worker(await join(topic, **short))]
     await until(lambda: sorted(owned(*workers)) == [[0, 1], [2, 3]])
     await asyncio.to_thread(produce, topic, range(40), partitions=PARTITIONS)
     await until(lambda: sum(len(each.seen) for each in workers) >= 40)
-    await asyncio.to_thread(servers.kill)
-    await until(lambda: owned(*workers) == [[], []])
-    await asyncio.to_thread(produce, topic, range(40, 80), partitions=PARTITIONS)
-    await asyncio.to_thread(servers.again)
+    await asyncio.to_thread(goes, servers)
+    try:
+        # before their partitions are lost, nothing is delivered any more
+        await until(lambda: all(each.consumer.parts.delivery.halted for each in workers))
+        await asyncio.to_thread(produce, topic, range(40, 80), partitions=PARTITIONS)
+        await until(lambda: owned(*workers) == [[], []])
+        await until(lambda: [len(lost(each)) for each in workers] == [2, 2])
+        await asyncio.sleep(1.5)
+        assert not any(number >= 40 for each in workers for number in each.seen)
+    finally:
+        await asyncio.to_thread(comes, servers)
     await until(lambda: sorted(owned(*workers)) == [[0, 1], [2, 3]])
     await until(lambda: {each for worker in workers for each in worker.seen} == set(range(80)))
+    owners = {
+        number: (await asyncio.to_thread(client.get, f"/consumers/{name}/owners/{topic}/{number}"))[
+            0
+        ].decode()
+        for number in range(PARTITIONS)
+    }
+    assert owners == {
+        partition.partition: f"{each.consumer.parts.membership.member_id}-0"
+        for each in workers
+        for partition in each.consumer.assignment()
+    }
     for worker in workers:
         await worker.stop()
+    stored = [
+        (await asyncio.to_thread(client.get, f"/consumers/{name}/offsets/{topic}/{number}"))[0]
+        for number in range(PARTITIONS)
+    ]
+    assert stored == [b"20"] * PARTITIONS
+
+
+@pytest.mark.slow(15)
+async def test_a_hundred_members_start_at_once_and_leave_at_once(
+    join: Maker,
+    client: KazooClient,
+    new_topic: Callable[..., str],
+    group: Callable[[str], str],
+    produce: Callable[..., None],
+) -> None:
+    members, partitions, records = 100, 150, 600
+    topic, name = new_topic("orders", partitions=partitions), group("billing")
+    await asyncio.to_thread(produce, topic, range(records), partitions=partitions)
+    patient = {"group": name, "session_timeout_ms": 30_000, "default_api_timeout_ms": 120_000}
+    workers = [
+        Worker(each) for each in await asyncio.gather(*(join(topic, **patient) for _ in range(members)))
+    ]
+
+    def settled() -> bool:
+        shares = owned(*workers)
+        # the topic's range: the first ones get one more, and nobody has another's partition
+        sizes, numbers = sorted(map(len, shares)), sorted(number for share in shares for number in share)
+        return sizes == [1] * 50 + [2] * 50 and numbers == list(range(partitions))
+
+    await until(settled, timeout_s=180)
+    await until(lambda: sum(len(each.seen) for each in workers) >= records, timeout_s=180)
+    await asyncio.gather(*(each.stop() for each in workers))
+    seen = [number for each in workers for number in each.seen]
+    assert set(seen) == set(range(records))
+    root = f"/consumers/{name}"
+    await until(lambda: client.get_children(f"{root}/ids") == [])
+    assert client.get_children(f"{root}/owners/{topic}") == []
+    stored = [client.get(f"{root}/offsets/{topic}/{number}")[0] for number in range(partitions)]
+    assert stored == [b"4"] * partitions
 
 
 async def test_a_session_that_ends_in_the_middle_of_a_release_gives_the_partition_to_the_next(
@@ -535,6 +615,97 @@ async def test_what_others_write_that_makes_no_sense_stops_nobody(
     await another.stop()
     await until(lambda: owned(worker) == [[0, 1]])
     await worker.stop()
+
+
+@pytest.mark.parametrize(
+    "data", [None, b"", b"\x00" * 900_000, b"9" * 900_000], ids=["none", "empty", "huge", "9s"]
+)
+async def test_entries_with_any_data_stop_nobody(
+    bootstrap: str,
+    join: Maker,
+    address: str,
+    client: KazooClient,
+    new_topic: Callable[..., str],
+    group: Callable[[str], str],
+    produce: Callable[..., None],
+    data: bytes | None,
+) -> None:
+    topic, name = new_topic("orders", partitions=2), group("billing")
+    root = f"/consumers/{name}"
+    for path in (f"ids/{name}", f"owners/{topic}/1", f"offsets/{topic}/0", f"offsets/{topic}/1"):
+        client.create(f"{root}/{path}", data, makepath=True)
+    async with GroupAdmin(bootstrap) as admin:
+        planned = await admin.plan_import(name, address)
+        assert planned.changes == ()
+        assert f"has members in ZooKeeper ({name})" in str(planned.refusal)
+    await asyncio.to_thread(produce, topic, range(10), partitions=2)
+    worker = Worker(await join(topic, group=name))
+    await until(lambda: owned(worker) == [[0]])
+    client.delete(f"{root}/owners/{topic}/1")
+    await until(lambda: owned(worker) == [[0, 1]])
+    await until(lambda: sorted(worker.seen) == list(range(10)))
+    await worker.stop()
+    assert [client.get(f"{root}/offsets/{topic}/{number}")[0] for number in range(2)] == [b"5", b"5"]
+
+
+@pytest.mark.parametrize(
+    ("request_name", "path"),
+    [
+        ("create", "/ids/"),
+        ("get_children", "/ids"),
+        ("get", "/ids/"),
+        ("create", "/owners/"),
+        ("exists", "/owners/"),
+        ("get", "/offsets/"),
+        ("create", "/offsets/"),
+        ("set", "/offsets/"),
+        ("delete", "/owners/"),
+        ("delete", "/ids/"),
+    ],
+)
+async def test_a_session_that_ends_at_any_step_leaves_each_partition_to_one_member(
+    join: Maker,
+    servers: ZooKeeper,
+    client: KazooClient,
+    new_topic: Callable[..., str],
+    group: Callable[[str], str],
+    produce: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    request_name: str,
+    path: str,
+) -> None:
+    """The first request of this kind finds that the session is over: to join, share, read or leave."""
+    topic, name = new_topic("orders", partitions=PARTITIONS), group("billing")
+    await asyncio.to_thread(produce, topic, range(40), partitions=PARTITIONS)
+    call = ZooKeeperRegistry._call
+    ended: list[str] = []
+
+    def ends_before(registry: ZooKeeperRegistry, request: str, at: str, *arguments: Any) -> Awaitable[Any]:
+        async def ended_first() -> Any:
+            assert registry._session is not None
+            await end(registry._session.client, servers.hosts)
+            return await call(registry, request, at, *arguments)
+
+        if not ended and request == request_name and path in at:
+            ended.append(at)
+            return asyncio.ensure_future(ended_first())
+        return call(registry, request, at, *arguments)
+
+    monkeypatch.setattr(ZooKeeperRegistry, "_call", ends_before)
+    first = Worker(await join(topic, group=name))
+    await until(lambda: len(first.seen) > 0)
+    second = Worker(await join(topic, group=name))
+    await until(lambda: sorted(owned(first, second)) == [[0, 1], [2, 3]])
+    await until(lambda: set(first.seen + second.seen) == set(range(40)))
+    await first.stop()
+    await until(lambda: owned(second) == [[0, 1, 2, 3]])
+    assert ended
+    await asyncio.to_thread(produce, topic, range(40, 60), partitions=PARTITIONS)
+    await until(lambda: set(first.seen + second.seen) == set(range(60)))
+    await second.stop()
+    assert client.get_children(f"/consumers/{name}/ids") == []
+    stored = [client.get(f"/consumers/{name}/offsets/{topic}/{number}")[0] for number in range(PARTITIONS)]
+    assert stored == [b"15"] * PARTITIONS
 
 
 async def test_the_entry_of_an_owner_that_never_goes_is_named_until_somebody_removes_it(
