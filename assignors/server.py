@@ -161,8 +161,8 @@ def _few_moves(topics: Mapping[str, int], members: Mapping[str, ServedMember]) -
 def _check_room(name: str, partitions: int, topics: int) -> None:
     if _PARTITION_BYTES * partitions + _TOPIC_BYTES * topics > MOST_RECORD_BYTES:
         raise AssignorError(
-            f"{name} would have {partitions} partitions of {topics} topics, for which a record has no room: "
-            "start more members"
+            f"{name} would have {partitions} partitions of {topics} topics, too many for one record of "
+            "__consumer_offsets: start more members"
         )
 
 

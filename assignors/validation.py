@@ -145,7 +145,7 @@ class _Claims(NamedTuple):
 
 
 def _problems_of_claims(owners: _Owners, claims: list[_Claims]) -> list[Problem]:
-    """Find partitions given to nobody and claimed by nobody, or given to one member and claimed by another."""
+    """Find partitions neither given nor claimed, and those given to one member and claimed by another."""
     claimed = frozenset[TopicPartition]().union(*(claim.partitions for claim in claims))
     rivals: set[TopicPartition] = set()
     if sum(len(claim.partitions) for claim in claims) > len(claimed):

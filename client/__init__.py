@@ -1,4 +1,4 @@
-"""A client of a Kafka cluster on asyncio: connections, metadata, requests, a small producer."""
+"""An asyncio client of a Kafka cluster: connections, metadata, and the requests that several rooms send."""
 
 from ..protocol.messages.fetch import AbortedTransaction
 from .cluster import Cluster

@@ -42,9 +42,10 @@ _MOST_PREPARED = 8
 class Cluster:
     """An asyncio client for one cluster. ``async with Cluster("localhost:9092") as cluster: ...``
 
-    ``request_timeout_ms`` bounds one request, ``default_api_timeout_ms`` a call with all its retries. Calls
-    raise BrokerConnectionError when no broker could be reached in that time, AuthenticationError when a
-    broker refuses this client, and KafkaError for an error that is not retriable.
+    ``request_timeout_ms`` limits one request, ``default_api_timeout_ms`` a call with all its retries. Calls
+    raise BrokerConnectionError if no broker could be reached in that time, AuthenticationError if a broker
+    refuses this client, and KafkaError for an error code that is not retriable. All times are in
+    milliseconds.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class Cluster:
         self._bootstrap = parse_bootstrap(bootstrap)
         self._state = ClusterMetadata()
         self._coordinators: dict[tuple[str, int], Node] = {}
-        #: Versions of the features in force (KIP-584), as the last broker that was connected to says.
+        #: Finalized feature levels (KIP-584) by name, from the broker that was connected to last.
         self.features: dict[str, int] = {}
         around = SURROUNDINGS.get()
         self._rng = around.make_random()
@@ -91,7 +92,7 @@ class Cluster:
             open_connection, Backoff(reconnect_backoff_ms, reconnect_backoff_max_ms, rng=self._rng)
         )
         self._closed = False
-        #: Called with each AuthenticationError: trying again cannot help.
+        #: Called with each AuthenticationError, after which a retry cannot help.
         self.refused: Callable[[AuthenticationError], None] = lambda _: None
         #: The error for which a request was last retried.
         self.last_failure: Exception | None = None
@@ -108,7 +109,10 @@ class Cluster:
         await self.close()
 
     async def connect(self, timeout_ms: float | None = None) -> None:
-        """Reach a bootstrap broker and learn the nodes. Raises BrokerConnectionError after the timeout."""
+        """Connect to a bootstrap broker and request the list of brokers.
+
+        ``timeout_ms`` defaults to ``default_api_timeout_ms``; after it BrokerConnectionError is raised.
+        """
         await self.retrying(lambda: self._refresh([]), timeout_ms=timeout_ms)
 
     async def close(self) -> None:
@@ -138,14 +142,14 @@ class Cluster:
     async def metadata(self, topics: Iterable[str] | None, *, create: bool = False) -> ClusterMetadata:
         """Request the metadata of these topics (None: all) and return the updated cache.
 
-        A topic that does not exist raises nothing: it is in ``errors`` of the result. ``create`` allows the
-        broker to create missing topics, if it is configured to.
+        A topic that does not exist is in ``errors`` of the result; nothing is raised for it. ``create``
+        allows the broker to create missing topics, if ``auto.create.topics.enable`` is set there.
         """
         names = None if topics is None else sorted(set(topics))
         return await self.retrying(lambda: self._refresh(names, create=create))
 
     async def metadata_by_id(self, ids: Iterable[UUID]) -> ClusterMetadata:
-        """As ``metadata``, of the topics with these ids; those that have none are left out."""
+        """As ``metadata``, for the topics with these ids. Ids of which no topic exists are ignored."""
         rows = [MetadataRequestTopic(topic_id, None) for topic_id in ids]
         return await self.retrying(lambda: self._ask_metadata(rows, frozenset(), create=False))
 
@@ -166,7 +170,7 @@ class Cluster:
         return self._state
 
     async def consumer_group_version(self) -> int:
-        """The version of ConsumerGroupHeartbeat that the brokers offer; -1 if they offer none."""
+        """Return the highest common version of ConsumerGroupHeartbeat; -1 if the brokers do not offer it."""
 
         async def attempt() -> int:
             failure: BrokerConnectionError | None = None
@@ -199,11 +203,11 @@ class Cluster:
         timeout_ms: float | None = None,
         max_version: int | None = None,
     ) -> Any:
-        """Send one request to a node (None: any reachable one) at the highest common version; return its
-        response.
+        """Send one request to a node (None: any reachable one) and return its response.
 
-        ``body`` is a request of ``protocol.messages``. The caller checks the error codes in the
-        response. Makes one attempt, or one at each known broker where the node is None: see ``retrying``.
+        ``body`` is a request of ``protocol.messages``, sent at the highest common version up to
+        ``max_version``. The caller checks the error codes in the response. Makes one attempt, or for node
+        None one at each known broker until one answers. Use ``retrying`` for more.
         """
         assert api_key == body.API_KEY, "the body is of another API"
         if node_id is not None:
@@ -218,12 +222,12 @@ class Cluster:
         raise BrokerConnectionError(failures[0].address, f"no broker could be reached ({tried})")
 
     def connected(self, node_id: int, channel: Channel) -> Connection | None:
-        """The open connection to a node; None while there is none."""
+        """Return the open connection to a node; None if there is none."""
         node = self._state.nodes.get(node_id)
         return None if node is None else self._pool.ready(node.address, channel)
 
     async def connect_to(self, node_id: int, channel: Channel) -> Connection:
-        """The open connection to a node, or a new one."""
+        """Return the open connection to a node, or open one."""
         return await self._connection(self._address(node_id), channel)
 
     async def request_coordinator(
@@ -236,7 +240,10 @@ class Cluster:
         timeout_ms: float | None = None,
         max_version: int | None = None,
     ) -> Any:
-        """Send one request to the coordinator of a group or transactional id, by ``key_type``."""
+        """Send one request to the coordinator of the group (or, by ``key_type``, transactional id) ``key``.
+
+        As ``request`` otherwise. If the connection fails, the coordinator is looked up again next time.
+        """
         node = await self.coordinator(key, key_type)
         try:
             return await self._ask(node.address, body, channel, timeout_ms, max_version)
@@ -254,7 +261,7 @@ class Cluster:
     async def retrying(self, call: Callable[[], Awaitable[T]], *, timeout_ms: float | None = None) -> T:
         """Run ``call``, and repeat it with back-off after connection failures and retriable KafkaErrors.
 
-        Raises the last error when the time is up.
+        Raises the last error when ``timeout_ms`` (by default ``default_api_timeout_ms``) is up.
         """
         timeout_ms = self.default_api_timeout_ms if timeout_ms is None else timeout_ms
         loop = asyncio.get_running_loop()
@@ -276,9 +283,9 @@ class Cluster:
             await asyncio.sleep(delay)
 
     async def prepare_fetches(self, topics: Iterable[str]) -> None:
-        """Open the connections that ``fetch`` will use for these topics, to the leaders that are known.
+        """Open the connections to the known leaders of these topics, which ``fetch`` will use.
 
-        Opens none when there are many leaders, most of which might never be fetched from.
+        Opens none if there are more than 8 leaders, as most might never be fetched from.
         """
         known = [topic for name in topics if (topic := self.topic(name))]
         leaders = {row.leader for topic in known for row in topic.partitions.values()}
@@ -310,7 +317,7 @@ class Cluster:
             raise ConsumerClosedError("this cluster client has been closed")
 
     def _candidates(self) -> list[Address]:
-        """Known brokers, connected ones first and failing ones last, then the bootstrap ones (KIP-899)."""
+        """Known brokers, connected ones first, failing ones last, then the bootstrap addresses (KIP-899)."""
         known = [node.address for node in self._state.nodes.values()]
         self._rng.shuffle(known)
         known.sort(key=lambda a: (self._pool.failing(a), not self._pool.connected(a)))
@@ -319,7 +326,7 @@ class Cluster:
     # coordinators
 
     async def coordinator(self, key: str, key_type: int = requests.GROUP) -> Node:
-        """The coordinator, cached or looked up with retries. Raises what ``retrying`` raises."""
+        """Return the coordinator, from the cache or by a request with retries; errors as in ``retrying``."""
         node = self._coordinators.get((key, key_type))
         if node is None:
             node = await self.retrying(lambda: requests.find_coordinator(self, key, key_type))
@@ -327,7 +334,7 @@ class Cluster:
         return node
 
     def forget_coordinator(self, key: str, key_type: int = requests.GROUP) -> None:
-        """Look the coordinator up again before the next request: it has moved, or its connection broke."""
+        """Remove the coordinator from the cache, because it has moved or its connection broke."""
         self._coordinators.pop((key, key_type), None)
 
     async def at_coordinator(

@@ -19,12 +19,12 @@ from .security import context_and_login
 
 
 def positive(doc: str) -> Row:
-    """The row of a whole number of Kafka's type int, from 1 on."""
+    """Return the row of a setting of Kafka's type int with values from 1."""
     return Row(doc, 1, MAX_INT)
 
 
 class ClientSettings(SettingsModel, ClientRows):
-    """Rows that a consumer's settings and a producer's begin with. Times are milliseconds."""
+    """Settings that consumers and producers share. Times are in milliseconds."""
 
     model_config = ConfigDict(strict=True)
 
@@ -55,7 +55,7 @@ class ClientSettings(SettingsModel, ClientRows):
         return self
 
     def cluster(self, default_api_timeout_ms: int) -> Cluster:
-        """A client of the cluster with these settings, which has not connected."""
+        """Return a client of the cluster with these settings. It is not connected yet."""
         ssl_context, sasl = context_and_login(self)
         return Cluster(
             self.bootstrap,

@@ -1,7 +1,7 @@
 """One connection to a broker: frames, correlation ids, version negotiation (KIP-35, KIP-511).
 
-A broker answers the requests of a connection in order, so requests behind a long poll wait for it. Requests
-that must not wait go over another connection (see ``pool``).
+A broker answers the requests of a connection in order, so requests sent after a long poll wait for it.
+Requests that must not wait are sent over another connection (see ``pool``).
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from .sasl import Sasl, authenticate
 
 _SOFTWARE_NAME = "kohort"
 
-#: For connections that end before the broker has answered.
+#: Hint in the error text of connections that end before the broker has answered.
 _TAKES_TLS = "does this listener take TLS? See security_protocol"
 
-#: Timeout of requests during set-up, which the caller's own timeout bounds; it only has to be longer.
+#: Timeout of requests while the connection is opened: longer than the timeout of ``open``, which applies.
 _LONG_MS = 3_600_000
 
 #: Share of an authenticated session's lifetime after which a new connection replaces this one (KIP-368).
@@ -61,29 +61,31 @@ class _Waiting(NamedTuple):
 
 
 class Connection(asyncio.BufferedProtocol):
-    """Use :meth:`open`. Requests may be sent without waiting for earlier responses.
+    """A connection to one broker, made by :meth:`open`. Many requests may be pending at a time.
 
-    Raises BrokerConnectionError when the connection breaks (in every pending request), BrokerTimeoutError,
-    and UnsupportedVersionError when client and broker have no version in common.
+    Every pending request raises BrokerConnectionError when the connection breaks, or BrokerTimeoutError when
+    one of them was not answered in time. A request raises UnsupportedVersionError if client and broker have
+    no version in common.
     """
 
     def __init__(self, address: Address, client_id: str, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
         self.address = address
+        #: Lowest and highest version that the broker offers, by API key.
         self.versions: dict[int, tuple[int, int]] = {}
-        #: Versions of the features in force (KIP-584).
+        #: Finalized feature levels (KIP-584), by name.
         self.features: dict[str, int] = {}
         self._client_id = client_id
         self._frames = FrameReceiver(max_frame_bytes)
         self._waiting: dict[int, _Waiting] = {}
         self._next_id = 0
-        #: When to check for overdue requests, at the latest when the first of them is out of time.
+        #: When to check for overdue requests, in seconds of the loop's clock: not after the first deadline.
         self._look_at = math.inf
         self._timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
         self._closed_because: str | None = None
         self._retire_at: float | None = None
         self._ended = asyncio.Event()
-        #: Whether the transport takes more, or never will.
+        #: Set while the transport takes more data, and when the connection is closed.
         self._writable = asyncio.Event()
         self._writable.set()
 
@@ -102,7 +104,11 @@ class Connection(asyncio.BufferedProtocol):
         sasl: Sasl | None = None,
         max_frame_bytes: int = MAX_FRAME_BYTES,
     ) -> Connection:
-        """Connect, negotiate versions and authenticate, within ``timeout_ms`` in total."""
+        """Connect, negotiate versions and authenticate, within ``timeout_ms`` in total.
+
+        Raises BrokerConnectionError, BrokerTimeoutError, AuthenticationError, or KafkaError if the broker
+        refuses ApiVersions.
+        """
         connection = cls(address, client_id, max_frame_bytes)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
@@ -124,7 +130,10 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def retired(self) -> bool:
-        """Return whether the authentication ends soon: pending requests may finish, new ones go elsewhere."""
+        """Return whether the authentication expires soon (KIP-368).
+
+        Pending requests may finish; new ones are sent over another connection.
+        """
         return self._retire_at is not None and asyncio.get_running_loop().time() >= self._retire_at
 
     @property
@@ -132,13 +141,16 @@ class Connection(asyncio.BufferedProtocol):
         return not self._waiting
 
     def is_usable(self) -> bool:
-        """Return whether requests may be sent. One that is retired is closed here as soon as it is idle."""
+        """Return whether requests may be sent. Closes the connection if it is retired and idle."""
         if self.retired and self.idle:
             self.close("its authentication ends soon")
         return not self.closed
 
     def version_for(self, api_key: int, max_version: int | None = None) -> int:
-        """The highest version that client and broker support, not above ``max_version``."""
+        """Return the highest version that client and broker support, up to ``max_version``.
+
+        Raises UnsupportedVersionError if there is none.
+        """
         ours = api_for(api_key)
         theirs = self.versions.get(api_key)
         if theirs is None:
@@ -155,14 +167,14 @@ class Connection(asyncio.BufferedProtocol):
         return version
 
     async def request(self, body: Any, *, timeout_ms: float, max_version: int | None = None) -> Any:
-        """Send a request; return the response's body, a view of the received bytes.
+        """Send a request and return the body of the response. The caller checks its error codes.
 
-        The caller reads the error codes.
+        The records in a Fetch response are views of the received bytes.
         """
         return await self.ask(body, timeout_ms=timeout_ms, max_version=max_version)
 
     def ask(self, body: Any, *, timeout_ms: float, max_version: int | None = None) -> asyncio.Future[Any]:
-        """As ``request``, sent at once; return a future of the response's body."""
+        """As ``request``, but sends at once and returns a future of the response's body."""
         return self._send(body, self.version_for(body.API_KEY, max_version), timeout_ms)
 
     def _send(self, body: Any, version: int, timeout_ms: float) -> asyncio.Future[Any]:
@@ -201,7 +213,10 @@ class Connection(asyncio.BufferedProtocol):
             self._look_again(min(each.until for each in waiting))
 
     async def tell(self, body: Any, *, timeout_ms: float, max_version: int | None = None) -> None:
-        """Send a request without a response, Produce with acks=0, and wait until more may be written."""
+        """Send a request that has no response (Produce with acks=0), and wait until more may be written.
+
+        Raises BrokerTimeoutError if that takes longer than ``timeout_ms``, and BrokerConnectionError.
+        """
         version = self.version_for(body.API_KEY, max_version)
         self._open_transport().write(encode_request(version, -1, self._client_id, body))
         try:
@@ -268,13 +283,13 @@ class Connection(asyncio.BufferedProtocol):
     async def _ask_versions(self, version: int) -> Any:
         from .. import __version__
 
-        # brokers refuse a version with a plus, as between two releases
+        # brokers refuse a version with a "+", which kohort's has between two releases
         shown = __version__.replace("+", "-")
         body = ApiVersionsRequest(client_software_name=_SOFTWARE_NAME, client_software_version=shown)
         return await self._send(body, version, _LONG_MS)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports are Transports in all but class
+        # uvloop's transports have the methods of Transport, but do not derive from it
         self._transport = cast(asyncio.Transport, transport)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's signature
@@ -290,7 +305,7 @@ class Connection(asyncio.BufferedProtocol):
     def _answer(self, frame: bytes | memoryview) -> None:
         waiting = self._waiting.pop(int.from_bytes(frame[:4], "big", signed=True), None)
         if waiting is None:
-            self.close("answer to a question that was not asked")
+            self.close("response to an unknown correlation id")
             return
         answer, api_key, version, _, _ = waiting
         if answer.done():
@@ -312,7 +327,7 @@ class Connection(asyncio.BufferedProtocol):
         self.close(why)
 
     async def wait_closed(self) -> None:
-        """Return when the connection is closed, by either side."""
+        """Wait until either side has closed the connection."""
         await self._ended.wait()
 
     def close(self, because: str = "closed by this client") -> None:
@@ -329,11 +344,11 @@ class Connection(asyncio.BufferedProtocol):
         for answer, *_ in waiting.values():
             if not answer.done():
                 answer.set_exception(BrokerConnectionError(str(self.address), self._closed_because))
-                # the caller may be gone: asyncio must not report the exception as never retrieved
+                # the caller may be gone: keep asyncio from logging that the exception was never retrieved
                 answer.exception()
 
 
 def _is_refused(error: OSError) -> bool:
-    """Return whether every address of a host refused; asyncio reports several of them only in a text."""
+    """Return whether every address of the host refused. asyncio reports several errors only as text."""
     numbers = re.findall(r"\[Errno (\d+)\]", str(error)) or [str(error.errno)]
     return set(numbers) == {str(errno.ECONNREFUSED)}

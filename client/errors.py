@@ -1,4 +1,4 @@
-"""Errors of clients, by who has to act. All derive from KohortError."""
+"""Errors of clients. All derive from KohortError."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from ..protocol import KohortError
 
 
 class ClientError(KohortError):
-    """Root of the errors that a client, a consumer or a service raises."""
+    """Base class of the errors that a client, a consumer or a service raises."""
 
 
 class ConfigError(ClientError, ValueError):
-    """A setting that is unknown, of the wrong type or out of range. Raised before any connection."""
+    """A setting is unknown, of the wrong type or out of range. Raised before any connection is opened."""
 
 
 class BrokerConnectionError(ClientError):
-    """A broker cannot be reached or its connection broke; trying again may help. ``address``: host:port."""
+    """A broker cannot be reached, or its connection broke. A retry may help. ``address``: host:port."""
 
     def __init__(self, address: str, message: str) -> None:
         super().__init__(f"{address}: {message}")
@@ -26,11 +26,14 @@ class ZooKeeperConnectionError(BrokerConnectionError):
 
 
 class BrokerRefusedError(BrokerConnectionError):
-    """Nothing listens at the address: the machine is reachable and refuses the connection."""
+    """Nothing listens at the port: the machine can be reached, and refuses the connection."""
 
 
 class AuthenticationError(ClientError):
-    """A broker refuses this client's identity, or this client the broker's. Trying again cannot help."""
+    """The broker refuses the client's credentials, or the client the broker's certificate. Do not retry.
+
+    ``address``: host:port, or the URL of the server that issues tokens.
+    """
 
     def __init__(self, address: str, message: str) -> None:
         super().__init__(f"{address}: {message}")
@@ -38,8 +41,8 @@ class AuthenticationError(ClientError):
 
 
 class BrokerTimeoutError(BrokerConnectionError):
-    """A broker did not answer in time. The connection has been closed: later requests would wait too."""
+    """A broker did not answer in time. The connection is closed, since later requests would wait too."""
 
 
 class ConsumerClosedError(ClientError):
-    """The consumer or client is closed, or was not started: use it in ``async with`` (or ``with``)."""
+    """The consumer or client is closed or was not started. Use it in ``async with`` (or ``with``)."""

@@ -1,8 +1,8 @@
 """Fetch requests, whose responses are raw record batches, and fetch sessions (KIP-227).
 
-In a fetch session the broker remembers which partitions are read from where, and a request names only what
-has changed. A broker that answers with session id 0 keeps no session: its cache is full. Each request then
-asks for a session again, which costs nothing, and names all partitions.
+In a fetch session the broker remembers the partitions and their fetch offsets, and a request names only what
+has changed. A broker that answers with session id 0 keeps no session, because its cache is full. Then each
+request names all partitions, and asks for a session again, which costs nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..protocol.messages.fetch import (
 from .pool import Channel
 from .requests import Requests, leader_or_raise, numbers_by_topic
 
-#: From v13 topics go by id (KIP-516); v17 and v18 add only what followers need.
+#: From v13 on requests name topics by id (KIP-516). v17 and v18 only add fields for followers.
 _LAST_BY_NAME, _LAST_BY_ID = 12, 16
 
 
@@ -35,7 +35,7 @@ _NO_SESSION = 0
 _FIRST_EPOCH = 0
 _LAST_EPOCH = 2_147_483_647
 
-#: The session is gone or out of step: start another one and name all partitions.
+#: Errors of a session that the broker does not have, or not in this state: start another one.
 SESSION_ERRORS = frozenset(
     {
         ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
@@ -45,7 +45,7 @@ SESSION_ERRORS = frozenset(
 )
 
 
-#: Errors after which fresh metadata may help.
+#: Partition errors after which the metadata should be requested again.
 STALE_METADATA = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -66,9 +66,9 @@ STALE_METADATA = frozenset(
 class FetchedPartition:
     """A partition's part of a Fetch response.
 
-    ``records`` are record batches, the first of which may begin before the offset asked for and the last of
-    which may be cut short. Offsets are -1 where the broker did not say; ``aborted`` is set for
-    read_committed. ``diverging_offset`` is where the log was cut after what was read (KIP-595), else -1.
+    ``records``: record batches. The first may begin before the offset that was requested, the last may be
+    truncated. Offsets are -1 if the broker did not send them. ``aborted`` is set with read_committed.
+    ``diverging_offset``: where the log now differs from what was read (KIP-595); -1 if it does not.
     """
 
     error_code: int
@@ -100,7 +100,7 @@ class FetchFrom(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """One request of a session: the partitions that it names, and those it removes from the session."""
+    """One request of a session: the partitions that it names, and those that it removes from the session."""
 
     session_id: int
     epoch: int
@@ -110,7 +110,7 @@ class Plan(NamedTuple):
 
 @dataclass(slots=True)
 class FetchSession:
-    """The session with one broker, which has one request pending at a time."""
+    """The fetch session with one broker (KIP-227). It has at most one request pending at a time."""
 
     session_id: int = _NO_SESSION
     epoch: int = _FIRST_EPOCH
@@ -118,12 +118,12 @@ class FetchSession:
     _ids: dict[str, uuid.UUID] = field(default_factory=dict)
 
     def plan(self, wanted: Mapping[TopicPartition, FetchFrom], ids: Mapping[str, uuid.UUID]) -> Plan:
-        """The next request, for these partitions; ``ids`` are the ids of topics that are identified by them.
+        """Return the next request for these partitions. ``ids``: topic ids by name, for topics named by id.
 
-        Call ``answered`` with the response, or ``lost`` when there was none.
+        Then call ``answered`` with the response, or ``lost`` if there was none.
         """
         if ids != {topic: known for topic, known in self._ids.items() if topic in ids}:
-            # a topic was recreated (or is no longer identified by id): nothing known of it is valid
+            # a topic was recreated (or is no longer named by id): start a new session
             self._ids |= ids
             self.epoch = _FIRST_EPOCH
         if self.epoch == _FIRST_EPOCH:
@@ -141,7 +141,7 @@ class FetchSession:
         )
 
     def answered(self, error: ErrorCode, session_id: int) -> None:
-        """The broker has answered the last plan."""
+        """Take in the error code and session id of the response to the last plan."""
         if error is not ErrorCode.NONE or session_id == _NO_SESSION:
             self.session_id, self.epoch = _NO_SESSION, _FIRST_EPOCH
             return
@@ -149,7 +149,7 @@ class FetchSession:
         self.session_id = session_id
 
     def lost(self) -> None:
-        """No answer came. The broker may have processed the request or not, so the session starts again."""
+        """No response came, so the broker may have processed the request or not: start a new session next."""
         self.epoch = _FIRST_EPOCH
 
     def _learn(self, named: Mapping[TopicPartition, FetchFrom]) -> Mapping[TopicPartition, FetchFrom]:
@@ -171,11 +171,12 @@ async def fetch(
     session: FetchSession | None = None,
     channel: Channel = Channel.DATA,
 ) -> dict[TopicPartition, FetchedPartition]:
-    """Fetch record batches from these offsets, in one request to each leader (or one to ``node_id``).
+    """Fetch record batches from these offsets, in one request to each leader (or only to ``node_id``).
 
-    Partitions that are not in the response are left out; partition errors are in the result, not raised.
-    Makes one attempt: BrokerConnectionError when a leader cannot be reached. With a ``session`` of that node,
-    the result has only the partitions with news.
+    Sizes are in bytes, ``max_wait_ms`` in milliseconds. Partitions that are not in the response are left out;
+    partition errors are in the result, not raised. Makes one attempt. Raises BrokerConnectionError if a
+    leader cannot be reached. With a ``session`` of that node, the result has only partitions with new
+    records, offsets or errors.
     """
     options = _Options(max_bytes, partition_max_bytes, min_bytes, max_wait_ms, read_committed, rack, channel)
     at = {p: where if isinstance(where, FetchFrom) else FetchFrom(where) for p, where in start.items()}
@@ -262,7 +263,7 @@ def _request(plan: Plan, ids: Mapping[str, uuid.UUID], options: _Options) -> Fet
 
 
 def fetched_rows(response: FetchResponse) -> Iterator[tuple[str | uuid.UUID | None, int, FetchedPartition]]:
-    """Topic, partition and what there is of it; topics go by id from v13 on, else by name."""
+    """Iterate over the partitions of a response: topic name (id from v13 on), number, data."""
     for topic in response.responses:
         for partition in topic.partitions:
             yield topic.topic or topic.topic_id, partition.partition_index, _fetched(partition)

@@ -23,7 +23,10 @@ class Address(NamedTuple):
 
 
 def parse_bootstrap(bootstrap: str | Iterable[str]) -> list[Address]:
-    """``"a:9092,b"`` or a list; IPv6 hosts in brackets; the port defaults to 9092. Raises ConfigError."""
+    """Parse ``"a:9092,b"``, or a list. IPv6 hosts are in brackets; the port defaults to 9092.
+
+    Raises ConfigError.
+    """
     parts = bootstrap.split(",") if isinstance(bootstrap, str) else list(bootstrap)
     addresses = [_parse_one(part.strip()) for part in parts if part.strip()]
     if not addresses:
@@ -53,7 +56,7 @@ def _parse_one(text: str) -> Address:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A broker. ``rack`` is None where the broker has none."""
+    """A broker. ``rack`` is None if the broker has none."""
 
     node_id: int
     address: Address
@@ -62,7 +65,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class PartitionMetadata:
-    """``leader`` is -1 while there is none; ``leader_epoch`` is -1 if the broker does not send it."""
+    """One partition. ``leader`` is -1 while there is none, ``leader_epoch`` -1 if it is not known."""
 
     partition: int
     leader: int
@@ -73,7 +76,7 @@ class PartitionMetadata:
 
 @dataclass(frozen=True, slots=True)
 class TopicMetadata:
-    """``topic_id`` is None if the broker has no topic ids (before Kafka 2.8)."""
+    """One topic. ``topic_id`` is None if the broker has no topic ids (before Kafka 2.8)."""
 
     name: str
     topic_id: uuid.UUID | None
@@ -83,9 +86,7 @@ class TopicMetadata:
 
 @dataclass(slots=True)
 class ClusterMetadata:
-    """One state of the cache; ``errors`` has the error codes of topics that were requested without
-    success.
-    """
+    """Cached metadata of a cluster. ``errors``: error codes of topics that were refused, by name."""
 
     cluster_id: str | None = None
     controller_id: int = -1
@@ -118,9 +119,10 @@ class ClusterMetadata:
         return [TopicPartition(topic, number) for number in sorted(known.partitions)] if known else []
 
     def updated(self, response: Any, asked: frozenset[str] | None) -> ClusterMetadata:
-        """This state updated by a Metadata response. ``asked`` is None when all topics were requested.
+        """Return new metadata: this, updated by a Metadata response to a request for the topics ``asked``.
 
-        A broker that lags behind may name a former leader: the highest leader epoch wins.
+        ``asked`` is None if all topics were requested. For each partition the highest leader epoch wins,
+        since a broker that lags behind may name a former leader.
         """
         topics = {} if asked is None else {k: v for k, v in self.topics.items() if k not in asked}
         errors = {} if asked is None else {k: v for k, v in self.errors.items() if k not in asked}

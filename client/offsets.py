@@ -29,11 +29,11 @@ from ..protocol.messages.offset_for_leader_epoch import (
 )
 from .requests import Requests, leader_or_raise, numbers_by_topic, partition_name
 
-#: ListOffsets: the log's first offset, and its end.
+#: Timestamps of ListOffsets that stand for the first offset of the log and for its end.
 EARLIEST, LATEST = -2, -1
 
-#: From version 10 on topics go by id. Only commits need that: they are for the topic that was read, and for
-#: no other of its name.
+#: Last version that names topics by name. Commits need topic ids, so that a commit never applies to another
+#: topic that was created under the same name.
 _BY_NAME = 9
 
 
@@ -48,8 +48,9 @@ class CommittedOffset:
 
 @dataclass(frozen=True, slots=True)
 class OffsetAndTimestamp:
-    """Result of ListOffsets; ``offset`` is -1 if no record is that late, ``timestamp_ms`` is -1 for both
-    ends.
+    """Result of ListOffsets. ``offset`` is -1 if no record is that late.
+
+    ``timestamp_ms`` is -1 for EARLIEST and LATEST.
     """
 
     offset: int
@@ -64,15 +65,15 @@ class OffsetAndTimestamp:
 
 @dataclass(frozen=True, slots=True)
 class EpochEnd:
-    """Result of OffsetForLeaderEpoch: the largest epoch up to the one asked for, and where it ends; or -1."""
+    """Result of OffsetForLeaderEpoch: the largest epoch up to the requested one and its end offset, or -1."""
 
     leader_epoch: int
     offset: int
 
 
-#: Asks a node about some partitions; returns the rows of its response, by topic and partition.
+#: Sends a request about some partitions to a node; returns the rows of its response by topic and partition.
 Ask = Callable[[int, Mapping[TopicPartition, int]], Awaitable[Any]]
-#: Collects the errors of partitions, instead of raising them, so that the call returns the others.
+#: Collects the errors of partitions instead of raising them, so that a call returns the other partitions.
 Errors = dict[TopicPartition, KohortError]
 
 
@@ -85,10 +86,12 @@ async def committed(
     errors: Errors | None = None,
     member: tuple[str | None, int] = (None, -1),
 ) -> dict[TopicPartition, CommittedOffset]:
-    """The group's committed offsets, of these partitions or all; partitions without one are left out.
+    """Return the group's committed offsets, of these partitions or of all. Partitions without one are left
+    out.
 
-    With ``errors``, the error of a partition goes there instead of being raised. ``member``: id and epoch of
-    a consumer group's member that asks, which has to be one at that epoch.
+    ``require_stable``: wait for open transactions with offsets (KIP-447). With ``errors``, partition errors
+    are added there and not raised. ``member``: id and epoch of the consumer group's member that asks; the
+    coordinator refuses another epoch than the member's. Retries; raises KafkaError and BrokerConnectionError.
     """
     body = _offset_fetch(group, None if partitions is None else set(partitions), require_stable, *member)
 
@@ -149,7 +152,10 @@ async def commit(
     member_id: str = "",
     instance_id: str | None = None,
 ) -> None:
-    """Commit offsets; without a member id the group must be empty. Raises the first partition's error."""
+    """Commit offsets. Without a member id the group must be empty.
+
+    Retries; raises KafkaError for the first partition that is refused, and BrokerConnectionError.
+    """
 
     async def attempt() -> None:
         answers = await commit_once(cluster, group, offsets, generation, member_id, instance_id)
@@ -170,10 +176,10 @@ async def commit_once(
     instance_id: str | None,
     topic_id: Callable[[TopicPartition], uuid.UUID | None] = lambda _: None,
 ) -> dict[TopicPartition, int]:
-    """Send one OffsetCommit; returns the error code of each partition (0 for none).
+    """Send one OffsetCommit and return the error code of each partition (0 for none).
 
-    If the coordinator takes topic ids, and ``topic_id`` knows those of all partitions, the commit is for
-    these topics and for no others of their names.
+    ``topic_id`` returns the id of a partition's topic. If it knows all of them and the coordinator takes
+    topic ids, topics are named by id: the commit cannot apply to other topics of the same names.
     """
     ids = {partition: topic_id(partition) for partition in offsets}
     by_id = None not in ids.values()
@@ -215,10 +221,11 @@ async def list_offsets(
     read_committed: bool = False,
     errors: Errors | None = None,
 ) -> dict[TopicPartition, OffsetAndTimestamp]:
-    """Offsets by partition: earliest (-2), latest (-1), or the first one at or after a time in ms.
+    """Return offsets by partition: EARLIEST (-2), LATEST (-1), or the first one at or after a time in ms.
 
-    A time after the last record gives offset -1. With ``read_committed`` the latest offset is the last stable
-    one. With ``errors`` each leader is asked once, and the error of a partition goes there.
+    A time after the last record gives offset -1. With ``read_committed`` LATEST is the last stable offset.
+    Retries and raises the first partition's error; with ``errors`` each leader is asked once, and partition
+    errors are added there and not raised.
     """
 
     async def ask(node: int, part: Mapping[TopicPartition, int]) -> Any:
@@ -241,7 +248,7 @@ async def list_offsets(
 async def epoch_ends(
     cluster: Requests, epochs: Mapping[TopicPartition, int], *, errors: Errors | None = None
 ) -> dict[TopicPartition, EpochEnd]:
-    """End offsets of leader epochs (KIP-320); ``errors`` as for ``list_offsets``."""
+    """Return the end of a leader epoch of each partition (KIP-320); ``errors`` as in ``list_offsets``."""
 
     async def ask(node: int, part: Mapping[TopicPartition, int]) -> Any:
         topics = defaultdict(list)
@@ -255,7 +262,7 @@ async def epoch_ends(
         response = await cluster.request(node, ApiKey.OFFSET_FOR_LEADER_EPOCH, body)
         return {(t.topic, row.partition): row for t in response.topics for row in t.partitions}
 
-    rows = await _ask_leaders(cluster, epochs, ask, "asking where a leader epoch ends of", errors)
+    rows = await _ask_leaders(cluster, epochs, ask, "asking for the end of a leader epoch of", errors)
     return {partition: EpochEnd(row.leader_epoch, row.end_offset) for partition, row in rows.items()}
 
 
@@ -266,8 +273,8 @@ async def _ask_leaders(
     doing: str,
     errors: Errors | None,
 ) -> dict[TopicPartition, Any]:
-    """The response row of each partition: of all, after retries; with ``errors``, only of those without an
-    error.
+    """Return the response row of each partition. With ``errors``, only of partitions without an error;
+    without it, retry until there is a row of every partition.
     """
     found: dict[TopicPartition, Any] = {}
     stale = False
@@ -298,7 +305,7 @@ async def _ask_once(
     doing: str,
     found: dict[TopicPartition, Any],
 ) -> Errors:
-    """Add response rows to ``found``; returns the errors of the other partitions."""
+    """Ask each leader once and add its response rows to ``found``. Return the errors of other partitions."""
     errors: Errors = {}
     by_node: dict[int, dict[TopicPartition, int]] = defaultdict(dict)
     for partition, what in wanted.items():

@@ -17,18 +17,18 @@ from .metadata import Address
 from .waiting import Backoff
 from .zookeeper import ZooKeeperSession
 
-#: As Connection.open.
+#: A function with the arguments and errors of Connection.open.
 OpenConnection = Callable[..., Awaitable[Connection]]
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Dependencies of a client besides its event loop: connections, random numbers, threads, ZooKeeper, the
-    time of day in ms.
+    """Dependencies of a client besides its event loop, which a simulation replaces for one context.
 
-    A simulation replaces them for everything that is started in one context. ``make_random`` is called for
-    each part that draws numbers. ``in_thread(pool, size, function)`` replaces a pool of ``size`` threads and
-    returns the function's result; with it no thread watches the loop.
+    ``open_connection`` and ``open_zookeeper`` open connections. ``make_random`` is called for each part of
+    the client that draws random numbers. ``in_thread(pool, size, function)`` replaces a pool of ``size``
+    threads and returns the function's result; if it is set, no thread watches the event loop. ``time_ms`` is
+    the wall clock.
     """
 
     open_connection: OpenConnection = Connection.open
@@ -48,7 +48,7 @@ Opener = Callable[[Address], Awaitable[Connection]]
 
 
 class Channel(StrEnum):
-    """Purpose of a connection: requests wait for those before them, so slow ones have their own."""
+    """Purpose of a connection. Requests wait for earlier ones, so slow ones use separate connections."""
 
     CONTROL = "control"  # metadata, offsets, commits: answered soon
     GROUP = "group"  # JoinGroup may wait for the whole rebalance timeout
@@ -64,7 +64,7 @@ class _Failures:
 
 
 class ConnectionPool:
-    """At most one open connection for each (address, channel), and one attempt to open it at a time."""
+    """Keeps at most one open connection for each address and channel, opened in one attempt at a time."""
 
     def __init__(self, opener: Opener, backoff: Backoff) -> None:
         self._opener = opener
@@ -87,14 +87,14 @@ class ConnectionPool:
         return address in self._failures
 
     def ready(self, address: Address, channel: Channel) -> Connection | None:
-        """The open connection, if there is one."""
+        """Return the open connection, if there is one."""
         connection = self._open.get((address, channel))
         if connection is None or connection.closed or connection.retired:
             return None
         return connection
 
     async def get(self, address: Address, channel: Channel) -> Connection:
-        """The open connection, or a new one. Raises BrokerConnectionError after one failed attempt.
+        """Return the open connection, or open one. Raises what the opener raises after one failed attempt.
 
         After a failure the next attempt at that address, by any caller, waits for the back-off.
         """

@@ -1,4 +1,4 @@
-"""The part of a cluster that requests need, and the requests about coordinators and topics."""
+"""The interface of a cluster that requests need, and the requests about coordinators and topics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GROUP, TRANSACTION = 0, 1
 
 
 class Requests(Protocol):
-    """The part of a Cluster that sends requests; its methods are described there."""
+    """The methods of ``Cluster`` that functions of this package call. They are described there."""
 
     request_timeout_ms: int
 
@@ -64,12 +64,12 @@ class Requests(Protocol):
 
 
 def partition_name(partition: TopicPartition) -> str:
-    """A partition as Kafka's own messages name it: ``orders-0``."""
+    """Name a partition as Kafka's log messages do: ``orders-0``."""
     return f"{partition.topic}-{partition.partition}"
 
 
 def numbers_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """The numbers of the partitions of each topic, in the order given."""
+    """Group partition numbers by topic, in the order given."""
     numbers: dict[str, list[int]] = defaultdict(list)
     for topic, number in partitions:
         numbers[topic].append(number)
@@ -77,7 +77,7 @@ def numbers_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int
 
 
 def leader_or_raise(cluster: Requests, partition: TopicPartition) -> int:
-    """Node id of the leader; KafkaError with what the broker said of the topic when there is none."""
+    """Return the node id of the leader. Raises KafkaError, with the topic's error code, if there is none."""
     leader = cluster.leader(partition)
     if leader is not None:
         return leader
@@ -95,7 +95,10 @@ def leader_or_raise(cluster: Requests, partition: TopicPartition) -> int:
 
 
 async def find_coordinator(cluster: Requests, key: str, key_type: int = GROUP) -> Node:
-    """The coordinator of a group, or of a transactional id; KafkaError while there is none. One attempt."""
+    """Look up the coordinator of a group, or of a transactional id, in one attempt.
+
+    Raises KafkaError while there is none.
+    """
     body = FindCoordinatorRequest(key=key, key_type=key_type, coordinator_keys=[key])
     response = await cluster.request(None, ApiKey.FIND_COORDINATOR, body)
     row = response.coordinators[0] if response.coordinators else response
@@ -116,10 +119,11 @@ async def create_topics(
     configs: Mapping[str, str] | None = None,
     if_not_exists: bool = True,
 ) -> dict[str, uuid.UUID | None]:
-    """Create topics with these numbers of partitions (-1: the broker's default); returns their ids.
+    """Create topics with these numbers of partitions, and return the topic ids when every partition has a
+    leader.
 
-    Returns when every partition has a leader. Raises KafkaError 36 for a topic that exists, unless
-    ``if_not_exists``.
+    -1 stands for the broker's default number of partitions or replicas. Raises KafkaError, also for a topic
+    that exists (TOPIC_ALREADY_EXISTS) unless ``if_not_exists`` is set.
     """
     rows = [
         CreatableTopic(
@@ -147,7 +151,7 @@ async def create_topics(
 
 
 async def delete_topics(cluster: Requests, names: Iterable[str]) -> None:
-    """Delete topics; a topic that does not exist is no error."""
+    """Delete topics; a topic that does not exist is ignored. Raises KafkaError."""
     wanted = sorted(set(names))
     body = DeleteTopicsRequest(
         topics=[DeleteTopicState(name=name, topic_id=uuid.UUID(int=0)) for name in wanted],
@@ -165,8 +169,9 @@ async def delete_topics(cluster: Requests, names: Iterable[str]) -> None:
 
 
 async def controller(cluster: Requests) -> int | None:
-    """Node id of the controller; None, for any node, while it is unknown (in a KRaft cluster any node
-    forwards). Asks each time, because the controller may have changed.
+    """Return the node id of the controller; None (any node) if it is unknown: in KRaft, any node forwards.
+
+    Requests the metadata each time, because the controller may have changed.
     """
     known = await cluster.metadata([])
     return known.controller_id if known.controller_id in known.nodes else None

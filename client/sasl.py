@@ -1,4 +1,4 @@
-"""SASL on a connection (KIP-43, KIP-152): PLAIN, SCRAM and OAUTHBEARER, with kafka-python's mechanisms."""
+"""SASL authentication (KIP-43, KIP-152): PLAIN, SCRAM and OAUTHBEARER, by kafka-python's mechanisms."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Ask = Callable[[Any], Awaitable[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Sasl:
-    """Credentials. ``mechanism`` is Kafka's name for it; it needs a password or a token provider."""
+    """User name and password, or a token provider. ``mechanism`` is Kafka's name, as in sasl.mechanism."""
 
     mechanism: str
     username: str = ""
@@ -32,9 +32,9 @@ class Sasl:
 
 
 async def authenticate(sasl: Sasl, address: str, ask: Ask) -> float | None:
-    """Authenticate; return the lifetime of the session in milliseconds (KIP-368), None if it does not end.
+    """Authenticate; return the lifetime of the session in milliseconds (KIP-368), None if it has no end.
 
-    Raises AuthenticationError when the broker refuses, BrokerConnectionError for transient errors.
+    Raises AuthenticationError if the broker refuses, BrokerConnectionError for transient errors.
     """
     handshake = await ask(SaslHandshakeRequest(mechanism=sasl.mechanism))
     if handshake.error_code:
@@ -61,7 +61,7 @@ async def authenticate(sasl: Sasl, address: str, ask: Ask) -> float | None:
 
 
 async def _step(sasl: Sasl, address: str, step: Callable[..., Any], *arguments: Any) -> Any:
-    """Run a step in a thread: SCRAM hashes take long, and a token provider may block."""
+    """Run a step in a thread, because SCRAM hashes take long and a token provider may block."""
     try:
         return await asyncio.to_thread(step, *arguments)
     except AuthenticationError:

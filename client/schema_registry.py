@@ -1,7 +1,7 @@
 """Records in the wire format of Confluent's schema registry: a zero byte, the id of a schema, the content.
 
-Schemas are read and registered, and content is decoded and encoded, by confluent-kafka, which the extras
-"avro", "json-schema" and "protobuf" install with what the format needs.
+confluent-kafka reads and registers schemas, and decodes and encodes content. The extras "avro", "json-schema"
+and "protobuf" install it with the packages that the format needs.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Any, Literal
 
 from .errors import ClientError, ConfigError
 
-#: A zero byte and a schema id.
+#: Length of the zero byte and the schema id (uint32).
 _HEAD_BYTES = 5
-#: Schemas that are remembered as known; others are asked for again, in a thread.
+#: Most schemas that are remembered as loaded.
 _MOST_KNOWN = 1_000
 Kind = Literal["avro", "json", "protobuf"]
-#: Names of the subjects that schemas are registered under: Confluent's strategies, or a function of the topic
-#: and "key" or "value".
+#: How the subject of a schema is named: one of Confluent's strategies, or a function of the topic and of
+#: "key" or "value".
 SubjectName = Literal["topic", "record", "topic_record"] | Callable[[str, str], str]
-#: Refusals of a schema, which asking again does not change: unknown, incompatible, malformed.
+#: HTTP status codes that refuse a schema, for which a retry does not help.
 _REFUSALS = {404: "it is not registered", 409: "it is incompatible with an earlier one", 422: "it is invalid"}
 _HOME = "confluent_kafka.schema_registry"
 _MODULES = {"avro": "avro", "json": "json_schema", "protobuf": "protobuf"}
@@ -30,17 +30,18 @@ _EXTRAS = {"avro": "avro", "json": "json-schema", "protobuf": "protobuf"}
 
 
 class RegistryError(ClientError, OSError):
-    """The schema registry does not answer, or refuses this client. Not the record's fault: tried again."""
+    """The schema registry does not answer, or refuses this client. The record is not at fault: retried."""
 
 
 class SchemaRegistry:
     """A Confluent-compatible schema registry: decoders for handlers, consumers and Spark, encoders for
     producers.
 
-    ``decode=registry.avro()`` gives dicts, ``registry.avro(Order)`` instances of a type that pydantic
-    validates; ``encode=registry.avro_encoder(schema)`` takes both. Requests take up to ``timeout_ms`` each
-    and are tried ``1 + max_retries`` times. ``properties`` has more of Confluent's settings
-    ("basic.auth.user.info", "ssl.ca.location"). May be sent to other processes. Raises ConfigError.
+    ``decode=registry.avro()`` returns dicts, ``decode=registry.avro(Order)`` instances of a type that
+    pydantic validates; ``encode=registry.avro_encoder(schema)`` takes both. A request takes up to
+    ``timeout_ms`` milliseconds and is sent at most ``1 + max_retries`` times. ``properties``: more of
+    Confluent's settings ("basic.auth.user.info", "ssl.ca.location"). Can be pickled, for other processes.
+    Raises ConfigError.
     """
 
     def __init__(
@@ -79,15 +80,15 @@ class SchemaRegistry:
         return self._client
 
     def avro(self, model: Any = None, *, schema: str | None = None) -> RegistryDecoder:
-        """Decoder of Avro. ``schema``: the reader's; by default values are read as they were written."""
+        """Return a decoder of Avro. ``schema``: the reader's schema; by default the one of the writer."""
         return RegistryDecoder(self, "avro", schema, model)
 
     def json(self, model: Any = None, *, schema: str | None = None) -> RegistryDecoder:
-        """Decoder of JSON, validated by the schema that it was written with, or by ``schema``."""
+        """Return a decoder of JSON, which validates by ``schema`` or, by default, the writer's schema."""
         return RegistryDecoder(self, "json", schema, model)
 
     def protobuf(self, message: Any) -> RegistryDecoder:
-        """Decoder of Protobuf, to instances of a generated class. The registry is not asked."""
+        """Return a decoder of Protobuf to instances of ``message``, a generated class; sends no requests."""
         return RegistryDecoder(self, "protobuf", message, None)
 
     def avro_encoder(
@@ -98,11 +99,11 @@ class SchemaRegistry:
         auto_register: bool = True,
         use_latest: bool = False,
     ) -> RegistryEncoder:
-        """Encoder of dicts, pydantic models and dataclasses to Avro. ``schema``: text, or Confluent's Schema.
+        """Return an encoder of dicts, pydantic models and dataclasses to Avro.
 
-        The schema is registered where it is not yet; with ``auto_register=False`` it must be. With
-        ``use_latest`` values are written by the newest schema of their subject, and ``schema`` may be left
-        out. Raises ConfigError for a schema that cannot be used.
+        ``schema``: text, or Confluent's Schema. It is registered if it is not yet; with
+        ``auto_register=False`` it must be. With ``use_latest`` values are written with the newest schema of
+        their subject, and ``schema`` may be omitted. Raises ConfigError for a schema that cannot be used.
         """
         return RegistryEncoder(self, "avro", schema, subject_name, auto_register, use_latest)
 
@@ -114,8 +115,10 @@ class SchemaRegistry:
         auto_register: bool = True,
         use_latest: bool = False,
     ) -> RegistryEncoder:
-        """Encoder to JSON that fits a schema: text, Confluent's Schema, or a type that pydantic knows, whose
-        schema pydantic makes. The rest as ``avro_encoder``.
+        """Return an encoder to JSON. ``schema``: text, Confluent's Schema, or a type that pydantic knows
+        schema for.
+
+        Otherwise as ``avro_encoder``.
         """
         return RegistryEncoder(self, "json", schema, subject_name, auto_register, use_latest)
 
@@ -127,17 +130,18 @@ class SchemaRegistry:
         auto_register: bool = True,
         use_latest: bool = False,
     ) -> RegistryEncoder:
-        """Encoder of messages of a generated class. The rest as ``avro_encoder``."""
+        """Return an encoder of Protobuf messages of a generated class. Otherwise as ``avro_encoder``."""
         return RegistryEncoder(self, "protobuf", message, subject_name, auto_register, use_latest)
 
     @property
     def forgets(self) -> bool:
-        """Return whether the newest schema of a subject is asked for again."""
+        """Return whether the newest schema of a subject is requested again after some time."""
         return self._conf.get("cache.latest.ttl.sec") is not None
 
     def content_encoder(self, kind: Kind, what: Any, conf: dict[str, Any]) -> Callable[[Any, str, str], Any]:
-        """The library's encoder, of a value, a topic, and "key" or "value". Raises ConfigError,
-        RegistryError.
+        """Return confluent-kafka's encoder as a function of a value, a topic, and "key" or "value".
+
+        Raises ConfigError, RegistryError.
         """
         home, client = _imported(_MODULES[kind], _EXTRAS[kind]), self._made()
         context = importlib.import_module("confluent_kafka.serialization").SerializationContext
@@ -155,7 +159,7 @@ class SchemaRegistry:
         return lambda value, topic, field: made(value, context(topic, field))
 
     def content_decoder(self, kind: Kind, what: Any) -> Callable[[bytes], Any]:
-        """The library's decoder. Raises ConfigError if it, or what it needs, is not installed."""
+        """Return confluent-kafka's decoder. Raises ConfigError if the packages that it needs are missing."""
         made: Callable[[bytes], Any]
         home = _imported(_MODULES[kind], _EXTRAS[kind])
         if kind == "avro":
@@ -168,13 +172,13 @@ class SchemaRegistry:
         return made
 
     def load(self, schema_id: int) -> None:
-        """Load the schema and those that it refers to. Raises LookupError if there is none, RegistryError."""
+        """Load a schema and those that it refers to. Raises LookupError if there is none, RegistryError."""
         client = self._made()
         try:
             open_ones = [client.get_schema(schema_id)]
             while open_ones:
                 references = open_ones.pop().references or ()
-                # with the arguments of the library's own calls, which then find it in the cache
+                # the same arguments as in the library's own calls, which then find the schema in the cache
                 found = [client.get_version(each.subject, each.version, True) for each in references]
                 open_ones += [each.schema for each in found]
         except Exception as error:
@@ -184,9 +188,10 @@ class SchemaRegistry:
 
 
 class RegistryDecoder:
-    """Decodes data that begins with a schema id, then validates it by ``model``, if there is one.
+    """Decodes data that begins with a schema id, then validates it by ``model``, if given.
 
-    ``what``: the reader's schema, or the class of Protobuf messages.
+    ``what``: the reader's schema, or the class of Protobuf messages. A call raises ValueError for data in
+    another format, LookupError for an unknown schema, RegistryError, and the library's errors.
     """
 
     def __init__(self, registry: SchemaRegistry, kind: Kind, what: Any, model: Any) -> None:
@@ -213,14 +218,15 @@ class RegistryDecoder:
         return found if self._validate is None else self._validate(found)
 
     def waits(self, data: bytes) -> bool:
-        """Return whether the registry has to be asked."""
+        """Return whether decoding sends a request to the registry."""
         return self._asks and _schema_id(data) not in self._known
 
 
 class RegistryEncoder:
-    """Encodes values, with the id of the schema in front: ``encode(value, topic, "value")``.
+    """Encodes values, preceded by the id of their schema: ``encode(value, topic, "value")``.
 
-    ``what``: the schema, or the class of Protobuf messages.
+    ``what``: the schema, or the class of Protobuf messages. A call raises ValueError if the registry refuses
+    the schema, RegistryError, and the library's errors.
     """
 
     def __init__(
@@ -259,12 +265,12 @@ class RegistryEncoder:
         return data
 
     def waits(self, topic: str, field: str) -> bool:
-        """Return whether the registry has to be asked."""
+        """Return whether encoding sends a request to the registry."""
         return self._forgets or (topic, field) not in self._known
 
 
 def _strategy(subject_name: SubjectName) -> Callable[..., Any]:
-    """The library's function for the name of a subject. Raises ConfigError."""
+    """Return confluent-kafka's function for the name of a subject. Raises ConfigError."""
     if callable(subject_name):
         return lambda context, _: subject_name(context.topic, context.field)
     if subject_name not in ("topic", "record", "topic_record"):
@@ -276,11 +282,11 @@ def _strategy(subject_name: SubjectName) -> Callable[..., Any]:
 
 
 def _raise_registrys(error: Exception, what: str) -> None:
-    """Raise the matching error if the registry, and not a value, caused the library's error."""
+    """Raise ValueError or RegistryError if the registry, and not the value, caused the library's error."""
     status = getattr(error, "http_status_code", None)
     if status in _REFUSALS:
         raise ValueError(f"the registry refuses {what}, {_REFUSALS[status]}: {error}") from error
-    # under whichever name the library has its HTTP client
+    # versions of the library use different HTTP clients
     is_http = any(
         base.__module__.startswith(("httpx", "httpcore", "authlib")) for base in type(error).__mro__
     )
@@ -289,14 +295,14 @@ def _raise_registrys(error: Exception, what: str) -> None:
 
 
 def _as_dict(value: Any, _: Any) -> Any:
-    """Models and dataclasses as dicts, everything else as it is."""
+    """Convert pydantic models and dataclasses to dicts; return other values unchanged."""
     if hasattr(value, "model_dump"):
         return value.model_dump()
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
 def _json_schema(what: Any) -> tuple[Any, Callable[[Any, Any], Any]]:
-    """The schema of a type, or the given schema; and the function that turns values into JSON's types."""
+    """Return the schema, made from ``what`` if that is a type, and a function from values to JSON types."""
     from pydantic import TypeAdapter
 
     if what is None or isinstance(what, str) or hasattr(what, "schema_str"):
@@ -310,7 +316,7 @@ def _json_schema(what: Any) -> tuple[Any, Callable[[Any, Any], Any]]:
 
 
 def _no_subject(_: Any, __: Any) -> None:
-    """Schemas are found by their ids alone."""
+    """Subject name strategy for decoders, which find schemas by id only."""
 
 
 def _schema_id(data: bytes) -> int:

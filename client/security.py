@@ -1,4 +1,4 @@
-"""TLS and SASL of a connection as plain data, built from settings; it may go to other processes."""
+"""TLS and SASL settings of a connection as plain data, which can be pickled for other processes."""
 
 from __future__ import annotations
 
@@ -20,17 +20,19 @@ from .sasl import Sasl
 
 _PEM: Final = "-----BEGIN "
 _LONGEST_PATH: Final = 255
-#: Longest wait for a token, in seconds; the part of its life after which another is asked for.
+#: Longest wait for a token, in seconds.
 _TOKEN_WITHIN_S: Final = 10.0
+#: Fraction of a token's lifetime after which a new one is requested.
 _FRESH: Final = 0.8
-#: Life of a token whose server does not tell it, in seconds, and most bytes of an answer.
+#: Lifetime of a token if the server does not send one, in seconds.
 _DEFAULT_LIFE_S: Final = 60.0
+#: Most bytes that are read of an answer.
 _LONGEST_ANSWER: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class ClientCredentials:
-    """An OAuth client, which gets tokens by its secret (RFC 6749, 4.4)."""
+    """Credentials with which an OAuth client gets tokens from ``url`` (RFC 6749, section 4.4)."""
 
     url: str
     client_id: str
@@ -39,7 +41,7 @@ class ClientCredentials:
 
 
 class TokenSource:
-    """Tokens for client credentials, each kept for most of its life. Call it from any thread."""
+    """Gets tokens for client credentials, and keeps each for 80 % of its lifetime. Thread-safe."""
 
     def __init__(self, credentials: ClientCredentials) -> None:
         self._credentials = credentials
@@ -48,7 +50,9 @@ class TokenSource:
         self._until = 0.0
 
     def __call__(self) -> str:
-        """Return a token. Raises AuthenticationError if it is refused, OSError and ValueError otherwise."""
+        """Return a token. Raises AuthenticationError if the server refuses (HTTP 400, 401 or 403), OSError
+        if it cannot be reached or fails, ValueError if its answer has no token.
+        """
         with self._lock:
             if time.monotonic() >= self._until:
                 self._token, life_s = self._ask()
@@ -82,7 +86,7 @@ class TokenSource:
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect, so that the secret goes nowhere but to the configured token endpoint."""
+    """Follows no redirects, so that the secret is sent only to the configured token endpoint."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
@@ -101,7 +105,7 @@ def _object(data: bytes) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """TLS and SASL. Certificates and keys are PEM text, empty where there are none."""
+    """TLS and SASL settings of a connection. Certificates and keys are PEM text, empty if there are none."""
 
     protocol: str = "PLAINTEXT"
     mechanism: str = ""
@@ -115,19 +119,19 @@ class Security:
     credentials: ClientCredentials | None = None
 
     def ssl_context(self) -> ssl.SSLContext | None:
-        """TLS context, None for plain text. Raises ConfigError for invalid certificates and keys."""
+        """Return the TLS context; None without TLS. Raises ConfigError for invalid certificates and keys."""
         if "SSL" not in self.protocol:
             return None
         try:
-            # files have comments between the certificates, such as names of their owners, in any alphabet
+            # PEM files may have comments in any alphabet between the certificates
             authorities = self.authorities.encode("ascii", "replace").decode()
             context = ssl.create_default_context(cadata=authorities or None)
             if self.certificate:
-                # Python takes them from a file only; no other user can read this one
+                # Python reads certificates only from a file; no other user can read this one
                 with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
                     file.write(self.certificate)
                     file.flush()
-                    # a key that needs a password and has none must not ask for it at the terminal
+                    # without this function OpenSSL would ask for a missing password at the terminal
                     context.load_cert_chain(file.name, password=lambda: self.key_password)
         except (OSError, ssl.SSLError) as error:
             raise ConfigError(
@@ -138,7 +142,7 @@ class Security:
         return context
 
     def sasl(self) -> Sasl | None:
-        """SASL credentials; None without SASL."""
+        """Return the SASL credentials; None without SASL."""
         if not self.mechanism:
             return None
         source = None if self.credentials is None else TokenSource(self.credentials)
@@ -146,7 +150,10 @@ class Security:
 
 
 def security_of(settings: Any) -> Security:
-    """Security of a table with the rows of ``SecurityRows``. Raises ConfigError for files that are no PEM."""
+    """Make Security from settings that have the fields of ``SecurityRows``; reads the files.
+
+    Raises ConfigError for a file that cannot be read or is not PEM.
+    """
     credentials = None
     if settings.sasl_oauth_token_url:
         credentials = ClientCredentials(
@@ -170,7 +177,10 @@ def security_of(settings: Any) -> Security:
 
 
 def context_and_login(settings: Any) -> tuple[ssl.SSLContext | None, Sasl | None]:
-    """TLS context, None for plain text, and credentials of ``ClientRows``. Raises ConfigError."""
+    """Return TLS context and SASL credentials (None without) from settings with the fields of ``ClientRows``.
+
+    Raises ConfigError.
+    """
     security = security_of(settings)
     sasl = security.sasl()
     if sasl is not None and settings.sasl_oauth_token_provider is not None:

@@ -1,6 +1,7 @@
-"""Requests of producers about their ids and transactions: one attempt each at the coordinator in the cache.
+"""Requests of producers about producer ids and transactions.
 
-All raise KafkaError; ``doing`` in its text says what was refused.
+Each makes one attempt, at the cached coordinator. All raise KafkaError with the error code and what was
+refused, and BrokerConnectionError.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ from ..protocol.messages.txn_offset_commit import (
 from .offsets import CommittedOffset
 from .requests import TRANSACTION, Requests, numbers_by_topic, partition_name
 
-#: Version 6 is for transactions that others may end (KIP-939).
+#: Version 6 adds two-phase commit (KIP-939), which is not used.
 _INIT_VERSION = 5
-#: Later versions are for brokers alone.
+#: From version 4 on only brokers send AddPartitionsToTxn.
 _ADD_PARTITIONS_VERSION = 3
-#: Up to these versions a producer adds partitions and offsets itself, and its epoch outlives the transaction.
+#: Up to these versions (TxnOffsetCommit, EndTxn) producers add partitions and offsets with requests of their
+#: own, and keep their epoch after a transaction. Later ones are for transactions version 2 (KIP-890).
 ADDED_OFFSETS_VERSION, END_VERSION = 4, 4
 
 #: The transaction timeout of a producer that has no transactions.
@@ -33,25 +35,25 @@ _UNUSED_TIMEOUT_MS = 60_000
 
 
 class ProducerId(NamedTuple):
-    """Names a producer to brokers; ``epoch`` tells it from its successors of the same transactional id."""
+    """Id and epoch of a producer. Each new producer of a transactional id gets a higher epoch."""
 
     id: int
     epoch: int
 
 
-#: No producer.
+#: Stands for no producer, as in the protocol.
 NO_PRODUCER = ProducerId(-1, -1)
 
 
 class Transaction(NamedTuple):
-    """Identity of a transaction: enough to write into it, and to end it from anywhere."""
+    """Transactional id (``name``) and producer: enough to write to a transaction, and to end it, anywhere."""
 
     name: str
     producer: ProducerId
 
 
 class GroupMetadata(NamedTuple):
-    """A group's member at one time, by which its coordinator recognizes a former member (KIP-447)."""
+    """A member in one generation, so that the group's coordinator can refuse a fenced member (KIP-447)."""
 
     group: str
     generation: int = -1
@@ -66,10 +68,10 @@ async def init_producer_id(
     timeout_ms: int = _UNUSED_TIMEOUT_MS,
     last: ProducerId = NO_PRODUCER,
 ) -> ProducerId:
-    """A new producer id, or a transactional id's next epoch, which fences the earlier ones.
+    """Get a new producer id or, for a transactional id, its next epoch, which fences all earlier producers.
 
-    ``timeout_ms`` is how long a transaction may stay open before the broker aborts it. With ``last`` only the
-    producer that has that id and epoch gets a new one.
+    ``timeout_ms``: how long a transaction may stay open before the broker aborts it. ``last``: the id and
+    epoch that the producer has; the broker refuses if they are not the current ones (KIP-360).
     """
     body = InitProducerIdRequest(
         transactional_id=transactional_id,
@@ -93,7 +95,7 @@ async def init_producer_id(
 async def add_partitions(
     cluster: Requests, transaction: Transaction, partitions: Iterable[TopicPartition]
 ) -> None:
-    """Add partitions to a transaction, before their first batches."""
+    """Add partitions to a transaction; required before the first batch of each."""
     rows = numbers_by_topic(partitions).items()
     body = AddPartitionsToTxnRequest(
         v3_and_below_transactional_id=transaction.name,
@@ -111,7 +113,7 @@ async def add_partitions(
         if row.partition_error_code
     ]
     if refused:
-        # one that was not tried, because of another, has an error of its own
+        # OPERATION_NOT_ATTEMPTED only says that another partition was refused: report that one's error
         code, partition = max(
             refused, key=lambda each: not KafkaError(each[0]).code.name.startswith("OPERATION_")
         )
@@ -119,7 +121,7 @@ async def add_partitions(
 
 
 async def add_offsets(cluster: Requests, transaction: Transaction, group: str) -> None:
-    """Add a group's offsets to a transaction, before they are committed in it."""
+    """Add a group to a transaction; required before offsets of the group are committed in it."""
     body = AddOffsetsToTxnRequest(
         transactional_id=transaction.name,
         producer_id=transaction.producer.id,
@@ -141,7 +143,10 @@ async def commit_offsets(
     *,
     max_version: int | None = None,
 ) -> None:
-    """Commit offsets in a transaction: they count when it is committed. Asks the group's coordinator."""
+    """Commit offsets in a transaction, by a request to the group's coordinator.
+
+    They take effect when the transaction is committed.
+    """
     topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
     for (topic, number), offset in offsets.items():
         row = TxnOffsetCommitRequestPartition(number, offset.offset, offset.leader_epoch, offset.metadata)
@@ -170,9 +175,10 @@ async def commit_offsets(
 async def end_transaction(
     cluster: Requests, transaction: Transaction, *, commit: bool, max_version: int | None = None
 ) -> ProducerId:
-    """Commit or abort a transaction; return the producer's id and epoch from then on.
+    """Commit or abort a transaction. Return the producer's id and epoch after it.
 
-    Up to END_VERSION these stay as they are, so that anybody may ask for the same end again.
+    Up to END_VERSION these do not change, so that the request may be repeated by anyone who has the
+    Transaction.
     """
     body = EndTxnRequest(
         transactional_id=transaction.name,

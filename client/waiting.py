@@ -1,4 +1,4 @@
-"""Waiting: before the next attempt at something that failed, and for the next change of something."""
+"""Waiting: back-off before a retry, and a signal that wakes waiting tasks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ def now_ms() -> float:
 class Backoff:
     """Exponential back-off with jitter (Kafka's ``retry.backoff.ms`` and ``retry.backoff.max.ms``).
 
-    The jitter spreads clients that failed at the same moment; pass ``rng`` for reproducible runs.
+    The jitter, a fraction of the delay, spreads clients that failed at the same moment. Pass ``rng`` for
+    reproducible runs.
     """
 
     initial_ms: float = 100.0
@@ -31,12 +32,12 @@ class Backoff:
 
 
 class Signal:
-    """``fire`` wakes all current waiters; later waiters wait for the next one."""
+    """``fire`` wakes all tasks that wait now. Tasks that wait later wait for the next ``fire``."""
 
     __slots__ = ("waiters",)
 
     def __init__(self) -> None:
-        # in the order of their arrival
+        # a dict, because it keeps the order of arrival
         self.waiters: dict[asyncio.Future[None], None] = {}
 
     def fire(self) -> None:
@@ -46,7 +47,7 @@ class Signal:
                 waiter.set_result(None)
 
     async def wait(self, timeout_ms: float | None = None) -> bool:
-        """Wait for ``fire``; return whether it came before the timeout (None: no limit)."""
+        """Wait for ``fire``. Return True, or False if ``timeout_ms`` passed first (None: no limit)."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.waiters[waiter] = None
         try:

@@ -1,4 +1,4 @@
-"""Sessions with Apache ZooKeeper for asyncio: kazoo talks to it, in threads of its own.
+"""Sessions with Apache ZooKeeper for asyncio, by kazoo, which runs threads of its own.
 
 Responses and watches reach the event loop through one queue, in ZooKeeper's order.
 """
@@ -18,11 +18,11 @@ from typing import Any
 class ZooKeeperSettings:
     """Address and credentials of an ensemble.
 
-    ``connect`` is ``HOST:PORT[,HOST:PORT...][/chroot]``. ``digest``, ``user:password``, authenticates with
-    ZooKeeper's scheme of that name; entries then are the user's to change and, but for access rules and
-    credentials, anybody's to read. ``ca``, ``certificate`` and ``key`` are PEM files: each of them turns TLS
-    on, as ``tls`` does; the certificate's file may have the key too. ``set_acl``: only this session's
-    principal in ZooKeeper may use the entries, as with a digest: the name in its certificate, for example.
+    ``connect``: ``HOST:PORT[,HOST:PORT...][/chroot]``. ``digest``: ``user:password`` for ZooKeeper's scheme
+    of that name; only this user can change the entries, and all can read those that are not access rules or
+    credentials. ``ca``, ``certificate`` and ``key``: PEM files; each of them turns TLS on, as ``tls`` does.
+    The certificate's file may have the key too. ``set_acl``: as with a digest, only this session's principal
+    can change the entries, such as the name in its certificate.
     """
 
     connect: str
@@ -39,7 +39,7 @@ class ZooKeeperSettings:
         return f"ZooKeeperSettings({self.connect})"
 
     def no_answer(self) -> ConnectionError:
-        """The error of a session that did not begin within ``connection_timeout_ms``."""
+        """Return the error for a session that did not start within ``connection_timeout_ms``."""
         return ConnectionError(
             f"no answer from ZooKeeper at {self.connect} within {self.connection_timeout_ms} ms: "
             "check the addresses, and that most of its servers run"
@@ -47,10 +47,10 @@ class ZooKeeperSettings:
 
 
 class ZooKeeperSession:
-    """One session after the other with an ensemble; belongs to the running event loop.
+    """Sessions with an ensemble, one after the other, for the running event loop.
 
-    ``client`` is kazoo's, which is not started; ``joined`` the number and password of a session that it goes
-    on with. Raises ModuleNotFoundError without kazoo, and ValueError for what is no address.
+    ``client``: kazoo's client, which is not started yet. ``joined``: id and password of a session to
+    continue. Raises ModuleNotFoundError without kazoo, and ValueError for an invalid address or digest.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class ZooKeeperSession:
         from kazoo.security import make_acl, make_digest_acl
 
         class OneQueue(SequentialThreadingHandler):  # type: ignore[misc]
-            """Delivers watches in the queue of the responses, so that both arrive in ZooKeeper's order."""
+            """Puts watches into the queue of responses, so that both arrive in ZooKeeper's order."""
 
             def dispatch_callback(self, callback: Any) -> None:
                 self.completion_queue.put(lambda: callback.func(*callback.args))
@@ -95,12 +95,12 @@ class ZooKeeperSession:
         )
 
     async def begin(self, on_state: Callable[[str], None]) -> None:
-        """Start to connect; ``on_state`` is told CONNECTED, SUSPENDED and LOST from then on."""
+        """Start to connect. ``on_state`` is called with each new state: CONNECTED, SUSPENDED or LOST."""
         self.client.add_listener(lambda state: self.hand_over(on_state, state))
         await asyncio.to_thread(self.client.start_async)
 
     def call(self, request: Callable[..., Any], *arguments: Any) -> asyncio.Future[Any]:
-        """A future of the response to one of the client's asynchronous requests; raises KazooException."""
+        """Call one of the client's asynchronous methods. The future has its result, or a KazooException."""
         future = self._loop.create_future()
 
         def answered(result: Any) -> None:
@@ -115,13 +115,13 @@ class ZooKeeperSession:
         return future
 
     def hand_over(self, call: Callable[..., None], *arguments: Any) -> None:
-        """Call on the event loop, from any thread."""
-        # a loop that has ended asks for nothing more
+        """Call a function on the event loop, from any thread."""
+        # the loop may be closed: then the call is not needed
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(call, *arguments)
 
     async def end_other(self, session: tuple[int, bytes]) -> None:
-        """End another session with the ensemble, by its number and password; one that is over is no error."""
+        """End another session with the ensemble, by its id and password. It may have ended already."""
         other = ZooKeeperSession(self._settings, self._log, session)
 
         def end() -> None:
@@ -134,9 +134,7 @@ class ZooKeeperSession:
         await asyncio.to_thread(end)
 
     def close(self) -> None:
-        """End the session, in a thread: it takes until ZooKeeper has answered, or the connection has timed
-        out.
-        """
+        """End the session in a thread, since it takes until ZooKeeper answers or the connection times out."""
         threading.Thread(target=self._close, name="kohort-zookeeper-close").start()
 
     def _close(self) -> None:
@@ -148,7 +146,7 @@ class ZooKeeperSession:
 
 
 def unanswered(error: Exception) -> OSError:
-    """The error of a request that ZooKeeper refused, or did not answer: a ConnectionError then."""
+    """Return the error for a failed request: ConnectionError if ZooKeeper did not answer, else OSError."""
     from kazoo.exceptions import ConnectionClosedError, ConnectionLoss, SessionExpiredError
 
     if isinstance(error, ConnectionClosedError | ConnectionLoss | SessionExpiredError):

@@ -1,4 +1,4 @@
-"""Producers: records to topics, once and in order, in transactions, on asyncio or blocking."""
+"""Producers, on asyncio or blocking: they write records to topics, once and in order, or in transactions."""
 
 from ..client.schema_registry import RegistryError, SchemaRegistry
 from ..client.transactions import GroupMetadata

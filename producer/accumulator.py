@@ -1,15 +1,15 @@
 """Record batches of each partition on their way to brokers, without I/O: what to send next, and its outcome.
 
 Records are appended to the partition's newest batch until that is full. A batch gets its sequence number when
-it is first taken and keeps it over all attempts, so that a broker writes it once. A partition normally has
-several batches in flight; after a failed attempt, or while its leader has acknowledged nothing of this
-producer yet, it has one, because a broker that does not know a producer accepts whatever sequence number
-comes first.
+it is first taken and keeps it over all attempts, so that a broker writes it once. A partition may have
+several batches in flight. After a failed attempt, or before its leader has acknowledged a batch of this
+producer, it has only one in flight, because a broker that does not know a producer accepts any sequence
+number in the first batch that arrives.
 
-A batch that fails leaves a gap in the numbers: the broker then refuses the next one as out of order. When no
-batch in front of a refused one is left it was certainly not written, and neither was any after it: all of
-them are renumbered from 0 under the next epoch (KIP-360). In a transaction the refusal is an error instead,
-after which the transaction is aborted.
+A batch that fails leaves a gap in the sequence numbers, so the broker refuses the next one as out of order.
+If no earlier batch is pending, the refused batch was certainly not written, and neither was any later one:
+all of them are renumbered from 0 in the next epoch (KIP-360). In a transaction the refusal is an error
+instead, after which the transaction must be aborted.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from ..protocol import (
 )
 from .errors import DeliveryTimeoutError
 
-#: Most bytes that a record takes beside its key, value and headers, and a header beside its name and value.
+#: Most bytes that a record takes besides its key, value and headers, and a header besides its name and value.
 RECORD_BYTES, HEADER_BYTES = 21, 10
-#: Bytes of a batch apart from its records.
+#: Bytes of a batch's header.
 BATCH_BYTES = 61
-#: Approximate memory of a record apart from its bytes: a tuple, and a future.
+#: Approximate memory of a record besides its bytes: a tuple and a future.
 HELD_BYTES = 300
-#: Batches from this size on are compressed in a thread.
+#: Batches of this size or larger are compressed in a thread.
 LARGE_BYTES = 131_072
 
-#: Pause while the end of the previous transaction is being written.
+#: Pause in milliseconds before a retry while the end of the previous transaction is being written.
 CONCURRENT_MS = 5.0
 
 _MAX_EPOCH = 2**15 - 1
@@ -55,7 +55,7 @@ _SEQUENCES = 2**31
 _TRANSACTIONAL = 0x10
 
 _E = ErrorCode
-#: Errors after which the broker's sequence numbers differ from the producer's.
+#: Errors that say that the broker expects other sequence numbers than the producer's.
 _NUMBERS = frozenset((_E.OUT_OF_ORDER_SEQUENCE_NUMBER, _E.UNKNOWN_PRODUCER_ID, _E.INVALID_PRODUCER_EPOCH))
 _TOO_LARGE = frozenset((_E.MESSAGE_TOO_LARGE, _E.RECORD_LIST_TOO_LARGE))
 
@@ -63,9 +63,7 @@ _new: Final = tuple.__new__
 
 
 class ProducerRecord(NamedTuple):
-    """A record to be written, with the arguments of ``Producer.send``: key and value are bytes or None, or
-    what ``encode`` and ``key_encode`` take.
-    """
+    """A record to be written. Its fields are the arguments of ``Producer.send``."""
 
     topic: str
     value: Any = None
@@ -76,7 +74,7 @@ class ProducerRecord(NamedTuple):
 
 
 class RecordMetadata(NamedTuple):
-    """Where a record was written. ``offset`` is -1 where the broker did not say."""
+    """Position and timestamp of a written record. ``offset`` is -1 if the broker did not send it."""
 
     topic: str
     partition: int
@@ -89,7 +87,7 @@ class RecordMetadata(NamedTuple):
 
 
 class Pending(Protocol):
-    """The part of an asyncio future that the accumulator uses."""
+    """The methods of an asyncio future that the accumulator uses."""
 
     def done(self) -> bool: ...
 
@@ -102,10 +100,10 @@ class Pending(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Batch:
-    """Records of one partition. ``futures`` has one for each record, or one for all of them.
+    """Records of one partition. ``futures`` has one for each record, or only one, for the first record.
 
-    ``size`` is an upper bound of their bytes before compression. ``ended`` is set when callers know the
-    outcome.
+    ``size`` is an upper bound of the batch's bytes before compression. ``ended`` is done when the futures
+    are.
     """
 
     queue: Queue
@@ -119,7 +117,7 @@ class Batch:
     #: Number of failed attempts, and the error of the last one.
     tries: int = 0
     last_error: Exception | None = None
-    #: The records as sent, and their codec.
+    #: The encoded and compressed records, and their codec.
     payload: bytes | bytearray | None = None
     codec: Codec = Codec.NONE
     packing: bool = False
@@ -142,21 +140,22 @@ class Batch:
             self.payload = plain
 
     def sealed(self, *, transactional: bool) -> bytearray:
-        """The batch as it goes over the wire."""
+        """Return the batch as bytes for a request."""
         assert self.payload is not None, "packed before it is sent"
         producer = self.queue.producer or ProducerId(-1, -1)
         count = len(self.records)
         newest_ms = max(record[3] for record in self.records)
         attributes = self.codec | (_TRANSACTIONAL if transactional else 0)
-        # offset, length and checksum are set later, the leader epoch is not known
+        # seal_batch sets length and checksum; offset and leader epoch are the broker's to set
         head = BatchHeader(
             0, 0, -1, 2, 0, attributes, count - 1, self.first_ms, newest_ms, *producer, self.sequence, count
         )
         return seal_batch(head, self.payload)
 
     def succeed(self, offset: int, append_ms: int) -> None:
-        """Resolve the futures with the records' offsets; ``append_ms`` is -1 if records keep their own
-        timestamps.
+        """Resolve the futures. ``offset``: that of the first record, or -1.
+
+        ``append_ms``: timestamp of all records, or -1 if they keep their own (milliseconds since 1970).
         """
         topic, number = self.queue.partition
         records = self.records
@@ -168,7 +167,7 @@ class Batch:
         self.finish()
 
     def fail(self, error: Exception, *, silent: bool) -> None:
-        """Fail the futures; asyncio logs one if nobody retrieves any of them, unless ``silent``."""
+        """Fail the futures. If nobody retrieves the errors, asyncio logs one, or none if ``silent``."""
         for future in self.futures:
             if not future.done():
                 future.set_exception(error)
@@ -178,7 +177,7 @@ class Batch:
         self.finish()
 
     def finish(self) -> None:
-        """Wake the callers that wait for the batch; safe to call again."""
+        """Wake the callers that wait for the batch. Safe to call again."""
         if not self.ended.done():
             self.ended.set_result(None)
 
@@ -192,24 +191,24 @@ class Queue:
     under_way: list[Batch] = field(default_factory=list)
     producer: ProducerId | None = None
     next_sequence: int = 0
-    #: The leader has acknowledged a batch of this producer id and epoch.
+    #: Whether the leader has acknowledged a batch of this producer id and epoch.
     known: bool = False
-    #: Set when batches get new numbers once nothing is in flight.
+    #: Whether waiting batches get new sequence numbers as soon as nothing is in flight.
     renumber: bool = False
     not_before_ms: float = 0.0
 
     @property
     def first(self) -> Batch | None:
-        """The oldest batch with a number."""
+        """The oldest batch with a sequence number."""
         numbered = [*self.under_way, *(batch for batch in self.waiting if batch.sequence >= 0)]
         return min(numbered, key=self.age, default=None)
 
     def age(self, batch: Batch) -> int:
-        """Sort key of numbered batches, the oldest first; sequence numbers wrap around."""
+        """Sort key of numbered batches, the oldest first. Sequence numbers wrap around."""
         return (batch.sequence - self.next_sequence) % _SEQUENCES
 
     def put_back(self, batches: Iterable[Batch]) -> None:
-        """Queue batches again, in front of those that come after them."""
+        """Put numbered batches back into ``waiting``, in the order of their sequence numbers."""
         numbered = list(batches)
         while self.waiting and self.waiting[0].sequence >= 0:
             insort(numbered, self.waiting.popleft(), key=self.age)
@@ -218,11 +217,12 @@ class Queue:
 
 @dataclass(slots=True, eq=False)
 class Accumulator:
-    """All partitions of one producer. Times are milliseconds of one clock, ``now_ms``, that does not go back.
+    """The batches of all partitions of one producer. Times are in milliseconds of the monotonic clock
+    ``now_ms``.
 
-    ``future`` creates the futures that callers wait for. ``producer`` is None until the broker has given a
-    producer id, and again when a partition's epochs have run out; no numbered batch is sent until it is set.
-    ``failed`` is called with the error of each dropped batch.
+    ``future`` creates the futures that callers wait for. ``producer`` is None until the broker has assigned a
+    producer id, and again after the epochs of a partition have run out; no idempotent batch is sent without
+    one. ``failed`` is called with the error of each batch that fails.
     """
 
     future: Callable[[], Any]
@@ -238,25 +238,26 @@ class Accumulator:
     codec: Codec = Codec.NONE
     backoff: Backoff = field(default_factory=Backoff)
     failed: Callable[[Exception], None] = lambda _: None
-    #: Whether batches of a partition may be sent; in a transaction it may have to be added first.
+    #: Returns whether batches of a partition may be sent; a transaction may have to add it first.
     admits: Callable[[TopicPartition], bool] = lambda _: True
     producer: ProducerId | None = None
-    #: Set if brokers accept only 0 as the first number of an epoch, so that further batches may follow at
-    #: once.
+    #: Whether brokers accept only 0 as the first sequence number of an epoch. Then several batches may be in
+    #: flight from the start.
     from_zero: bool = False
     #: Bytes of records whose outcome is pending.
     used: int = 0
     #: Bytes of records added since the last ``take``.
     fresh: int = 0
-    #: While callers wait for everything to be sent, or for memory, batches do not linger.
+    #: Number of callers that wait for batches to be sent, or for memory. Until it is 0, batches do not
+    #: linger.
     hurry: int = 0
-    #: When to call ``take`` again if nothing happens before; and, from the last call, the topics without a
-    #: leader and the batches to pack in a thread.
+    #: When to call ``take`` again if nothing else happens.
     next_ms: float = math.inf
+    #: Topics without a leader, and batches to pack in a thread, found by the last ``take``.
     leaderless: set[str] = field(default_factory=set)
     to_pack: list[Batch] = field(default_factory=list)
     _queues: dict[TopicPartition, Queue] = field(default_factory=dict)
-    #: Queues with batches that wait, in the order of their turns.
+    #: Queues with waiting batches, in the order in which they are sent.
     _unsent: dict[Queue, None] = field(default_factory=dict)
 
     def queue(self, partition: TopicPartition) -> Queue:
@@ -266,7 +267,7 @@ class Accumulator:
         return found
 
     def unfinished(self) -> list[Batch]:
-        """Batches whose outcome is pending for callers."""
+        """Return the batches that callers wait for."""
         return [
             batch
             for queue in self._queues.values()
@@ -284,8 +285,8 @@ class Accumulator:
     def add(self, queue: Queue, record: TimedRecord, size: int) -> tuple[Any, bool, bool]:
         """Append a record of at most ``size`` bytes.
 
-        Returns its future, whether a batch began, and whether a batch's worth of bytes has come since the
-        last ``take``.
+        Returns its future, whether it starts a new batch, and whether ``batch_size`` bytes or more were added
+        since the last ``take``.
         """
         waiting = queue.waiting
         batch = waiting[-1] if waiting else None
@@ -306,7 +307,7 @@ class Accumulator:
         return future, began, self.fresh >= self.batch_size
 
     def add_all(self, queue: Queue, records: list[TimedRecord], size: int) -> Any:
-        """Append a full batch; its future is that of the first record."""
+        """Append records as one full batch; return the future of the first record."""
         if queue.waiting:
             queue.waiting[-1].full = True
         batch = self._begin(queue)
@@ -331,9 +332,10 @@ class Accumulator:
         leader: Callable[[TopicPartition], int | None],
         room: Callable[[int], int],
     ) -> list[tuple[int, list[Batch]]]:
-        """Requests to send now: node and batches, one of each partition.
+        """Return the requests to send now: node id, and batches of different partitions.
 
-        ``room`` is asked how many requests a node takes now.
+        ``leader`` returns the leader of a partition, ``room`` the number of requests that a node can take
+        now.
         """
         self.next_ms, self.leaderless, self.to_pack = math.inf, set(), []
         self.fresh = 0
@@ -376,13 +378,13 @@ class Accumulator:
             self._give_up(batch, self._too_late(batch))
 
     def deadline_ms(self, batch: Batch) -> float:
-        """The time at which the batch is out of time."""
+        """Return the time at which delivery of the batch has timed out."""
         return batch.created_ms + self.delivery_timeout_ms
 
     def overdue(self, batch: Batch, now_ms: float) -> bool:
-        """Fail the records of an in-flight batch that is out of time; return whether it is.
+        """Return whether delivery of an in-flight batch has timed out; if so, fail its records.
 
-        The batch itself stays, because later sequence numbers depend on its response.
+        The batch stays in flight, because later sequence numbers depend on its response.
         """
         if self.deadline_ms(batch) > now_ms:
             return False
@@ -405,9 +407,9 @@ class Accumulator:
         return DeliveryTimeoutError(text)
 
     def held_up(self, error: Exception, concerned: Callable[[TopicPartition], bool]) -> set[str]:
-        """Record why batches of some partitions wait, for when they are out of time; return their topics.
+        """Remember ``error`` as the reason why the concerned partitions' batches wait; return their topics.
 
-        If waiting cannot help, they fail at once.
+        The error is reported if delivery times out. If it is not retriable, the batches fail at once.
         """
         topics = set()
         for queue in self._unsent:
@@ -461,7 +463,7 @@ class Accumulator:
             batch.sequence = -1
 
     def _fill(self, queues: Sequence[Queue], now_ms: float) -> tuple[list[Batch], list[Queue]]:
-        """The batches of one request, and the queues left for another one."""
+        """Take the batches of one request; also return the queues that are left for another request."""
         batches: list[Batch] = []
         further: list[Queue] = []
         size = 0
@@ -476,7 +478,7 @@ class Accumulator:
             self._number(queue, batch)
             queue.under_way.append(batch)
             batches.append(batch)
-            # to the end of the line
+            # move the queue to the end, so that partitions take turns
             del self._unsent[queue]
             if queue.waiting:
                 self._unsent[queue] = None
@@ -500,11 +502,11 @@ class Accumulator:
     # outcomes
 
     def packed(self, batch: Batch) -> None:
-        """Take back a batch of ``to_pack`` that is packed, or could not be."""
+        """Called when a batch of ``to_pack`` was packed."""
         batch.packing = False
 
     def succeeded(self, batch: Batch, offset: int, append_ms: int = -1) -> None:
-        """Resolve a batch that the broker has; ``offset`` is that of its first record, or -1."""
+        """Resolve a batch that the broker has written; ``offset`` is that of its first record, or -1."""
         batch.queue.under_way.remove(batch)
         batch.queue.known = True
         self.used -= batch.held
@@ -536,7 +538,7 @@ class Accumulator:
         queue.under_way.remove(batch)
         end = (batch.sequence + len(batch.records)) % _SEQUENCES
         if batch.sequence >= 0 and not batch.tries and end == queue.next_sequence:
-            queue.next_sequence = batch.sequence  # it was never written, and nothing is numbered after it
+            queue.next_sequence = batch.sequence  # it was not written, and no later batch has a number
         self._give_up(batch, error)
         return False
 
@@ -546,7 +548,7 @@ class Accumulator:
         self._give_up(batch, error)
 
     def lost(self, batch: Batch, error: Exception, now_ms: float) -> None:
-        """Queue a batch again whose outcome is unknown, or whose error is retriable."""
+        """Queue a batch again that has a retriable error or an unknown outcome."""
         batch.last_error = error
         self._again_after(batch, now_ms + self.backoff.delay_ms(batch.tries))
 
@@ -562,7 +564,7 @@ class Accumulator:
         self._unsent[queue] = None
 
     def _split(self, batch: Batch) -> None:
-        """Split a batch that is too large for its topic into two, with the same numbers."""
+        """Split a batch that is too large for its topic into two, with the same sequence numbers."""
         queue = batch.queue
         queue.under_way.remove(batch)
         self.used -= batch.held
@@ -595,7 +597,7 @@ class Accumulator:
         self._unsent.clear()
 
     def drop_all(self, error: Exception) -> None:
-        """Drop everything: no more responses will arrive."""
+        """Drop every batch; call it when no more responses will arrive."""
         self.drop_waiting(error)
         for queue in self._queues.values():
             while queue.under_way:
@@ -606,8 +608,9 @@ class Accumulator:
         batch.fail(error, silent=True)
 
     def restart(self, producer: ProducerId, from_zero: bool) -> None:
-        """Begin a transactional producer's next epoch: sequence numbers begin at 0 in every partition. No
-        batch may be unfinished.
+        """Start the next epoch of a transactional producer, with sequence number 0 in every partition.
+
+        No batch may be unfinished.
         """
         self.producer, self.from_zero = producer, from_zero
         for queue in self._queues.values():
@@ -615,7 +618,7 @@ class Accumulator:
 
 
 def record_size(key: bytes | None, value: bytes | None, headers: Headers) -> int:
-    """Upper bound of a record's bytes in a batch."""
+    """Return an upper bound of a record's bytes in a batch."""
     size = RECORD_BYTES
     if key is not None:
         size += len(key)

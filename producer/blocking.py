@@ -1,4 +1,4 @@
-"""The blocking producer: a Producer on an event loop in a thread of its own."""
+"""The blocking producer: a Producer whose event loop runs in a separate thread."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ from .producer import Producer
 
 T = TypeVar("T")
 
-#: Number of records on their way to the loop at which ``send`` waits for it.
+#: With this many records that the event loop has not taken yet, ``send`` waits for it.
 _MOST_GIVEN = 2_000
 
 
 class BlockingProducer:
-    """``with BlockingProducer(bootstrap_servers="localhost:9092") as producer:``, then ``producer.send()``.
+    """A Producer for programs without an event loop: its methods block.
 
-    As Producer, blocking, for programs without an event loop. Any thread may use it; a transaction belongs to
-    all of them. ``encode`` and ``key_encode`` are called in the thread that sends.
+    Use it as ``with BlockingProducer(bootstrap_servers="localhost:9092") as producer:``. The arguments are
+    those of Producer. Any thread may call it; all threads share its one transaction. ``encode`` and
+    ``key_encode`` are called in the thread that calls ``send``.
     """
 
     def __init__(self, *, encode: Any = None, key_encode: Any = None, **settings: Any) -> None:
@@ -40,7 +41,7 @@ class BlockingProducer:
         #: Whether ``_take_in`` is scheduled or running.
         self._taking = False
         self._order = asyncio.Lock()
-        #: By topic, in order: records that wait until their topic is known; other topics' records go on.
+        #: Records that wait for their topic's metadata, by topic. They do not hold up other topics' records.
         self._aside: dict[str, deque[tuple[ProducerRecord, Future[RecordMetadata]]]] = {}
         self._aside_tasks: set[asyncio.Task[None]] = set()
         self._lock = threading.Lock()
@@ -76,7 +77,7 @@ class BlockingProducer:
                 return
             self._closed = True
         try:
-            # after what was given before
+            # runs after the records that were handed over before
             asyncio.run_coroutine_threadsafe(self._close(timeout_ms), self._loop).result()
         finally:
             self._stop()
@@ -103,13 +104,13 @@ class BlockingProducer:
         timestamp_ms: int | None = None,
         headers: Headers = (),
     ) -> Future[RecordMetadata]:
-        """Hand over a record; return a future of its RecordMetadata, which also raises the errors of
-        Producer.send.
+        """Hand a record over to the event loop; return a future of its RecordMetadata.
 
-        Waits while ``buffer_memory`` is full.
+        The arguments are those of Producer.send, and the future raises all its errors. Waits while
+        ``buffer_memory`` is full. Raises ProducerClosedError.
         """
         future: Future[RecordMetadata] = Future()
-        future.set_running_or_notify_cancel()  # what was handed over cannot be taken back
+        future.set_running_or_notify_cancel()  # so that it cannot be cancelled
         if self._encoders is not None:
             try:
                 value, key = self._encoders.pair(topic, value, key)
@@ -125,7 +126,7 @@ class BlockingProducer:
             self._taking = True
             if begins:
                 asyncio.run_coroutine_threadsafe(self._take_in(), self._loop)
-        # callbacks of futures run where the records are taken in
+        # callbacks of futures run on the event loop's thread, which must not wait for itself
         if full and threading.current_thread() is not self._thread:
             asyncio.run_coroutine_threadsafe(self._room(), self._loop).result()
         return future
@@ -143,7 +144,7 @@ class BlockingProducer:
         return self._run(self._producer.partitions_for, topic)
 
     async def _take_in(self) -> None:
-        """Send the records that were handed over, in order; runs on the loop."""
+        """Send the records that were handed over, in order. Runs on the event loop."""
         async with self._order:
             while True:
                 with self._lock:
@@ -229,7 +230,7 @@ class BlockingProducer:
     # inside
 
     def _run(self, function: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
-        """The result of a call on the loop, after everything that was handed over before."""
+        """Call a function on the event loop after all records handed over before; return its result."""
         self._require_running()
         if threading.current_thread() is self._thread:
             raise ProducerError("a callback of a future may send and cannot wait: wait in a thread of yours")
@@ -245,7 +246,7 @@ class BlockingProducer:
             state = "was not started: use it in 'with'" if self._thread is None else "has been closed"
             raise ProducerClosedError(f"this producer {state}")
         if not self._thread.is_alive():
-            raise ProducerClosedError("this producer is of the process that forked: make one in each process")
+            raise ProducerClosedError("this producer belongs to the parent process: make one in each process")
 
 
 def _copier(future: Future[RecordMetadata]) -> Callable[[asyncio.Future[RecordMetadata]], None]:

@@ -13,7 +13,7 @@ from ..client.config import ClientSettings, positive, read_connected
 from ..protocol import Codec
 from ..settings import MAX_INT, MAX_LONG, PRODUCER, Row, Scope
 
-#: Kafka's limit of in-flight requests that keeps order and idempotence.
+#: Most in-flight requests with which idempotent producers keep the order of records, as in Kafka.
 _MOST_IN_FLIGHT = 5
 _ACKS = {"all": -1, "-1": -1, "1": 1, "0": 0}
 
@@ -24,9 +24,9 @@ Acks = Annotated[
 
 
 class ProducerConfig(ClientSettings):
-    """A producer's settings. Create it with :func:`producer_config`, whose errors are written for people.
+    """A producer's settings. Create it with :func:`producer_config`, which has readable errors.
 
-    Times are milliseconds. Defaults are Kafka's where Kafka has the setting.
+    Times are in milliseconds. A setting that Kafka has too has Kafka's default.
     """
 
     SCOPE: ClassVar[Scope] = PRODUCER
@@ -34,7 +34,7 @@ class ProducerConfig(ClientSettings):
     transactional_id: Annotated[
         str | None,
         Row(
-            "name of this producer's transactions; a newer one of the name fences it",
+            "id under which this producer writes transactions; a newer producer with the same id fences it",
             shortest=1,
             longest=32_767,
         ),
@@ -45,13 +45,13 @@ class ProducerConfig(ClientSettings):
     acks: Annotated[
         Acks,
         Row(
-            "who must have a record before it is acknowledged: all replicas in sync, the leader, nobody",
+            "which replicas must have a record before it is acknowledged: all in-sync ones, the leader, none",
             allowed="'all' (-1), 1 or 0",
         ),
     ] = -1
     enable_idempotence: Annotated[
         bool | None,
-        Row("records are written once and in order whatever is tried again; by default with acks='all'"),
+        Row("whether records are written once and in order in spite of retries; the default with acks='all'"),
     ] = None
     compression: Annotated[
         Literal["none", "gzip", "snappy", "lz4", "zstd"],
@@ -67,13 +67,16 @@ class ProducerConfig(ClientSettings):
     buffer_memory: Annotated[
         int,
         Row(
-            "memory of records that are not acknowledged; ``send`` waits for room", 1, MAX_LONG, unit="bytes"
+            "most memory for records that are not acknowledged; ``send`` waits while it is used up",
+            1,
+            MAX_LONG,
+            unit="bytes",
         ),
     ] = 33_554_432
     max_in_flight_requests: Annotated[
         int,
         Row(
-            "requests under way to one broker",
+            "most requests in flight to one broker",
             1,
             _MOST_IN_FLIGHT,
             kafka="max.in.flight.requests.per.connection",
@@ -81,12 +84,14 @@ class ProducerConfig(ClientSettings):
     ] = _MOST_IN_FLIGHT
     delivery_timeout_ms: Annotated[
         int,
-        positive("how long a record is tried"),
+        positive("how long delivery of a record is tried, retries included, before it fails"),
     ] = 120_000
     max_block_ms: Annotated[
         int,
         Row(
-            "longest wait for a topic's metadata, for room, and for an answer about transactions", 0, MAX_INT
+            "longest wait for a topic's metadata, for memory, and for requests about transactions",
+            0,
+            MAX_INT,
         ),
     ] = 60_000
 
@@ -105,7 +110,7 @@ class ProducerConfig(ClientSettings):
 
     @property
     def idempotent(self) -> bool:
-        """Return whether batches carry sequence numbers."""
+        """Return whether batches have sequence numbers."""
         return self.acks == -1 if self.enable_idempotence is None else self.enable_idempotence
 
     @property
@@ -114,5 +119,5 @@ class ProducerConfig(ClientSettings):
 
 
 def producer_config(**settings: Any) -> ProducerConfig:
-    """Check settings. Raises ConfigError naming each wrong setting, its value and what is allowed."""
+    """Check settings. Raises ConfigError that names each wrong setting, its value and what is allowed."""
     return read_connected(ProducerConfig, settings)

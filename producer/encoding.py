@@ -1,4 +1,4 @@
-"""Encoding of keys and values: the arguments ``encode`` and ``key_encode``, and their errors."""
+"""Encoding of keys and values by the arguments ``encode`` and ``key_encode`` of producers."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .errors import SerializationError
 
 
 class Encoders:
-    """Encoders of record values and keys, where there are any; None stays null.
+    """Optional encoders of record values and keys. None is not encoded: it stays null.
 
-    Raises SerializationError for any error of ``encode`` except an OSError: that comes from a service that
-    the encoder asks, such as a schema registry, and the next attempt may succeed.
+    Raises SerializationError for any error of an encoder except OSError, which is passed on: it comes from a
+    service such as a schema registry, and a retry may succeed.
     """
 
     def __init__(self, encode: Any, key_encode: Any) -> None:
@@ -26,28 +26,29 @@ class Encoders:
 
     @classmethod
     def of(cls, encode: Any, key_encode: Any) -> Self | None:
-        """Encoders for these arguments; None for none. Raises ConfigError."""
+        """Return encoders for these arguments; None if both are None. Raises ConfigError."""
         return None if encode is None and key_encode is None else cls(encode, key_encode)
 
     def pair(self, topic: str, value: Any, key: Any) -> tuple[Any, Any]:
-        """The value and the key as bytes."""
+        """Return value and key as bytes."""
         if self._value is not None:
             value = self._value(topic, value)
         return value, key if self._key is None else self._key(topic, key)
 
     def record(self, given: ProducerRecord) -> ProducerRecord:
-        """The record with key and value as bytes."""
+        """Return the record with key and value as bytes."""
         value, key = self.pair(given.topic, given.value, given.key)
         return given._replace(value=value, key=key)
 
     @property
     def may_wait(self) -> bool:
-        """Return whether encoding may have to ask a service such as a schema registry."""
+        """Return whether encoding may send requests to a schema registry."""
         return any(each is not None and each.registry is not None for each in (self._value, self._key))
 
     def must_wait(self, topic: str) -> bool:
-        """Return whether encoding for this topic has to ask a service, which must not happen on an event
-        loop.
+        """Return whether encoding for this topic sends a request to a schema registry.
+
+        It must then not run on an event loop.
         """
         return any(
             each is not None and each.registry is not None and each.registry.waits(topic, each.what)
@@ -84,10 +85,10 @@ class _Encoder:
 
 
 def _encode(encode: Any, what: str) -> Callable[[Any], Any]:
-    """The function that returns bytes, for an argument ``encode`` or ``key_encode``. Raises ConfigError."""
+    """Return the encoding function for an argument ``encode`` or ``key_encode``. Raises ConfigError."""
     name = "encode" if what == "value" else "key_encode"
     if isinstance(encode, type | UnionType) or get_origin(encode) is not None:
-        # imported here so that producers of bytes do not pay for it
+        # imported here so that producers without it start faster
         from pydantic import TypeAdapter
         from pydantic.errors import PydanticSchemaGenerationError
 

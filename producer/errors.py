@@ -1,7 +1,7 @@
-"""Errors of producers, by what the caller has to do (KIP-1050).
+"""Errors of producers, classified by what the caller has to do (KIP-1050).
 
-A broker's refusal of a record or a request is a KafkaError. The producer retries retriable errors within
-``delivery_timeout_ms`` and ``max_block_ms``, then raises DeliveryTimeoutError or the last of them.
+If a broker refuses a record or a request, that is a KafkaError. The producer retries retriable errors for
+``delivery_timeout_ms`` or ``max_block_ms``, then raises DeliveryTimeoutError or the last error.
 """
 
 from __future__ import annotations
@@ -10,47 +10,44 @@ from ..client.errors import ClientError
 
 
 class ProducerError(ClientError):
-    """Root of a producer's own errors."""
+    """Base class of a producer's own errors."""
 
 
 class ProducerClosedError(ProducerError):
-    """The producer is closed, or was not started: use it in ``async with``."""
+    """The producer is closed or was not started. Use it in ``async with`` (or ``with``)."""
 
 
 class SerializationError(ProducerError):
-    """A key or value that cannot be encoded. Its cause is the encoder's error; nothing was sent."""
+    """A key or value cannot be encoded. The cause is the encoder's error. Nothing was sent."""
 
 
 class RecordTooLargeError(ProducerError):
-    """A record that fits into no request, by ``max_request_size`` or ``buffer_memory``. It was not sent."""
+    """A record is larger than ``max_request_size`` or ``buffer_memory``. It was not sent."""
 
 
 class BufferFullError(ProducerError):
-    """No room for a record within ``max_block_ms``: records come faster than brokers take them."""
+    """``buffer_memory`` was full for ``max_block_ms``: records are sent faster than brokers accept them."""
 
 
 class DeliveryTimeoutError(ProducerError):
-    """Records without an acknowledgement within ``delivery_timeout_ms``.
-
-    They may have been written all the same.
-    """
+    """Records were not acknowledged within ``delivery_timeout_ms``. They may have been written."""
 
 
 class TransactionStateError(ProducerError):
-    """A call that the producer's state does not allow: a send outside of a transaction, for example."""
+    """The producer's state does not allow this call, such as ``send`` outside of a transaction."""
 
 
 class TransactionAbortedError(ProducerError):
-    """The transaction of a record was aborted: no reader of committed records will see it."""
+    """The transaction of this record was aborted, so consumers of committed records will not see it."""
 
 
 class TransactionAbortableError(ProducerError):
-    """The transaction cannot be committed: abort it, then start again. The cause says why."""
+    """The transaction cannot be committed. Abort it, then repeat it. The cause says why."""
 
 
 class ApplicationRecoverableError(ProducerError):
-    """This producer cannot continue, but a new one can; it aborts the open transaction first."""
+    """This producer cannot continue. Create a new one, which first aborts the open transaction."""
 
 
 class ProducerFencedError(ApplicationRecoverableError):
-    """A newer producer has the transactional id, or the transaction was open for longer than its timeout."""
+    """A newer producer uses the transactional id, or the transaction was open for longer than its timeout."""

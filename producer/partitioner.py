@@ -1,4 +1,4 @@
-"""The partition of a record: by its key as Java's producers do, or the topic's current one (KIP-480)."""
+"""Partition of a record: by its key, as in Java's producers, or the topic's current one (KIP-480)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _WORD = Struct("<I")
 
 @lru_cache(maxsize=4_096)
 def murmur2(key: bytes) -> int:
-    """Murmur2 as Java's producers compute it, unsigned."""
+    """Murmur2 hash as an unsigned number, computed as in Java's producers."""
     size = len(key)
     whole = size & ~3
     found = _SEED ^ size
@@ -26,27 +26,27 @@ def murmur2(key: bytes) -> int:
 
 
 def partition_of_key(key: bytes, count: int) -> int:
-    """The partition, of ``count``, in which Java's producers put records of this key."""
+    """Return the partition, from 0 to ``count - 1``, to which Java's producers send records of this key."""
     return (murmur2(key) & 0x7FFFFFFF) % count
 
 
 class Sticky:
-    """Keeps records without a key in one partition until a batch is full of them, then takes another.
-
-    Partitions without a leader are skipped while others have one.
-    """
+    """Partitions for records without a key: one until a batch is full, then another at random (KIP-480)."""
 
     __slots__ = ("_batch_size", "_bytes", "_rng", "current")
 
     def __init__(self, batch_size: int, rng: random.Random) -> None:
         self._batch_size = batch_size
         self._rng = rng
-        #: -1 before the first record.
+        #: The current partition; -1 before the first record.
         self.current = -1
         self._bytes = 0
 
     def partition(self, size: int, choices: list[int]) -> int:
-        """The partition of the next record, of ``size`` bytes. ``choices``: those with a leader, or all."""
+        """Return the partition of the next record, which has ``size`` bytes.
+
+        ``choices``: the partitions with a leader, or all if none has one.
+        """
         if self.current < 0 or self._bytes + size > self._batch_size:
             others = [number for number in choices if number != self.current] or choices
             self.current, self._bytes = self._rng.choice(others), 0

@@ -1,4 +1,4 @@
-"""The asyncio producer, the public face of this package."""
+"""The asyncio producer."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from .config import ProducerConfig
 
 _UNKNOWN = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE)
-#: Kafka's limit of a topic name, in characters.
+#: Longest topic name that Kafka allows, in characters.
 _LONGEST_TOPIC = 249
 
 
 class _Topic:
-    """A topic as ``send`` needs it: a queue for each partition, and the partitions that have a leader."""
+    """A topic for ``send``: a queue for each partition, and ``led``, the partitions with a leader."""
 
     __slots__ = ("led", "queues", "sticky", "topic_id")
 
@@ -55,15 +55,15 @@ class _Topic:
 class Producer:
     """Writes records to topics: ``async with Producer(bootstrap_servers="localhost:9092") as producer:``.
 
-    ``await producer.send(...)`` returns when the record is accepted, which waits while ``buffer_memory`` is
-    full, with a future of its RecordMetadata: the record is written when that is done. With the default
-    ``acks="all"`` each record is written once and in order, in spite of retries. With a ``transactional_id``
-    records are sent within ``async with producer.transaction():``.
+    ``await producer.send(...)`` returns when the record is accepted, and waits before that while
+    ``buffer_memory`` is full. It returns a future of the record's RecordMetadata, which is done when the
+    record is written. With the default ``acks="all"`` each record is written once and in order, in spite of
+    retries. With a ``transactional_id``, send records within ``async with producer.transaction():``.
 
-    ``encode`` and ``key_encode`` make bytes of values and keys: a type that pydantic writes as JSON, a
-    function that returns bytes, or an encoder of a SchemaRegistry. All other arguments are settings, in the
-    table of docs/producer.md. Raises ConfigError for wrong ones. Use it on one event loop; several tasks may
-    send at once, but there is one transaction at a time.
+    ``encode`` and ``key_encode`` turn values and keys into bytes: each is a type that pydantic writes as
+    JSON, a function that returns bytes, or an encoder of a SchemaRegistry. All other arguments are settings,
+    listed in docs/producer.md; ConfigError is raised for wrong ones. Use a producer on one event loop.
+    Several tasks may send at once, but there is only one transaction at a time.
     """
 
     def __init__(self, *, encode: Any = None, key_encode: Any = None, **settings: Any) -> None:
@@ -73,9 +73,9 @@ class Producer:
 
     @classmethod
     def on_cluster(cls, cluster: Cluster, **settings: Any) -> Self:
-        """A producer over the connections of ``cluster``, which it does not close.
+        """Return a producer that uses the connections of ``cluster``, and does not close them.
 
-        Settings of connections are those of the cluster.
+        ``settings`` are those of a producer; settings of connections have no effect. Raises ConfigError.
         """
         from .config import producer_config
 
@@ -96,11 +96,11 @@ class Producer:
         self._accumulator: Accumulator
         self._transactions: Transactions | None = None
         self._closed = False
-        #: Topics to ask for, the task that will ask, and the lock that lets one ask at a time.
+        #: Topics of the next Metadata request, the task that will send it, and a lock: one request at a time.
         self._wanted: set[str] = set()
         self._question: asyncio.Task[ClusterMetadata] | None = None
         self._asking = asyncio.Lock()
-        #: Number of callers that wait for memory, and their order.
+        #: Number of callers that wait for memory, and a lock that keeps their order.
         self._in_line = 0
         self._line = asyncio.Lock()
         self._ageing: asyncio.Task[None] | None = None
@@ -118,9 +118,10 @@ class Producer:
         await self.close()
 
     async def start(self) -> None:
-        """Connect; with a transactional id, abort what an earlier producer of it has left open, and fence it.
+        """Connect. With a transactional id, fence earlier producers with it and abort their open transaction.
 
-        Raises BrokerConnectionError, AuthenticationError and KafkaError.
+        Raises BrokerConnectionError, AuthenticationError and KafkaError, and ProducerClosedError if it was
+        started before.
         """
         if self._sender is not None or self._closed:
             raise ProducerClosedError("a producer starts once: make a new one")
@@ -164,8 +165,8 @@ class Producer:
     async def close(self, timeout_ms: float | None = None) -> None:
         """Send accepted records, abort an open transaction, close the connections. Safe to call again.
 
-        After ``timeout_ms``, by default ``delivery_timeout_ms``, the rest is dropped: its futures raise
-        ProducerClosedError.
+        Records that are not written after ``timeout_ms`` milliseconds, by default ``delivery_timeout_ms``,
+        are dropped: their futures raise ProducerClosedError.
         """
         if self._closed or self._sender is None:
             self._closed = True
@@ -210,16 +211,16 @@ class Producer:
     ) -> asyncio.Future[RecordMetadata]:
         """Accept a record; return a future of its RecordMetadata.
 
-        Without a partition, the key decides as in Java's producers; without a key too, the record goes to the
-        topic's current partition. ``timestamp_ms`` is the current time by default. The future raises
-        DeliveryTimeoutError, and KafkaError when a broker refuses the record.
+        Key and value are bytes or None, or what ``key_encode`` and ``encode`` take. Without a partition, a
+        hash of the key chooses it as in Java's producers; without a key too, it is the topic's current
+        partition (KIP-480). ``timestamp_ms`` is in milliseconds since 1970, by default the current time. The
+        future raises DeliveryTimeoutError, and KafkaError if a broker refuses the record.
 
-        Key and value are bytes or None, or what ``key_encode`` and ``encode`` take.
-
-        Raises SerializationError, or an encoder's OSError; RecordTooLargeError; KafkaError for a topic or
-        partition that does not exist or may not be written to, and BufferFullError, after ``max_block_ms``;
-        TransactionStateError outside of a transaction of a transactional producer, and
-        TransactionAbortableError once something in it failed.
+        Raises SerializationError, or an OSError of the encoder; RecordTooLargeError; after ``max_block_ms``
+        KafkaError for a topic or partition that does not exist, and BufferFullError; KafkaError at once for a
+        topic that may not be written to; ProducerClosedError; in a transactional producer
+        TransactionStateError outside of a transaction, and TransactionAbortableError after something in it
+        has failed.
         """
         if self._encoders is not None:
             value, key = await self._encoded(self._encoders, topic, value, key)
@@ -246,7 +247,7 @@ class Producer:
         if began or full:
             self._running().wake()
             if full:
-                await asyncio.sleep(0)  # so that requests go out while records come in
+                await asyncio.sleep(0)  # so that requests are sent while the caller goes on sending records
         return future  # type: ignore[no-any-return]
 
     async def _encoded(self, encoders: Encoders, topic: str, value: Any, key: Any) -> tuple[Any, Any]:
@@ -261,8 +262,10 @@ class Producer:
     async def send_batch(
         self, topic: str, partition: int, records: Sequence[TimedRecord]
     ) -> asyncio.Future[RecordMetadata]:
-        """Accept records, as bytes, as one batch: key, value, headers and time of each; a future of the
-        first.
+        """Accept records as one batch; return a future of the first record's RecordMetadata.
+
+        A record is (key, value, headers, timestamp in ms), with key and value as bytes or None. Raises
+        ValueError for no records, and what ``send`` raises.
         """
         checked = [
             (_as_bytes("key", key), _as_bytes("value", value), _as_headers(headers), _as_time(timestamp_ms))
@@ -279,17 +282,17 @@ class Producer:
         return future  # type: ignore[no-any-return]
 
     async def flush(self) -> None:
-        """Return when every record that was accepted before is written or has failed."""
+        """Wait until every record that was accepted before is written or has failed."""
         await self._running().flush()
 
     async def partitions_for(self, topic: str) -> int:
-        """Number of a topic's partitions. Raises KafkaError as ``send`` does."""
+        """Return the number of a topic's partitions. Raises KafkaError as ``send`` does."""
         while topic not in self._topics:
             await self._learn(topic, None)
         return len(self._topics[topic].queues)
 
     def may_have_to_ask(self, topic: Any, partition: Any) -> bool:
-        """Return whether a record's topic or partition is not known, so that ``send`` may wait for it."""
+        """Return whether ``send`` must request metadata, as the topic or partition is not known."""
         if type(topic) is not str or not isinstance(partition, int | None):
             return False
         known = self._topics.get(topic)
@@ -305,7 +308,7 @@ class Producer:
         return sender
 
     def _place(self, topic: str, key: bytes | None, partition: int | None, size: int) -> Queue | None:
-        """Queue of a record; None while the topic, or the partition, is not known."""
+        """Return the queue of a record; None while the topic, or the partition, is not known."""
         if self._closed or self._sender is None or self._sender.error is not None:
             self._running()
         if self._transactions is not None:
@@ -321,12 +324,12 @@ class Producer:
             before = sticky.current
             number = sticky.partition(size, known.led)
             if number != before and before >= 0 and (left := queues[before].waiting):
-                left[-1].full = True  # nothing more comes for now
+                left[-1].full = True  # no more records are added for now, so it need not linger
             return queues[number]
         return queues[partition_of_key(key, len(queues))]
 
     async def _learn(self, topic: str, partition: int | None) -> None:
-        """Look a topic up until it exists, with this partition."""
+        """Request metadata until topic and partition exist. Raises KafkaError after ``max_block_ms``."""
         until_ms = now_ms() + self.config.max_block_ms
         _check_topic(topic)
         if partition is not None and partition < 0:
@@ -356,19 +359,19 @@ class Producer:
             await asyncio.sleep(pause_ms / 1000)
 
     async def _asked_about(self, topic: str) -> ClusterMetadata:
-        """The response to one Metadata request for all topics that are wanted when it is sent."""
+        """Request metadata of the topic, in one request with other topics that are wanted meanwhile."""
         self._wanted.add(topic)
         if self._question is None:
             self._question = asyncio.get_running_loop().create_task(self._ask())
-            # all who asked may have gone
+            # retrieve its error, in case all callers were cancelled
             self._question.add_done_callback(lambda asked: asked.cancelled() or asked.exception())
         return await asyncio.shield(self._question)
 
     async def _ask(self) -> ClusterMetadata:
         async with self._asking:
-            await asyncio.sleep(0)  # together with all others of this step
+            await asyncio.sleep(0)  # collect the topics of all tasks that run in this step of the loop
             topics, self._wanted, self._question = self._wanted, set(), None
-            # brokers that create topics by themselves do it now
+            # this request makes brokers create topics, if auto.create.topics.enable is set
             state = await self._cluster.metadata(topics, create=True)
             for topic in topics:
                 self._take_in(topic)
@@ -377,7 +380,7 @@ class Producer:
     def _take_in(self, topic: str) -> None:
         found = self._cluster.topic(topic)
         if found is None and self._cluster.known.errors.get(topic) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            self._topics.pop(topic, None)  # the next ``send`` looks for it
+            self._topics.pop(topic, None)  # the next ``send`` requests it again
         if found is None or not found.partitions:
             return
         known = self._topics.get(topic)
@@ -402,7 +405,10 @@ class Producer:
                 self._take_in(topic)
 
     async def _room(self, size: int, count: int = 1) -> None:
-        """Wait for memory for this many bytes, of this many records."""
+        """Wait until there is memory for ``count`` records of ``size`` bytes altogether.
+
+        Raises RecordTooLargeError, and BufferFullError after ``max_block_ms``.
+        """
         limit, waiting, sender = self.config.buffer_memory, self._accumulator, self._running()
         largest = self.config.max_request_size
         needed = size + HELD_BYTES * count
@@ -414,7 +420,7 @@ class Producer:
         self._in_line += 1
         waiting.hurry += 1
         try:
-            # one after the other, in the order of the calls
+            # the lock lets callers in one after the other, in the order of their calls
             async with asyncio.timeout(self.config.max_block_ms / 1000), self._line:
                 while waiting.used + needed > limit:
                     sender.wake()
@@ -431,7 +437,7 @@ class Producer:
         self._running()
 
     async def _within_transaction(self, wait: Awaitable[None]) -> None:
-        """Wait; a record belongs to the transaction in which ``send`` was called."""
+        """Await ``wait``. Raises TransactionStateError if the transaction of the call ended meanwhile."""
         transactions = self._transactions
         number = None if transactions is None else transactions.number
         await wait
@@ -444,11 +450,12 @@ class Producer:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:
-        """A transaction: committed at the end of the block, aborted when an exception passes.
+        """Context of a transaction: committed at the end of the block, aborted after an exception.
 
-        Readers of committed records see all of its records, or none. Raises TransactionAbortableError when a
-        record could not be written: the transaction is then aborted and may be repeated. Raises
-        ProducerFencedError when another producer has the transactional id: create a new one.
+        Consumers with isolation_level=read_committed see all of its records, or none. Raises
+        TransactionAbortableError if a record could not be written: the transaction is then aborted and may be
+        repeated. Raises ProducerFencedError if another producer uses the transactional id: create a new
+        producer.
         """
         self.begin_transaction()
         try:
@@ -466,21 +473,25 @@ class Producer:
         return self._in_transactions().stage in (Stage.OPEN, Stage.FAILED)
 
     def begin_transaction(self) -> None:
-        """Open a transaction. Raises TransactionStateError when one is open."""
+        """Open a transaction. Raises TransactionStateError if one is open."""
         self._running()
         self._in_transactions().begin()
 
     async def commit_transaction(self) -> None:
         """Write the records sent so far, then commit.
 
-        Raises TransactionAbortableError when something could not be written: abort then. After any other
-        KafkaError or BrokerConnectionError it is unknown whether it is committed: call it again.
+        Raises TransactionAbortableError if something could not be written: then abort. After a retriable
+        KafkaError or a BrokerConnectionError it is not known whether the transaction is committed: call this
+        again. Raises ProducerFencedError if another producer uses the transactional id.
         """
         sender = self._running()
         await self._in_transactions().commit(sender.flush)
 
     async def abort_transaction(self) -> None:
-        """Drop records that are not sent yet, and abort. After a BrokerConnectionError call it again."""
+        """Drop records that are not sent yet, and abort.
+
+        After a BrokerConnectionError or a retriable KafkaError call this again.
+        """
         self._running()
         await self._in_transactions().abort(self._drop)
 
@@ -489,10 +500,11 @@ class Producer:
         offsets: Mapping[TopicPartition, int | CommittedOffset],
         group: GroupMetadata | str,
     ) -> None:
-        """Commit a group's offsets, of the next record of each partition, with the open transaction.
+        """Commit a group's offsets with the open transaction.
 
-        With a consumer's ``group_metadata()`` the group's coordinator refuses those of a former member
-        (KIP-447). Raises TransactionAbortableError.
+        ``offsets``: the offset of the next record to read, by partition. ``group``: a consumer's
+        ``group_metadata()``, by which the coordinator refuses a member that is fenced (KIP-447), or a group
+        id. Raises TransactionAbortableError, and TransactionStateError without an open transaction.
         """
         self._running()
         member = GroupMetadata(group) if isinstance(group, str) else group
@@ -507,10 +519,9 @@ class Producer:
             await self._in_transactions().send_offsets(given, member)
 
     async def detach_transaction(self) -> Transaction | None:
-        """Write the records sent so far and leave the transaction open, for the receiver of its identity to
-        end.
+        """Write the records sent so far, and return the open transaction for someone else to end.
 
-        Returns None when nothing was sent. Afterwards this producer can only be closed.
+        Returns None if nothing was sent. Afterwards this producer can only be closed.
         """
         await self.flush()
         transactions = self._in_transactions()
@@ -524,7 +535,7 @@ class Producer:
         return self._transactions
 
     async def _drop(self) -> None:
-        """Drop what is not in flight, and wait for the rest."""
+        """Drop batches that are not in flight, and wait until none is in flight."""
         assert self._sender is not None, "started"
         self._accumulator.drop_waiting(
             TransactionAbortedError("its transaction was aborted before it was sent")
@@ -535,7 +546,7 @@ class Producer:
 
 
 def _check_topic(given: Any) -> None:
-    """Refuse a name that no topic can have: it would spoil the request for the other topics."""
+    """Raise an error for a name that no topic can have: it would fail the request for other topics too."""
     if not isinstance(given, str):
         raise TypeError(f"topic is {type(given).__name__}: it must be text")
     if len(given.encode()) > _LONGEST_TOPIC:
@@ -543,7 +554,7 @@ def _check_topic(given: Any) -> None:
 
 
 def _as_headers(given: Headers) -> Headers:
-    """A copy of the headers, which the caller cannot change before they are sent."""
+    """Check and copy the headers, so that the caller cannot change them before they are sent."""
     headers = [(name, _as_bytes("a header's value", value)) for name, value in given]
     for name, _ in headers:
         if not isinstance(name, str):

@@ -1,4 +1,4 @@
-"""Sends the accumulator's batches on asyncio: requests to leaders, metadata, the producer id."""
+"""Sends the accumulator's batches: requests to leaders, for metadata and for a producer id, on asyncio."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from .transactions import Transactions
 if TYPE_CHECKING:
     from .config import ProducerConfig
 
-#: Version 13 names topics by id (KIP-516); up to here they go by name. From version 12 on a broker takes
-#: partitions into a transaction by itself.
+#: The last version that names topics by name (KIP-516), and the last one before KIP-890, from which on a
+#: broker adds partitions to a transaction itself.
 _BY_NAME, _ADDED_BEFORE = 12, 11
 
 
 class Sender:
-    """Connects an accumulator with the brokers, until ``close``. Created and used on one event loop."""
+    """Sends the batches of an accumulator to brokers, until ``close``. For use on one event loop."""
 
     def __init__(
         self,
@@ -41,21 +41,21 @@ class Sender:
         *,
         learned: Callable[[str], None],
     ) -> None:
-        #: Fired when batches have ended, so that memory may be free.
+        #: Fired when batches have ended, so that callers that wait for memory look again.
         self.ended = Signal()
-        #: Raised by every later call: the broker refuses this producer as such.
+        #: An error for which no request of this producer can succeed; every later call raises it.
         self.error: KohortError | None = None
         self._cluster = cluster
         self._config = config
         self._accumulator = accumulator
         self._transactions = transactions
-        #: Called with each topic that was looked up again.
+        #: Called with each topic for which metadata was requested.
         self._learned = learned
         self._loop = asyncio.get_running_loop()
         #: Number of in-flight requests by node, and the batches that they carry.
         self._busy: Counter[int] = Counter()
         self._requests: dict[asyncio.Future[Any], list[Batch]] = {}
-        #: When the first in-flight batch is out of time.
+        #: When delivery of the first in-flight batch times out.
         self._overdue_ms = math.inf
         self._connecting: set[int] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -66,13 +66,13 @@ class Sender:
         self._stale: set[str] = set()
 
     def wake(self) -> None:
-        """Look for batches to send, at the loop's next step."""
+        """Look for batches to send in the next step of the event loop."""
         if not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._pump)
 
     def wake_at(self, at_ms: float) -> None:
-        """Look for batches at this time, or earlier."""
+        """Look for batches to send at this time, or earlier."""
         if at_ms < self._timer_ms:
             if self._timer is not None:
                 self._timer.cancel()
@@ -81,7 +81,7 @@ class Sender:
 
     def _on_timer(self) -> None:
         due_ms, self._timer, self._timer_ms = self._timer_ms, None, math.inf
-        # what was due then is due now, though a rounding makes the timer early
+        # rounding may make the timer fire early: batches that were due then are due now
         self._pump(due_ms)
 
     def _pump(self, due_ms: float = 0.0) -> None:
@@ -91,7 +91,7 @@ class Sender:
         waiting = self._accumulator
         used = waiting.used
         if self._transactions is not None and not self._transactions.writes:
-            # also what was under way when the transaction failed, and would be sent again
+            # this includes batches that were in flight when the transaction failed, and are queued again
             waiting.drop_waiting(TransactionAbortedError("its transaction was aborted before it was written"))
         now = max(now_ms(), due_ms)
         for node, batches in waiting.take(now, self._cluster.leader, self._room):
@@ -99,7 +99,7 @@ class Sender:
         if self._overdue_ms <= now:
             self._end_overdue(now)
         if waiting.used < used:
-            self.ended.fire()  # some were dropped, or out of time
+            self.ended.fire()  # some batches were dropped or have timed out
         for batch in waiting.to_pack:
             self._start(self._pack(batch))
         self._refresh(waiting.leaderless)
@@ -122,7 +122,7 @@ class Sender:
     # requests
 
     def _room(self, node: int) -> int:
-        """Number of requests that a node takes now; 0 while there is no connection."""
+        """Return how many requests a node takes now; 0 while there is no connection, which is then opened."""
         if self._cluster.connected(node, Channel.DATA) is None:
             if node not in self._connecting:
                 self._connecting.add(node)
@@ -183,7 +183,7 @@ class Sender:
         batches = self._requests.pop(sent)
         error = None if sent.cancelled() else sent.exception()
         if self._closed or sent.cancelled():
-            return  # the code that closed it gives the batches up
+            return  # the caller of close() drops the batches
         self._busy[node] -= 1
         accumulator = self._accumulator
         if error is None:
@@ -205,7 +205,7 @@ class Sender:
                 self._accumulator.succeeded(batch, -1)
             return
         if response.throttle_time_ms:
-            # over a quota (KIP-219): count the node as fully busy for the throttle time
+            # a quota was exceeded (KIP-219): send nothing to the node during the throttle time
             self._busy[node] += self._config.max_in_flight_requests
             self._loop.call_later(response.throttle_time_ms / 1000, self._unmute, node)
         rows = {
@@ -215,7 +215,7 @@ class Sender:
         for batch in batches:
             row = rows.get(batch.queue.partition)
             if row is None:
-                missing = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the answer says nothing about it")
+                missing = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the partition is not in the response")
                 self._accumulator.lost(batch, missing, now_ms())
             elif not row.error_code:
                 self._accumulator.succeeded(batch, row.base_offset, row.log_append_time_ms)
@@ -272,7 +272,7 @@ class Sender:
             if isinstance(error, AuthenticationError) or not error.retriable:
                 self._refused(error)
         except BrokerConnectionError:
-            pass  # what waits for it ends by delivery_timeout_ms
+            pass  # batches that wait for the id fail after delivery_timeout_ms
         finally:
             self._asking_for_id = False
             self.wake()
@@ -285,11 +285,11 @@ class Sender:
     # the end
 
     async def flush(self) -> None:
-        """Return when the outcome of every record accepted so far is known."""
+        """Wait until the outcome of every record accepted so far is known."""
         self._accumulator.hurry += 1
         began_ms = now_ms()
         try:
-            # one that is split has ended, and its parts have not
+            # a batch that was split has ended, but its parts may not have
             while batches := [each for each in self._accumulator.unfinished() if each.created_ms <= began_ms]:
                 self.wake()
                 await asyncio.wait([batch.ended for batch in batches])
@@ -297,12 +297,12 @@ class Sender:
             self._accumulator.hurry -= 1
 
     async def at_rest(self) -> None:
-        """Return when no batch is in flight, including those that are out of time."""
+        """Wait until no batch is in flight, including those that have timed out."""
         while not self._accumulator.at_rest:
             await self.ended.wait()
 
     async def close(self) -> None:
-        """End all tasks; batches without an acknowledgement are the caller's to drop."""
+        """End all tasks. The caller must drop the batches that are not acknowledged."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -312,7 +312,7 @@ class Sender:
 
 
 def _refusal(batch: Batch, row: Any) -> KafkaError:
-    """The error of a batch; if the broker names faulty records, it quotes the first of them."""
+    """Return the error of a batch, with the first faulty record if the broker names any (KIP-467)."""
     topic, number = batch.queue.partition
     said = row.error_message or ""
     if row.record_errors:

@@ -1,8 +1,9 @@
 """A producer's transactions: their stages, the calls that each allows, and the requests to the coordinator.
 
-Brokers with ``transaction.version`` 2 (KIP-890) add partitions and offsets to a transaction by themselves,
-and every end gives the next epoch. Others must be asked to add them first, and after an abort the producer
-asks for the next epoch itself (KIP-360), since it does not know which of its batches were written.
+With ``transaction.version`` 2 (KIP-890) brokers add partitions and offsets to a transaction themselves, and
+the end of each transaction returns the next epoch. Before that, the producer adds them with separate
+requests, and requests the next epoch after an abort (KIP-360), since it does not know which of its batches
+were written.
 """
 
 from __future__ import annotations
@@ -62,16 +63,16 @@ class Stage(Enum):
     READY = "no transaction is open"
     OPEN = "a transaction is open"
     FAILED = "its transaction can only be aborted"
-    ENDING = "its transaction is being ended: call the same again"
+    ENDING = "its transaction is being ended: repeat the commit or abort"
     FATAL = "it cannot go on"
 
 
 class Transactions:
     """The transactions of one producer, one after the other.
 
-    ``restart`` is called with the producer's id and epoch whenever they change, and whether brokers take 0
-    alone as the first sequence number; ``wake`` when partitions may be sent to that could not be before,
-    and when nothing more is to be sent.
+    ``restart`` is called when the producer's id or epoch changes, with both and whether brokers accept only 0
+    as the first sequence number. ``wake`` is called when batches may be sent to more partitions, or to none
+    any more.
     """
 
     def __init__(
@@ -92,11 +93,11 @@ class Transactions:
         self._restart = restart
         self._wake = wake
         self._producer = NO_PRODUCER
-        #: Tells this producer's transactions apart.
+        #: Number of the current transaction, counted by this producer.
         self.number = 0
-        #: Whether the open transaction is one of KIP-890.
+        #: Whether brokers add partitions and offsets to the open transaction themselves (KIP-890).
         self.implicit = False
-        #: Whether the coordinator may know of the transaction: one that it does not know of needs no end.
+        #: Whether the coordinator may know of the transaction; otherwise it need not be ended there.
         self._begun = False
         self._added: set[TopicPartition] = set()
         self._to_add: set[TopicPartition] = set()
@@ -111,7 +112,11 @@ class Transactions:
         return Transaction(self._name, self._producer)
 
     def require(self, *stages: Stage) -> None:
-        """Raise the error of a call that is only allowed in ``stages``."""
+        """Raise an error unless the stage is one of ``stages``.
+
+        That is TransactionAbortableError if the transaction has failed, the error that ended this producer if
+        it has one, else TransactionStateError.
+        """
         if self.stage in stages:
             return
         if self.stage is Stage.FATAL:
@@ -124,7 +129,7 @@ class Transactions:
         raise TransactionStateError(f"transactional id {self._name!r}: {self.stage.value}")
 
     async def init(self) -> None:
-        """Get a producer id and an epoch; this aborts a transaction that an earlier producer of the same
+        """Request a producer id and epoch. This aborts a transaction that an earlier producer with the same
         transactional id left open.
         """
         await self._init(NO_PRODUCER)
@@ -158,14 +163,14 @@ class Transactions:
         self._groups.clear()
 
     def begin(self) -> None:
-        """Open a transaction; the coordinator learns of it with the first batch."""
+        """Open a transaction. No request is sent before its first batch or offsets."""
         self.require(Stage.READY)
         self.stage, self.implicit = Stage.OPEN, self._kip890
         self.number += 1
 
     @property
     def writes(self) -> bool:
-        """Return whether batches may still be sent; if not, drop those that wait."""
+        """Return whether batches may still be sent; if not, waiting ones must be dropped."""
         return self.stage is Stage.OPEN or (self.stage is Stage.ENDING and self._committing)
 
     def admits(self, partition: TopicPartition) -> bool:
@@ -182,7 +187,7 @@ class Transactions:
 
     async def _add(self) -> None:
         try:
-            await asyncio.sleep(0)  # together with all others of this step
+            await asyncio.sleep(0)  # collect the partitions of all tasks that run in this step of the loop
             while self._to_add:
                 adding, self._to_add = self._to_add, set()
                 transaction = self.current
@@ -222,11 +227,11 @@ class Transactions:
             self.failed(error)
             self.require(Stage.OPEN)
         except asyncio.CancelledError:
-            self.failed(TransactionStateError("send_offsets was cancelled: nobody knows what it has done"))
+            self.failed(TransactionStateError("send_offsets was cancelled: the offsets may be added or not"))
             raise
 
     def failed(self, error: Exception) -> None:
-        """Record that part of the transaction, such as a batch, has failed: it can only be aborted."""
+        """Called when part of the transaction, such as a batch, has failed: it can only be aborted then."""
         if not self.writes:
             return
         if isinstance(error, KafkaError) and error.code in _FATAL:
@@ -236,7 +241,7 @@ class Transactions:
         self._wake()
 
     def _fatal(self, error: KafkaError) -> Exception:
-        """End this producer with an error."""
+        """Make every later call fail with an error that explains ``error``; return it."""
         fatal: Exception = error
         if error.code in _FENCED or error.code is _E.INVALID_PRODUCER_ID_MAPPING:
             kind = ProducerFencedError if error.code in _FENCED else ApplicationRecoverableError
@@ -250,7 +255,7 @@ class Transactions:
         return fatal
 
     async def commit(self, written: Callable[[], Awaitable[None]]) -> None:
-        """Commit when ``written`` has returned: then no batch is left. The same call may be made again."""
+        """Commit after ``written`` has returned, when no batch is left. May be repeated after an error."""
         self.require(Stage.OPEN, *((Stage.ENDING,) if self._committing else ()))
         self.stage, self._committing = Stage.ENDING, True
         await written()
@@ -258,7 +263,7 @@ class Transactions:
         await self._end(commit=True)
 
     async def abort(self, dropped: Callable[[], Awaitable[None]]) -> None:
-        """Abort when ``dropped`` has returned: then no batch is left. The same call may be made again."""
+        """Abort after ``dropped`` has returned, when no batch is left. May be repeated after an error."""
         if self.stage is not Stage.FAILED:
             self.require(Stage.OPEN, *(() if self._committing else (Stage.ENDING,)))
         self.stage, self._committing, self._to_add = Stage.ENDING, False, set()
@@ -281,14 +286,14 @@ class Transactions:
                 )
             except KafkaError as error:
                 if error.retriable:
-                    raise  # whether it has ended is unknown: repeating the call will tell
+                    raise  # whether it has ended is unknown; the caller repeats the call
                 if commit and error.code in (_E.INVALID_TXN_STATE, _E.TRANSACTION_ABORTABLE):
                     self.failed(error)
                     self.require()
                 never_began = not (commit or self.implicit or self._added or self._groups)
                 if not (never_began and error.code is _E.INVALID_TXN_STATE):
                     raise self._fatal(error) from error
-                producer = self._producer  # whatever was asked for was refused: there is nothing to abort
+                producer = self._producer  # all requests were refused, so there is nothing to abort
             self._use(producer)
             if not commit and not self.implicit:
                 await self._init(self._producer)
@@ -296,25 +301,23 @@ class Transactions:
         self._reset()
 
     async def end_again(self, dropped: Callable[[], Awaitable[None]]) -> None:
-        """Continue the end that was requested, while ENDING."""
+        """Repeat the commit or abort that was requested, in stage ENDING."""
         await (self.commit if self._committing else self.abort)(dropped)
 
     def detach(self) -> Transaction:
-        """Hand the open transaction over to be ended elsewhere; this producer cannot be used any more."""
+        """Return the open transaction, to be ended elsewhere. This producer cannot be used any more."""
         self.require(Stage.OPEN)
         self.stage = Stage.FATAL
-        self.error = TransactionStateError(f"transaction {self._name!r} was left to somebody else to end")
+        self.error = TransactionStateError(f"transaction {self._name!r} was detached, to be ended elsewhere")
         return self.current
 
     @property
     def is_empty(self) -> bool:
-        """Return whether the coordinator has not heard of the transaction."""
+        """Return whether the coordinator cannot know of the transaction, as no request was sent in it."""
         return not self._begun
 
     async def _asked(self, key: str, key_type: int, call: Callable[[], Awaitable[T]]) -> T:
-        """As Cluster.at_coordinator; repeat the call while the previous transaction is still ending,
-        which takes little time.
-        """
+        """As Cluster.at_coordinator, but with short pauses while the previous transaction is still ending."""
         until = asyncio.get_running_loop().time() + self._cluster.default_api_timeout_ms / 1000
 
         async def patient() -> T:

@@ -593,7 +593,7 @@ async def test_a_producer_whose_transaction_was_left_to_somebody_is_at_its_end(
     async with make(topic) as producer:
         producer.begin_transaction()
         assert await producer.detach_transaction() is None
-        with pytest.raises(TransactionStateError, match="left to somebody else to end"):
+        with pytest.raises(TransactionStateError, match="detached, to be ended elsewhere"):
             producer.begin_transaction()
 
 

@@ -186,7 +186,7 @@ def test_a_target_of_more_partitions_than_a_member_can_have_is_refused_once() ->
     w = World({"t": MOST_RECORD_BYTES // 8 + 1})
     w.join("m")
     w.compute()
-    assert "would have 125001 partitions of 1 topics, for which a record has no room" in errors(w)[0]
+    assert "would have 125001 partitions of 1 topics, too many for one record" in errors(w)[0]
     w.join("n")
     w.compute()
     assert len(errors(w)) == 1
