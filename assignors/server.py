@@ -15,8 +15,10 @@ import struct
 import sys
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import chain, groupby, repeat
 from operator import itemgetter
+from pathlib import Path
 from typing import IO, Any, Final, NamedTuple, TypeAlias
 
 from ..protocol import KohortError, Subscription
@@ -229,6 +231,9 @@ def main() -> None:
     import queue
     import threading
 
+    # an assignor may take all memory: the system is to end this process, and not the broker
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")
     asked = os.fdopen(os.dup(0), "rb")
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from typing import Any, Final
 from uuid import UUID, uuid5
 
 from ...coordinator import GroupCoordinator, GroupSettings, group_shard
-from ...coordinator.assignor_processes import AssignorProcesses
-from ...coordinator.consumer.assigning import Step, steps
-from ...coordinator.consumer.target import ComputeTarget, compute
 from ...coordinator.durable import Durable
 from ...coordinator.engine.loader import Loader
-from ...coordinator.engine.runner import READ_TURNS, ShardRunner
+from ...coordinator.engine.runner import READ_TURNS
 from ...coordinator.group_coordinator import FAN_OUT
-from ...coordinator.groups import Groups
 from ...log import Cleaning, CorruptLogError, LogConfig, PartitionLog
 from ...offsets_topic import OffsetsStore
 from ...protocol import KafkaError
@@ -24,6 +20,7 @@ from ._disk import FailingDisk
 from ._loop import ProcessLoop
 from ._network import Call
 from ._plan import Incident, Plan
+from ._plug_in import FAULTS, PlugInProcess
 from ._schedule import Schedule
 
 _FOLDER: Final = "/data/__consumer_offsets-0"
@@ -39,30 +36,6 @@ class _Settings(GroupSettings):
     @property
     def offsets_retention_ms(self) -> int:
         return self.retention_ms
-
-
-class _Beside(AssignorProcesses):
-    """Computes target assignments on the loop, after the time that a separate process might need."""
-
-    def __init__(self, schedule: Schedule[Plan], loop: ProcessLoop) -> None:
-        super().__init__(timeout_ms=1)
-        self._schedule = schedule
-        self._loop = loop
-
-    def carry_out(self, runner: ShardRunner[Groups], asked: ComputeTarget) -> None:
-        self._later(self._answer, runner, asked)
-
-    def _answer(self, runner: ShardRunner[Groups], asked: ComputeTarget) -> None:
-        self._step(runner, steps(asked, compute(asked)))
-
-    def _step(self, runner: ShardRunner[Groups], rest: Iterator[Step]) -> None:
-        step = next(rest, None)
-        if step is not None:
-            runner.steer(step)
-            self._later(self._step, runner, rest)
-
-    def _later(self, action: Callable[..., None], *args: Any) -> None:
-        self._loop.call_later(self._schedule.rng.choice((0, 1, 10, 100)) / 1_000, action, *args)
 
 
 class _Store(OffsetsStore):
@@ -125,6 +98,8 @@ class Broker(FailingDisk):
             file_delete_delay_ms=100,
         )
         self._cleaning: Cleaning | None = None
+        # what the plug-in that assigns partitions does wrong, and until when
+        self._plug_in_fails = "", 0
         #: Requests about many groups that are not answered yet.
         self._fanned_out: set[Coroutine[Any, Any, Any]] = set()
 
@@ -230,7 +205,7 @@ class Broker(FailingDisk):
             fsync=schedule.plan.fsync,
         )
         if schedule.plan.beside:
-            self._coordinator._assignors = _Beside(schedule, loop)
+            self._coordinator._assignors = PlugInProcess(schedule, loop, self._plug_in_fault)
         self._coordinator.open()
         self.reachable = True
         loading_ms = (0, 0, 5) if schedule.plan.crashes else (0, 0, 5, 100)
@@ -303,6 +278,15 @@ class Broker(FailingDisk):
 
     def _meet_hold_up(self, incident: Incident) -> None:
         self._loop.freeze(self._schedule.heap.now + incident.length_ms)
+
+    def _meet_assignor_fails(self, incident: Incident) -> None:
+        fault = FAULTS[int(incident.draw * len(FAULTS))]
+        self._schedule.say(f"... it {fault}")
+        self._plug_in_fails = fault, self._schedule.heap.now + incident.length_ms
+
+    def _plug_in_fault(self) -> str:
+        fault, until_ms = self._plug_in_fails
+        return fault if self._schedule.heap.now < until_ms else ""
 
     def _meet_checkpoint(self, _incident: Incident) -> None:
         if self._schedule.log is not None and not self._schedule.log.offline:

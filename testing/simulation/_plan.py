@@ -71,6 +71,15 @@ HELD_UP: Final[dict[str, tuple[str, int]]] = {
 }
 _HELD_UP_PART: Final = 0.1
 
+#: The same, of schedules in which targets are computed concurrently, by a plug-in.
+PLUG_IN: Final[dict[str, tuple[str, int]]] = {
+    "assignor-fails": (
+        "for a while, the plug-in that assigns partitions hangs, is slow, raises, or answers nonsense",
+        2,
+    ),
+}
+_PLUG_IN_PART: Final = 0.6
+
 #: Time between crashes where more are asked for.
 _CRASH_EVERY_MS: Final = 60
 
@@ -218,7 +227,9 @@ class Plan:
         return self
 
 
-def faults_table(faults: Mapping[str, tuple[str, float]] = NETWORK | INCIDENTS | MIXED | HELD_UP) -> str:
+def faults_table(
+    faults: Mapping[str, tuple[str, float]] = NETWORK | INCIDENTS | MIXED | HELD_UP | PLUG_IN,
+) -> str:
     """Faults and what happens, as a Markdown table."""
     lines = ["| fault | what happens |", "| --- | --- |"]
     lines += [f"| `{name}` | {what} |" for name, (what, _) in faults.items()]
@@ -270,6 +281,11 @@ def draw_plan(
         at_ms, length_ms = apart.randint(100, faults_ms), apart.randint(session_ms // 2, 2 * session_ms)
         plan.incidents.append(Incident(f"i{len(plan.incidents)}", at_ms, "hold-up", 0, 0.0, length_ms))
         plan.faults_ms = max(faults_ms, at_ms + length_ms)
+    apart = Random(f"plug-in {seed}")
+    if plan.beside and apart.random() < _PLUG_IN_PART:
+        for kind, (_, most) in PLUG_IN.items():
+            for _ in range(apart.randint(1, most)):
+                plan.incidents.append(_incident(apart, plan.incidents, kind, plan.faults_ms))
     return plan
 
 

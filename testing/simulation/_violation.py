@@ -32,6 +32,7 @@ INVARIANTS: Final[dict[str, str]] = {
     "S19": "a heartbeat that is held is answered as soon as there is news of its member, and a member "
     "that is settled has all of its target",
     "S20": "what a member has given up behind its commit is committed",
+    "S21": "a plug-in that fails leaves its group's members, what they have and their targets as they are",
     "T1": "no record of an aborted transaction is read under read_committed",
     "T2": "no record is read before its transaction is committed, and of a transaction all or none",
     "T3": "every record of a transaction whose commit was acknowledged is read once, in its order",

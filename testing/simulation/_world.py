@@ -9,6 +9,7 @@ from uuid import UUID
 
 from ...client.errors import BrokerConnectionError
 from ...coordinator.classic.group import live
+from ...coordinator.consumer.assigning import RETRY_MS
 from ...coordinator.consumer.group import ConsumerGroup
 from ...coordinator.consumer.group import live as live_consumers
 from ...coordinator.consumer.regex import RESOLUTION_PAUSE_MS
@@ -21,7 +22,7 @@ from ._checks import Checks
 from ._disk import FailingDisk
 from ._member import Application, Consumers, Member
 from ._network import Call, Connection, Receiver
-from ._plan import ASIDE, Incident, Plan
+from ._plan import ASIDE, PLUG_IN, Incident, Plan
 from ._schedule import P, Schedule
 from ._violation import Violation
 
@@ -277,6 +278,9 @@ class MemberWorld(World[Plan]):
         bound_ms = plan.rebalance_ms + plan.session_ms + 2 * plan.heartbeat_ms + _SLACK_MS
         if any(member.regex for member in plan.members):
             bound_ms += RESOLUTION_PAUSE_MS
+        if any(incident.kind in PLUG_IN for incident in plan.incidents):
+            # one that hangs, and is asked again
+            bound_ms += 2 * plan.session_ms + RETRY_MS
         joined = False
         while (left := self._still_waited_for()) is not None:
             name, text = left

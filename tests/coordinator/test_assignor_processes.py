@@ -44,6 +44,8 @@ class ByTenant(RangeAssignor):
             os._exit(3)
         if do == "exit":
             sys.exit("enough")
+        if do == "memory":
+            return bytearray(1 << 62)
         if do == "nonsense":
             return {"stranger": [("t", 0)]}
         if do == "clients":
@@ -135,6 +137,7 @@ async def test_a_group_has_what_its_assignor_answers(do: Callable[[str], None], 
         ("hang", "it gave no answer within 0.2 s, and was ended"),
         ("die", "its process ended before it had answered"),
         ("exit", "SystemExit: enough"),
+        ("memory", "MemoryError"),
         ("nonsense", "'stranger' is assigned partitions and is no member of the group"),
     ],
 )
@@ -181,6 +184,18 @@ async def test_a_process_that_was_killed_is_replaced() -> None:
     await child.wait()
     assert child.returncode == -signal.SIGKILL
     assert not events or not [event for event in events if isinstance(event, AssignorFailed)]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone can be told")
+@pytest.mark.usefixtures("do")
+async def test_the_system_ends_an_assignor_before_the_broker_when_memory_runs_out() -> None:
+    async with serving([]) as c:
+        await beat(c, "m", 0)
+        await until_at(c, "m", 1, 2)
+        assert c._assignors is not None
+        (process,) = c._assignors._processes.values()
+        assert process.child is not None
+        assert Path(f"/proc/{process.child.pid}/oom_score_adj").read_text() == "1000\n"
 
 
 async def test_a_large_group_is_assigned_by_kohorts_own_beside_the_loop(

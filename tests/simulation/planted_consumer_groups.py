@@ -162,6 +162,24 @@ CONSUMER_GROUP_BUGS = (
         "for p, topic in self._held.items())",
         "for p, topic in self._held.items() if p in self.owned)",
     ),
+    _Bug(
+        "a group whose assignor failed waits for its answer for ever",
+        "coordinator.consumer.assigning:failed",
+        "group.computing = None",
+        "pass",
+    ),
+    _Bug(
+        "what a plug-in answers is not checked",
+        "assignors.server:changed_targets",
+        "if type(assignor) not in OWN.values() and (",
+        "if False and (",
+    ),
+    _Bug(
+        "an assignor that fails takes the targets of its group away",
+        "coordinator.consumer.assigning:_fail",
+        "group.failure = Failure(",
+        "group.targets.clear()\n    group.failure = Failure(",
+    ),
 )
 
 
