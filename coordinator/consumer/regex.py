@@ -175,8 +175,9 @@ def compiled_regex(regex: str) -> tuple[Any, str]:
         return None if why else compiled, why
     except re2.error as error:
         text = error.args[0]
-        what = (text.decode() if isinstance(text, bytes) else str(text)).split(": ")[0]
-        return None, _IN_JAVA.get(what, what)
+        what, _, where = (text.decode() if isinstance(text, bytes) else str(text)).partition(": ")
+        # a look behind, too, begins as a named group does in Java
+        return None, "invalid named capture" if where.startswith("(?<") else _IN_JAVA.get(what, what)
 
 
 def _refused_by_java(regex: str, names: Collection[str]) -> str:

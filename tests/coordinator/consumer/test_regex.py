@@ -92,6 +92,8 @@ def test_another_one_takes_everything_away_first(world: World) -> None:
         ("a\\C", "invalid escape sequence"),
         ("(?P<n>a)[b](?<n>c)", "duplicate capture group name"),
         ("(?P<é>a)", "invalid named capture"),
+        ("(?<=a)b", "invalid named capture"),
+        ("(?<!a)b", "invalid named capture"),
     ],
 )
 def test_one_that_cannot_be_read_is_refused_in_kafkas_words(world: World, expression: str, why: str) -> None:
