@@ -1,5 +1,5 @@
 # Two commands on a fresh machine with Python 3.11+ and make: `make demo` and `make test`.
-# Each makes .venv and installs what it needs; again only when pyproject.toml has changed.
+# Each makes .venv and installs what it needs; again only when pyproject.toml or a compiled part has changed.
 
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -54,7 +54,7 @@ help:
 	@echo "make dist        sdist and wheel into dist/; scripts/smoke-test installs one and tries it"
 	@echo "make clean       removes what the other targets made"
 
-$(VENV)/.installed: pyproject.toml
+$(VENV)/.installed: pyproject.toml $(wildcard */_native.pyx)
 	@test -n "$(PYTHON)" || { echo "kohort needs Python 3.11 or newer: install it, or say where it is with 'make PYTHON=/path/to/python3 ...'"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
 		echo "$(PYTHON) cannot make a virtual environment: install its venv module (Debian and Ubuntu: apt-get install python3-venv)"; exit 1; }

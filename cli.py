@@ -150,8 +150,9 @@ class _Version(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from . import __version__
+        from .protocol import implementation
 
-        print(f"kohort {__version__}")
+        print(f"kohort {__version__} ({implementation()})")
         parser.exit()
 
 

@@ -13,8 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from ..protocol import has_native
 from ._group import Group
 from .base import Member, TopicInfo
+
+NATIVE = has_native("assignors")
+if NATIVE:
+    from ._native import balanced
 
 #: Most members or topics that a sentence names.
 _NAMED = 5
@@ -45,6 +50,9 @@ class BalancedLoads:
 
 def balanced_loads(group: Group) -> BalancedLoads:
     """Return one assignment of best balance, and the blocks that all such assignments have in common."""
+    if NATIVE:
+        given, blocks = balanced(group)
+        return BalancedLoads(given, [Block(*block) for block in blocks])
     return _Search(group).run()
 
 

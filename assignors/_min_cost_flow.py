@@ -17,10 +17,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from ..protocol import has_native
 from ._balanced_loads import Block
 from ._group import Group
 
+NATIVE = has_native("assignors")
+if NATIVE:
+    from ._native import least_moves
+
 _UNBOUNDED = 1 << 60
+#: Costs are up to loads times nodes squared; C's numbers have so many bits for the latter.
+_COST_BITS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +52,11 @@ def fewest_moves(
     ``group`` has classes (or topics) and members. ``own``: what members own, by class and member; 0 for a
     member that does not subscribe. ``blocks``: the bounds of best balance.
     """
-    return _Flow(group, own, blocks, preferences or Preferences()).run()
+    wanted = preferences or Preferences()
+    if NATIVE and wanted.slack < _UNBOUNDED >> _COST_BITS:
+        bounds = [(block.members, block.low, block.high, block.total) for block in blocks]
+        return least_moves(group, own, bounds, wanted.elsewhere, wanted.racks_first, wanted.slack)
+    return _Flow(group, own, blocks, wanted).run()
 
 
 @dataclass(slots=True)

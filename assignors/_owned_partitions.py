@@ -8,13 +8,17 @@ with a single ``struct``.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import repeat
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Final, NamedTuple, Protocol
 
-from ..protocol import TopicPartition
+from ..protocol import TopicPartition, has_native
 from .user_data import NO_GENERATION, Claim, decode_sticky
+
+NATIVE = has_native("assignors")
+if NATIVE:
+    from ._native import ClaimLayout, parsed_claims
 
 _INT16, _INT32 = struct.Struct(">h"), struct.Struct(">i")
 _INT32_MAX = 0x7FFFFFFF
@@ -23,6 +27,11 @@ _TRIED = 8
 
 #: Topics and number of partitions of each, in the order of the partition numbers.
 Layout = tuple[tuple[str, int], ...]
+#: What an OwnedPartitions is made of.
+Claimed = tuple[Layout, bytes, int]
+
+# makes a named tuple without the Python code of calling its class
+_new: Final = tuple.__new__
 
 
 class OwnedPartitions(NamedTuple):
@@ -36,8 +45,10 @@ class OwnedPartitions(NamedTuple):
 class OwnedPartitionsReader:
     """Reads user data, and remembers layouts during one call of an assignor."""
 
-    def __init__(self) -> None:
-        self._known: dict[int, list[_LayoutReader]] = {}  # by length
+    def __init__(self, native: bool = NATIVE) -> None:
+        self._known: dict[int, list[_Reader]] = {}  # by length
+        self._parse: Callable[[bytes], Claimed | None] = parsed_claims if native else _parsed
+        self._reader: Callable[[bytes, Layout], _Reader] = ClaimLayout if native else _LayoutReader
 
     def sticky(self, data: bytes | None) -> OwnedPartitions:
         """Read user data of ``sticky``: faster than :func:`decode_sticky`, with the same result."""
@@ -46,13 +57,13 @@ class OwnedPartitionsReader:
         known = self._known.setdefault(len(data), [])
         for layout in known:
             if claimed := layout.read(data):
-                return claimed
-        claimed = _parsed(data)
+                return _new(OwnedPartitions, claimed)
+        claimed = self._parse(data)
         if claimed is None:
             return owned_partitions(decode_sticky(data))
-        known.insert(0, _LayoutReader(data, claimed.layout))
+        known.insert(0, self._reader(data, claimed[0]))
         del known[_TRIED:]
-        return claimed
+        return _new(OwnedPartitions, claimed)
 
 
 def owned_partitions(claim: Claim) -> OwnedPartitions:
@@ -70,6 +81,11 @@ def _packed(partitions: Sequence[TopicPartition]) -> bytes:
         return struct.pack(f">{len(numbers)}i", *numbers)
 
 
+class _Reader(Protocol):
+    def read(self, data: bytes, /) -> Claimed | None:
+        """The claims; None where the bytes have another layout."""
+
+
 class _LayoutReader:
     """Reads user data (v0 or v1) of one layout: knows where the numbers are, and the bytes around them."""
 
@@ -80,8 +96,8 @@ class _LayoutReader:
         self._numbers: struct.Struct | None = None  # made when more bytes that begin like this arrive
         self._mask = self._others = self._end = 0
 
-    def read(self, data: bytes) -> OwnedPartitions | None:
-        """Return the owned partitions; None if the bytes have another layout."""
+    def read(self, data: bytes) -> Claimed | None:
+        """Return the claims; None if the bytes have another layout."""
         if not data.startswith(self._begin):
             return None
         if self._numbers is None:
@@ -89,8 +105,7 @@ class _LayoutReader:
         if int.from_bytes(data, "big") & self._mask != self._others:
             return None
         numbers = b"".join(self._numbers.unpack(data))
-        claimed = self.layout, numbers, _generation(data[self._end :])
-        return tuple.__new__(OwnedPartitions, claimed)  # calling the class would run Python code
+        return self.layout, numbers, _generation(data[self._end :])
 
     def _learn(self) -> struct.Struct:
         """Make the format, which skips each topic's name and count and takes its numbers."""
@@ -105,7 +120,7 @@ class _LayoutReader:
         return struct.Struct(f"{fields}{len(data) - len(mask)}x")
 
 
-def _parsed(data: bytes) -> OwnedPartitions | None:
+def _parsed(data: bytes) -> Claimed | None:
     """Read user data of exactly v0 or v1; None for anything else, such as kafka-python's format."""
     layout: list[tuple[str, int]] = []
     numbers: list[bytes] = []
@@ -127,7 +142,7 @@ def _parsed(data: bytes) -> OwnedPartitions | None:
     rest = data[position:]
     if not layout or position > len(data) or len(rest) not in (0, 4):
         return None
-    return OwnedPartitions(tuple(layout), b"".join(numbers), _generation(rest))
+    return tuple(layout), b"".join(numbers), _generation(rest)
 
 
 def _generation(data: bytes) -> int:

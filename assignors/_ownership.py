@@ -11,16 +11,20 @@ from importlib.util import find_spec
 from itertools import chain, pairwise, repeat
 from typing import Protocol
 
-from ..protocol import TopicPartition
+from ..protocol import TopicPartition, has_native
 from ._group import UNCLAIMED, Group, TopicSlice, settle, topic_partitions
 from ._owned_partitions import OwnedPartitions
 from .base import GroupAssignment, TopicInfo
 
+NATIVE = has_native("assignors")
+if NATIVE:
+    from ._native import NativeOwnership
+
 #: From this number of partitions on numpy is faster than lists, in spite of the cost of its calls.
 _NUMPY_FROM_PARTITIONS = 10_000
 
-#: From this number of partitions on the garbage collector is paused while they are distributed.
-_PAUSE_FROM_PARTITIONS = 10_000
+#: From this number of partitions on the garbage collector is kept from visiting them soon.
+_OLD_FROM_PARTITIONS = 10_000
 
 
 class Ownership(Protocol):
@@ -140,7 +144,11 @@ def _in_turn(short: Mapping[int, int]) -> list[int]:
 
 
 def ownership_of(group: Group, claims: Sequence[OwnedPartitions]) -> Ownership:
-    """Ownership in numpy arrays if the group is large and numpy is installed, else in lists."""
+    """Ownership in C if that is compiled; else in numpy arrays if the group is large and numpy is installed,
+    else in lists.
+    """
+    if NATIVE:
+        return NativeOwnership(group, claims)
     if sum(group.partition_counts) >= _NUMPY_FROM_PARTITIONS and find_spec("numpy"):
         from ._ownership_arrays import ArrayOwnership
 
@@ -150,22 +158,20 @@ def ownership_of(group: Group, claims: Sequence[OwnedPartitions]) -> Ownership:
 
 @contextmanager
 def collector_paused(topics: Mapping[str, TopicInfo]) -> Iterator[None]:
-    """Pause the garbage collector while very many partitions are made, as none of them is garbage.
+    """Pause the garbage collector while partitions are made, as none of them is garbage.
 
-    Afterwards they are moved to the oldest generation, so that the next collections do not visit them. The
-    collector runs on for few partitions: ``gc.get_freeze_count()`` takes milliseconds in a process that froze
-    many objects, as the broker does.
+    Very many are moved to the oldest generation afterwards, so that the next collections do not visit them. Few
+    are not: ``gc.get_freeze_count()`` takes milliseconds in a process that froze many objects, as the broker
+    does.
     """
-    if sum(topic.partition_count for topic in topics.values()) < _PAUSE_FROM_PARTITIONS:
-        yield
-        return
+    many = sum(topic.partition_count for topic in topics.values()) >= _OLD_FROM_PARTITIONS
     running = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if running:
-            if not gc.get_freeze_count():  # else unfreeze() would release what others froze
+            if many and not gc.get_freeze_count():  # else unfreeze() would release what others froze
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()

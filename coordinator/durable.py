@@ -11,24 +11,24 @@ with offsets and no record is a *simple* one, used only to store offsets.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, MutableMapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from ..offsets_topic import (
     NONE,
+    Commits,
     ConsumerGroupRecord,
-    EncodedCommit,
     GroupDeleted,
     GroupRecordType,
     GroupRecordValue,
     GroupStored,
+    Known,
     OffsetCommitted,
     OffsetDeleted,
     OtherRecord,
     decode_commit_value,
-    decode_partition,
 )
 from ..protocol import TopicPartition
 from .engine.loader import LoadedBatch
@@ -66,11 +66,11 @@ V = TypeVar("V")
 
 
 class OffsetsBatch(LoadedBatch, Protocol):
-    """A batch of the offsets topic; ``pieces`` leave plain commits encoded, and raise CorruptBatchError."""
+    """A batch of the offsets topic; ``load_commits`` enters plain commits encoded, each to be decoded when it
+    is asked for, and raises CorruptBatchError.
+    """
 
-    def pieces(
-        self, known: MutableMapping[bytes, TopicPartition], /
-    ) -> Iterator[Iterable[EncodedCommit] | OtherRecord]: ...
+    def load_commits(self, by_group: Commits, known: Known, /) -> Iterator[OtherRecord]: ...
 
 
 class OpenTransaction(NamedTuple):
@@ -105,7 +105,7 @@ class Durable:
     _keys: dict[tuple[str, int], TopicPartition] = field(default_factory=dict, compare=False, repr=False)
     _most_keys: int = field(default=_KEYS, compare=False, repr=False)
     #: The same objects, by their bytes in a record's key, while a log is loaded.
-    encoded_keys: dict[bytes, TopicPartition] = field(default_factory=dict, compare=False, repr=False)
+    encoded_keys: Known = field(default_factory=dict, compare=False, repr=False)
 
     def knows(self, group_id: str) -> bool:
         """Return whether the log has records of this group."""
@@ -245,25 +245,8 @@ class Durable:
             for offset, _, record_key, value in batch.records:
                 yield LoadedRecord(offset, record_key, value)
             return
-        for piece in batch.pieces(self.encoded_keys):
-            if type(piece) is OtherRecord:
-                yield LoadedRecord(batch.base_offset + piece.delta, piece.key, piece.value)
-            else:
-                self._load_encoded(cast("Iterable[EncodedCommit]", piece))
-
-    def _load_encoded(self, commits: Iterable[EncodedCommit]) -> None:
-        """Apply plain commits without decoding them; each is decoded when it is asked for."""
-        by_group, known = self.offsets, self.encoded_keys
-        for encoded_group, partition, value in commits:
-            group = encoded_group.decode()
-            key = known.get(partition)
-            if key is None:
-                key = known[partition] = decode_partition(partition)
-            offsets = by_group.get(group)
-            if offsets is None:
-                by_group[group] = {key: value}
-            else:
-                offsets[key] = value
+        for other in batch.load_commits(self.offsets, self.encoded_keys):
+            yield LoadedRecord(batch.base_offset + other.delta, other.key, other.value)
 
     def loaded(self) -> None:
         """Called when a load is over: from here on partitions are not looked up by their bytes."""

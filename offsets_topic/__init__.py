@@ -1,7 +1,9 @@
 """``__consumer_offsets``: its record formats, the partition of a group, and the store of its logs."""
 
 from ._encoded import (
+    Commits,
     EncodedCommit,
+    Known,
     OtherRecord,
     decode_commit_value,
     decode_partition,
@@ -43,6 +45,7 @@ from .store import OffsetsStore, StoredBatch
 __all__ = [
     "NONE",
     "ClassicMetadata",
+    "Commits",
     "ConsumerGroupRecord",
     "CorruptRecordError",
     "CurrentAssignment",
@@ -52,6 +55,7 @@ __all__ = [
     "GroupRecordType",
     "GroupRecordValue",
     "GroupStored",
+    "Known",
     "MemberMetadata",
     "OffsetCommitted",
     "OffsetDeleted",

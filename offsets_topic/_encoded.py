@@ -8,22 +8,34 @@ returned whole.
 There are two methods. If many records in a row have fields of the same lengths, the bytes with these lengths
 are compared for all records at once, and then one struct splits the records. Otherwise records are read one
 by one. Records that neither method knows are read by ``record_at`` and decoded by the caller.
+
+Compiled (``_native.pyx``), one method is enough: records are read one by one, and plain commits entered at once.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, MutableMapping
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from ..log import record_at
-from ..protocol import CorruptBatchError, TopicPartition
+from ..protocol import CorruptBatchError, TopicPartition, has_native
 from .records import CorruptRecordError
+
+NATIVE = has_native("offsets_topic")
+if NATIVE:
+    from ._native import take_commits
 
 #: A plain commit: the group in UTF-8; the partition (the topic in UTF-8 with an int16 length in front, then
 #: an int32 partition number); the value.
 EncodedCommit: TypeAlias = tuple[bytes, bytes, bytes]
+
+#: Committed offsets by group and partition; those of plain commits are the bytes of their values.
+Commits: TypeAlias = dict[str, dict[TopicPartition, Any]]
+
+#: Well-formed partitions by their bytes in a plain commit.
+Known: TypeAlias = dict[bytes, TopicPartition]
 
 #: A value of version 3 with empty metadata: version, offset, leader epoch, length of the metadata, timestamp.
 _VALUE = struct.Struct(">hqihq")
@@ -72,9 +84,51 @@ def decode_partition(encoded: bytes) -> TopicPartition:
         raise CorruptRecordError(f"key: {error}") from error
 
 
-def split_records(
-    data: bytes, count: int, known: MutableMapping[bytes, TopicPartition]
-) -> Iterator[Iterable[EncodedCommit] | OtherRecord]:
+def load_commits(data: bytes, count: int, by_group: Commits, known: Known) -> Iterator[OtherRecord]:
+    """Enter the plain commits of a batch into ``by_group``, and yield its other records in order.
+
+    The other arguments and errors are those of ``split_records``.
+    """
+    if NATIVE:
+        return _entered_by_c(data, count, by_group, known)
+    return _entered(split_records(data, count, known), by_group, known)
+
+
+def _entered_by_c(data: bytes, count: int, by_group: Commits, known: Known) -> Iterator[OtherRecord]:
+    position, found, size = 0, 0, len(data)
+    while position < size:
+        position, taken = take_commits(data, position, by_group, known, _learn)
+        found += taken
+        if position < size:
+            try:
+                delta, _, key, value, position = record_at(data, position)
+            except (IndexError, ValueError) as error:
+                raise _unreadable(found, error) from error
+            found += 1
+            yield OtherRecord(delta, key, value)
+    _check(found, count)
+
+
+def _entered(
+    pieces: Iterable[Iterable[EncodedCommit] | OtherRecord], by_group: Commits, known: Known
+) -> Iterator[OtherRecord]:
+    for piece in pieces:
+        if isinstance(piece, OtherRecord):
+            yield piece
+            continue
+        for encoded_group, partition, value in piece:
+            group = encoded_group.decode()
+            key = known.get(partition)
+            if key is None:
+                key = known[partition] = decode_partition(partition)
+            offsets = by_group.get(group)
+            if offsets is None:
+                by_group[group] = {key: value}
+            else:
+                offsets[key] = value
+
+
+def split_records(data: bytes, count: int, known: Known) -> Iterator[Iterable[EncodedCommit] | OtherRecord]:
     """Split the records of an uncompressed batch, without its header; yields them in order.
 
     ``count`` is the number of records in the batch's header. ``known`` caches partitions that are well
@@ -101,14 +155,20 @@ def split_records(
                 found += 1
                 yield OtherRecord(delta, key, value)
     except (IndexError, ValueError) as error:
-        raise CorruptBatchError(f"record {found} cannot be read: {error}", 0) from error
+        raise _unreadable(found, error) from error
+    _check(found, count)
+
+
+def _unreadable(found: int, error: Exception) -> CorruptBatchError:
+    return CorruptBatchError(f"record {found} cannot be read: {error}", 0)
+
+
+def _check(found: int, count: int) -> None:
     if found != count:
         raise CorruptBatchError(f"{found} records, the header says {count}", 0)
 
 
-def _one_by_one(
-    data: bytes, position: int, most: int, known: MutableMapping[bytes, TopicPartition]
-) -> tuple[list[EncodedCommit], int]:
+def _one_by_one(data: bytes, position: int, most: int, known: Known) -> tuple[list[EncodedCommit], int]:
     """Return at most ``most`` plain commits from ``position`` on, and the position of the first other record.
 
     Everything is in one loop because a function call would cost half as much as a turn of it.
@@ -153,7 +213,7 @@ def _one_by_one(
     return rows, position
 
 
-def _learn(partition: bytes, known: MutableMapping[bytes, TopicPartition]) -> bool:
+def _learn(partition: bytes, known: Known) -> bool:
     try:
         known[partition] = decode_partition(partition)
     except CorruptRecordError:
@@ -161,9 +221,7 @@ def _learn(partition: bytes, known: MutableMapping[bytes, TopicPartition]) -> bo
     return True
 
 
-def _run(
-    data: bytes, position: int, most: int, known: MutableMapping[bytes, TopicPartition]
-) -> tuple[Iterable[EncodedCommit], int, int]:
+def _run(data: bytes, position: int, most: int, known: Known) -> tuple[Iterable[EncodedCommit], int, int]:
     """Find a run of plain commits whose fields have the same lengths as those of the record at ``position``.
 
     Returns the commits, the position after them, and their number; 0 if they are fewer than _SHORTEST_RUN.

@@ -6,7 +6,7 @@ An append is one batch, so that either all of its records are in the log or none
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -18,14 +18,13 @@ from ..protocol import (
     CorruptBatchError,
     ErrorCode,
     KafkaError,
-    TopicPartition,
     build_batch,
     decompress,
     iter_batches,
     parse_batch_header,
     verify_batch,
 )
-from ._encoded import EncodedCommit, OtherRecord, split_records
+from ._encoded import Commits, Known, OtherRecord, load_commits
 
 #: Bytes read at a time while a partition is loaded: Kafka's default of offsets.load.buffer.size.
 LOAD_BYTES = 5 * 1024 * 1024
@@ -65,15 +64,15 @@ class StoredBatch:
         with self._located():
             return decode_records(self.data, self.header, self.at)
 
-    def pieces(
-        self, known: MutableMapping[bytes, TopicPartition]
-    ) -> Iterator[Iterable[EncodedCommit] | OtherRecord]:
-        """Yield the records, plain commits not decoded (``split_records``). Raises CorruptBatchError."""
+    def load_commits(self, by_group: Commits, known: Known) -> Iterator[OtherRecord]:
+        """Enter plain commits into ``by_group``, not decoded, and yield the other records. Raises
+        CorruptBatchError.
+        """
         if self.header is not None:
             payload = self.data[self.at + BATCH_OVERHEAD : self.at + self.header.size]
             with self._located():
                 plain = bytes(decompress(self.header.codec, payload))
-                yield from split_records(plain, self.header.record_count, known)
+                yield from load_commits(plain, self.header.record_count, by_group, known)
 
     @contextmanager
     def _located(self) -> Iterator[None]:

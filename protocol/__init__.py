@@ -62,6 +62,7 @@ from ._messages import (
     response_type,
     struct_arrays,
 )
+from ._native_parts import has_native, implementation
 from ._reader import TopicPartition, WireReader
 from ._subscription import (
     SUBSCRIPTION_VERSION,
@@ -153,6 +154,8 @@ __all__ = [
     "encode_response_steps",
     "encode_subscription",
     "encode_topic_partitions",
+    "has_native",
+    "implementation",
     "iter_batches",
     "kafka_module",
     "messages_of",

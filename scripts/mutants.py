@@ -210,7 +210,12 @@ def _ask_anew(room: str, folder: Path, wanted: list[str]) -> dict[str, int]:
     first = {next(iter(stats["duration_by_test"]), "")}
     at_import = {name for name, tests in stats["tests_by_mangled_function_name"].items() if {*tests} == first}
     command = [sys.executable, "-m", "pytest", "-x", "-q", *_pytest_arguments(), *ROOMS[room]]
-    environment = {**os.environ, "PYTHONPATH": str(folder / "mutants"), "PY_IGNORE_IMPORTMISMATCH": "1"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(folder / "mutants"),
+        "PY_IGNORE_IMPORTMISMATCH": "1",
+        "KOHORT_PURE": "1",  # what is changed is Python
+    }
     return {
         # what cannot even be imported is noticed too
         name: min(
@@ -316,7 +321,7 @@ def _lay_out(folder: Path, room: str, modules: list[Path]) -> None:
 def _mutate(folder: Path, jobs: int, wanted: list[str], minutes: float) -> None:
     """Let mutmut work until it is through, or for so long: what it has not tried then stays untried."""
     command = [sys.executable, "-m", "mutmut", "run", "--max-children", str(jobs), *wanted]
-    environment = {**os.environ, "PYTHONPATH": str(folder / "mutants")}
+    environment = {**os.environ, "PYTHONPATH": str(folder / "mutants"), "KOHORT_PURE": "1"}
     began = time.monotonic()
     with (folder / "report.txt").open("w") as report:
         # mutants are processes too: a group of their own ends with them all

@@ -18,7 +18,7 @@ import pytest
 import kohort
 from kohort import cli
 from kohort.cli import main
-from kohort.protocol import ApiKey
+from kohort.protocol import ApiKey, implementation
 from tests.broker.wire import Wire, create_topic, part
 
 PATIENCE_S = 20
@@ -223,7 +223,7 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
         main(["--version"])
     assert left.value.code == 0
-    assert capsys.readouterr().out == f"kohort {kohort.__version__}\n"
+    assert capsys.readouterr().out == f"kohort {kohort.__version__} ({implementation()})\n"
     assert main([]) == 0
     assert "broker" in capsys.readouterr().out
 

@@ -1,4 +1,4 @@
-"""Ownership in lists and in numpy: both do the same; and owned partitions as they are read.
+"""Ownership in lists, in numpy and in C: all do the same; and owned partitions as they are read.
 
 Covers: assignors/_owned_partitions.py, assignors/_ownership_arrays.py.
 """
@@ -24,9 +24,17 @@ from kohort.assignors._owned_partitions import OwnedPartitions, OwnedPartitionsR
 from kohort.assignors._ownership import ListOwnership, ownership_of
 from kohort.assignors._ownership_arrays import ArrayOwnership
 from kohort.assignors.user_data import Claim, decode_sticky, encode_sticky
-from kohort.protocol import Subscription, TopicPartition
+from kohort.protocol import Subscription, TopicPartition, has_native
+from tests.native_parts import both
 
-KINDS = pytest.mark.parametrize("kind", [ListOwnership, ArrayOwnership])
+NATIVE = has_native("assignors")
+if NATIVE:
+    from kohort.assignors._native import NativeOwnership
+
+Kind = type[ListOwnership | ArrayOwnership | NativeOwnership]
+KINDS = pytest.mark.parametrize(
+    "kind", [ListOwnership, ArrayOwnership, *([NativeOwnership] if NATIVE else [])]
+)
 
 
 def claim(text: str, generation: int = 1) -> OwnedPartitions:
@@ -38,9 +46,7 @@ GROUP = Group(["a", "b", "c"], ["t", "u"], [4, 3], [[0, 1], [0, 1, 2]], [[0, 1],
 
 
 @KINDS
-def test_owned_partitions_are_counted_and_distributed_by_class(
-    kind: type[ListOwnership | ArrayOwnership],
-) -> None:
+def test_owned_partitions_are_counted_and_distributed_by_class(kind: Kind) -> None:
     ownership = kind(GROUP, [claim("t0 t1 t2 u0"), claim("u1 t9 x0"), claim("t3 u2")])
     t, u = [(0, range(4))], [(1, [4, 5, 6])]
     assert ownership.owned(t) == [3, 0, 1]
@@ -57,13 +63,14 @@ def test_owned_partitions_are_counted_and_distributed_by_class(
 
 
 @KINDS
-def test_what_is_given_up_comes_from_all_topics(kind: type[ListOwnership | ArrayOwnership]) -> None:
+def test_what_is_given_up_comes_from_all_topics(kind: Kind) -> None:
     ownership = kind(GROUP, [claim("t0 t1 t2 t3 u0 u1 u2"), claim(""), claim("")])
     ownership.distribute([(0, range(4)), (1, range(4, 7))], [7, 0, 0], {0: 4, 1: 3})
     assert ownership.assignment()["b"] == [("t", 2), ("t", 3), ("u", 2)]
 
 
-def test_numpy_is_used_for_large_groups_only() -> None:
+def test_numpy_is_used_for_large_groups_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_ownership, "NATIVE", False)
     assert isinstance(ownership_of(GROUP, [claim("")] * 3), ListOwnership)
     large = Group(["a"], ["t"], [10_000], [[0]], [[0]])
     assert isinstance(ownership_of(large, [claim("")]), ArrayOwnership)
@@ -73,11 +80,12 @@ _NUMBERS = st.lists(st.integers(-1, 9), max_size=9)
 _CLAIMS = st.dictionaries(st.sampled_from(["t", "u", "vv", "w\u00e4"]), _NUMBERS, max_size=4)
 
 
+@both("assignors")
 @given(st.lists(st.tuples(_CLAIMS, st.integers(-1, 3), st.booleans()), max_size=6))
 def test_claims_are_read_as_the_plain_decoder_reads_them(
-    members: list[tuple[dict[str, list[int]], int, bool]],
+    native: bool, members: list[tuple[dict[str, list[int]], int, bool]]
 ) -> None:
-    reader = OwnedPartitionsReader()
+    reader = OwnedPartitionsReader(native)
     for claims, generation, generation_missing in members:
         partitions = [TopicPartition(topic, n) for topic, numbers in claims.items() for n in numbers]
         data = encode_sticky(partitions, generation)
@@ -86,9 +94,10 @@ def test_claims_are_read_as_the_plain_decoder_reads_them(
             assert flat(reader.sticky(each)) == flat(owned_partitions(decode_sticky(each)))
 
 
+@both("assignors")
 @given(st.lists(st.binary(max_size=40), max_size=5))
-def test_no_bytes_make_the_reader_fail(members: list[bytes]) -> None:
-    reader = OwnedPartitionsReader()
+def test_no_bytes_make_the_reader_fail(native: bool, members: list[bytes]) -> None:
+    reader = OwnedPartitionsReader(native)
     for data in members:
         assert flat(reader.sticky(data)) == flat(owned_partitions(decode_sticky(data)))
 
@@ -136,7 +145,10 @@ def test_lists_and_arrays_lead_to_the_same_answer(
         members = random_members(rnd, known)
         for kind in (StickyAssignor, CooperativeStickyAssignor):
             assignor = kind(racks=racks, slack=rnd.choice([0, 0, 1]))
+            monkeypatch.setattr(_ownership, "NATIVE", False)
             monkeypatch.setattr(_ownership, "_NUMPY_FROM_PARTITIONS", 10**9)
             expected = assignor.assign(known, members)
             monkeypatch.setattr(_ownership, "_NUMPY_FROM_PARTITIONS", 0)
+            assert assignor.assign(known, members) == expected
+            monkeypatch.setattr(_ownership, "NATIVE", NATIVE)
             assert assignor.assign(known, members) == expected

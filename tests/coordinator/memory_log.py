@@ -47,7 +47,7 @@ class Batch:
             record_count=len(self.records),
         )
 
-    def pieces(self, _known: Any) -> Iterator[OtherRecord]:
+    def load_commits(self, _by_group: Any, _known: Any) -> Iterator[OtherRecord]:
         for offset, _, key, value in self.records:
             yield OtherRecord(offset - self.base_offset, key, value)
 

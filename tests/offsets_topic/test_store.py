@@ -148,7 +148,7 @@ def test_a_damaged_batch_is_told_with_file_and_position_and_the_rest_is_loaded(
     ]
     (damaged,) = [batch for batch in loaded if batch.damage]
     assert damaged.damage.startswith(f"{path}, position {size}: ")
-    assert (damaged.records, damaged.header, list(damaged.pieces({}))) == ([], None, [])
+    assert (damaged.records, damaged.header, list(damaged.load_commits({}, {}))) == ([], None, [])
     assert [(batch.base_offset, batch.file, batch.position) for batch in loaded] == [
         (number, str(path), number * size) for number in range(4)
     ]
@@ -220,7 +220,7 @@ def test_records_that_do_not_fill_their_batch_are_told(tmp_path: Path) -> None:
     logs[0].append(bytes(data), now_ms=NOW_MS, from_client=False)
     whole, damaged = store.load(0)
     assert (whole.base_offset, damaged.base_offset) == (0, 1)
-    for read in (lambda: damaged.records, lambda: list(damaged.pieces({}))):
+    for read in (lambda: damaged.records, lambda: list(damaged.load_commits({}, {}))):
         with pytest.raises(CorruptLogError, match=r"0\.log: record.* cannot be read") as caught:
             read()
         assert caught.value.position == logs[0].size_bytes // 2
