@@ -160,9 +160,9 @@ def ownership_of(group: Group, claims: Sequence[OwnedPartitions]) -> Ownership:
 def collector_paused(topics: Mapping[str, TopicInfo]) -> Iterator[None]:
     """Pause the garbage collector while partitions are made, as none of them is garbage.
 
-    Very many are moved to the oldest generation afterwards, so that the next collections do not visit them. Few
-    are not: ``gc.get_freeze_count()`` takes milliseconds in a process that froze many objects, as the broker
-    does.
+    Very many are moved to the oldest generation afterwards, so that the next collections do not visit them.
+    Few are not: ``gc.get_freeze_count()`` takes milliseconds in a process that froze many objects, as the
+    broker does.
     """
     many = sum(topic.partition_count for topic in topics.values()) >= _OLD_FROM_PARTITIONS
     running = gc.isenabled()

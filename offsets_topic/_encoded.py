@@ -9,7 +9,8 @@ There are two methods. If many records in a row have fields of the same lengths,
 are compared for all records at once, and then one struct splits the records. Otherwise records are read one
 by one. Records that neither method knows are read by ``record_at`` and decoded by the caller.
 
-Compiled (``_native.pyx``), one method is enough: records are read one by one, and plain commits entered at once.
+Compiled (``_native.pyx``), one method is enough: records are read one by one, and plain commits entered at
+once.
 """
 
 from __future__ import annotations
