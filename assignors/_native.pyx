@@ -13,8 +13,6 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.list cimport PyList_New, PyList_SET_ITEM
 from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
 from cpython.object cimport PyObject, PyTypeObject
-from cpython.ref cimport Py_INCREF
-from cpython.tuple cimport PyTuple_SET_ITEM
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport qsort
 from libc.string cimport memcmp, memcpy, memset
@@ -22,8 +20,9 @@ from libc.string cimport memcmp, memcpy, memset
 from ..protocol import TopicPartition
 
 cdef extern from "Python.h":
-    object PyType_GenericAlloc(PyTypeObject *kind, Py_ssize_t items)
     void PyObject_GC_UnTrack(PyObject *one)
+
+ctypedef object (*make)(object kind, object arguments, PyObject *by_name)
 
 cdef enum:
     UNCLAIMED = -1
@@ -389,7 +388,7 @@ cdef class NativeOwnership:
         cdef Py_ssize_t *units = <Py_ssize_t *>room(self.members, sizeof(Py_ssize_t))
         cdef Py_ssize_t p, t, most = 0
         cdef int32_t m
-        cdef PyTypeObject *kind = <PyTypeObject *>TopicPartition
+        cdef make new = <make>(<PyTypeObject *>tuple).tp_new  # tuple.__new__
         cdef list lists = [], numbers, given
         try:
             for p in range(self.total):
@@ -407,12 +406,7 @@ cdef class NativeOwnership:
                     m = self.owner[p]
                     if m < 0:
                         continue
-                    one = PyType_GenericAlloc(kind, 2)
-                    number = numbers[p - self.starts[t]]
-                    Py_INCREF(topic)
-                    PyTuple_SET_ITEM(one, 0, topic)
-                    Py_INCREF(number)
-                    PyTuple_SET_ITEM(one, 1, number)
+                    one = new(TopicPartition, ((topic, numbers[p - self.starts[t]]),), NULL)
                     PyObject_GC_UnTrack(<PyObject *>one)  # text and a number: it is in no cycle
                     given = <list>lists[m]
                     given[units[m]] = one

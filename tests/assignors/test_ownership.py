@@ -6,6 +6,7 @@ Covers: assignors/_owned_partitions.py, assignors/_ownership_arrays.py.
 from __future__ import annotations
 
 import random
+from typing import TypeAlias
 
 import pytest
 from hypothesis import given
@@ -31,7 +32,7 @@ NATIVE = has_native("assignors")
 if NATIVE:
     from kohort.assignors._native import NativeOwnership
 
-Kind = type[ListOwnership | ArrayOwnership | NativeOwnership]
+Kind: TypeAlias = "type[ListOwnership | ArrayOwnership | NativeOwnership]"
 KINDS = pytest.mark.parametrize(
     "kind", [ListOwnership, ArrayOwnership, *([NativeOwnership] if NATIVE else [])]
 )
