@@ -145,7 +145,7 @@ class RegistryMembership(GroupMember):
         times = [] if self._over_at is None else [self._over_at]
         if (due := self._next()) is not None:
             times.append(due[0])
-        if self._session and self._registered and not self._in_doubt:
+        if self._may_doubt():
             times.append(self._doubtful_at())
         return min(times, default=None)
 
@@ -196,7 +196,6 @@ class RegistryMembership(GroupMember):
         """Called when the session is over: this member is not registered, and owns nothing."""
         self._session = False
         self._members = {}
-        self._over_at = None
         self._lost("the session with ZooKeeper is over")
         if self._in_doubt:
             # the partitions that were in doubt are lost
@@ -206,7 +205,7 @@ class RegistryMembership(GroupMember):
     def members_changed(self, members: Mapping[str, Topics], now: float) -> None:
         """Called with the registered members and their topics."""
         before, self._members = self._members, members
-        if self._registered and self.member_id not in members:
+        if self.member_id not in members:
             if self.member_id in before:
                 self._lost("this member was removed from ZooKeeper")
             # or the reader did not see it yet: registering once more changes nothing
@@ -220,17 +219,16 @@ class RegistryMembership(GroupMember):
         """
         # the outcome of the pending effect says it for partitions that are being claimed or released
         asked = self._asking.partitions if isinstance(self._asking, Claim | Release | Withdraw) else ()
-        if not self._robbed(frozenset({partition}).difference(asked)):
-            self._claim_at = min(self._claim_at, now + FREED_MS)
+        self._robbed(frozenset({partition}).difference(asked))
+        self._claim_at = min(self._claim_at, now + FREED_MS)
         self._proceed(now)
 
-    def _robbed(self, gone: frozenset[TopicPartition]) -> bool:
-        """Handle partitions that others may own; return whether they were read or being given up here."""
-        robbed = bool(self.owned & gone or (self._revocations and self._held & gone))
+    def _robbed(self, gone: frozenset[TopicPartition]) -> None:
+        """Handle partitions that others may own: those that were read, or were being given up, are lost."""
+        robbed = self.owned & gone or (self._revocations and self._held & gone)
         self._held -= gone
         if robbed:
             self._lost("this member was removed from its partitions in ZooKeeper")
-        return robbed
 
     def done(self, effect: RegistryEffect, outcome: frozenset[TopicPartition], now: float) -> None:
         """An effect was carried out; ``outcome`` are the partitions of a Claim that this member owns."""
@@ -258,8 +256,7 @@ class RegistryMembership(GroupMember):
         """An effect may have been carried out or not: the connection broke, or it was refused."""
         if effect is self._asking:
             self._asking = None
-            if not self._in_doubt:
-                self._heard_at = self._asked_at
+            self._heard_at = self._asked_at
             self._again_at = now + self._pause_ms(str(error))
 
     # what happens otherwise
@@ -296,7 +293,7 @@ class RegistryMembership(GroupMember):
         if self._over_at is not None and now >= self._over_at:
             self._over_at = None
             self._lost("ZooKeeper did not answer for the time of a session")
-        if self._session and self._registered and now >= self._doubtful_at():
+        if self._may_doubt() and now >= self._doubtful_at():
             # also when this process stood still: its session may be over
             self._doubted(True, now)
         self._proceed(now)
@@ -305,12 +302,7 @@ class RegistryMembership(GroupMember):
 
     def _proceed(self, now: float) -> None:
         """Continue as far as possible now. A rebalance waits until everything is revoked."""
-        if (
-            self.state is MemberState.PREPARING
-            and self._session
-            and self._registered
-            and not self._revocations
-        ):
+        if self.state is MemberState.PREPARING and not self._revocations:
             self.generation = self._rounds
             self._rounds += 1
             self._fire(MemberTrigger.JOINED, f"its share is {len(self._target)} partitions")
@@ -333,7 +325,7 @@ class RegistryMembership(GroupMember):
         extra, missing = self._held - self._target - self.owned, self._target - self.owned
         if extra and not self._revocations:
             return self._again_at, Release(tuple(sorted(extra)))
-        if missing and self.state is MemberState.COMPLETING:
+        if self.state is MemberState.COMPLETING:
             return max(self._again_at, self._claim_at), Claim(tuple(sorted(missing)))
         check_at = self._heard_at + self._config.session_timeout_ms * _SILENT / 2
         return max(self._again_at, check_at), self._check()
@@ -350,6 +342,9 @@ class RegistryMembership(GroupMember):
         if isinstance(effect, Claim):
             self._held |= frozenset(effect.partitions)
         self._emit(effect)
+
+    def _may_doubt(self) -> bool:
+        return self.generation >= 0 and not self._in_doubt
 
     def _doubtful_at(self) -> float:
         return self._heard_at + self._config.session_timeout_ms * _SILENT

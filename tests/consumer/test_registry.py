@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from typing import TypeVar
 
 import pytest
 
 from kohort.assignors import TopicInfo
-from kohort.consumer.effects import Assign, Revoke, SessionAtRisk
+from kohort.consumer.effects import Assign, Report, Revoke, SessionAtRisk
+from kohort.consumer.events import (
+    Event,
+    RebalanceCompleted,
+    RebalanceRetried,
+    RebalanceStarted,
+    SessionInDoubt,
+    SessionResumed,
+)
 from kohort.consumer.registry import (
+    FREED_MS,
     Check,
     Claim,
     Register,
@@ -26,6 +36,10 @@ from tests.consumer.configs import config
 
 SESSION_MS = 6_000
 MEMBERS, PARTITIONS = 4, 7
+#: A session of nobody here.
+SOMEBODY = -1
+
+Shown = TypeVar("Shown")
 
 
 @pytest.mark.parametrize(
@@ -65,6 +79,7 @@ class Registry:
         self.reading: list[set[TopicPartition]] = [set() for _ in self.members]
         self.revoking: list[list[Revoke]] = [[] for _ in self.members]
         self.at_risk = [False] * MEMBERS
+        self.told: list[list[Event | Assign]] = [[] for _ in self.members]
         self.there = [False] * MEMBERS
         self.linked = [True] * MEMBERS
 
@@ -77,12 +92,28 @@ class Registry:
                 self.waiting[number].append(effect)
             elif isinstance(effect, Assign):
                 self.reading[number].update(effect.added)
+                self.told[number].append(effect)
+            elif isinstance(effect, Report):
+                self.told[number].append(effect.event)
             elif isinstance(effect, Revoke):
                 if effect.lost:
                     self.reading[number].clear()
                 self.revoking[number].append(effect)
             elif isinstance(effect, SessionAtRisk):
                 self.at_risk[number] = effect.at_risk
+        self._check_promptness(number)
+
+    def _check_promptness(self, number: int) -> None:
+        """What is due is asked for at once, and a rebalance goes on as soon as nothing is being revoked."""
+        member = self.members[number]
+        deadline = member.next_deadline()
+        assert deadline is None or deadline > self.now
+        if member._registered and member._session and not self.revoking[number]:
+            assert member.state is not MemberState.PREPARING
+
+    def events(self, number: int, kind: type[Shown]) -> list[Shown]:
+        """What a member has reported, of one kind."""
+        return [each for each in self.told[number] if isinstance(each, kind)]
 
     def start(self, number: int) -> None:
         if not self.there[number]:
@@ -334,6 +365,8 @@ def alone() -> Registry:
     registry = Registry()
     registry.start(0)
     registry.settle()
+    while registry.waiting[0]:
+        registry.carry_out(0)
     assert len(registry.reading[0]) == PARTITIONS
     return registry
 
@@ -359,7 +392,10 @@ def test_what_was_owned_is_lost_after_the_time_of_a_session() -> None:
     registry = alone()
     member = registry.members[0]
     member.suspended(registry.now)
-    registry.pass_time(round(SESSION_MS / 50))
+    assert member.next_deadline() == registry.now + SESSION_MS
+    registry.pass_time(round(SESSION_MS / 50) - 1)
+    assert registry.revoking[0] == []
+    registry.pass_time(1)
     (loss,) = registry.revoking[0]
     assert loss.lost
     assert member.owned == frozenset()
@@ -403,6 +439,8 @@ def test_another_subscription_is_registered_under_another_id() -> None:
     registry = alone()
     member = registry.members[0]
     member.subscribe(["orders", "bills"], registry.now)
+    registry.take(0)
+    assert [type(effect) for effect in registry.waiting[0]] == [Register]
     member.topics({"orders": TopicInfo(PARTITIONS), "bills": TopicInfo(1)}, registry.now)
     registry.take(0)
     registry.settle()
@@ -517,10 +555,12 @@ def test_whoever_stops_polling_while_there_is_no_connection_withdraws_in_the_nex
 def test_a_withdrawal_without_an_answer_is_repeated() -> None:
     registry = alone()
     registry.pause(0)
-    registry.rng.seed(2)  # the effect is not carried out
-    registry.cut(0)
-    assert registry.ids
-    registry.link(0)
+    for _ in range(3):
+        registry.rng.seed(2)  # the effect is not carried out
+        registry.cut(0)
+        assert registry.ids
+        registry.link(0)
+        assert [type(effect) for effect in registry.waiting[0]] == [Withdraw]
     registry.settle()
     assert (registry.ids, registry.owners) == ({}, {})
 
@@ -553,11 +593,23 @@ def test_whoever_stood_still_for_most_of_a_session_delivers_nothing_until_zookee
     member = registry.members[0]
     while registry.waiting[0]:
         registry.carry_out(0)
+    registry.pass_time(45)
     heard = registry.now
+    while registry.waiting[0]:
+        registry.carry_out(0)
     deadline = member.next_deadline()
-    assert deadline is not None
-    assert deadline - heard == pytest.approx(SESSION_MS / 3, abs=1_000)
-    registry.now += SESSION_MS * 0.7
+    assert deadline == heard + SESSION_MS / 3
+    registry.now = deadline
+    member.advance(registry.now)
+    registry.take(0)
+    (check,) = registry.waiting[0]
+    assert isinstance(check, Check)
+    assert member.next_deadline() == heard + SESSION_MS * 2 / 3
+    registry.now = heard + SESSION_MS * 2 / 3 - 1
+    member.advance(registry.now)
+    registry.take(0)
+    assert registry.at_risk == [False] * MEMBERS
+    registry.now += 1
     member.advance(registry.now)
     registry.take(0)
     assert registry.at_risk == [True, False, False, False]
@@ -594,3 +646,458 @@ def test_partitions_that_are_given_up_are_lost_once_their_owner_was_removed() ->
 def test_a_registration_by_others_with_no_threads_gets_nothing_and_breaks_nothing() -> None:
     assert share_of("a", {"a": {"orders": 0}}, {"orders": 3}) == set()
     assert len(share_of("a", {"a": {"orders": 1}, "b": {"orders": 0}}, {"orders": 3})) == 3
+
+
+def test_a_rebalance_is_reported_with_what_it_moved_and_how_long_it_took() -> None:
+    registry = alone()
+    member, every = registry.members[0], [TopicPartition("orders", n) for n in range(PARTITIONS)]
+    (begun,) = registry.events(0, RebalanceStarted)
+    assert begun.generation == -1
+    (joined,) = registry.events(0, RebalanceCompleted)
+    assert joined.assignment == joined.assigned == tuple(every)
+    assert joined.revoked == ()
+    assert joined.generation == member.generation == 0
+    (assigned,) = registry.events(0, Assign)
+    assert (assigned.generation, assigned.added, assigned.kept) == (0, tuple(every), ())
+    registry.told[0].clear()
+    registry.start(1)
+    registry.carry_out(1)
+    registry.tell(0)
+    (begun,) = registry.events(0, RebalanceStarted)
+    assert (begun.generation, begun.reason) == (0, "the members changed")
+    registry.now += 70
+    registry.finish(0)
+    (left,) = registry.events(0, RebalanceCompleted)
+    assert left.assignment == tuple(every[:4])
+    assert (left.generation, left.assigned, left.revoked) == (1, (), tuple(every[4:]))
+    assert not left.leader
+    assert left.duration_ms == 70
+    (assigned,) = registry.events(0, Assign)
+    assert (assigned.generation, assigned.added, assigned.kept) == (1, (), tuple(every[:4]))
+
+
+def test_partitions_of_a_second_claim_are_added_to_those_of_the_first() -> None:
+    registry = Registry()
+    first = TopicPartition("orders", 0)
+    registry.owners = {TopicPartition("orders", n): SOMEBODY for n in range(1, PARTITIONS)}
+    registry.start(0)
+    registry.carry_out(0)
+    registry.tell(0)
+    registry.carry_out(0)
+    assert registry.reading[0] == {first}
+    (waits,) = registry.events(0, RebalanceRetried)
+    assert waits.reason == "another owner still has orders-1, orders-2, orders-3 and 3 more"
+    for number in (4, 5, 6):
+        registry.owners[TopicPartition("orders", number)] = registry.sessions[0]
+    registry.members[0].freed(TopicPartition("orders", 4), registry.now)
+    registry.pass_time(1)
+    registry.carry_out(0)
+    waits = registry.events(0, RebalanceRetried)[-1]
+    assert waits.reason == "another owner still has orders-1, orders-2, orders-3"
+    registry.owners = dict.fromkeys(registry.reading[0], registry.sessions[0])
+    registry.settle()
+    (joined,) = registry.events(0, RebalanceCompleted)
+    assert len(joined.assigned) == PARTITIONS
+    added = [(len(each.added), len(each.kept)) for each in registry.events(0, Assign)]
+    assert added == [(1, 0), (3, 1), (3, 4)]
+
+
+def test_a_claim_that_was_refused_is_repeated_after_growing_pauses_or_when_something_is_freed() -> None:
+    registry = Registry()
+    registry.owners = {TopicPartition("orders", 3): SOMEBODY}
+    registry.start(0)
+    registry.carry_out(0)
+    registry.tell(0)
+    member = registry.members[0]
+    for attempt in range(3):
+        registry.carry_out(0)
+        assert registry.waiting[0] == []
+        pause = registry.events(0, RebalanceRetried)[-1]
+        assert pause.reason == "another owner still has orders-3"
+        assert pause.delay_ms == pytest.approx(100 * 2**attempt, rel=0.2)
+        assert member.next_deadline() == registry.now + pause.delay_ms
+        registry.now += pause.delay_ms
+        member.advance(registry.now)
+        registry.take(0)
+        (again,) = registry.waiting[0]
+        assert isinstance(again, Claim)
+        assert again.partitions == (TopicPartition("orders", 3),)
+    registry.carry_out(0)
+    registry.owners.clear()
+    registry.owners.update(dict.fromkeys(registry.reading[0], registry.sessions[0]))
+    member.freed(TopicPartition("orders", 3), registry.now)
+    assert member.next_deadline() == registry.now + FREED_MS
+    registry.now += FREED_MS
+    member.advance(registry.now)
+    registry.take(0)
+    registry.carry_out(0)
+    assert len(registry.reading[0]) == PARTITIONS
+    # another rebalance begins with the shortest pause again
+    registry.partitions += 1
+    registry.owners[TopicPartition("orders", PARTITIONS)] = SOMEBODY
+    registry.see_topics(0)
+    registry.carry_out(0)
+    assert registry.events(0, RebalanceRetried)[-1].delay_ms == pytest.approx(100, rel=0.2)
+
+
+def test_another_share_is_claimed_at_once_while_the_one_before_waits_for_its_pause() -> None:
+    registry = Registry()
+    registry.owners = {TopicPartition("orders", 3): SOMEBODY}
+    registry.start(0)
+    registry.carry_out(0)
+    registry.tell(0)
+    registry.carry_out(0)
+    assert registry.waiting[0] == []
+    registry.partitions += 1
+    registry.see_topics(0)
+    (claim,) = registry.waiting[0]
+    assert isinstance(claim, Claim)
+    assert TopicPartition("orders", PARTITIONS) in claim.partitions
+
+
+def test_a_connection_that_comes_back_in_time_loses_nothing_later_and_waits_for_no_pause() -> None:
+    registry = alone()
+    member = registry.members[0]
+    while registry.waiting[0]:
+        registry.carry_out(0)
+    member.undone(Check(()), ConnectionError("not the pending one"), registry.now)
+    registry.pass_time(50)
+    assert registry.waiting[0]
+    registry.cut(0)
+    (refused,) = registry.events(0, RebalanceRetried)
+    assert "cut" in refused.reason
+    registry.link(0)
+    (check,) = registry.waiting[0]
+    assert isinstance(check, Check)
+    registry.carry_out(0)
+    registry.told[0].clear()
+    for _ in range(3 * SESSION_MS // 1_000):
+        registry.pass_time(20)
+        registry.carry_out(0)
+    assert (registry.told[0], registry.revoking[0]) == ([], [])
+    assert len(registry.reading[0]) == PARTITIONS
+
+
+def test_doubts_are_reported_with_the_silence_and_their_end() -> None:
+    registry = alone()
+    member = registry.members[0]
+    registry.pass_time(45)
+    heard = registry.now
+    while registry.waiting[0]:
+        registry.carry_out(0)
+    registry.now += 1_500
+    member.suspended(registry.now)
+    registry.take(0)
+    (doubt,) = registry.events(0, SessionInDoubt)
+    assert doubt.silent_ms == registry.now - heard
+    assert registry.events(0, SessionResumed) == []
+    member.connected(registry.now)
+    registry.take(0)
+    registry.carry_out(0)
+    assert len(registry.events(0, SessionResumed)) == 1
+
+
+def test_a_session_that_is_over_ends_the_doubt_with_the_loss() -> None:
+    registry = alone()
+    registry.expire(0)
+    assert registry.at_risk[0]
+    registry.link(0)
+    (loss,) = registry.revoking[0]
+    assert loss.lost
+    assert loss.reason == "the session with ZooKeeper is over"
+    assert not registry.at_risk[0]
+    registry.finish(0)
+    while registry.waiting[0]:
+        registry.carry_out(0)
+    assert registry.seen() == {"m0": {"orders": 1}}
+    assert registry.owners == {}  # what it knew of the others is of the old session
+    registry.tell(0)
+    assert [type(effect) for effect in registry.waiting[0]] == [Claim]
+    assert registry.events(0, SessionResumed) == []
+    assert registry.members[0].generation == 1
+    registry.settle()
+    assert len(registry.reading[0]) == PARTITIONS
+
+
+def test_whoever_is_removed_while_the_others_are_read_registers_and_has_lost_its_partitions() -> None:
+    registry = alone()
+    registry.ids.clear()
+    registry.tell(0)
+    (loss,) = registry.revoking[0]
+    assert loss.reason == "this member was removed from ZooKeeper"
+    while registry.waiting[0]:
+        registry.carry_out(0)
+    registry.finish(0)
+    while registry.waiting[0]:
+        registry.carry_out(0)
+    # until it has seen itself among the members it does not know its share
+    assert (registry.seen(), registry.owners) == ({"m0": {"orders": 1}}, {})
+
+
+def test_nothing_is_committed_before_the_first_share_or_without_a_session() -> None:
+    registry = Registry()
+    registry.start(0)
+    assert not registry.members[0].can_commit()
+    registry.carry_out(0)
+    registry.tell(0)
+    assert registry.members[0].can_commit()
+    registry.cut(0)
+    assert not registry.members[0].can_commit()
+
+
+def test_partitions_of_a_topic_are_shared_out_when_they_become_known() -> None:
+    registry = Registry()
+    registry.partitions = 0
+    registry.start(0)
+    registry.carry_out(0)
+    registry.tell(0)
+    assert registry.waiting[0] == []
+    registry.partitions = 2
+    registry.see_topics(0)
+    (claim,) = registry.waiting[0]
+    assert isinstance(claim, Claim)
+    assert len(claim.partitions) == 2
+    assert registry.events(0, RebalanceStarted)[-1].reason == "the partitions changed"
+    # one answer without the topic may be of a broker that lags
+    registry.members[0].topics({}, registry.now)
+    registry.take(0)
+    registry.settle()
+    assert len(registry.reading[0]) == 2
+
+
+def test_a_partition_that_was_claimed_in_vain_is_not_lost_when_its_owner_goes() -> None:
+    registry = Registry()
+    registry.owners = {TopicPartition("orders", 0): SOMEBODY}
+    registry.start(0)
+    registry.carry_out(0)
+    registry.tell(0)
+    registry.carry_out(0)
+    registry.start(1)
+    registry.carry_out(1)
+    registry.tell(0)
+    (moving,) = registry.revoking[0]
+    del registry.owners[TopicPartition("orders", 0)]
+    registry.members[0].freed(TopicPartition("orders", 0), registry.now)
+    registry.take(0)
+    assert registry.revoking[0] == [moving]
+    assert len(registry.reading[0]) == PARTITIONS - 1  # until that revocation is done
+    registry.settle()
+    assert [len(share) for share in registry.reading] == [4, 3, 0, 0]
+
+
+def test_nothing_is_asked_without_a_session_or_by_a_member_that_stays_away() -> None:
+    registry = Registry()
+    registry.start(0)
+    member = registry.make(0)
+    member.subscribe(["orders"], 0.0)
+    assert member.take_effects() == []
+    assert member.next_deadline() is None
+    member.pause("no poll")
+    member.connected(0.0)
+    assert not any(isinstance(effect, RegistryEffect) for effect in member.take_effects())
+    member.resume(0.0)
+    (register,) = member.take_effects()
+    assert isinstance(register, Register)
+    member.expired(0.0)
+    member.done(register, frozenset(), 0.0)
+    assert not any(isinstance(effect, RegistryEffect) for effect in member.take_effects())
+    assert not member.announce_leave("it is over", 0.0)
+
+
+def test_a_registration_that_is_made_after_the_member_was_paused_is_withdrawn() -> None:
+    registry = Registry()
+    registry.start(0)
+    member = registry.members[0]
+    member.suspended(registry.now)  # the request is on its way, and is carried out in the next connection
+    member.pause("no poll")
+    member.connected(registry.now)
+    registry.take(0)
+    registry.carry_out(0)
+    registry.tell(0)
+    assert member.state is MemberState.UNJOINED
+    assert [type(effect) for effect in registry.waiting[0]] == [Withdraw]
+    registry.carry_out(0)
+    assert registry.ids == {}
+
+
+def test_whoever_comes_back_registers_once_it_has_withdrawn_whatever_it_had_asked_before() -> None:
+    registry = Registry()
+    registry.start(0)
+    registry.carry_out(0)
+    registry.tell(0)
+    registry.pause(0)
+    registry.pause(0)  # and back again
+    assert [type(effect) for effect in registry.waiting[0]] == [Claim, Withdraw]
+    registry.carry_out(0)
+    assert registry.reading[0] == set()
+    assert [type(effect) for effect in registry.waiting[0]] == [Withdraw]
+    registry.carry_out(0)
+    assert (registry.ids, registry.owners) == ({}, {})
+    assert [type(effect) for effect in registry.waiting[0]] == [Register]
+    registry.settle()
+    assert len(registry.reading[0]) == PARTITIONS
+
+
+def test_a_member_says_whether_it_registers_for_the_first_time() -> None:
+    registry = Registry()
+    registry.start(0)
+    for reason in ("first join", "registered again"):
+        (register,) = registry.waiting[0]
+        registry.waiting[0].clear()
+        registry._change(0, register)
+        registry.members[0].members_changed(registry.seen(), registry.now)  # before the response
+        registry.members[0].done(register, frozenset(), registry.now)
+        registry.take(0)
+        assert registry.events(0, RebalanceStarted)[-1].reason == reason
+        registry.settle()
+        while registry.waiting[0]:
+            registry.carry_out(0)
+        registry.doubt_commit(0)
+
+
+def test_a_check_in_the_next_connection_finds_what_somebody_removed_meanwhile() -> None:
+    registry = alone()
+    registry.cut(0)
+    del registry.owners[TopicPartition("orders", 2)]
+    registry.link(0)
+    registry.carry_out(0)
+    (loss,) = registry.revoking[0]
+    assert loss.reason == "this member was removed from its partitions in ZooKeeper"
+    assert not registry.at_risk[0]
+    # and is told of it once
+    registry.carry_out(0)
+    registry.members[0].freed(TopicPartition("orders", 2), registry.now)
+    registry.take(0)
+    assert not any(isinstance(effect, Register) for effect in registry.waiting[0])
+    registry.settle()
+    assert len(registry.reading[0]) == PARTITIONS
+
+
+def test_a_refusal_is_an_answer_too() -> None:
+    registry = alone()
+    member = registry.members[0]
+    while registry.waiting[0]:
+        registry.carry_out(0)
+    deadline = member.next_deadline()
+    assert deadline is not None
+    registry.now = asked = deadline
+    member.advance(registry.now)
+    registry.take(0)
+    registry.now += 500
+    registry.refuse(0)
+    assert not registry.at_risk[0]
+    registry.now = asked + SESSION_MS * 2 / 3 - 1
+    for now in (registry.now, registry.now + 1):
+        registry.now = now
+        member.advance(now)
+        registry.take(0)
+        assert registry.at_risk[0] == (now > asked + SESSION_MS * 2 / 3 - 1)
+
+
+def test_a_commit_that_is_refused_for_another_reason_loses_nothing() -> None:
+    registry = alone()
+    member = registry.members[0]
+    member.commit_refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, member.generation, registry.now)
+    registry.take(0)
+    assert registry.revoking[0] == []
+    assert len(member.owned) == PARTITIONS
+
+
+def test_a_member_that_lost_its_partitions_rebalances_when_it_is_registered_again_and_not_before() -> None:
+    registry = alone()
+    registry.doubt_commit(0)
+    registry.told[0].clear()
+    registry.partitions += 1
+    registry.see_topics(0)
+    assert registry.events(0, RebalanceStarted) == []
+    registry.settle()
+    assert len(registry.events(0, RebalanceCompleted)) == 1
+
+
+def test_a_topic_that_is_deleted_is_given_up_and_one_that_is_not_known_yet_is_waited_for() -> None:
+    registry = Registry()
+    registry.there[0] = True
+    member = registry.members[0]
+    registry.living.add(registry.sessions[0])
+    member.subscribe(["orders"], registry.now)
+    member.connected(registry.now)
+    registry.take(0)
+    registry.carry_out(0)
+    registry.tell(0)
+    assert member.state is MemberState.UNJOINED
+    registry.see_topics(0)
+    registry.settle()
+    assert len(registry.reading[0]) == PARTITIONS
+    member.topics({}, registry.now)  # a broker that lags
+    assert len(member.owned) == PARTITIONS
+    member.topics({}, registry.now, frozenset({"orders"}))
+    registry.take(0)
+    registry.finish(0)
+    while registry.waiting[0]:
+        registry.carry_out(0)
+    assert (registry.reading[0], registry.owners) == (set(), {})
+
+
+def test_new_partitions_are_claimed_when_the_old_ones_are_released() -> None:
+    """Step 2 of the algorithm comes before step 3, also for a claim that was on its way."""
+    registry = Registry()
+    registry.owners = {TopicPartition("orders", 3): SOMEBODY}
+    for number in (0, 1):
+        registry.start(number)
+        registry.carry_out(number)
+    registry.tell(1)
+    registry.carry_out(1)
+    assert {partition.partition for partition in registry.reading[1]} == {4, 5, 6}
+    registry.start(2)
+    registry.carry_out(2)
+    registry.tell(1)  # it has 3 and 4 now, and reads 4 to 6
+    assert not any(isinstance(effect, Claim) for effect in registry.waiting[1])
+    registry.finish(1)
+    while registry.waiting[1]:
+        assert len(registry.reading[1]) == 1
+        registry.carry_out(1)
+    registry.pass_time(30)
+    (claim,) = registry.waiting[1]
+    assert isinstance(claim, Claim)
+    registry.start(3)
+    registry.carry_out(3)
+    registry.tell(1)  # it has 2 and 3 now
+    registry.owners.clear()
+    registry.carry_out(1)
+    assert {partition.partition for partition in registry.reading[1]} == {4}
+    registry.finish(1)
+    assert registry.reading[1] == set()
+    registry.settle()
+    assert [len(share) for share in registry.reading] == [2, 2, 2, 1]
+
+
+def test_a_claim_without_an_answer_is_nothing_to_lose() -> None:
+    registry = Registry()
+    registry.start(0)
+    registry.carry_out(0)
+    registry.tell(0)
+    registry.refuse(0)
+    registry.members[0].freed(TopicPartition("orders", 0), registry.now)
+    registry.take(0)
+    assert registry.revoking[0] == []
+    assert registry.members[0].state is MemberState.COMPLETING
+
+
+def test_pauses_begin_with_the_shortest_after_each_connection() -> None:
+    registry = alone()
+    registry.pass_time(45)
+    for _ in range(4):
+        registry.refuse(0)
+        registry.pass_time(40)
+    registry.cut(0)
+    registry.link(0)
+    registry.refuse(0)
+    assert registry.events(0, RebalanceRetried)[-1].delay_ms == pytest.approx(100, rel=0.2)
+
+
+def test_a_member_that_changes_its_topics_is_in_doubt_like_any_other() -> None:
+    registry = alone()
+    registry.resubscribe(0)
+    assert [type(effect) for effect in registry.waiting[0]] == [Register]
+    registry.pass_time(round(SESSION_MS / 50))
+    assert registry.at_risk[0]
