@@ -32,11 +32,11 @@ PORT = 24_810
 async def settled(members: list[AsyncGroupConsumer], partitions: int) -> None:
     """Until each has its share: the shares differ by one partition at most, and are all there are."""
     while True:
-        sizes = [len(member.assignment()) for member in members]
-        stable = all(member.state.state is MemberState.STABLE for member in members)
-        if stable and sum(sizes) == partitions and max(sizes) - min(sizes) <= 1:
-            return
-        await asyncio.sleep(0.002)
+        if all(member.state.state is MemberState.STABLE for member in members):
+            sizes = [len(member.assignment()) for member in members]
+            if sum(sizes) == partitions and max(sizes) - min(sizes) <= 1:
+                return
+        await asyncio.sleep(0.005)
 
 
 async def measure(bootstrap: str, topic: str, partitions: int, count: int, coordination: str) -> str:
@@ -52,7 +52,8 @@ async def measure(bootstrap: str, topic: str, partitions: int, count: int, coord
             member.logged = False
             return await stack.enter_async_context(member)
 
-        members = [await join() for _ in range(count - 1)]
+        # at once: one after the other, each of them would have all that are there divide anew
+        members = list(await asyncio.gather(*(join() for _ in range(count - 1))))
         await settled(members, partitions)
 
         def fired() -> int:
@@ -63,7 +64,9 @@ async def measure(bootstrap: str, topic: str, partitions: int, count: int, coord
         await settled(members, partitions)
         joined_s = time.perf_counter() - began
         told = fired() - watches
-        leaver, began = members.pop(0), time.perf_counter()
+        leaver = min(members, key=lambda member: member.parts.membership.member_id)
+        members.remove(leaver)
+        began = time.perf_counter()
         before = fired()
         await leaver.close()
         await settled(members, partitions)

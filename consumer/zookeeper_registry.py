@@ -254,24 +254,27 @@ class ZooKeeperRegistry:
         self._reads += 1
         number = self._reads
         try:
-            known = await self._find_members()
+            known, refused = await self._find_members()
         except (KazooException, OSError) as error:
             if not _is_refused(error):
                 return  # the next connection reads them
             log.warning("the members of %s are not to be had from ZooKeeper: %r", self._root, error)
+            refused = [self._root]
+        else:
+            if number != self._reads:
+                return  # a later read is newer, even if its response came earlier
+            self._members = known
+            shown: dict[str, Topics] = known | {name: {} for name in refused}
+            self._tell(lambda now: self._member.members_changed(shown, now))
+        if refused:
             await asyncio.sleep(_READ_AGAIN_S)
-            known = None
-        if number != self._reads:
-            return  # a later read is newer, even if its response came earlier
-        if known is None:
-            self._read_members()
-            return
-        self._members = known
-        self._tell(lambda now: self._member.members_changed(known, now))
+            if number == self._reads:
+                self._read_members()
 
-    async def _find_members(self) -> dict[str, Topics]:
-        """The registered members with their topics. A registration is read once, since a member whose topics
-        change registers another id. Sets a watch for the next change.
+    async def _find_members(self) -> tuple[dict[str, Topics], list[str]]:
+        """The registered members with their topics, and those whose topics ZooKeeper refuses to give. A
+        registration is read once, since a member whose topics change registers another id. Sets a watch for
+        the next change.
         """
         from kazoo.exceptions import NoNodeError
 
@@ -284,15 +287,18 @@ class ZooKeeperRegistry:
                 await self._call("ensure_path", path)  # there never was a member, or the node was removed
         known = {name: self._members[name] for name in names if name in self._members}
         missing = [name for name in names if name not in known]
+        refused = []
         for name, read in (await self._each("get", {name: f"{path}/{name}" for name in missing})).items():
             if isinstance(read, NoNodeError):
                 continue  # it is gone meanwhile: the watch reports it
-            data, stat = (b"", None) if isinstance(read, Exception) else read
+            if isinstance(read, Exception):
+                refused.append(name)
+                continue
+            data, stat = read
             known[name] = _topics_in(name, data)
-            if stat is not None:
-                self._look_for_remnant(f"{path}/{name}", stat)
+            self._look_for_remnant(f"{path}/{name}", stat)
         self._members = self._members | known
-        return known
+        return known, refused
 
     def _ids_changed(self, event: Any) -> None:
         """Called in a thread of kazoo."""

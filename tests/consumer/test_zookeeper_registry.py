@@ -118,6 +118,9 @@ async def test_members_take_their_ranges_and_every_record_is_read_once_as_they_c
     await until(lambda: len(first.seen) >= 50)
     second = Worker(await join(topic, group=name))
     await until(lambda: sorted(owned(first, second)) == [[0, 1], [2, 3]])
+    registry = first.consumer.parts.registry
+    assert registry is not None
+    assert registry.watches_fired > 0
     await asyncio.to_thread(produce, topic, range(100, 200), partitions=PARTITIONS)
     await until(lambda: len(first.seen) + len(second.seen) >= 200)
     ids = await asyncio.to_thread(client.get_children, f"/consumers/{name}/ids")

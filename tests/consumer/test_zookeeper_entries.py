@@ -1,0 +1,395 @@
+"""What a member reads and writes in ZooKeeper, request by request, where responses are lost and others write.
+
+Covers: consumer/zookeeper_registry.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from kazoo.exceptions import BadVersionError, ConnectionLoss, NoAuthError, NodeExistsError, NoNodeError
+
+from kohort.client.errors import ZooKeeperConnectionError
+from kohort.client.offsets import CommittedOffset
+from kohort.consumer import zookeeper_registry
+from kohort.consumer.registry import Check, Claim, Register, Release, Topics, Withdraw
+from kohort.consumer.zookeeper_registry import ZooKeeperRegistry
+from kohort.protocol import ErrorCode, TopicPartition
+
+MINE, OTHERS = 7, 8
+PARTITION = TopicPartition("orders", 0)
+OWNER, OFFSET = "/consumers/billing/owners/orders/0", "/consumers/billing/offsets/orders/0"
+ID = "/consumers/billing/ids/me"
+
+
+class Entries(dict[str, list[Any]]):
+    """Path: data, version and the session it goes with. ``before`` and ``after`` meet each request once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before: dict[str, Callable[[], None]] = {}
+        self.after: dict[str, Callable[[], None]] = {}
+        self.asked: list[tuple[str, str]] = []
+
+    async def call(self, request: str, path: str, *arguments: Any) -> Any:
+        await asyncio.sleep(0)
+        self.asked.append((request, path))
+        self.before.pop(f"{request} {path}", lambda: None)()
+        result = getattr(self, f"_{request}")(path, *arguments)
+        self.after.pop(f"{request} {path}", lambda: None)()
+        return result
+
+    def _stat(self, path: str) -> SimpleNamespace:
+        _, version, owner = self[path]
+        return SimpleNamespace(version=version, ephemeralOwner=owner)
+
+    def _need(self, path: str) -> None:
+        if path not in self:
+            raise NoNodeError
+
+    def _exists(self, path: str, _watch: Any = None) -> Any:
+        return self._stat(path) if path in self else None
+
+    def _get(self, path: str) -> Any:
+        self._need(path)
+        return self[path][0], self._stat(path)
+
+    def _set(self, path: str, data: bytes, version: int = -1) -> Any:
+        self._need(path)
+        if version not in (-1, self[path][1]):
+            raise BadVersionError
+        self[path][:2] = [data, self[path][1] + 1]
+        return self._stat(path)
+
+    def _create(self, path: str, data: bytes, *flags: Any) -> Any:
+        if path in self:
+            raise NodeExistsError
+        self[path] = [data, 0, MINE if flags[1] else 0]
+        return path, self._stat(path)
+
+    def _get_children(self, path: str, _watch: Any) -> list[str]:
+        self._need(path)
+        return [each.removeprefix(f"{path}/") for each in self if each.startswith(f"{path}/")]
+
+    def _ensure_path(self, path: str) -> None:
+        self.setdefault(path, [b"", 0, 0])
+
+    def _delete(self, path: str) -> None:
+        self._need(path)
+        del self[path]
+
+
+def fails(error: type[Exception]) -> Callable[[], None]:
+    def fail() -> None:
+        raise error
+
+    return fail
+
+
+@pytest.fixture
+def entries() -> Entries:
+    return Entries()
+
+
+@pytest.fixture
+def told() -> list[dict[str, Topics]]:
+    """What the member is told of the others, one after another."""
+    return []
+
+
+@pytest.fixture
+def registry(
+    entries: Entries, told: list[dict[str, Topics]], monkeypatch: pytest.MonkeyPatch
+) -> ZooKeeperRegistry:
+    registry = ZooKeeperRegistry("localhost:2181", "billing", 20, 1_000)
+    session: Any = SimpleNamespace(client=SimpleNamespace(client_id=(MINE, b""), last_zxid=5))
+    registry._session = session
+    registry._member = SimpleNamespace(  # type: ignore[assignment]
+        owned=frozenset(),
+        freed=lambda *_: None,
+        suspended=lambda _: None,
+        members_changed=lambda members, _: told.append(members),
+    )
+    registry._told = lambda: None
+    monkeypatch.setattr(registry, "_call", entries.call)
+    monkeypatch.setattr(zookeeper_registry, "_READ_AGAIN_S", 0.0)
+    return registry
+
+
+def commit(registry: ZooKeeperRegistry, offset: int) -> Awaitable[dict[TopicPartition, ErrorCode]]:
+    return registry.commit({PARTITION: CommittedOffset(offset)})
+
+
+async def owner(registry: ZooKeeperRegistry) -> None:
+    assert await registry.carry_out(Register("me", ("orders",))) == frozenset()
+    assert await registry.carry_out(Claim((PARTITION,))) == {PARTITION}
+
+
+async def test_an_owner_writes_the_offset_once_before_it_commits(
+    registry: ZooKeeperRegistry, entries: Entries
+) -> None:
+    entries[OFFSET] = [b"41", 3, 0]
+    await owner(registry)
+    assert entries[OFFSET] == [b"41", 4, 0]
+    assert entries[OWNER] == [b"me-0", 0, MINE]
+    assert registry.committed([PARTITION]) == {PARTITION: CommittedOffset(41)}
+    assert "localhost:2181/consumers/billing, 1 partitions" in repr(registry)
+    assert await commit(registry, 42) == {PARTITION: ErrorCode.NONE}
+    assert entries[OFFSET] == [b"42", 5, 0]
+    assert registry.committed([PARTITION]) == {PARTITION: CommittedOffset(42)}
+    await registry.carry_out(Release((PARTITION,)))
+    assert OWNER not in entries
+    assert registry.committed([PARTITION]) == {}
+    assert await commit(registry, 43) == {PARTITION: ErrorCode.ILLEGAL_GENERATION}
+    assert entries[OFFSET] == [b"42", 5, 0]
+
+
+@pytest.mark.parametrize("made", [True, False])
+@pytest.mark.parametrize("there", [True, False])
+async def test_after_a_commit_without_an_answer_the_next_one_finds_out_whether_it_was_made(
+    registry: ZooKeeperRegistry, entries: Entries, made: bool, there: bool
+) -> None:
+    await owner(registry)
+    request = f"set {OFFSET}"
+    if not there:
+        del entries[OFFSET]
+        request = f"create {OFFSET}"
+    (entries.after if made else entries.before)[request] = fails(ConnectionLoss)
+    with pytest.raises(ZooKeeperConnectionError, match="the change may have been made"):
+        await commit(registry, 5)
+    assert (entries.get(OFFSET, [None])[0] == b"5") == made
+    assert await commit(registry, 6) == {PARTITION: ErrorCode.NONE}
+    assert entries[OFFSET][0] == b"6"
+    assert await commit(registry, 7) == {PARTITION: ErrorCode.NONE}
+
+
+async def test_after_a_commit_without_an_answer_another_owners_is_not_taken_for_it(
+    registry: ZooKeeperRegistry, entries: Entries
+) -> None:
+    await owner(registry)
+    entries.before[f"set {OFFSET}"] = fails(ConnectionLoss)
+    with pytest.raises(ZooKeeperConnectionError):
+        await commit(registry, 5)
+    entries[OFFSET] = [b"-1", 1, 0]  # the next owner writes what it finds
+    assert await commit(registry, 6) == {PARTITION: ErrorCode.ILLEGAL_GENERATION}
+    assert entries[OFFSET] == [b"-1", 1, 0]
+
+
+async def test_an_offset_that_was_removed_is_made_again_by_its_owner_alone(
+    registry: ZooKeeperRegistry, entries: Entries
+) -> None:
+    await owner(registry)
+    del entries[OFFSET]
+    assert await commit(registry, 5) == {PARTITION: ErrorCode.NONE}
+    assert entries[OFFSET] == [b"5", 0, 0]
+    del entries[OFFSET]
+    entries[OWNER][2] = OTHERS
+    assert await commit(registry, 6) == {PARTITION: ErrorCode.ILLEGAL_GENERATION}
+    assert OFFSET not in entries
+    assert registry.committed([PARTITION]) == {}
+
+
+async def test_a_partition_that_is_released_while_its_commit_is_on_the_way_stays_released(
+    registry: ZooKeeperRegistry, entries: Entries
+) -> None:
+    await owner(registry)
+    entries.after[f"set {OFFSET}"] = lambda: registry._stored.clear()
+    assert await commit(registry, 5) == {PARTITION: ErrorCode.NONE}
+    assert registry.committed([PARTITION]) == {}
+
+
+@pytest.mark.parametrize(
+    ("request_name", "others"),
+    [
+        ("set", lambda entries: entries.__setitem__(OFFSET, [b"3", 9, 0])),
+        ("set", lambda entries: entries.pop(OFFSET)),
+        ("create", lambda entries: entries.__setitem__(OFFSET, [b"3", 9, 0])),
+    ],
+)
+async def test_a_new_owner_reads_the_offset_again_if_somebody_writes_meanwhile(
+    registry: ZooKeeperRegistry, entries: Entries, request_name: str, others: Callable[[Entries], object]
+) -> None:
+    if request_name == "set":
+        entries[OFFSET] = [b"2", 1, 0]
+    entries.before[f"{request_name} {OFFSET}"] = lambda: others(entries) and None
+    await owner(registry)
+    data, version, _ = entries[OFFSET]
+    assert (data, version) in ((b"3", 10), (b"-1", 0))
+    assert await commit(registry, 4) == {PARTITION: ErrorCode.NONE}
+
+
+async def test_a_partition_whose_offset_may_not_be_read_is_given_back(
+    registry: ZooKeeperRegistry, entries: Entries, caplog: pytest.LogCaptureFixture
+) -> None:
+    entries.before[f"get {OFFSET}"] = fails(NoAuthError)
+    assert await registry.carry_out(Claim((PARTITION,))) == frozenset()
+    assert OWNER not in entries
+    assert "ZooKeeper refuses" in caplog.text
+
+
+async def test_a_commit_that_zookeeper_refuses_is_an_error_of_rights(
+    registry: ZooKeeperRegistry, entries: Entries
+) -> None:
+    await owner(registry)
+    entries.before[f"set {OFFSET}"] = fails(NoAuthError)
+    assert await commit(registry, 5) == {PARTITION: ErrorCode.GROUP_AUTHORIZATION_FAILED}
+
+
+async def test_offsets_of_any_partitions_are_read_without_those_that_have_none(
+    registry: ZooKeeperRegistry, entries: Entries
+) -> None:
+    others = [TopicPartition("orders", number) for number in range(4)]
+    for number, data in enumerate((b"4", b"-1", None)):
+        entries[f"/consumers/billing/offsets/orders/{number}"] = [data, 0, 0]
+    assert await registry.stored(others) == {PARTITION: CommittedOffset(4)}
+    entries.before[f"get {OFFSET}"] = fails(ConnectionLoss)
+    with pytest.raises(ZooKeeperConnectionError):
+        await registry.stored(others)
+
+
+async def test_an_entry_that_goes_between_two_requests_is_made_all_the_same(
+    registry: ZooKeeperRegistry, entries: Entries
+) -> None:
+    entries[OWNER] = [b"other-0", 0, OTHERS]
+    entries.before[f"exists {OWNER}"] = lambda: entries.pop(OWNER) and None
+    assert await registry.carry_out(Claim((PARTITION,))) == {PARTITION}
+    entries.before[f"set {OWNER}"] = lambda: entries.pop(OWNER) and None
+    assert await registry.carry_out(Claim((PARTITION,))) == {PARTITION}
+    assert entries[OWNER][2] == MINE
+
+
+async def test_entries_of_others_are_neither_taken_nor_removed(
+    registry: ZooKeeperRegistry, entries: Entries, caplog: pytest.LogCaptureFixture
+) -> None:
+    for path in (OWNER, ID):
+        entries[path] = [b"other", 0, OTHERS]
+    assert await registry.carry_out(Claim((PARTITION,))) == frozenset()
+    assert await registry.carry_out(Check((PARTITION,))) == frozenset()
+    with pytest.raises(ZooKeeperConnectionError, match="ZooKeeper refuses a request: NodeExistsError"):
+        await registry.carry_out(Register("me", ("orders",)))
+    await registry.carry_out(Withdraw((PARTITION,)))
+    assert set(entries) == {OWNER, ID}
+    assert "belongs to no session" not in caplog.text
+    entries[OWNER][2] = 0
+    for _ in range(2):
+        await registry.carry_out(Claim((PARTITION,)))
+    assert caplog.text.count(f"{OWNER} in ZooKeeper belongs to no session") == 1
+
+
+async def test_a_new_registration_replaces_the_one_before_and_a_withdrawal_removes_it(
+    registry: ZooKeeperRegistry, entries: Entries
+) -> None:
+    await owner(registry)
+    await registry.carry_out(Register("me.1", ("bills",)))
+    assert ID not in entries
+    assert b'"subscription": {"bills": 1}' in entries[f"{ID}.1"][0]
+    assert b'"timestamp": "' in entries[f"{ID}.1"][0]
+    assert await registry.carry_out(Check((PARTITION,))) == {PARTITION}
+    await registry.carry_out(Withdraw((PARTITION,)))
+    assert set(entries) == {OFFSET}
+
+
+async def test_a_check_without_partitions_asks_zookeeper_too(
+    registry: ZooKeeperRegistry, entries: Entries
+) -> None:
+    entries.before["exists /consumers/billing"] = fails(ConnectionLoss)
+    with pytest.raises(ZooKeeperConnectionError):
+        await registry.carry_out(Check(()))
+
+
+async def test_without_a_connection_it_is_unknown_whose_an_entry_is(
+    registry: ZooKeeperRegistry, entries: Entries
+) -> None:
+    await owner(registry)
+    assert registry._session is not None
+    registry._session.client.client_id = None
+    for effect in (Check((PARTITION,)), Release((PARTITION,)), Claim((PARTITION,))):
+        with pytest.raises(ZooKeeperConnectionError):
+            await registry.carry_out(effect)
+    assert OWNER in entries
+
+
+@pytest.mark.parametrize("back", [True, False])
+async def test_the_last_change_is_forgotten_when_a_session_passes_without_a_connection(
+    registry: ZooKeeperRegistry, back: bool
+) -> None:
+    """Servers that have lost data refuse clients that saw later changes."""
+    assert registry._session is not None
+    client: Any = registry._session.client
+    client.client_id = None
+    registry._state_changed("SUSPENDED")
+    await asyncio.sleep(0)
+    assert client.last_zxid == 5
+    client.client_id = (MINE, b"") if back else None
+    await asyncio.gather(*registry._tasks)
+    assert client.last_zxid == (5 if back else 0)
+    await asyncio.sleep(0)
+    assert registry._tasks == set()
+
+
+async def settled(registry: ZooKeeperRegistry) -> None:
+    while registry._tasks:
+        await asyncio.gather(*registry._tasks)
+        await asyncio.sleep(0)
+
+
+async def test_members_are_told_of_in_the_order_of_the_reads_and_registrations_are_read_once(
+    registry: ZooKeeperRegistry, entries: Entries, told: list[dict[str, Topics]]
+) -> None:
+    registry._read_members()  # there is no folder of them yet
+    await settled(registry)
+    await registry.carry_out(Register("me", ("orders",)))
+    registry._read_members()
+    registry._read_members()  # the first of both is out of date
+    await settled(registry)
+    assert told == [{}, {"me": {"orders": 1}}]
+    registry._read_members()
+    await settled(registry)
+    assert told[2:] == [{"me": {"orders": 1}}]
+    assert entries.asked.count(("get", ID)) == 2
+
+
+@pytest.mark.parametrize("request_name", [f"get {ID}", "get_children /consumers/billing/ids"])
+async def test_what_zookeeper_refuses_to_tell_of_the_members_is_asked_for_again(
+    registry: ZooKeeperRegistry,
+    entries: Entries,
+    told: list[dict[str, Topics]],
+    caplog: pytest.LogCaptureFixture,
+    request_name: str,
+) -> None:
+    registry._read_members()
+    await settled(registry)
+    await registry.carry_out(Register("me", ("orders",)))
+    entries.before[request_name] = fails(NoAuthError)
+    registry._read_members()
+    await settled(registry)
+    assert "NoAuthError" in caplog.text
+    # until then a member that is not known gets no partitions
+    assert told[1:-1] == ([{"me": {}}] if request_name == f"get {ID}" else [])
+    assert told[-1] == {"me": {"orders": 1}}
+
+
+async def test_without_an_answer_the_members_are_read_in_the_next_connection(
+    registry: ZooKeeperRegistry, entries: Entries, told: list[dict[str, Topics]]
+) -> None:
+    entries.before["get_children /consumers/billing/ids"] = fails(ConnectionLoss)
+    registry._read_members()
+    await settled(registry)
+    assert told == []
+    assert len(entries.asked) == 1
+
+
+async def test_a_member_that_goes_while_it_is_read_is_left_out(
+    registry: ZooKeeperRegistry, entries: Entries, told: list[dict[str, Topics]]
+) -> None:
+    registry._read_members()
+    await settled(registry)
+    await registry.carry_out(Register("me", ("orders",)))
+    entries.before[f"get {ID}"] = lambda: entries.pop(ID) and None
+    registry._read_members()
+    await settled(registry)
+    assert told[1:] == [{}]
