@@ -800,12 +800,12 @@ def test_doubts_are_reported_with_the_silence_and_their_end() -> None:
 def test_a_session_that_is_over_ends_the_doubt_with_the_loss() -> None:
     registry = alone()
     registry.expire(0)
-    assert registry.at_risk[0]
+    assert registry.at_risk == [True, False, False, False]
     registry.link(0)
     (loss,) = registry.revoking[0]
     assert loss.lost
     assert loss.reason == "the session with ZooKeeper is over"
-    assert not registry.at_risk[0]
+    assert registry.at_risk == [False] * MEMBERS
     registry.finish(0)
     while registry.waiting[0]:
         registry.carry_out(0)

@@ -31,8 +31,8 @@ class Entries(dict[str, list[Any]]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.before: dict[str, Callable[[], None]] = {}
-        self.after: dict[str, Callable[[], None]] = {}
+        self.before: dict[str, Callable[[], object]] = {}
+        self.after: dict[str, Callable[[], object]] = {}
         self.asked: list[tuple[str, str]] = []
 
     async def call(self, request: str, path: str, *arguments: Any) -> Any:
@@ -215,7 +215,7 @@ async def test_a_new_owner_reads_the_offset_again_if_somebody_writes_meanwhile(
 ) -> None:
     if request_name == "set":
         entries[OFFSET] = [b"2", 1, 0]
-    entries.before[f"{request_name} {OFFSET}"] = lambda: others(entries) and None
+    entries.before[f"{request_name} {OFFSET}"] = lambda: others(entries)
     await owner(registry)
     data, version, _ = entries[OFFSET]
     assert (data, version) in ((b"3", 10), (b"-1", 0))
@@ -255,9 +255,9 @@ async def test_an_entry_that_goes_between_two_requests_is_made_all_the_same(
     registry: ZooKeeperRegistry, entries: Entries
 ) -> None:
     entries[OWNER] = [b"other-0", 0, OTHERS]
-    entries.before[f"exists {OWNER}"] = lambda: entries.pop(OWNER) and None
+    entries.before[f"exists {OWNER}"] = lambda: entries.pop(OWNER)
     assert await registry.carry_out(Claim((PARTITION,))) == {PARTITION}
-    entries.before[f"set {OWNER}"] = lambda: entries.pop(OWNER) and None
+    entries.before[f"set {OWNER}"] = lambda: entries.pop(OWNER)
     assert await registry.carry_out(Claim((PARTITION,))) == {PARTITION}
     assert entries[OWNER][2] == MINE
 
@@ -389,7 +389,7 @@ async def test_a_member_that_goes_while_it_is_read_is_left_out(
     registry._read_members()
     await settled(registry)
     await registry.carry_out(Register("me", ("orders",)))
-    entries.before[f"get {ID}"] = lambda: entries.pop(ID) and None
+    entries.before[f"get {ID}"] = lambda: entries.pop(ID)
     registry._read_members()
     await settled(registry)
     assert told[1:] == [{}]
