@@ -16,7 +16,7 @@ from kazoo.exceptions import BadVersionError, ConnectionLoss, NoAuthError, NodeE
 from kohort.client.errors import ZooKeeperConnectionError
 from kohort.client.offsets import CommittedOffset
 from kohort.consumer import zookeeper_registry
-from kohort.consumer.registry import Check, Claim, Register, Release, Topics, Withdraw
+from kohort.consumer.registry import Check, Claim, Register, Release, Withdraw
 from kohort.consumer.zookeeper_registry import ZooKeeperRegistry
 from kohort.protocol import ErrorCode, TopicPartition
 
@@ -34,6 +34,7 @@ class Entries(dict[str, list[Any]]):
         self.before: dict[str, Callable[[], object]] = {}
         self.after: dict[str, Callable[[], object]] = {}
         self.asked: list[tuple[str, str]] = []
+        self.watches: list[tuple[str, Callable[[Any], None]]] = []
 
     async def call(self, request: str, path: str, *arguments: Any) -> Any:
         await asyncio.sleep(0)
@@ -51,7 +52,9 @@ class Entries(dict[str, list[Any]]):
         if path not in self:
             raise NoNodeError
 
-    def _exists(self, path: str, _watch: Any = None) -> Any:
+    def _exists(self, path: str, watch: Any = None) -> Any:
+        if watch is not None:
+            self.watches.append((path, watch))
         return self._stat(path) if path in self else None
 
     def _get(self, path: str) -> Any:
@@ -71,9 +74,22 @@ class Entries(dict[str, list[Any]]):
         self[path] = [data, 0, MINE if flags[1] else 0]
         return path, self._stat(path)
 
-    def _get_children(self, path: str, _watch: Any) -> list[str]:
-        self._need(path)
-        return [each.removeprefix(f"{path}/") for each in self if each.startswith(f"{path}/")]
+    def _get_children(self, path: str, watch: Any = None) -> list[str]:
+        below = {
+            each.removeprefix(f"{path}/").partition("/")[0] for each in self if each.startswith(f"{path}/")
+        }
+        if not below:
+            self._need(path)
+        if watch is not None:
+            self.watches.append((path, watch))
+        return sorted(below)
+
+    def fire(self, how: str) -> list[str]:
+        """Something of this kind happens to all that is watched; the paths."""
+        watches, self.watches = self.watches, []
+        for path, watch in watches:
+            watch(SimpleNamespace(type=how, path=path))
+        return [path for path, _ in watches]
 
     def _ensure_path(self, path: str) -> None:
         self.setdefault(path, [b"", 0, 0])
@@ -96,25 +112,28 @@ def entries() -> Entries:
 
 
 @pytest.fixture
-def told() -> list[dict[str, Topics]]:
-    """What the member is told of the others, one after another."""
+def told() -> list[Any]:
+    """What the member is told, one after another: of the others their topics."""
     return []
 
 
 @pytest.fixture
-def registry(
-    entries: Entries, told: list[dict[str, Topics]], monkeypatch: pytest.MonkeyPatch
-) -> ZooKeeperRegistry:
+def registry(entries: Entries, told: list[Any], monkeypatch: pytest.MonkeyPatch) -> ZooKeeperRegistry:
     registry = ZooKeeperRegistry("localhost:2181", "billing", 20, 1_000)
-    session: Any = SimpleNamespace(client=SimpleNamespace(client_id=(MINE, b""), last_zxid=5))
+    session: Any = SimpleNamespace(
+        client=SimpleNamespace(client_id=(MINE, b""), last_zxid=5),
+        hand_over=lambda call, *arguments: call(*arguments),
+    )
     registry._session = session
     registry._member = SimpleNamespace(  # type: ignore[assignment]
         owned=frozenset(),
-        freed=lambda *_: None,
-        suspended=lambda _: None,
+        freed=lambda partition, _: told.append(partition),
+        connected=lambda _: told.append("connected"),
+        suspended=lambda _: told.append("suspended"),
+        expired=lambda _: told.append("expired"),
         members_changed=lambda members, _: told.append(members),
     )
-    registry._told = lambda: None
+    registry._told = lambda: told.append("told")
     monkeypatch.setattr(registry, "_call", entries.call)
     monkeypatch.setattr(zookeeper_registry, "_READ_AGAIN_S", 0.0)
     return registry
@@ -286,6 +305,10 @@ async def test_a_new_registration_replaces_the_one_before_and_a_withdrawal_remov
     await owner(registry)
     await registry.carry_out(Register("me.1", ("bills",)))
     assert ID not in entries
+    assert ("exists", ID) in entries.asked
+    entries.asked.clear()
+    await registry.carry_out(Register("me.1", ("bills",)))
+    assert ("exists", ID) not in entries.asked
     assert b'"subscription": {"bills": 1}' in entries[f"{ID}.1"][0]
     assert b'"timestamp": "' in entries[f"{ID}.1"][0]
     assert await registry.carry_out(Check((PARTITION,))) == {PARTITION}
@@ -338,7 +361,7 @@ async def settled(registry: ZooKeeperRegistry) -> None:
 
 
 async def test_members_are_told_of_in_the_order_of_the_reads_and_registrations_are_read_once(
-    registry: ZooKeeperRegistry, entries: Entries, told: list[dict[str, Topics]]
+    registry: ZooKeeperRegistry, entries: Entries, told: list[Any]
 ) -> None:
     registry._read_members()  # there is no folder of them yet
     await settled(registry)
@@ -346,18 +369,30 @@ async def test_members_are_told_of_in_the_order_of_the_reads_and_registrations_a
     registry._read_members()
     registry._read_members()  # the first of both is out of date
     await settled(registry)
-    assert told == [{}, {"me": {"orders": 1}}]
+    assert told == [{}, "told", {"me": {"orders": 1}}, "told"]
     registry._read_members()
     await settled(registry)
-    assert told[2:] == [{"me": {"orders": 1}}]
+    assert told[4:] == [{"me": {"orders": 1}}, "told"]
     assert entries.asked.count(("get", ID)) == 2
+    # one that comes back after it was gone may have other topics
+    for topics in ({}, {"bills": 1}):
+        entries.pop(ID)
+        if topics:
+            await registry.carry_out(Register("me", tuple(topics)))
+        else:
+            entries["/consumers/billing/ids"] = [b"", 0, 0]
+        assert entries.fire("CHILD")[-1] == "/consumers/billing/ids"
+        await settled(registry)
+        assert told[-2] == ({"me": topics} if topics else {})
+        entries.setdefault(ID, [b"", 0, MINE])
+    assert registry.watches_fired > 0
 
 
 @pytest.mark.parametrize("request_name", [f"get {ID}", "get_children /consumers/billing/ids"])
 async def test_what_zookeeper_refuses_to_tell_of_the_members_is_asked_for_again(
     registry: ZooKeeperRegistry,
     entries: Entries,
-    told: list[dict[str, Topics]],
+    told: list[Any],
     caplog: pytest.LogCaptureFixture,
     request_name: str,
 ) -> None:
@@ -369,12 +404,13 @@ async def test_what_zookeeper_refuses_to_tell_of_the_members_is_asked_for_again(
     await settled(registry)
     assert "NoAuthError" in caplog.text
     # until then a member that is not known gets no partitions
-    assert told[1:-1] == ([{"me": {}}] if request_name == f"get {ID}" else [])
-    assert told[-1] == {"me": {"orders": 1}}
+    of_others = [each for each in told if each != "told"]
+    assert of_others[1:-1] == ([{"me": {}}] if request_name == f"get {ID}" else [])
+    assert of_others[-1] == {"me": {"orders": 1}}
 
 
 async def test_without_an_answer_the_members_are_read_in_the_next_connection(
-    registry: ZooKeeperRegistry, entries: Entries, told: list[dict[str, Topics]]
+    registry: ZooKeeperRegistry, entries: Entries, told: list[Any]
 ) -> None:
     entries.before["get_children /consumers/billing/ids"] = fails(ConnectionLoss)
     registry._read_members()
@@ -384,7 +420,7 @@ async def test_without_an_answer_the_members_are_read_in_the_next_connection(
 
 
 async def test_a_member_that_goes_while_it_is_read_is_left_out(
-    registry: ZooKeeperRegistry, entries: Entries, told: list[dict[str, Topics]]
+    registry: ZooKeeperRegistry, entries: Entries, told: list[Any]
 ) -> None:
     registry._read_members()
     await settled(registry)
@@ -392,4 +428,116 @@ async def test_a_member_that_goes_while_it_is_read_is_left_out(
     entries.before[f"get {ID}"] = lambda: entries.pop(ID)
     registry._read_members()
     await settled(registry)
-    assert told[1:] == [{}]
+    assert told[2:] == [{}, "told"]
+
+
+async def test_an_error_that_is_not_zookeepers_is_raised(
+    registry: ZooKeeperRegistry, entries: Entries
+) -> None:
+    entries.before[f"create {OWNER}"] = fails(RuntimeError)
+    with pytest.raises(RuntimeError):
+        await registry.carry_out(Claim((PARTITION,)))
+
+
+async def test_what_happens_to_the_session_is_told_to_the_member(
+    registry: ZooKeeperRegistry, entries: Entries, told: list[Any]
+) -> None:
+    await owner(registry)
+    await settled(registry)
+    told.clear()
+    registry._state_changed("SUSPENDED")
+    assert told == ["suspended", "told"]
+    registry._state_changed("CONNECTED")
+    await settled(registry)
+    assert told[2:] == ["connected", "told", {"me": {"orders": 1}}, "told"]
+    assert await commit(registry, 3) == {PARTITION: ErrorCode.NONE}
+    # watches end with a connection, and are set again with the check that comes first in the next one
+    entries.watches.clear()
+    await registry.carry_out(Check((PARTITION,)))
+    await settled(registry)
+    assert [path for path, _ in entries.watches] == [OWNER]
+    registry._state_changed("LOST")
+    assert told[6:] == ["expired", "told"]
+    assert registry.committed([PARTITION]) == {}
+    assert await commit(registry, 4) == {PARTITION: ErrorCode.ILLEGAL_GENERATION}
+
+
+async def test_the_owner_of_a_partition_is_watched_until_it_is_free(
+    registry: ZooKeeperRegistry, entries: Entries, told: list[Any]
+) -> None:
+    entries[OWNER] = [b"other-0", 0, OTHERS]
+    for _ in range(2):
+        assert await registry.carry_out(Claim((PARTITION,))) == frozenset()
+        await settled(registry)
+    assert entries.fire("NONE") == [OWNER]  # the connection broke: what it was set for ended with it
+    assert told == []
+    registry._watched.clear()
+    await registry.carry_out(Claim((PARTITION,)))
+    await settled(registry)
+    assert entries.fire("CHANGED") == [OWNER]
+    await settled(registry)
+    assert told == []
+    assert entries.fire("DELETED") == [OWNER]
+    assert told == [PARTITION, "told"]
+    assert registry.watches_fired == 2
+    del entries[OWNER]
+    entries.before[f"create {OWNER}"] = fails(NodeExistsError)
+    entries.before[f"exists {OWNER}"] = lambda: entries.__setitem__(OWNER, [b"", 0, OTHERS])
+    assert await registry.carry_out(Claim((PARTITION,))) == frozenset()
+    del entries[OWNER]  # before the watch is set
+    await settled(registry)
+    assert told[2:] == [PARTITION, "told"]
+
+
+async def test_a_partition_that_another_member_took_is_told_to_its_reader(
+    registry: ZooKeeperRegistry, entries: Entries, told: list[Any]
+) -> None:
+    await owner(registry)
+    await settled(registry)
+    assert told == []
+    registry._member.owned = frozenset({PARTITION})
+    entries[OWNER][2] = OTHERS
+    entries.fire("CHANGED")
+    await settled(registry)
+    assert told == [PARTITION, "told"]
+
+
+async def test_an_owner_that_cannot_be_watched_is_watched_with_the_next_claim(
+    registry: ZooKeeperRegistry, entries: Entries, told: list[Any]
+) -> None:
+    entries[OWNER] = [b"other-0", 0, OTHERS]
+    for error in (ConnectionLoss, None):
+        await registry.carry_out(Claim((PARTITION,)))
+        if error is not None:
+            entries.before[f"exists {OWNER}"] = fails(error)
+        await settled(registry)
+    assert [path for path, _ in entries.watches] == [OWNER]
+    assert told == []
+
+
+async def test_a_group_is_read_with_its_members_and_those_offsets_that_are_numbers(
+    registry: ZooKeeperRegistry, entries: Entries, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert await registry.read() == ({}, {})
+    for path, data in {
+        "ids/a": b'{"subscription":{"orders":2}}',
+        "ids/b": b"",
+        "ids/c": b"{}",
+        "offsets/orders/0": b"4",
+        "offsets/orders/1": b"-1",
+        "offsets/orders/2": b"x",
+        "offsets/orders/03": b"5",
+        "offsets/bills/3": b"6",
+        "offsets/bills/4": b"7",
+    }.items():
+        entries[f"/consumers/billing/{path}"] = [data, 0, 0]
+    for gone in ("/consumers/billing/ids/c", "/consumers/billing/offsets/bills/4"):
+        entries.before[f"get {gone}"] = fails(NoNodeError)
+    members, offsets = await registry.read()
+    assert members == {"a": {"orders": 2}, "b": {}}
+    assert offsets == {PARTITION: 4, TopicPartition("bills", 3): 6}
+    assert caplog.text.count("is no number") == 1
+    assert "the offset of orders-2 in ZooKeeper is no number: b'x'" in caplog.text
+    entries.before[f"get {OFFSET}"] = fails(NoAuthError)
+    with pytest.raises(ZooKeeperConnectionError, match="ZooKeeper refuses a request: NoAuthError"):
+        await registry.read()

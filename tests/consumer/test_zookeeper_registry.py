@@ -414,6 +414,7 @@ def test_a_registration_of_a_client_of_kafka_0_8_is_read() -> None:
         (b"\xb2", None),
         (b"9" * 19, None),
         (b"9" * 99, None),
+        (b"9" * 5_000, None),
         (b"%d" % (2**63 - 1), 2**63 - 1),
         (b"%d" % 2**63, None),
         (None, None),
