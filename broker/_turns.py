@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import TypeVar
 
+from ..client.pool import SURROUNDINGS
 from ..log import Result, Steps
-from ._stopwatch import clock
 
 T = TypeVar("T")
 
@@ -19,6 +19,7 @@ WORK_SLICE_S = 0.001
 
 
 async def in_slices(items: Iterable[T]) -> AsyncIterator[T]:
+    clock = SURROUNDINGS.get().work_clock
     begun_s = clock()
     for item in items:
         yield item
@@ -35,16 +36,17 @@ class LongWork:
 
     async def run(self, steps: Steps[Result]) -> Result:
         """Run the steps and return the result. Work that takes less than a slice is done without a pause."""
+        clock = SURROUNDINGS.get().work_clock
         begun_s = clock()
         try:
             work = next(steps)
             while work is None:
-                begun_s = await _give_way(begun_s)
+                begun_s = await _give_way(begun_s, clock)
                 work = next(steps)
             async with self._alone:
                 while True:
                     if work is None:
-                        begun_s = await _give_way(begun_s)
+                        begun_s = await _give_way(begun_s, clock)
                         work = next(steps)
                         continue
                     try:
@@ -58,7 +60,7 @@ class LongWork:
             return result
 
 
-async def _give_way(begun_s: float) -> float:
+async def _give_way(begun_s: float, clock: Callable[[], float]) -> float:
     """Let other work run if it is time for that; return when the current slice began."""
     if clock() - begun_s < WORK_SLICE_S:
         return begun_s

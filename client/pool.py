@@ -23,12 +23,12 @@ OpenConnection = Callable[..., Awaitable[Connection]]
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Dependencies of a client besides its event loop, which a simulation replaces for one context.
+    """Dependencies of a client or broker besides its event loop, which a simulation replaces for one context.
 
     ``open_connection`` and ``open_zookeeper`` open connections. ``make_random`` is called for each part of
     the client that draws random numbers. ``in_thread(pool, size, function)`` replaces a pool of ``size``
     threads and returns the function's result; if it is set, no thread watches the event loop. ``time_ms`` is
-    the wall clock.
+    the wall clock, and ``work_clock``, in seconds, tells for how long work has kept others waiting.
     """
 
     open_connection: OpenConnection = Connection.open
@@ -36,6 +36,7 @@ class Surroundings:
     in_thread: Callable[[object, int, Callable[[], Any]], Awaitable[Any]] | None = None
     open_zookeeper: Callable[..., ZooKeeperSession] = ZooKeeperSession
     time_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    work_clock: Callable[[], float] = time.perf_counter
 
 
 _REAL: Final = Surroundings()

@@ -43,6 +43,7 @@ class Registration:
         self._first: asyncio.Future[int] | None = None
         #: The broker's epoch: the step that made its entry; -1 while there is none.
         self.epoch = -1
+        self._sessions_lost = 0
 
     def __repr__(self) -> str:
         return f"Registration({self._broker.node_id}, epoch {self.epoch})"
@@ -92,6 +93,7 @@ class Registration:
     def _session_changed(self, state: SessionState) -> None:
         if state is SessionState.LOST:
             self.epoch = -1
+            self._sessions_lost += 1
         self._wake.set()
 
     async def _keep(self) -> None:
@@ -112,6 +114,7 @@ class Registration:
 
     async def _try(self) -> None:
         value = stored_broker(self._broker, self._now_ms())
+        lost = self._sessions_lost
         try:
             await self._store.commit(Create(self._path, value, ephemeral=True))
         except ConflictError:
@@ -124,6 +127,8 @@ class Registration:
             while self._store.session is SessionState.SUSPENDED:
                 await self._wake.wait()
                 self._wake.clear()
+        if lost != self._sessions_lost:
+            return  # the entry goes with the session that made it, even if the store still has it
         entry = self._store.get(self._path)
         if entry is not None and entry.value == value:
             self.epoch = entry.created

@@ -93,6 +93,8 @@ class Opening:
     epochs: LeaderEpochs = field(init=False)
     #: Set if offsets are missing between batches, as after compaction.
     gaps: bool = False
+    #: All before it was flushed; None: everything.
+    recovery_point: int | None = None
 
     def run(self, recovery_point: int | None) -> Opened:
         """Read the partition, verify it from ``recovery_point`` on (None: the last stop was clean), and
@@ -100,6 +102,7 @@ class Opening:
 
         Raises OSError, and CorruptLogError for damage other than a torn tail.
         """
+        self.recovery_point = recovery_point
         self.epochs = self._open_epochs()
         names = tidy(self.fs, self.folder, self.report.removed_files, self.report.swapped_segments)
         self._find_segments(names)
@@ -224,7 +227,7 @@ class Opening:
             next_offset,
             bound=bound,
             epochs=self.epochs,
-            anchored=not self.config.compacts,
+            anchored=not self._may_begin_later(number),
         )
         torn = self._walk(number, chain, behind)
         self.gaps = self.gaps or chain.gaps > 0
@@ -244,6 +247,16 @@ class Opening:
         if last:
             self._remove_segments(self.segments[number + 1 :])  # they hold no batch
         return last
+
+    def _may_begin_later(self, number: int) -> bool:
+        """Return whether a segment's first batches may have been compacted away.
+
+        Nothing is compacted in the last segment. Where part of it was flushed it is believed all the same: it
+        may have been another one before the log was truncated.
+        """
+        if not self.config.compacts or number < len(self.segments) - 1:
+            return self.config.compacts
+        return self.recovery_point is None or self.recovery_point > self.segments[number].base_offset
 
     def _walk(self, number: int, chain: Chain, behind: Segment | None) -> bool:
         """Verify the batches of a segment and index them; return True if its tail was cut."""

@@ -19,6 +19,7 @@ from kohort.cluster import (
     next_node_id,
     shared_cluster_id,
 )
+from kohort.cluster._store import Change
 from tests.cluster.servers import ZooKeeper, until
 
 ONE = BrokerRegistration(1, "a", endpoints=(Endpoint("PLAINTEXT", "PLAINTEXT", "h", 9092),))
@@ -102,6 +103,31 @@ async def test_a_registration_that_may_have_been_made_is_looked_for(own_zookeepe
     epoch = await registering
     assert ClusterView(store).image.brokers == {1: ONE._replace(epoch=epoch)}
     store.close()
+
+
+async def test_a_broker_registers_again_if_the_session_ends_before_it_knows_of_its_entry() -> None:
+    home = MemoryHome()
+    store = home.open()
+    create, read = store.commit, store.get
+
+    async def lose_the_answer(*changes: Change) -> None:
+        await create(*changes)
+        entry = read("/brokers/ids/1")
+        store.suspend()
+        store.expire()
+        store.renew()
+        # the store does not show yet that the entry has gone
+        store.get = lambda path: entry if path == "/brokers/ids/1" else read(path)  # type: ignore[method-assign]
+        store.commit = create_again  # type: ignore[method-assign]
+        raise OSError("the connection broke")
+
+    async def create_again(*changes: Change) -> None:
+        store.get = read  # type: ignore[method-assign]
+        await create(*changes)
+
+    store.commit = lose_the_answer  # type: ignore[method-assign]
+    epoch = await asyncio.wait_for(registration(store).register(), 5)
+    assert ClusterView(home.open()).image.brokers == {1: ONE._replace(epoch=epoch)}
 
 
 async def test_brokers_of_a_cluster_have_its_id() -> None:

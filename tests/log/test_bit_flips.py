@@ -154,6 +154,19 @@ def test_a_last_batch_that_alone_leaves_offsets_out_is_cut(cleanup_policy: str, 
     assert (again.log_end_offset, len(again.recovery.cuts)) == (2, 1)
 
 
+@pytest.mark.parametrize(("flushed", "end", "cuts"), [(0, 0, 1), (5, 5, 0)])
+def test_a_lone_batch_that_leaves_offsets_out_is_cut_from_a_compacted_log_unless_it_was_flushed(
+    flushed: int, end: int, cuts: int
+) -> None:
+    fs = disk()
+    config = LogConfig(cleanup_policy="compact")
+    opened(fs, config).append(batch(), now_ms=NOW_MS)
+    path = f"{FOLDER}/{0:020d}.log"
+    fs.put(path, (4).to_bytes(8, "big") + fs.content(path)[8:])
+    again = opened(fs, config, recovery_point=flushed)
+    assert (again.log_end_offset, len(again.recovery.cuts)) == (end, cuts)
+
+
 def test_offsets_that_compaction_left_out_are_no_damage() -> None:
     fs = written()
     config = LogConfig(segment_bytes=420, cleanup_policy="compact")

@@ -66,6 +66,7 @@ class Broker(FailingDisk):
             Surroundings(
                 open_connection=self._open,  # type: ignore[arg-type]
                 make_random=lambda: Random(world.rng.getrandbits(64)),
+                work_clock=lambda: world.heap.now / 1_000,
             ),
         )
         self._serving: dict[Call, asyncio.Task[None]] = {}
