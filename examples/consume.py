@@ -1,10 +1,10 @@
-"""Read a topic as a member of a group, and show who reads what while members come and go.
+"""Read a topic as a member of a group, and show which member reads what while members come and go.
 
     kohort broker --port 9092          # or any Apache Kafka
     python examples/consume.py localhost:9092 orders billing
 
-Start it in several terminals, stop one with Ctrl-C, kill another: each says what it gains and loses, and none
-of them skips a record.
+Start it in several terminals, stop one with Ctrl-C, kill another. Each prints which partitions it gains and
+loses, and no record is skipped.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from kohort.consumer.events import (
 
 
 async def handle(record: Record) -> None:
-    """Here goes the work."""
+    """Replace this with your work."""
     text = (record.value or b"").decode(errors="replace")
     print(f"  {record.topic}-{record.partition} @ {record.offset}: {text}", flush=True)
 
 
 def tell(event: Event) -> None:
-    """Some of what happens."""
+    """Print some of the consumer's events."""
     match event:
         case RebalanceCompleted():
             partitions = ", ".join(f"{p.topic}-{p.partition}" for p in event.assignment) or "nothing"

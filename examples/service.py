@@ -1,9 +1,10 @@
-"""A service: orders in, bills out; order kept per customer; what cannot be billed is set aside.
+"""A service that bills orders, in order for each customer. Orders that cannot be billed become dead letters.
 
     kohort broker --port 9092          # or any Apache Kafka
     python examples/service.py localhost:9092
 
-It runs until SIGTERM or Ctrl-C, then finishes what it has begun, commits, leaves the group and exits with 0.
+It runs until SIGTERM or Ctrl-C. Then it finishes the records it has started, commits, leaves the group and
+exits with 0.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from kohort.consumer import ConsumerService, Record, Retry
 
 
 class Order(BaseModel):
-    """The JSON in topic "orders"; the record's key is the customer."""
+    """The JSON in topic "orders". The record's key is the customer."""
 
     id: int
     amount: PositiveInt
 
 
 def make_service(bootstrap: str) -> ConsumerService:
-    """A member of group "billing"."""
+    """Return a service that is a member of group "billing"."""
     service = ConsumerService(
         bootstrap=bootstrap, group="billing", auto_offset_reset="earliest", health_port=0
     )

@@ -1,4 +1,4 @@
-"""A service that turns orders into bills, from topic to topic, each exactly once, whatever is killed.
+"""A service that reads orders from a topic and writes bills to another, exactly once, whatever is killed.
 
     kohort broker --port 9092          # or any Apache Kafka
     python examples/service_kafka.py localhost:9092
@@ -20,20 +20,20 @@ from kohort.producer import ProducerRecord
 
 
 class Order(BaseModel):
-    """The JSON in topic "orders"; the record's key is the customer."""
+    """The JSON in topic "orders". The record's key is the customer."""
 
     id: int
     amount: PositiveInt
 
 
 def make_service(bootstrap: str, **settings: Any) -> ConsumerService:
-    """A member of group "billing" with these settings."""
+    """Return a service with these settings that is a member of group "billing"."""
     service = ConsumerService(
         bootstrap=bootstrap, group="billing", auto_offset_reset="earliest", health_port=0, **settings
     )
     service.exactly_once(KafkaOutput(compression="lz4"))
 
-    # an order that is none becomes a dead letter in the same transaction
+    # a record that is not a valid order becomes a dead letter in the same transaction
     @service.handler("orders", model=Order, lanes="key", dead_letter="orders.dlt")
     def bill(order: Order, record: Record) -> Iterator[ProducerRecord]:
         yield ProducerRecord("bills", b"%d %d" % (order.id, order.amount), record.key)

@@ -1,4 +1,4 @@
-"""A service whose bills are in PostgreSQL, each exactly once, whatever is killed: offsets are there too.
+"""A service that writes bills to PostgreSQL, exactly once whatever is killed, as the offsets are there too.
 
     pip install 'psycopg[binary]'
     kohort broker --port 9092          # or any Apache Kafka
@@ -28,14 +28,14 @@ CREATE TABLE IF NOT EXISTS bills (
 
 
 class Order(BaseModel):
-    """The JSON in topic "orders"; the record's key is the customer."""
+    """The JSON in topic "orders". The record's key is the customer."""
 
     id: int
     amount: PositiveInt
 
 
 def make_service(bootstrap: str, dsn: str, **settings: Any) -> ConsumerService:
-    """A member of group "billing" with these settings; it makes the table of bills if there is none."""
+    """Create the table if it is missing, and return a service that is a member of group "billing"."""
     with psycopg.connect(dsn) as connection:
         connection.execute(BILLS)
     service = ConsumerService(
@@ -43,7 +43,7 @@ def make_service(bootstrap: str, dsn: str, **settings: Any) -> ConsumerService:
     )
     service.exactly_once(DbApiSink(lambda: psycopg.connect(dsn), paramstyle="pyformat"))
 
-    # what the database refuses for now, a lock or a lost connection, is tried again
+    # a temporary error of the database, such as a lock or a lost connection, is retried
     @service.handler("orders", model=Order, retry=Retry(attempts=5, backoff_ms=200), dead_letter="orders.dlt")
     def bill(order: Order, record: Record, connection: psycopg.Connection) -> None:
         customer = (record.key or b"").decode()

@@ -1,10 +1,11 @@
-"""A Spark job driven from a group's committed offsets: topics into Parquet, each record once.
+"""A Spark job that starts from a group's committed offsets and writes topics to Parquet, each record once.
 
     python examples/spark_job.py localhost:9092 orders --group etl --folder /data/orders
 
-Reads all that is there now and ends; with ``--every 10`` it goes on, a batch each 10 seconds, until SIGTERM.
-Kill it wherever you like and start it again: each batch has a folder of its own, named by ``batch.key``, and
-a batch that was written and not committed is read again with the same offsets and written over itself.
+It reads the records that are there now and ends. With ``--every 10`` it continues until SIGTERM, with a batch
+every 10 seconds. Kill it at any time and start it again: each batch has its own folder, named by
+``batch.key``, and a batch that was written but not committed is read again with the same offsets and
+overwritten.
 """
 
 from __future__ import annotations

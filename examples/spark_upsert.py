@@ -1,11 +1,11 @@
-"""The newest value of each key, kept in SQLite by a Spark job: each record counts once, whatever is killed.
+"""A Spark job that keeps the newest value of each key in SQLite. Each record counts once, whatever is killed.
 
     python examples/spark_upsert.py localhost:9092 balances --group accounts --database accounts.sqlite
 
-Reads all that is there now and ends; with ``--every 10`` it goes on, a batch each 10 seconds, until SIGTERM.
-A batch's rows and its key go into the database in one transaction, so a batch that was written and not
-committed to the group is recognised when it comes again. A record without a value (a tombstone) deletes its
-key.
+It reads the records that are there now and ends. With ``--every 10`` it continues until SIGTERM, with a batch
+every 10 seconds. A batch's rows and its key are written to the database in one transaction, so a batch that
+was written but not committed to the group is recognized when it is repeated. A record without a value (a
+tombstone) deletes its key.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ on conflict (key) do update set
 
 
 def newest_of_each_key(batch: Batch) -> Iterator[tuple[bytes, bytes | None, int, int, int]]:
-    """Found in Spark, so that the driver gets a row a key. All records of a key are in one partition."""
+    """Find the newest record of each key in Spark, so that the driver gets only one row for each key.
+
+    All records of a key are in one partition.
+    """
     batch.df.where("key is not null").createOrReplaceTempView("batch")
     rows = batch.df.sparkSession.sql(
         "select key, max_by(value, offset) as value, max_by(partition, offset) as partition, "
@@ -44,7 +47,7 @@ def newest_of_each_key(batch: Batch) -> Iterator[tuple[bytes, bytes | None, int,
 
 
 def apply(batch: Batch, database: sqlite3.Connection) -> None:
-    """All of the batch, or nothing if the database has it."""
+    """Write the batch, or nothing if the database has it already."""
     with database:
         rows = sum(span.offsets for span in batch.ranges)
         noted = database.execute("insert or ignore into batches values (?, ?)", (batch.key, rows))

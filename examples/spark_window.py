@@ -1,10 +1,11 @@
-"""Records a key in each minute, counted by a stateful Spark query that a group follows (mode B).
+"""A stateful Spark query that counts the records of each key in each minute; its progress is committed to a
+group.
 
     python examples/spark_window.py localhost:9092 clicks --group clicks-a-minute --folder /data/clicks
 
-Spark keeps the counts of open minutes in its checkpoint; a minute that is over by ``--late`` goes to Parquet,
-once. The group's committed offsets follow Spark's own log, so every tool sees how far the query is. Without
-``--every`` it reads what is there now and ends.
+Spark keeps the counts of recent minutes in its checkpoint. When a minute has been over for ``--late``, its
+counts are written to Parquet, once. The group's committed offsets follow Spark's own log, so that every tool
+shows the query's progress. Without ``--every`` it reads the records that are there now and ends.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What every process of the demo does: it reports in JSON lines, and it does not outlive the demo."""
+"""Functions for every process of the demo: to report in JSON lines, and to end when the demo ends."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import threading
 
 
 def say(**event: object) -> None:
-    """Tell the demo something: one line of JSON on standard output."""
+    """Report something to the demo, as a line of JSON on standard output."""
     print(json.dumps(event), flush=True)
 
 
 def end_with_the_demo() -> None:
-    """Standard input is a pipe from the demo: when that breaks the demo is gone, and so is this process."""
+    """Kill this process when the demo has ended, which closes the pipe at standard input."""
 
     def watch() -> None:
         sys.stdin.read()

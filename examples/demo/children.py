@@ -1,4 +1,4 @@
-"""The demo's processes: started, listened to, killed on purpose, and never left behind."""
+"""The demo's processes: it starts them, reads their reports, kills some on purpose, and all when it ends."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from types import TracebackType
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-#: How much of a failed process's log is shown.
+#: Number of lines of a failed process's log that are shown.
 TAIL_LINES = 25
 STOP_TIMEOUT_S = 30.0
 
 
 class ChildFailedError(Exception):
-    """A process ended as it should not have."""
+    """A process ended unexpectedly."""
 
 
 class Child:
@@ -36,24 +36,24 @@ class Child:
         return self._process.returncode is None
 
     async def events(self) -> AsyncIterator[dict[str, Any]]:
-        """What it says, until it ends. Other output is left out."""
+        """Iterate over its reports until it ends. Other output is skipped."""
         assert self._process.stdout is not None
         async for line in self._process.stdout:
             if line.startswith(b"{"):
                 yield json.loads(line)
 
     def kill(self) -> None:
-        """SIGKILL for it and for every process it has started, at once and without a goodbye."""
+        """Send SIGKILL to it and to every process it has started."""
         if self.alive:
             os.killpg(self._process.pid, signal.SIGKILL)
 
     def terminate(self) -> None:
-        """SIGTERM: it may finish what it does."""
+        """Send SIGTERM, so that it can finish its work."""
         if self.alive:
             self._process.terminate()
 
     async def ended(self, *, expected: int = 0, timeout_s: float = STOP_TIMEOUT_S) -> None:
-        """Wait for its end. Raises ChildFailedError for another exit code, or when it takes too long."""
+        """Wait until it ends. Raises ChildFailedError for another exit code, or if it takes too long."""
         try:
             code = await asyncio.wait_for(self._process.wait(), timeout_s)
         except TimeoutError:
@@ -62,12 +62,12 @@ class Child:
             raise self.failure(f"ended with exit code {code}")
 
     def check_alive(self) -> None:
-        """Raises ChildFailedError if it has ended."""
+        """Raise ChildFailedError if it has ended."""
         if not self.alive:
             raise self.failure(f"ended with exit code {self._process.returncode} before its work was done")
 
     def failure(self, what: str) -> ChildFailedError:
-        """An error with the end of its log."""
+        """Return an error with the end of its log."""
         lines = self.log.read_text(errors="replace").splitlines()[-TAIL_LINES:]
         return ChildFailedError(
             "\n".join([f"process {self.name} {what}. Its log ends:", *(f"  | {x}" for x in lines)])
@@ -75,7 +75,7 @@ class Child:
 
 
 class Children:
-    """Starts processes; when the block ends all that still run are killed."""
+    """Starts processes. Those that still run are killed at the end of the block."""
 
     def __init__(self, logs: Path) -> None:
         self._logs = logs
@@ -96,7 +96,7 @@ class Children:
         return await self.command(name, sys.executable, HERE / script, *args)
 
     async def command(self, name: str, *words: object) -> Child:
-        """Run a command. Its process group is its own: Ctrl-C is ours to pass on."""
+        """Run a command, in a process group of its own, so that Ctrl-C reaches only the demo."""
         log = self._logs / f"{name}.log"
         with log.open("ab") as errors:
             process = await asyncio.create_subprocess_exec(

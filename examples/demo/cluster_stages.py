@@ -1,4 +1,4 @@
-"""The demo on a cluster: three brokers and a ZooKeeper; each time the broker that matters most is killed."""
+"""The demo on three brokers with ZooKeeper. In each stage the broker that matters most there is killed."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from kohort.consumer import Cluster
 from kohort.protocol import KafkaError, TopicPartition
 
 ZOOKEEPER = Path(__file__).resolve().parents[2] / "scripts" / "zookeeper.py"
-#: A broker that is killed is missed after so long.
+#: The cluster notices a killed broker after this time.
 SESSION_MS = 4_000
-#: At these shares of the flights brokers are killed.
+#: Brokers are killed after these fractions of the flights.
 LEADER_AT, COORDINATOR_AT = 0.3, 0.6
 READY_S = 60.0
 
@@ -41,7 +41,7 @@ SETTINGS = {
 
 
 class Brokers:
-    """Three brokers, each a process of its own on a port of its own."""
+    """Three brokers, each a process with its own port."""
 
     def __init__(self, screen: Screen, children: Children, zookeeper: str, folder: Path) -> None:
         self._screen = screen
@@ -69,7 +69,7 @@ class Brokers:
         )
 
     async def until(self, is_so: Callable[[Cluster], Awaitable[bool]]) -> None:
-        """Wait until the cluster is as it should be."""
+        """Wait until ``is_so`` returns True. Raises ChildFailedError if that takes too long."""
         deadline = time.monotonic() + READY_S
         while time.monotonic() < deadline:
             with contextlib.suppress(BrokerConnectionError, KafkaError):
@@ -90,7 +90,7 @@ class Brokers:
         await self.until(look)
 
     async def kill(self, what: str, number: int) -> None:
-        """Kill a broker, and start it again when the others have done without it for a while."""
+        """Kill a broker, and start it again after the others have run without it for a while."""
         self._running.pop(number).kill()
         self._screen.line(f"broker {number}, {what}, killed with SIGKILL")
         await asyncio.sleep(2 * SESSION_MS / 1_000)
@@ -117,7 +117,7 @@ class Brokers:
 
 
 async def run_cluster_stages(flights: int, folder: Path, logs: Path) -> bool:
-    """Run all of it; whether the figures are equal. Raises what fails."""
+    """Run all stages; return whether the figures are equal. Raises the errors of the stages."""
     began = time.monotonic()
     screen = Screen()
     database = folder / "delays.sqlite"
@@ -165,10 +165,10 @@ async def _replay(screen: Screen, children: Children, brokers: Brokers, flights:
 async def _beside(
     work: Awaitable[None], is_due: Callable[[], bool], strike: Callable[[], Awaitable[None]]
 ) -> None:
-    """Do something to the brokers while the work is under way, as soon as it is due."""
+    """Run ``work`` and meanwhile, as soon as ``is_due`` returns True, ``strike``."""
 
     async def wait_and_strike() -> None:
-        while not is_due():  # noqa: ASYNC110 - a count in a database tells nobody
+        while not is_due():  # noqa: ASYNC110 - nothing signals a change of a count in a database
             await asyncio.sleep(0.05)
         await strike()
 
@@ -183,7 +183,7 @@ async def _awaited(work: Awaitable[None]) -> None:
 
 @asynccontextmanager
 async def running_zookeeper(logs: Path) -> AsyncIterator[str]:
-    """A server on a port of its own, until the block ends."""
+    """Run a ZooKeeper server on a free port until the block ends; yields its address."""
     port = free_port()
 
     async def command(word: str) -> int:

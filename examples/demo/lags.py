@@ -1,4 +1,4 @@
-"""How far groups are behind, as any group tool would see it."""
+"""Lag of groups, computed as any group tool does."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kohort.protocol import TopicPartition
 
 
 async def lag(bootstrap: str, group: str) -> int:
-    """Records of the topic that the group has not committed."""
+    """Return the number of the topic's records that the group has not committed."""
     partitions = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
     async with Cluster(bootstrap) as cluster:
         await cluster.metadata([TOPIC])
@@ -20,6 +20,6 @@ async def lag(bootstrap: str, group: str) -> int:
 
 
 async def show_lags(screen: Screen, bootstrap: str) -> None:
-    """Show how far the services and the Spark job are behind."""
+    """Show the lag of the services and of the Spark job."""
     lags = [f"{group} {await lag(bootstrap, group):,}" for group in (SERVICES_GROUP, SPARK_GROUP)]
     screen.line(f"records the groups have not committed: {', '.join(lags)}")

@@ -1,4 +1,4 @@
-"""Process: replays the flights, in the order in which they left, into the topic."""
+"""Process: writes the flights to the topic, in the order of departure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("bootstrap")
     parser.add_argument("flights", type=int)
-    parser.add_argument("--own", action="store_true", help="kohort's producer: no flight twice, ever")
+    parser.add_argument(
+        "--own", action="store_true", help="use kohort's producer: no flight is written twice"
+    )
     args = parser.parse_args()
     end_with_the_demo()
     if args.own:
@@ -29,7 +31,7 @@ def main() -> None:
 
 
 def replay(bootstrap: str, limit: int) -> None:
-    """Any Kafka client does; this one is quick. Keys go to partitions as Java's producer would send them."""
+    """Write with confluent-kafka, which is fast. Partitions are chosen as by Java's producer."""
     failures: list[str] = []
 
     def delivered(error: KafkaError | None, _: Message) -> None:
@@ -64,7 +66,7 @@ def replay(bootstrap: str, limit: int) -> None:
 
 
 async def replay_once(bootstrap: str, limit: int) -> None:
-    """The same with kohort's producer: each flight is there once, whatever befalls the brokers meanwhile."""
+    """Write with kohort's producer: each flight is written once, whatever happens to the brokers."""
     done = 0
 
     def count(_: asyncio.Future[RecordMetadata]) -> None:

@@ -1,4 +1,4 @@
-"""Stage: the closing table. What the services and the Spark job have, beside the data set itself."""
+"""Stage: a table that compares the results of the services and of the Spark job with the data set."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COLUMNS = (
 
 
 async def run_report(screen: Screen, database: Path, parquet: Path, flights: int) -> bool:
-    """Show the closing table; return whether the figures are equal."""
+    """Show the table; return whether the figures are equal."""
     screen.headline("4 of 4  Flights and mean departure delay in minutes: data set, services, Spark job")
     expected = await asyncio.to_thread(lambda: expected_figures(load_flights(flights)))
     store = Store(database)
@@ -36,7 +36,7 @@ async def run_report(screen: Screen, database: Path, parquet: Path, flights: int
 
 
 def parquet_figures(folder: Path) -> Table:
-    """Flights and delays per origin and month, from what the Spark job has written."""
+    """Return flights and delays per origin and month from the Spark job's files."""
     from pyarrow import dataset
 
     flights = dataset.dataset(folder, format="parquet").to_table(columns=["origin", "month", "dep_delay"])
@@ -52,7 +52,7 @@ def parquet_figures(folder: Path) -> Table:
 
 
 def closing_table(screen: Screen, expected: Table, sqlite: Table, parquet: Table) -> bool:
-    """Show the three side by side; whether they are equal, to the last minute of delay."""
+    """Show the three side by side; return whether they are equal, to the minute of delay."""
     keys = sorted({*expected, *sqlite, *parquet})
     rows = [_row(key, *(table.get(key, NOTHING) for table in (expected, sqlite, parquet))) for key in keys]
     rows.append(_row(("all", 0), *(_sum(table) for table in (expected, sqlite, parquet))))

@@ -1,4 +1,4 @@
-"""kohort's main job on real data: a broker, three services, a Spark job, and whether all of it adds up.
+"""A demo on real data: a broker, three services and a Spark job, and a comparison of their results.
 
     make demo                                   all 336,776 flights
     make demo-cluster                           the same on three brokers and a ZooKeeper
@@ -65,7 +65,7 @@ async def _interruptible(flights: int) -> int:
     folder = Path(tempfile.mkdtemp(prefix="kohort-demo-"))
     logs = folder / "logs"
     logs.mkdir()
-    # here and not above: main() has to say first what is missing
+    # imported late, so that main() can report missing packages first
     if "--cluster" in sys.argv[1:]:
         from cluster_stages import run_cluster_stages as run_stages
     else:
@@ -90,7 +90,7 @@ def _told(error: Exception) -> str:
 
 
 def _keep_logs(logs: Path) -> Path:
-    """The run's folder goes; its logs stay in one file beside it."""
+    """Copy the logs into one file beside the run's folder, which will be removed."""
     kept = Path(f"{logs.parent}-failed.log")
     with kept.open("w") as file:
         for log in sorted(logs.iterdir()):

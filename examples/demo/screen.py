@@ -1,4 +1,4 @@
-"""What the demo shows: headlines, lines, one progress line, a table. With rich where it is installed."""
+"""The demo's output: headlines, lines, a progress line, a table. Uses rich if it is installed."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-#: Without a terminal progress is a line every so many seconds.
+#: Without a terminal, progress is printed as a line at this interval.
 PLAIN_EVERY_S = 3.0
 
 
 class Update(Protocol):
-    """Moves a progress line to a number."""
+    """Sets the number of a progress line."""
 
     def __call__(self, done: int) -> None: ...
 
@@ -26,20 +26,20 @@ class Screen:
         self._console = _rich_console()
 
     def headline(self, text: str) -> None:
-        """A stage begins."""
+        """Print the headline of a stage."""
         self._print(f"\n{text}", bold=True)
 
     def line(self, text: str) -> None:
-        """Something happened, at this second of the run."""
+        """Print a line, with the time since the start in seconds."""
         self._print(f"  {time.monotonic() - self._began:5.1f} s  {text}")
 
     def result(self, text: str) -> None:
-        """The end of it all."""
+        """Print the final result."""
         self._print(f"\n{text}", bold=True)
 
     @contextmanager
     def progress(self, what: str, total: int) -> Iterator[Update]:
-        """A progress line for as long as the block lasts."""
+        """Show a progress line during the block."""
         if self._console is not None and self._console.is_terminal:
             with _rich_progress(self._console) as bar:
                 task = bar.add_task(what, total=total)
@@ -50,7 +50,7 @@ class Screen:
         plain.finish()
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]], text_columns: int) -> None:
-        """A table; the first ``text_columns`` columns are words, the others numbers."""
+        """Print a table. The first ``text_columns`` columns are text, the others numbers."""
         if self._console is None:
             _plain_table(columns, rows, text_columns)
             return

@@ -16,7 +16,7 @@ from kohort.consumer import ConsumerService, Record
 
 
 class Flight(BaseModel):
-    """What the service wants to know of a flight."""
+    """The fields of a flight that the service uses."""
 
     carrier: str
     origin: str
@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def make_service(bootstrap: str, store: Store, name: str, batch: int, pause_ms: int) -> ConsumerService:
-    """The service. A batch is one transaction, and it is committed to the group only after that."""
+    """Return the service. It commits a batch to the group after the batch's transaction in the database."""
     service = ConsumerService(
         bootstrap=bootstrap,
         group=SERVICES_GROUP,
@@ -56,7 +56,7 @@ def make_service(bootstrap: str, store: Store, name: str, batch: int, pause_ms: 
         auto_commit_interval_ms=1_000,
     )
 
-    # one thread, because SQLite takes one writer at a time anyway
+    # one thread, because SQLite allows only one writer at a time
     @service.batch_handler(TOPIC, model=Flight, max_records=batch, concurrency=1)
     def keep(flights: list[Flight], records: list[Record]) -> None:
         store.keep(

@@ -15,45 +15,45 @@ from store import Store
 
 from kohort.coordinator import CoordinatorEvent, MemberGone, RebalanceCompleted
 
-#: At this share of the flights one service is killed.
+#: One service is killed after this fraction of the flights.
 KILL_AT = 0.35
-#: Flights a service keeps in one transaction.
+#: Number of flights that a service writes in one transaction.
 BATCH = 1_000
-#: A run with fewer flights would be over before anything can happen: it takes its time with each batch.
+#: With fewer flights, services pause after each batch, so that the run lasts long enough.
 LONG_RUN = 150_000
 SHORT_RUN_BATCHES = 60
 SHORT_RUN_PAUSE_MS = 300
-#: How long the count of kept flights may stand still before something must be wrong.
+#: If the number of flights in the database has not changed for this time, the stage fails.
 STALLED_S = 60.0
 _LOOK_EVERY_S = 0.1
-#: A member id is the client's name and a UUID; the name is enough to read.
+#: The UUID at the end of a member id, which is not shown.
 _MEMBER_ID_TAIL = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Rebalances:
-    """Shows the rebalances of the services' group; the broker calls it with each of its notes."""
+    """Shows the rebalances of the services' group. The broker calls it with each of its events."""
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
 
-    def __call__(self, note: CoordinatorEvent) -> None:
-        if note.group != SERVICES_GROUP:
+    def __call__(self, event: CoordinatorEvent) -> None:
+        if event.group != SERVICES_GROUP:
             return
-        if isinstance(note, MemberGone) and "expired" in note.cause:
-            cause = _MEMBER_ID_TAIL.sub("", note.cause)
-            self._screen.line(f"{note.client_id} is out of the group: {cause}")
-        elif isinstance(note, RebalanceCompleted) and note.members:
+        if isinstance(event, MemberGone) and "expired" in event.cause:
+            cause = _MEMBER_ID_TAIL.sub("", event.cause)
+            self._screen.line(f"{event.client_id} is out of the group: {cause}")
+        elif isinstance(event, RebalanceCompleted) and event.members:
             self._screen.line(
-                f"rebalance: generation {note.generation}, {note.members} members, "
-                f"{note.partitions_moved} of {note.partitions_total} partitions moved, "
-                f"{note.duration_ms / 1000:.1f} s, because {_MEMBER_ID_TAIL.sub('', note.cause)}"
+                f"rebalance: generation {event.generation}, {event.members} members, "
+                f"{event.partitions_moved} of {event.partitions_total} partitions moved, "
+                f"{event.duration_ms / 1000:.1f} s, because {_MEMBER_ID_TAIL.sub('', event.cause)}"
             )
 
 
 async def run_services(
     screen: Screen, children: Children, bootstrap: str, database: Path, flights: int
 ) -> None:
-    """Raises ChildFailedError when a service ends too soon, or none keeps a flight for STALLED_S."""
+    """Run the stage. Raises ChildFailedError if a service ends too soon, or none writes for STALLED_S."""
     store = Store(database)
     pace = _pace(flights)
 
@@ -90,7 +90,7 @@ def _pace(flights: int) -> tuple[str, ...]:
 
 
 async def _kept(store: Store, members: list[Child], enough: int, update: Update) -> None:
-    """Wait until so many flights are kept."""
+    """Wait until ``enough`` flights are in the database."""
     last, moved_at = -1, time.monotonic()
     while True:
         count = store.count()
@@ -107,7 +107,7 @@ async def _kept(store: Store, members: list[Child], enough: int, update: Update)
 
 
 async def _committed(bootstrap: str, members: list[Child]) -> None:
-    """Wait until nothing is left: what the killed service had kept and not committed is handled again."""
+    """Wait until the group's lag is 0. Flights that the killed service did not commit are handled again."""
     deadline = time.monotonic() + STALLED_S
     while await lag(bootstrap, SERVICES_GROUP):
         if time.monotonic() > deadline:

@@ -1,7 +1,8 @@
-"""Process: the Spark job of group "etl". Micro-batches from the group's committed offsets into Parquet.
+"""Process: the Spark job of group "etl", which writes micro-batches from the group's committed offsets to
+Parquet.
 
-Each batch has a folder of its own, named by the batch's key and overwritten when the batch is replayed: a
-job that is killed after the write and before the commit writes the same rows to the same place again.
+Each batch has its own folder, named by the batch's key and overwritten if the batch is replayed. So a job
+that is killed between write and commit writes the same rows to the same place again.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def main() -> None:
         master="local[2]",
         **{
             "spark.log.level": "ERROR",
-            # a job of seconds: the thorough compiler would take longer than all it could save
+            # the job takes seconds: the optimizing compiler would take longer than it could save
             "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             "spark.local.dir": str(args.scratch),
             "spark.sql.warehouse.dir": str(args.scratch / "warehouse"),
@@ -54,7 +55,7 @@ def main() -> None:
         write(batch.df, args.folder / f"batch={batch.key}")
         say(batch=batch.number, rows=rows, replayed=batch.replayed, lag=batch.lag)
         if batch.number == args.wait_before_commit_of:
-            signal.pause()  # written and not committed: the worst moment to be killed
+            signal.pause()  # written but not committed: the worst moment to be killed
 
     with GroupBatches(
         spark,
@@ -69,7 +70,7 @@ def main() -> None:
 
 
 def write(records: DataFrame, folder: Path) -> None:
-    """A batch of records as Parquet: one row a flight, with the place of its record."""
+    """Write a batch to Parquet: one row for each flight, with partition and offset of its record."""
     from pyspark.sql import functions as f
 
     flight = f.from_json(f.col("value").cast("string"), FLIGHT).alias("flight")

@@ -1,4 +1,4 @@
-"""The demo from its first stage to its last."""
+"""All stages of the demo on one broker."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from services import Rebalances, run_services
 from kohort.broker import Broker
 from kohort.consumer import Cluster
 
-#: A new group waits so long for its first members, and again for each that comes. Kafka's default is 3,000.
+#: How long a new group waits for members, and again after each that joins. Kafka's default is 3,000 ms.
 SETTINGS = {"group.initial.rebalance.delay.ms": "1500"}
 
 
 async def run_stages(flights: int, folder: Path, logs: Path) -> bool:
-    """Run all of it; whether the figures are equal. Raises what fails."""
+    """Run all stages; return whether the figures are equal. Raises the errors of the stages."""
     began = time.monotonic()
     screen = Screen()
     database = folder / "delays.sqlite"

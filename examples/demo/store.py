@@ -1,7 +1,8 @@
-"""The services' database: one row a flight, keyed by where its record stands in the topic.
+"""The services' database: one row for each flight, with partition and offset of its record as the primary
+key.
 
-A record that is handled twice (its handler's process was killed before the commit) meets its own row: nothing
-counts twice.
+A record that is handled twice, because a service was killed before the commit, has its row already, so
+nothing counts twice.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ Row = tuple[int, int, str, str, int, int | None, str]
 
 
 class Store:
-    """A connection to the database; several processes may have one each."""
+    """A connection to the database. Several processes may each have one."""
 
     def __init__(self, path: Path) -> None:
         self._db = sqlite3.connect(path, timeout=30, check_same_thread=False)
@@ -39,30 +40,30 @@ class Store:
         self._db.execute(SCHEMA)
 
     def keep(self, rows: Iterable[Row]) -> None:
-        """Write rows in one transaction; those that are there already stay as they are."""
+        """Write rows in one transaction. Rows that exist already stay unchanged."""
         with self._db:
             self._db.executemany("INSERT OR IGNORE INTO delays VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
     def count(self) -> int:
-        """How many flights are kept."""
+        """Return the number of flights in the database."""
         (count,) = self._db.execute("SELECT count(*) FROM delays").fetchone()
         return int(count)
 
     def by_service(self) -> dict[str, int]:
-        """How many flights each service has kept."""
+        """Return the number of flights that each service has written."""
         return dict(
             self._db.execute("SELECT service, count(*) FROM delays GROUP BY service ORDER BY service")
         )
 
     def most_delayed_carrier(self) -> tuple[str, float]:
-        """The carrier with the greatest mean delay, and that delay in minutes."""
+        """Return the carrier with the greatest mean delay, and that delay in minutes."""
         carrier, delay = self._db.execute(
             "SELECT carrier, avg(dep_delay) AS mean FROM delays GROUP BY carrier ORDER BY mean DESC LIMIT 1"
         ).fetchone()
         return str(carrier), float(delay)
 
     def figures(self) -> Table:
-        """Flights and delays per origin and month."""
+        """Return flights and delays per origin and month."""
         rows = self._db.execute(
             "SELECT origin, month, count(*), count(dep_delay), sum(dep_delay) "
             "FROM delays GROUP BY origin, month"

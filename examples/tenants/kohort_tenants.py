@@ -1,4 +1,4 @@
-"""An assignor of your own: the topics of a tenant ("acme.orders") are read by the members that serve it."""
+"""A custom assignor: the topics of a tenant ("acme.orders") go to the members that serve this tenant."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kohort.protocol import TopicPartition
 
 
 class TenantAssignor(Assignor):
-    """Topics of a tenant go to the members that serve it; those of nobody's are shared by everyone."""
+    """Assigns a tenant's topics to the members that serve it, and all other topics to every subscriber."""
 
     name = "tenants"
     version = 1
@@ -33,6 +33,6 @@ class TenantAssignor(Assignor):
 
 
 def serves(member: Member, topic: str) -> bool:
-    # where the coordinator assigns there is no user data: the client id says it
+    # in the coordinator there is no user data, so the client id names the tenants
     told = member.client_id or "" if member.user_data is None else member.user_data.decode(errors="replace")
     return topic.partition(".")[0] in told.split("+")
