@@ -1,7 +1,7 @@
-"""The cluster client of driver and executors: its options, as plain data, and a blocking interface.
+"""The cluster client of driver and executors: its options as plain data, and a blocking interface.
 
-Options are sent to executors, which need no file that only the driver has. Secrets appear in no ``repr`` or
-error, and so in no log.
+Options are sent to executors, so they hold the content of files and no paths. Secrets are left out of
+``repr`` and errors, and so out of logs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..client.security import Security
 
 
 class OptionsError(ConfigError):
-    """Options that cannot be used; the text names each one."""
+    """Options cannot be used. The text names each wrong one."""
 
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ConnectionOptions:
-    """Address, limits and security of a connection; plain data, for it goes to executors."""
+    """Address, timeout (milliseconds) and security of a connection: plain data that is sent to executors."""
 
     bootstrap: str
     client_id: str = "kohort-spark"
@@ -36,7 +36,7 @@ class ConnectionOptions:
 
 
 class Client:
-    """Runs calls to a Cluster, from any thread; ``close`` ends its thread and sockets."""
+    """Runs calls to a Cluster on a thread with an event loop. May be used from any thread."""
 
     def __init__(self, options: ConnectionOptions) -> None:
         self.options = options
@@ -74,7 +74,7 @@ class Client:
                 request_timeout_ms=options.request_timeout_ms,
                 ssl_context=options.security.ssl_context(),
                 sasl=options.security.sasl(),
-                # time for a second attempt after one without a response
+                # twice, so that there is time for a second attempt after one without a response
                 default_api_timeout_ms=2 * options.request_timeout_ms,
             )
         return await call(self._cluster)
@@ -92,9 +92,9 @@ _clients: dict[tuple[int, ConnectionOptions], Client] = {}
 
 
 def process_client(options: ConnectionOptions) -> Client:
-    """Return this process's client for these options, made at first use and kept: workers serve many tasks.
+    """Return this process's client for these options. It is made at first use and kept for further tasks.
 
-    The process id is part of the key because Spark forks its Python workers.
+    The process id is part of its key because Spark forks its Python workers.
     """
     key = os.getpid(), options
     client = _clients.get(key)

@@ -1,4 +1,4 @@
-"""Options of connections: security by Python's and Java's names, and Java's settings that are ignored."""
+"""Options of connections: security under Python's and Java's names, and Java's settings that are ignored."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ._client import ConnectionOptions, OptionsError
 
 
 class SecurityOptions(SettingsModel, SecurityRows):
-    """Base of all options. Files are read where a job is planned; PEM text may stand for a file."""
+    """Base of all options. Certificate files are read on the driver; PEM text may be given instead."""
 
     SCOPE: ClassVar[Scope] = SPARK_LOOP
 
@@ -43,7 +43,7 @@ class SecurityOptions(SettingsModel, SecurityRows):
 
     @property
     def connection(self) -> ConnectionOptions:
-        """Connection of driver and executors. Raises OptionsError for TLS files that cannot be read."""
+        """Connection options for driver and executors. Raises OptionsError for unreadable TLS files."""
         try:
             security = security_of(self)
         except ConfigError as error:
@@ -52,7 +52,7 @@ class SecurityOptions(SettingsModel, SecurityRows):
 
 
 def from_spark(given: Mapping[str, str]) -> dict[str, Any]:
-    """Translate Java's options whose values are not ours; keep the others. Raises OptionsError."""
+    """Translate Java's options that have other values than kohort's; keep the rest. Raises OptionsError."""
     found: dict[str, Any] = {}
     for key, value in given.items():
         before, _, name = key.lower().partition("kafka.")
@@ -71,7 +71,7 @@ Options = TypeVar("Options", bound=SecurityOptions)
 
 
 def read_connected(cls: type[Options], given: Mapping[str, Any]) -> Options:
-    """Check options; those that are not given may be in the environment or a file. Raises OptionsError."""
+    """Check options. Missing ones may come from the environment or a file. Raises OptionsError."""
     return read_settings(cls, given, OptionsError, fallback_options(cls, given))
 
 
@@ -85,7 +85,7 @@ def fallback_options(cls: type[SecurityOptions], given: Mapping[str, Any]) -> Fa
 
 
 def to_spark(name: str, value: str) -> str:
-    """Return the text of the Java option that corresponds to our ``name`` with the text ``value``."""
+    """Return the value of the Java option that corresponds to kohort's option ``name`` with this value."""
     return ("https" if value == "true" else "") if name == "ssl_check_hostname" else value
 
 
@@ -124,7 +124,7 @@ READING = frozenset(
     }
 )
 
-#: Options that a write accepts and ignores: all in-sync replicas acknowledge, each record once.
+#: Options that a write accepts and ignores: it always uses acks=all and idempotence.
 WRITING = frozenset(f"kafka.{name}" for name in (_CLIENT + _PRODUCER).split())
 
 

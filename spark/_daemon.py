@@ -1,8 +1,8 @@
-"""Spark's daemon of Python processes, which has imported what they need: ``python -m kohort.spark._daemon``.
+"""A daemon that forks Spark's Python processes with modules loaded: ``python -m kohort.spark._daemon``.
 
-A session forks its Python processes from daemons, one for each kind, and a query has some of its own: each
-would load PySpark's and kohort's modules again. Modules that start threads, such as numpy and pyarrow, are
-not loaded here: threads do not survive a fork.
+A session forks its Python processes from daemons, one for each kind of process. Without this module each
+process would import PySpark's and kohort's modules again. Modules that start threads, such as numpy and
+pyarrow, are not loaded here, because threads do not survive a fork.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-#: What each kind of process needs.
+#: Modules that each kind of process needs.
 _NEEDED = {
     "pyspark.worker": ("kohort.spark._frames", "kohort.spark._task"),
     "pyspark.sql.worker.create_data_source": ("kohort.spark._source",),
@@ -19,7 +19,7 @@ _NEEDED = {
 
 
 def load(kind: str) -> None:
-    """Import what processes of this kind need. They report a failed import themselves."""
+    """Import the modules of this kind of process. A failed import is left for the process to report."""
     for name in ("pyspark.worker", *_NEEDED.get(kind, ())):
         try:
             import_module(name)
@@ -28,7 +28,7 @@ def load(kind: str) -> None:
 
 
 def main() -> None:
-    """Serve forks until Spark ends it; the kind of process is the first argument, as for PySpark's daemon."""
+    """Fork processes until Spark ends the daemon. The first argument is their kind, as in PySpark."""
     from pyspark.daemon import manager
 
     load(sys.argv[1] if len(sys.argv) > 1 else "pyspark.worker")

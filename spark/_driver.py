@@ -50,21 +50,20 @@ log = logging.getLogger(__name__)
 
 
 class UncommittedBatchError(KohortError):
-    """The next batch was asked for before the last one was committed."""
+    """The next batch was requested before the last one was committed."""
 
 
 class GroupBatches:
-    """Batches of records, driven from what a group has committed.
+    """Iterates over batches of records, from the offsets that a group has committed.
 
         with GroupBatches(spark, bootstrap="localhost:9092", group="etl", topics=["orders"]) as batches:
             for batch in batches:
                 write(batch.df, batch.key)
                 batch.commit()
 
-    ``options`` are the fields of GroupBatchesOptions; OptionsError names what is wrong with them.
-    ``on_event``, a function or several (ProgressBar and BatchMetrics are such functions), gets a
-    BatchCommitted, CommitRefused or OffsetsLost as they happen, in the thread that caused it. One driver at a
-    time for a group.
+    ``options`` are the fields of GroupBatchesOptions; OptionsError names each wrong one. ``on_event`` is one
+    listener or several, such as ProgressBar and BatchMetrics. It is called with each BatchCommitted,
+    CommitRefused and OffsetsLost, in the thread that caused it. Run only one driver at a time for a group.
     """
 
     def __init__(
@@ -82,7 +81,7 @@ class GroupBatches:
         self._reached: Offsets = {}
         self._next_number = 0
         self._handed_out: Batch | None = None
-        #: The thread whose active session is ours.
+        #: The thread in which this session was made the active one.
         self._thread: int | None = None
         self._readings: Readings | None = None
         self._frames: DriverFrames | None = None
@@ -115,10 +114,10 @@ class GroupBatches:
                 self._stopping.wait(self.options.poll_interval_ms / 1000)
 
     def next_batch(self) -> Batch | None:
-        """Plan and announce the next batch; None when there is nothing to read.
+        """Plan and announce the next batch. Return None if there is nothing to read.
 
-        Raises UncommittedBatchError, NoStartError, DataLossError (which leaves the offsets as they are),
-        UnknownTopicError, CommitRefusedError, GroupTakenError, and what the cluster client raises.
+        Raises UncommittedBatchError, NoStartError, DataLossError (the committed offsets stay as they are),
+        UnknownTopicError, CommitRefusedError, GroupTakenError, and the errors of the cluster client.
         """
         return self._next(None)
 
@@ -131,11 +130,11 @@ class GroupBatches:
     ) -> int:
         """Call ``handle`` with each batch and commit it when it returns; return the number of batches.
 
-        ``trigger="available_now"`` ends when everything that was there at the start is read; otherwise it
-        runs until ``stop`` or SIGTERM (in the main thread), which let the current batch finish.
-        ``every_seconds`` is the shortest time between the starts of two batches. An exception of ``handle``
-        leaves its batch uncommitted, to be replayed by the next driver. Raises OptionsError, and what
-        ``next_batch`` does.
+        With ``trigger="available_now"`` it returns when all records that were there at the start are read.
+        Otherwise it runs until ``stop``, or SIGTERM if it runs in the main thread; both let the current batch
+        finish. ``every_seconds``: shortest time between the starts of two batches. If ``handle`` raises an
+        exception, its batch stays uncommitted, and the next driver replays it. Raises OptionsError, and the
+        errors of ``next_batch`` and of commits.
         """
         done = 0
         if trigger not in (None, *AVAILABLE_NOW):
@@ -184,7 +183,7 @@ class GroupBatches:
         return frame_by_tasks(self._spark, [self._task(ranges) for ranges in groups], tell)
 
     def commit(self, batch: Batch, plan: Plan) -> None:
-        """Commit a batch that this loop has handed out."""
+        """Commit a batch that this loop has returned."""
         began = time.monotonic()
         if batch.tasks and self._readings is not None:
             batch.reading = self._readings.take(batch.key, batch.tasks)
@@ -237,7 +236,7 @@ class GroupBatches:
         ahead = self._ahead(plan)
         while not self._announced(plan, state, ahead, patience):
             state = self._group.look()
-            # the group may take long to accept the commit: read afterwards
+            # the group may take long to accept the commit: fetch the records after it
             plan, ahead = self._planned(state, ends), None
         if plan.lost:
             log.warning("group %s: lost %s", self.options.group, ", ".join(map(str, plan.lost)))
@@ -251,7 +250,7 @@ class GroupBatches:
     def _planned(self, state: GroupState, ends: Offsets | None) -> Plan:
         bounds = state.bounds
         if ends is not None:
-            # somebody may have moved a commit forward since the start
+            # another client may have moved a commit forward since the start
             bounds = up_to({p: commit.offset for p, commit in state.committed.items()}, bounds, ends)
         return plan_batch(
             state.committed,
@@ -263,7 +262,7 @@ class GroupBatches:
         )
 
     def _ahead(self, plan: Plan) -> DriverReading | None:
-        """The records of a small batch on their way to the driver."""
+        """Start to fetch the records of a small batch to the driver; None for other batches."""
         if plan.offsets >= self.options.read_on_driver_below or not takes_arrow_tables():
             return None
         return DriverReading(TaskReading(self._task(plan.ranges), self._client))
@@ -271,18 +270,18 @@ class GroupBatches:
     def _announced(
         self, plan: Plan, state: GroupState, ahead: DriverReading | None, patience: Patience
     ) -> bool:
-        """Commit the intent, and the positions that no range will commit; nothing if the group has them.
+        """Commit the intent, and positions of partitions without a range, unless the group has them already.
 
         Records ``ahead`` are decoded meanwhile. Returns False if the coordinator refused the commit because
-        the group has members: they may have moved its offsets. An existing intent is committed again, since
-        the driver that left it may be one of those members.
+        the group has members: these may have moved its offsets. An existing intent is committed again, since
+        the driver that wrote it may be one of those members.
         """
         wanted = intents(plan) | positions(plan)
         if plan.replayed or any(state.committed.get(place) != commit for place, commit in wanted.items()):
             meanwhile = None if ahead is None else ahead.gather
             if not self._group.try_commit(plan.number, wanted, patience, meanwhile):
                 return False
-        # from here on the group knows the position, even if the options chose the start
+        # the group has the position now, even if the options chose the start
         options = self.options
         self._rules = StartRules("committed", options.starting_offsets_fallback, options.fail_on_data_loss)
         return True
@@ -327,10 +326,10 @@ class GroupBatches:
 class Batch:
     """One micro-batch: write ``df``, then call ``commit``.
 
-    ``number`` counts the group's batches from 0 on, over all runs, as far as the group remembers.
-    ``replayed`` is set where an earlier driver announced this batch and did not commit it: ``key``, number
-    and ranges are the same as then. ``lag`` is how many offsets are left after it; ``lost`` are offsets that
-    the logs no longer had.
+    ``number`` counts the group's batches from 0, over all runs, as long as the group's commits exist.
+    ``replayed``: an earlier driver announced this batch and did not commit it; ``key``, ``number`` and
+    ``ranges`` are the same as then. ``lag``: number of offsets that are left to read after it. ``lost``:
+    offsets that the logs no longer had.
     """
 
     def __init__(
@@ -343,12 +342,12 @@ class Batch:
         self.replayed = plan.replayed
         self.lag = plan.lag
         self.lost = plan.lost
-        #: The driver's own reading, already under way.
+        #: The driver's own reading of the batch, which has started.
         self.ahead = ahead
         self.plan_seconds = plan_seconds
         self.handed_out_at = time.monotonic()
         self.committed = False
-        #: The tasks that read the batch, or what the driver has read.
+        #: Number of tasks that read the batch; figures of its reading.
         self.tasks = 0
         self.reading: Reading | None = None
 
@@ -358,19 +357,19 @@ class Batch:
 
     @property
     def key(self) -> str:
-        """A short name, the same for a replay and unique among all other batches, past and future.
+        """A short text that identifies the batch: the same for a replay, different for all other batches.
 
-        Sinks that must not repeat a batch use it. The number is not unique: after offsets are reset, expire
-        or are deleted, the count may start at 0 again.
+        Use it in sinks that must not repeat a batch. ``number`` does not identify a batch: after offsets are
+        reset, expire or are deleted, numbers may repeat.
         """
         return f"{self._plan.number}-{self._plan.token}"
 
     @cached_property
     def df(self) -> DataFrame:
-        """The records, columns as Spark's Kafka source has them. See ``read_on_driver_below``."""
+        """The records, with the columns of Spark's Kafka source. See option ``read_on_driver_below``."""
         return self._loop.frame(self, self._plan)
 
     def commit(self) -> None:
-        """Commit the ends of the ranges. Raises CommitRefusedError, KafkaError; safe to call again."""
+        """Commit the ends of the ranges. Raises CommitRefusedError, KafkaError. Safe to call again."""
         if not self.committed:
             self._loop.commit(self, self._plan)

@@ -1,4 +1,4 @@
-"""Events of a job, one type per thing that happens, and two listeners: metrics and a progress bar."""
+"""Events of a job, and two listeners for them: metrics and a progress bar."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BatchCommitted:
-    """A batch is done, and its ends are the group's offsets; a query's batch is in Spark's own log.
+    """A batch is done: its end offsets are committed to the group or, for a query, recorded in Spark's own
+    log.
 
-    ``lag_before`` and ``lag`` are the offsets that were left without it and after it, when it was planned.
-    ``rows`` is None where the batch was not read to its end, or not once as a whole. ``read_seconds``, within
-    ``sink_seconds``, are what the slowest reader took to fetch and decode; None where nobody measured it.
+    ``lag_before`` and ``lag``: the number of offsets to read before and after the batch, when it was planned.
+    ``rows``: None if the batch was not read completely. ``read_seconds``: the time that the slowest reader
+    took to fetch and decode, which is part of ``sink_seconds``; None if it was not measured.
     """
 
     group: str
@@ -57,9 +58,9 @@ class BatchCommitted:
 
 @dataclass(frozen=True, slots=True)
 class CommitRefused:
-    """The coordinator refused a commit because the group has members; the loop tries again.
+    """The coordinator refused a commit because the group has members. The loop retries it.
 
-    ``number`` is the batch; ``waited_seconds`` counts from the first refusal.
+    ``number``: the batch. ``waited_seconds``: time since the first attempt.
     """
 
     group: str
@@ -70,7 +71,7 @@ class CommitRefused:
 
 @dataclass(frozen=True, slots=True)
 class OffsetsLost:
-    """Offsets that were to be read and that the logs no longer have; the loop goes on after them."""
+    """Offsets that were to be read are no longer in the logs. The loop continues after them."""
 
     group: str
     ranges: tuple[OffsetRange, ...]
@@ -81,7 +82,7 @@ Listener = Callable[[Event], object]
 
 
 def all_of(listeners: Listener | Sequence[Listener] | None) -> Callable[[Event], None]:
-    """Return a function that calls each of them in order."""
+    """Return a function that calls all listeners in order."""
     if listeners is None:
         listeners = ()
     each: Sequence[Listener] = (listeners,) if callable(listeners) else tuple(listeners)
@@ -101,16 +102,17 @@ class MetricsUnavailableError(KohortError):
 
 
 class BatchMetrics:
-    """Counts batches; pass it as ``on_event``, also of several jobs: the label ``group`` tells them apart.
+    """Counts batches for Prometheus. Pass it as ``on_event``, to several jobs if you like: they differ by the
+    label ``group``.
 
         metrics = BatchMetrics()
         prometheus_client.start_http_server(9404)
         GroupBatches(..., on_event=metrics)
 
-    Metrics: ``batches``, ``rows``, ``offsets``, ``lost_offsets`` and ``commit_refusals`` (counters), ``lag``,
-    ``batch_number`` and ``last_commit_timestamp_seconds`` (gauges), ``batch_seconds`` with a label ``phase``
-    (a histogram: plan, read, sink, commit). ``registry`` is prometheus-client's own unless given. Raises
-    MetricsUnavailableError.
+    The metrics begin with ``kohort_spark_``: ``batches``, ``rows``, ``offsets``, ``lost_offsets`` and
+    ``commit_refusals`` (counters); ``lag``, ``batch_number`` and ``last_commit_timestamp_seconds`` (gauges);
+    ``batch_seconds`` with a label ``phase`` (a histogram: plan, read, sink, commit). ``registry`` defaults to
+    prometheus-client's. Raises MetricsUnavailableError if prometheus-client is not installed.
     """
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
@@ -165,12 +167,12 @@ class BatchMetrics:
 
 
 class ProgressBar:
-    """Shows a job's progress, batch by batch; pass it as ``on_event``. Shows nothing without a terminal.
+    """Shows a job's progress after each batch. Pass it as ``on_event``. Shows nothing without a terminal.
 
         with ProgressBar() as bar, GroupBatches(..., on_event=bar) as batches:
             batches.run(handle, trigger="available_now")
 
-    Lost offsets and refused commits are lines above the bar.
+    Lost offsets and refused commits appear as lines above the bar.
     """
 
     def __init__(self, console: Console | None = None) -> None:

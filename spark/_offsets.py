@@ -1,7 +1,7 @@
-"""Ranges of offsets and plans of batches; and offsets as Spark's Kafka source writes them.
+"""Ranges of offsets, plans of batches, and offsets in the JSON of Spark's Kafka source.
 
-That is nested JSON, ``{"orders": {"0": 23, "1": -2}}``: -2 stands for the earliest offset of a partition and
--1 for the latest, where a start or an end is asked for.
+The JSON is ``{"orders": {"0": 23, "1": -2}}``. In options, -2 stands for the earliest offset of a partition
+and -1 for the latest.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any
 
 from ..protocol import KohortError, TopicPartition
 
-#: An offset in the JSON that means the end of the log.
+#: Stands for the end of the log in the JSON.
 LATEST = -1
 
-#: An offset in the JSON that means the first record that is still there.
+#: Stands for the first record of the log in the JSON.
 EARLIEST = -2
 
-#: Of a partition number.
+#: Most digits of a partition number.
 _MOST_DIGITS = 10
 
 #: Offsets by partition.
@@ -29,11 +29,11 @@ _EXAMPLE = '{"orders": {"0": 23, "1": -2}}'
 
 
 class OffsetsFormatError(KohortError, ValueError):
-    """Text that is not offsets; says which part of it."""
+    """A text is not valid offsets. The message names the wrong part."""
 
 
 def parse_offsets(text: str) -> Offsets:
-    """Offsets by partition; values are offsets, LATEST or EARLIEST. Raises OffsetsFormatError."""
+    """Parse offsets by partition; values are offsets, LATEST or EARLIEST. Raises OffsetsFormatError."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -53,7 +53,7 @@ def format_offsets(offsets: Offsets) -> str:
 
 
 def to_document(offsets: Offsets) -> dict[str, dict[str, int]]:
-    """Offsets as Spark's checkpoint keeps them: ``{"orders": {"0": 23}}``."""
+    """Convert offsets to the form of Spark's checkpoint: ``{"orders": {"0": 23}}``."""
     document: dict[str, dict[str, int]] = {}
     for (topic, partition), offset in sorted(offsets.items()):
         document.setdefault(topic, {})[str(partition)] = offset
@@ -93,7 +93,7 @@ def _offset(topic: str, number: str, offset: object) -> int:
 
 @dataclass(frozen=True, slots=True, order=True)
 class OffsetRange:
-    """Offsets ``start <= offset < end`` of one partition. Not each of them need be a record."""
+    """Offsets ``start <= offset < end`` of one partition. Not every offset has a record."""
 
     topic: str
     partition: int
@@ -123,24 +123,24 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Begin of a log, and the end for a reader of its isolation level."""
+    """First offset of a log, and its end for the reader's isolation level."""
 
     earliest: int
     latest: int
 
 
-#: The logs that are to be read, and all that a group has committed.
+#: Bounds of the logs to read, and all commits of a group, by partition.
 Logs = dict[TopicPartition, Bounds]
 Commits = dict[TopicPartition, Committed]
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One batch. ``lag`` is how many offsets are left after it; ``lost`` is what the log no longer has.
+    """One batch. ``lag``: number of offsets left after it. ``lost``: ranges that the logs no longer have.
 
-    ``token`` tells it apart from all others, and is that of the first announcement in a replay. ``moves`` are
-    positions to commit for partitions that have no range in it: the first one of a partition that is empty
-    yet (so that a fallback of "latest" is decided once), or the one after a loss.
+    ``token`` identifies the batch; a replay has the token of the first announcement. ``moves``: positions to
+    commit for partitions without a range in it, such as an empty partition (so that a start at "latest" is
+    chosen only once) or one that continues after a loss.
     """
 
     number: int
@@ -153,5 +153,5 @@ class Plan:
 
     @property
     def offsets(self) -> int:
-        """An upper bound of the batch's rows."""
+        """Number of offsets: an upper bound of the batch's rows."""
         return sum(span.offsets for span in self.ranges)

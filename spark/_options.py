@@ -1,4 +1,4 @@
-"""Options of a driver loop, which those of the other ways to read share."""
+"""Options of the driver loop, and the base classes that it shares with the data source."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STARTS: dict[str, Start] = {"committed": "committed", "earliest": "earliest", "l
 
 
 def readable_offsets(text: str, named: Collection[str] = ()) -> str:
-    """``text``, which must be one of ``named`` or offsets as JSON. Raises ValueError."""
+    """Return ``text`` if it is one of ``named`` or offsets as JSON. Raises ValueError otherwise."""
     if text not in named:
         try:
             parse_offsets(text)
@@ -33,7 +33,7 @@ def readable_offsets(text: str, named: Collection[str] = ()) -> str:
 
 
 class ReadingOptions(SecurityOptions):
-    """Options that the driver loop and the source share."""
+    """Options that the driver loop and the data source share."""
 
     SCOPE: ClassVar[Scope] = SPARK_LOOP
 
@@ -43,7 +43,7 @@ class ReadingOptions(SecurityOptions):
     max_offsets: Annotated[
         int | None,
         Row(
-            "most offsets of a batch, shared out by lag; PySpark 4.2 and newer",
+            "most offsets of a batch, split over partitions in proportion to lag; PySpark 4.2 and newer",
             1,
             kafka="maxOffsetsPerTrigger",
             scope=SPARK_STREAM,
@@ -60,12 +60,12 @@ class ReadingOptions(SecurityOptions):
     ] = None
     min_tasks: Annotated[
         int,
-        Row("fewest tasks of a batch; the driver reads one that is small enough", 1, kafka="minPartitions"),
+        Row("fewest tasks of a batch that the driver does not read itself", 1, kafka="minPartitions"),
     ] = 1
     records_per_task: Annotated[
         int | None,
         Row(
-            "most offsets of a task; by default one task up to 100,000, and one a core at most above",
+            "most offsets of a task; by default a task for each 100,000 offsets, up to the number of cores",
             1,
             kafka="maxRecordsPerPartition",
         ),
@@ -73,24 +73,24 @@ class ReadingOptions(SecurityOptions):
     fail_on_data_loss: Annotated[
         bool,
         Row(
-            "an error names a range that retention took; else the loop goes on behind it, and an event tells",
+            "whether lost offsets are an error; otherwise reading continues after them, with an event",
             kafka="failOnDataLoss",
         ),
     ] = True
     fail_on_commit_error: Annotated[
         bool,
         Row(
-            "a commit that is refused while the group has members is an error; else the loop waits and warns",
+            "whether a commit refused because the group has members is an error; otherwise it is retried",
             kafka="failOnCommitError",
         ),
     ] = False
     group_mode: Annotated[
         Literal["standalone", "exclusive"],
-        Row("no member of its group, or its only member, so that nobody else can join", kafka="groupMode"),
+        Row("not a member of the group, or its only member, so that no other can join", kafka="groupMode"),
     ] = "standalone"
-    include_headers: Annotated[bool, Row("a column with the headers of records", kafka="includeHeaders")] = (
-        False
-    )
+    include_headers: Annotated[
+        bool, Row("whether there is a column with the headers of records", kafka="includeHeaders")
+    ] = False
     isolation_level: Annotated[
         Literal["read_uncommitted", "read_committed"],
         Row(
@@ -100,7 +100,8 @@ class ReadingOptions(SecurityOptions):
         ),
     ] = "read_uncommitted"
     metadata_max_age_ms: Annotated[
-        int, Row("how soon new topics and partitions are seen", 1, kafka="kafka.metadata.max.age.ms")
+        int,
+        Row("longest time until new topics and partitions are read", 1, kafka="kafka.metadata.max.age.ms"),
     ] = 5_000
 
     @property
@@ -135,7 +136,7 @@ class ReadOptions(ReadingOptions):
         ),
     ] = "committed"
     read_on_driver_below: Annotated[
-        int, Row("offsets below which the driver reads the batch itself; 0: never", 0)
+        int, Row("a batch of fewer offsets is read by the driver itself; 0: never", 0)
     ] = 10_000
     poll_interval_ms: Annotated[int, Row("how often an idle loop looks for new records", 1)] = 50
 
@@ -176,8 +177,8 @@ class ReadOptions(ReadingOptions):
 class GroupBatchesOptions(ReadOptions):
     """Options of :class:`kohort.spark.GroupBatches`.
 
-    ``starting_offsets`` other than "committed" count for the first batch only, and against what the group
-    has committed; ``starting_offsets_fallback`` is for partitions without a commit.
+    ``starting_offsets`` other than "committed" apply to the first batch only, and take precedence over the
+    group's commits. ``starting_offsets_fallback`` applies to partitions without a commit.
     """
 
     group: Annotated[

@@ -1,7 +1,7 @@
-"""Plan of the next batch: pure functions from the state of the group and of the logs.
+"""Plan of the next batch: pure functions of the state of the group and of the logs.
 
-A plan starts where the group has committed, never later; it ends at most ``max_offsets`` further on; and a
-batch that was announced and not ended is planned again exactly as it was (``_intent.py``).
+A plan starts at the group's committed offsets and has at most ``max_offsets`` offsets. A batch that was
+announced and has not ended is planned again exactly as it was (``_intent.py``).
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from ._offsets import EARLIEST, LATEST, Bounds, Commits, Logs, OffsetRange, Offs
 
 Fallback = Literal["earliest", "latest", "fail"]
 
-#: Where a first batch starts: as committed, at an end of each log, or at given offsets.
+#: Where the first batch starts: at committed offsets, at the start or end of each log, or at given offsets.
 Start = Literal["committed", "earliest", "latest"] | Offsets
 
-#: Records that make one more task worth its start (about 26 ms in Spark).
+#: Records that justify one more task, as Spark takes about 26 ms to start one.
 RECORDS_PER_TASK = 100_000
 
 
 class NoStartError(KohortError):
-    """A partition has no committed offset, and the options forbid to choose one."""
+    """A partition has no committed offset, and the options do not allow another start."""
 
 
 class DataLossError(KohortError):
-    """Records that should have been read are gone from the log; ``lost`` are their ranges."""
+    """Records that should have been read are no longer in the log. ``lost``: their ranges."""
 
     def __init__(self, lost: Sequence[OffsetRange], message: str) -> None:
         super().__init__(message)
@@ -46,7 +46,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class StartRules:
-    """Start of partitions without a commit, and conduct where a commit points at nothing."""
+    """Where to start, without a commit too, and whether commits outside of the log are errors."""
 
     start: Start = "committed"
     fallback: Fallback = "earliest"
@@ -62,18 +62,18 @@ def plan_batch(
     reached: Offsets | None = None,
     least_number: int = 0,
 ) -> Plan:
-    """The next batch; its ranges are empty when there is nothing to read.
+    """Plan the next batch. It has no ranges if there is nothing to read.
 
-    ``committed`` is all that the group has committed, ``bounds`` are the partitions that are to be read,
-    ``reached`` is where this driver's own batches ended: it stands in where a commit is gone (expired or
-    deleted), as ``least_number`` does for the count. Raises NoStartError and DataLossError.
+    ``committed``: all commits of the group. ``bounds``: the partitions to read. ``reached`` and
+    ``least_number``: where this driver's own batches ended and the next batch number, which are used if
+    commits have expired or were deleted. Raises NoStartError and DataLossError.
     """
     starts = choose_starts(bounds, committed, rules, reached or {})
     announced = pending(committed) if rules.start == "committed" else None
     if announced is not None:
         spans = tuple(span for span in announced.ranges if span.topic_partition in bounds)
         if any(_still_there(span, bounds[span.topic_partition]) for span in spans):
-            # a sink that remembers this part by the whole batch's token would pass over the rest later
+            # a part of the batch needs a new token: else a sink would skip the other part later
             token = announced.token if len(spans) == len(announced.ranges) else new_token()
             return _replay(Announced(announced.number, token, spans), starts, bounds, rules)
     number = max(next_number(committed), least_number)
@@ -81,7 +81,7 @@ def plan_batch(
 
 
 def choose_starts(bounds: Logs, committed: Commits, rules: StartRules, reached: Offsets) -> Offsets:
-    """Offset of each partition's next record. Raises NoStartError, naming the partitions."""
+    """Return the next offset of each partition. Raises NoStartError, which names partitions without one."""
     starts = {
         partition: offset
         for partition, log in bounds.items()
@@ -125,7 +125,7 @@ def _still_there(span: OffsetRange, log: Bounds) -> bool:
 
 
 def _replay(batch: Announced, starts: Offsets, bounds: Logs, rules: StartRules) -> Plan:
-    """The announced batch again, less what the log no longer has of it."""
+    """Plan the announced batch again, without the offsets that the logs no longer have."""
     lost = losses({span.topic_partition: (span.start, span.end) for span in batch.ranges}, bounds)
     refuse_losses(lost, rules)
     ranges, moves = [], {}
@@ -145,7 +145,7 @@ def _replay(batch: Announced, starts: Offsets, bounds: Logs, rules: StartRules) 
 def _advance(
     number: int, wanted: Offsets, committed: Commits, bounds: Logs, rules: StartRules, limits: Limits
 ) -> Plan:
-    """The next records of each partition, within the limits."""
+    """Plan the next records of each partition, within the limits."""
     lost = losses({partition: (start, start) for partition, start in wanted.items()}, bounds)
     refuse_losses(lost, rules)
     starts = {partition: usable(wanted[partition], log, rules) for partition, log in sorted(bounds.items())}
@@ -164,18 +164,18 @@ def _advance(
 
 
 def up_to(start: Offsets, bounds: Logs, target: Offsets) -> Logs:
-    """The logs as they were when ``target`` was taken, but never short of ``start``."""
+    """Return ``bounds`` with ends no higher than ``target``, and no lower than ``start``."""
     ends = {p: max(target[p], start.get(p, 0), log.earliest) for p, log in bounds.items() if p in target}
     return {p: Bounds(bounds[p].earliest, min(bounds[p].latest, end)) for p, end in ends.items()}
 
 
 def usable(offset: int, log: Bounds, rules: StartRules) -> int:
-    """Offset where reading can go on: one that the log has, or its next."""
+    """Return where reading can continue: ``offset``, or a bound of the log if it is outside."""
     return _fallback(log, rules) if offset > log.latest else max(offset, log.earliest)
 
 
 def losses(wanted: Mapping[TopicPartition, tuple[int, int]], bounds: Logs) -> tuple[OffsetRange, ...]:
-    """Ranges before the log's start and after its end: of a topic that was recreated or truncated."""
+    """Return the wanted ranges before the log's start and after its end (the log may have been recreated)."""
     lost = []
     for partition, (start, end) in sorted(wanted.items()):
         log = bounds[partition]
@@ -187,6 +187,7 @@ def losses(wanted: Mapping[TopicPartition, tuple[int, int]], bounds: Logs) -> tu
 
 
 def refuse_losses(lost: Sequence[OffsetRange], rules: StartRules) -> None:
+    """Raise DataLossError if there are losses and the rules make them an error."""
     if lost and rules.fail_on_data_loss:
         names = ", ".join(str(span) for span in lost)
         raise DataLossError(
@@ -197,9 +198,9 @@ def refuse_losses(lost: Sequence[OffsetRange], rules: StartRules) -> None:
 
 
 def allocate(available: Sequence[OffsetRange], limits: Limits) -> tuple[OffsetRange, ...]:
-    """The part of each range that fits the limits: shares proportional to lag, one offset each at least.
+    """Return the part of each range that fits the limits: in proportion to lag, but at least one offset each.
 
-    Together they hold ``max_offsets``, or one each where there are more partitions than that.
+    Together they have ``max_offsets`` offsets, or one each if there are more partitions than that.
     """
     waiting = [span for span in available if span.offsets > 0]
     cap = limits.max_offsets_per_partition
@@ -213,9 +214,9 @@ def allocate(available: Sequence[OffsetRange], limits: Limits) -> tuple[OffsetRa
 
 
 def shares(sizes: Sequence[int], limit: int) -> list[int]:
-    """Split ``limit`` over ``sizes``, each at least 1: 1 each first, the rest in proportion.
+    """Split ``limit`` over ``sizes``: 1 each, and the rest in proportion to size.
 
-    What rounding leaves goes to the largest remainders.
+    The remainder of rounding goes to the largest fractions.
     """
     total = sum(sizes)
     if total <= limit:
@@ -235,10 +236,10 @@ def shares(sizes: Sequence[int], limit: int) -> list[int]:
 def split_tasks(
     ranges: Iterable[OffsetRange], *, cores: int, min_tasks: int = 1, records_per_task: int | None = None
 ) -> list[tuple[OffsetRange, ...]]:
-    """The ranges as tasks of about equal size, several ranges in one where they are small.
+    """Split the ranges into tasks of about equal size; a task may have several ranges.
 
-    No task has more than ``records_per_task`` offsets; without that, it is one task below RECORDS_PER_TASK
-    offsets, and one a core at most above. ``min_tasks`` as far as there are offsets.
+    No task has more than ``records_per_task`` offsets. By default there is a task for each RECORDS_PER_TASK
+    offsets, up to the number of cores. There are at least ``min_tasks`` tasks, if there are as many offsets.
     """
     spans = sorted(span for span in ranges if span.offsets > 0)
     total = sum(span.offsets for span in spans)
@@ -253,7 +254,7 @@ def split_tasks(
 
 
 def _between(spans: Sequence[OffsetRange], first: int, last: int) -> Iterable[OffsetRange]:
-    """The pieces of the ranges, laid end to end, from position ``first`` to ``last``."""
+    """Iterate over the parts of the concatenated ranges from position ``first`` to ``last``."""
     position = 0
     for span in spans:
         start, end = max(first - position, 0), min(last - position, span.offsets)

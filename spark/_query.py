@@ -1,4 +1,4 @@
-"""``stream``: a query whose start is pinned in its checkpoint and which the group follows to the end."""
+"""``stream``: a query that keeps its start in its checkpoint and commits each batch's end to the group."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-#: Where a query's start is kept, inside its checkpoint.
+#: File with the query's start, inside its checkpoint.
 START_STATE = "kohort/start.json"
 
 
@@ -45,16 +45,18 @@ def stream(
     on_event: Listener | Sequence[Listener] | None = None,
     **options: Any,
 ) -> StreamingQuery:
-    """Start a query over topics, from the group's committed offsets on; ``checkpoint`` is Spark's folder.
+    """Start a Structured Streaming query over topics, from the group's committed offsets on.
 
-    Give ``foreach_batch``, or ``write``, which makes a writer of the DataFrame (``lambda df:
-    df.groupBy(...).count().writeStream.outputMode("update").format("console")``). ``trigger`` is
-    "available_now", or the arguments of ``DataStreamWriter.trigger``. ``options`` are those of the source, in
-    Python's spelling (``bootstrap``, ``group``, ``topics``, ``max_offsets``) or in Spark's. The group stands
-    behind Spark's own log, never before it; the last batch is committed, too, however the query ends.
-    ``on_event``, a function or several, gets a BatchCommitted for each batch that Spark has done, an
-    OffsetsLost for what it went on after, and a CommitRefused while the group cannot follow, in threads of
-    its own. Raises OptionsError, and what the source raises at its start.
+    ``checkpoint``: the query's checkpoint folder. Give either ``foreach_batch``, or ``write``, a function
+    from the DataFrame to its writer, such as ``lambda df: df.writeStream.format("console")``. ``trigger``:
+    "available_now", or the arguments of ``DataStreamWriter.trigger``. ``options``: those of the source, in
+    Python's spelling (``bootstrap``, ``group``, ``topics``, ``max_offsets``) or in Spark's.
+
+    The group's offsets follow Spark's own log and are never ahead of it; the last batch is committed too,
+    however the query ends. ``on_event``: one listener or several. They are called with a BatchCommitted for
+    each batch that Spark has done, an OffsetsLost for lost offsets, and a CommitRefused while the coordinator
+    refuses commits, in other threads than the caller's. Raises OptionsError, and the errors of the source
+    when it starts.
     """
     if (write is None) == (foreach_batch is None):
         raise OptionsError("give exactly one of write and foreach_batch")
@@ -65,12 +67,12 @@ def stream(
     checked = read_source_options(named, stream=True)
     register(spark)
     if checked.start_state_path is None:
-        # the pinned start stands for every way to choose one
+        # the start that is kept in the checkpoint replaces the options that choose one
         others = ("startingTimestamp", "startingOffsetsByTimestamp")
         named = {key: value for key, value in named.items() if key not in others}
         named |= _pinned_start(spark, checkpoint, checked)
     if checked.group_mode == "exclusive":
-        # the source's own process is no member: commits come from here
+        # this process is the member, so it commits, and not the source's process
         named["commitOffsets"] = "never"
     folder = named["reportFolder"] = tempfile.mkdtemp(prefix="kohort-query-")
     try:
@@ -128,7 +130,7 @@ def _followed(
 
 
 def _arguments(trigger: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
-    """Arguments of ``DataStreamWriter.trigger``. Raises OptionsError."""
+    """Return the arguments of ``DataStreamWriter.trigger``. Raises OptionsError."""
     if trigger is None or isinstance(trigger, Mapping):
         return trigger or {}
     if trigger in AVAILABLE_NOW:
@@ -140,7 +142,11 @@ def _arguments(trigger: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
 
 
 def _pinned_start(spark: SparkSession, checkpoint: str, options: SourceOptions) -> dict[str, str]:
-    """The start as options, from a file in the checkpoint that is written once, on any of Spark's stores."""
+    """Return the start as options, from a file in the checkpoint; choose it and write the file at the first
+    run.
+
+    The checkpoint may be in any file system that Spark supports.
+    """
     jvm: Any = spark._jvm
     if jvm is None:
         raise OptionsError("a Spark Connect session cannot reach the checkpoint: set start_state_path")
@@ -159,7 +165,7 @@ def _pinned_start(spark: SparkSession, checkpoint: str, options: SourceOptions) 
 
 
 def _write(store: Any, path: Any, text: str) -> None:
-    """Write a file, under another name first: a file that is there is whole."""
+    """Write a file under another name and rename it, so that it is never incomplete."""
     temporary = path.suffix(".new")
     out = store.create(temporary, True)
     try:
@@ -171,7 +177,7 @@ def _write(store: Any, path: Any, text: str) -> None:
 
 
 def _text(value: Any) -> str:
-    """Value as text of Spark's options: ``true``, numbers, names with commas, JSON."""
+    """Convert a value to the text of a Spark option: ``true``, numbers, names with commas, JSON."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | tuple):

@@ -1,7 +1,7 @@
 """Readers of ``format("kohort")``.
 
-Spark creates them in processes of its own: they hold options and create the rest on demand. See
-``_stream.py``.
+Spark creates readers in separate processes. They hold the options and create the rest on demand
+(``_stream.py``).
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ try:
         SupportsTriggerAvailableNow,
     )
 
-    #: PySpark 4.2 and newer ask for the end of a batch with its start and a limit.
+    #: Whether PySpark (4.2 and newer) passes the start and a limit when it asks for the end of a batch.
     KNOWS_LIMITS = True
 except ImportError:
     KNOWS_LIMITS = False
 
-#: No limit in rows: our own options may limit a batch in other ways.
+#: Stands for no limit in rows; kohort's options may limit a batch in other ways.
 _NO_ROW_LIMIT = 2**62
 
 
@@ -41,7 +41,7 @@ class _Reader(TaskReader):
         self.options = options
 
     def __reduce__(self) -> tuple[type[TaskReader], tuple[()]]:
-        # an executor only reads: it needs neither the options nor what checks them
+        # an executor only reads: it needs neither the options nor the modules that check them
         return TaskReader, ()
 
     @cached_property
@@ -58,7 +58,7 @@ class BatchReader(_Reader, DataSourceReader):
 
 
 class StreamReader(_Reader, DataSourceStreamReader):
-    """``spark.readStream`` before PySpark 4.2: each batch takes all there is."""
+    """``spark.readStream`` before PySpark 4.2: each batch has all records that are there."""
 
     def __init__(self, options: SourceOptions) -> None:
         if options.group_mode == "exclusive" and options.commits:
@@ -85,7 +85,7 @@ class StreamReader(_Reader, DataSourceStreamReader):
 if KNOWS_LIMITS:
 
     class LimitedStreamReader(StreamReader, SupportsTriggerAvailableNow):
-        """``spark.readStream``: batches as large as the options allow, and several for AvailableNow."""
+        """``spark.readStream`` from PySpark 4.2 on: limits the size of batches, also with AvailableNow."""
 
         def latestOffset(  # type: ignore[override]  # noqa: N802 - Spark's name
             self, start: dict[str, Any], limit: ReadLimit
@@ -107,7 +107,7 @@ if KNOWS_LIMITS:
 
 
 def stream_reader(options: SourceOptions) -> StreamReader:
-    """Return a reader that this PySpark can drive. Raises OptionsError."""
+    """Return a reader for this version of PySpark. Raises OptionsError for options it does not support."""
     if KNOWS_LIMITS:
         return LimitedStreamReader(options)
     if options.max_offsets or options.max_offsets_per_partition or options.min_offsets:

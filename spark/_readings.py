@@ -1,4 +1,4 @@
-"""Rows and seconds of the tasks' reading, reported through one of Spark's accumulators."""
+"""Rows and seconds of the tasks' reading, collected by a Spark accumulator."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Told = dict[tuple[str, int], tuple[int, float]]
 
 
 class Reading(NamedTuple):
-    """``rows`` is None where it is not known. ``seconds`` are those of the slowest reader."""
+    """Figures of a batch; None if not known. ``seconds``: the time of the slowest reader."""
 
     rows: int | None = None
     seconds: float | None = None
 
 
 class _Most(AccumulatorParam[Told]):
-    """Merges figures so that a batch read twice, or by a retried task, counts once."""
+    """Merges figures so that a batch that is read twice, or by a retried task, counts once."""
 
     def zero(self, value: Told) -> Told:  # noqa: ARG002 - Spark's signature
         return {}
@@ -33,7 +33,7 @@ class _Most(AccumulatorParam[Told]):
 
 
 class Readings:
-    """The accumulator of a driver, one for all batches: Spark never frees an accumulator."""
+    """The accumulator of a driver. There is one for all batches, because Spark never frees an accumulator."""
 
     def __init__(self, context: SparkContext) -> None:
         self._told: Accumulator[Told] = context.accumulator({}, _Most())
@@ -43,7 +43,7 @@ class Readings:
         return Teller(self._told, batch)
 
     def take(self, batch: str, tasks: int) -> Reading:
-        """Take the figures of a batch's tasks, once. They are unknown if a task has not read to its end."""
+        """Remove and return the figures of a batch. They are unknown if a task has not read to its end."""
         found = [self._told.value.pop((batch, number), None) for number in range(tasks)]
         told = [each for each in found if each is not None]
         if len(told) < tasks:

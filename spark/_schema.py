@@ -1,4 +1,4 @@
-"""The columns of the source, in a module of their own for processes that import nothing else."""
+"""The columns of the source, in a separate module for processes that need nothing else."""
 
 from __future__ import annotations
 

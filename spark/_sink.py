@@ -1,10 +1,11 @@
-"""``df.write`` and ``writeStream.format("kohort")``: rows to topics, each batch at most once.
+"""``df.write`` and ``writeStream.format("kohort")``: write rows to topics, each batch once if there is a
+ledger.
 
     each task: is the batch in the ledger? -> begin a transaction -> write
-    the driver, when all tasks are done: note the transactions -> commit each -> note the batch's key
+    the driver, when all tasks are done: record the transactions -> commit each -> record the batch's key
 
-Where the broker offers no transactions, and where none are wanted, tasks write at once: records of a failed
-batch stay visible, and are written again. See ``_transaction.py``.
+If the broker has no transactions, or the options turn them off, tasks write without: records of a failed
+batch stay visible, and are written again when it is repeated. See ``_transaction.py``.
 """
 
 from __future__ import annotations
@@ -41,20 +42,20 @@ if TYPE_CHECKING:
 try:
     from pyspark.sql.datasource import DataSourceStreamArrowWriter
 
-    #: PySpark 4.1 and newer give a stream's rows as Arrow batches.
+    #: Whether PySpark (4.1 and newer) passes the rows of a stream as Arrow batches.
     WRITES_STREAMS = True
 except ImportError:
     WRITES_STREAMS = False
 
 log = logging.getLogger(__name__)
 
-#: Names of the query's id and the batch's number among a task's properties.
+#: Task properties with the query's id and the batch's number.
 _QUERY_ID, _BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"
 
 
 @dataclass
 class Written(WriterCommitMessage):
-    """Result of a task: its batch and the transaction with its records."""
+    """Result of a task: number of records, key of the batch, and the transaction with the records."""
 
     records: int
     key: str | None
@@ -66,13 +67,14 @@ class TopicWriter:
 
     def __init__(self, options: SinkOptions) -> None:
         self.options = options
-        #: Sent to the tasks: a second attempt of a task must find the transaction of the first.
+        #: Begins the transactional ids. It is sent to the tasks, so that all attempts of a task have the same
+        #: id.
         self._prefix = options.ledger_group or f"kohort-{uuid.uuid4().hex}"
 
     def write_rows(self, batches: Iterator[pa.RecordBatch], key: str | None, task: int) -> Written:
         """Write a task's rows, unless the ledger has their batch.
 
-        Raises OptionsError where there is a ledger, and no key for it to remember.
+        Raises OptionsError if there is a ledger and the batch has no key, and the errors of RecordWriter.
         """
         ledger = self._ledger
         if ledger is not None:
@@ -94,7 +96,10 @@ class TopicWriter:
         return Written(writer.records, key, transaction)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int = -1) -> None:  # noqa: ARG002, N803
-        """Commit the batch after all tasks: readers see it from now on, and the ledger holds it."""
+        """Commit the batch after all tasks: readers see it from now on, and the ledger has it.
+
+        Raises TransactionLostError if a transaction ended before, LedgerError and KafkaError.
+        """
         written = [one for one in messages if isinstance(one, Written)]
         transactions = [one.transaction for one in written if one.transaction]
         key = next((one.key for one in written), None)
@@ -114,15 +119,15 @@ class TopicWriter:
             for one in transactions:
                 end(self._client, one, commit=True)
         except TransactionLostError:
-            # the batch is not in the topics: the next start writes it
+            # the batch is not in the topics: the next run of the job writes it
             ledger.cancel(entry)
             raise
         ledger.note(entry, key)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int = -1) -> None:  # noqa: ARG002, N803
-        """Abort the batch after a task failed: readers never see what the others wrote.
+        """Abort the batch after a task failed: readers never see what the other tasks wrote.
 
-        Spark also calls this after a failed ``commit``; a batch that the ledger holds stays visible.
+        Spark also calls this after a failed ``commit``. A batch that the ledger has is not aborted.
         """
         ledger = self._ledger
         held = Entry() if ledger is None else ledger.read()
@@ -131,11 +136,10 @@ class TopicWriter:
                 _abort(self._client, one.transaction)
 
     def _end_all(self, prepared: Sequence[Transaction]) -> None:
-        """Commit the transactions of another batch whose job was killed and will not repeat it.
+        """Commit the transactions of an earlier batch, which a killed job had prepared and does not repeat.
 
-        Each task does so, and takes over a transactional id only when all are committed. A transaction that
-        is gone was committed by another task.
-
+        Each task does this before it uses a transactional id. A transaction that no longer exists was
+        committed by another task.
         """
         for one in prepared:
             try:
@@ -194,9 +198,10 @@ if WRITES_STREAMS:
 
 
 def _query_batch() -> str | None:
-    """Return the key of a query's batch, as in foreachBatch; None in a task that belongs to no query.
+    """Return a key for the batch of a query, also within foreachBatch; None outside of a query.
 
-    The query's id is its checkpoint's: a new checkpoint starts numbering again under another id.
+    It has the query's id and the batch number. The id belongs to the checkpoint: a query with a new
+    checkpoint, which counts from 0 again, has another id.
     """
     from pyspark import TaskContext
 
@@ -215,8 +220,9 @@ def _task() -> int:
 
 
 def _abort(client: Client, transaction: Transaction) -> None:
-    """Abort; errors are only logged, so as not to hide why the batch failed: the broker ends the transaction
-    in time.
+    """Abort a transaction. Errors are only logged, so that they do not hide why the batch failed.
+
+    The broker aborts the transaction after its timeout.
     """
     try:
         end(client, transaction, commit=False)
@@ -235,7 +241,7 @@ def _say_once(bootstrap: str, why: str) -> None:
 
 
 def _records(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    """Return the rows as ``RecordWriter.add`` takes them."""
+    """Iterate over the rows as arguments of ``RecordWriter.add``."""
     import pyarrow as pa
 
     columns: dict[str, list[Any]] = {"key": [None] * batch.num_rows}

@@ -1,4 +1,4 @@
-"""Options of ``write`` and ``writeStream.format("kohort")``, and the columns that they take."""
+"""Options of ``write`` and ``writeStream.format("kohort")``, and the columns that they accept."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class SinkOptions(SecurityOptions):
     ledger_group: Annotated[
         str | None,
         Row(
-            "group whose commit notes the last batch that is whole: a batch of that key is not written again",
+            "group of a commit that records the last complete batch, so that it is not written twice",
             kafka="ledgerGroup",
             shortest=1,
         ),
@@ -49,7 +49,7 @@ class SinkOptions(SecurityOptions):
     ledger_topic: Annotated[
         str | None,
         Row(
-            "topic of that commit, on its partition 0; by default the topic that is written",
+            "topic of that commit, which is on partition 0; by default the topic that is written",
             kafka="ledgerTopic",
             shortest=1,
         ),
@@ -57,7 +57,7 @@ class SinkOptions(SecurityOptions):
     batch_key: Annotated[
         str | None,
         Row(
-            "identity of a batch for ever, such as `Batch.key`; a query's batches have one by themselves",
+            "unique key of the batch, such as `Batch.key`; batches of a query have one automatically",
             kafka="batchKey",
             shortest=1,
             longest=200,
@@ -65,12 +65,14 @@ class SinkOptions(SecurityOptions):
     ] = None
     transactions: Annotated[
         Literal["auto", "required", "never"],
-        Row("a batch is seen as a whole or not at all by readers with read_committed"),
+        Row(
+            "whether each batch is one transaction, which readers with read_committed see whole or not at all"
+        ),
     ] = "auto"
     transaction_timeout_ms: Annotated[
         int,
         Row(
-            "how long the broker keeps a transaction open; a batch must not take longer",
+            "after this time the broker aborts a transaction; a batch must not take longer",
             1,
             kafka="kafka.transaction.timeout.ms",
         ),
@@ -108,7 +110,7 @@ def read_sink_options(given: Mapping[str, str]) -> SinkOptions:
 
 
 def check_columns(schema: StructType, options: SinkOptions) -> None:
-    """Refuse rows that cannot be records. Raises OptionsError."""
+    """Check that rows with these columns can be records. Raises OptionsError."""
     problems = []
     for column in schema.fields:
         kind = column.dataType.simpleString()

@@ -1,6 +1,6 @@
 """``format("kohort")``: a Spark data source in Python, without a jar.
 
-Spark creates the source in several Python processes for each query, and most of them need little of it: the
+Spark creates the source in several Python processes for each query, most of which need little of it. So the
 modules that read and write are imported on demand.
 """
 
@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 
 class KohortDataSource(DataSource):
-    """Topics, from a group's committed offsets on. Register it with ``kohort.spark.register(spark)``."""
+    """Reads topics from a group's committed offsets on, and writes topics.
+
+    Register it with ``kohort.spark.register(spark)``.
+    """
 
     @classmethod
     def name(cls) -> str:
@@ -70,8 +73,9 @@ class KohortDataSource(DataSource):
         return _sink.StreamWriter(self._sink_options(schema, instead, ["checkpointlocation"]))
 
     def _sink_options(self, schema: StructType, instead: str, ignored: Sequence[str] = ()) -> SinkOptions:
-        """Return the checked options. Raises OptionsError, which for a mode that overwrites says what to use
-        instead.
+        """Return the checked options. Raises OptionsError, also for a mode that overwrites.
+
+        ``instead``: for such a mode, the one to use instead. ``ignored``: options of Spark, in lower case.
         """
         from ._options import OptionsError
         from ._sink_options import check_columns, read_sink_options
@@ -85,14 +89,14 @@ class KohortDataSource(DataSource):
 
 
 def register(spark: SparkSession) -> None:
-    """Make ``format("kohort")`` known to a session; ``spark_session`` has done so. Safe to call again."""
+    """Register ``format("kohort")`` in a session; ``spark_session`` does this itself. Safe to call again."""
     spark.dataSource.register(KohortDataSource)
 
 
 def _check_schema(schema: StructType, options: SourceOptions) -> None:
-    """Refuse a user's schema: the columns are fixed."""
+    """Raise OptionsError for another schema, since the columns are fixed."""
     columns = COLUMNS_WITH_HEADERS if options.include_headers else COLUMNS
-    # Spark reads a DDL text only where it has a session, and here there is none
+    # compared as text: parsing DDL needs a Spark session, and there is none in this process
     wanted = columns.replace(": ", ":").replace(", ", ",").replace(" ", ":")
     if schema.simpleString() != f"struct<{wanted}>":
         from ._options import OptionsError

@@ -1,4 +1,4 @@
-"""Options of the source ``format("kohort")``, by the names of Spark's own Kafka source."""
+"""Options of the source ``format("kohort")``, under the names of Spark's own Kafka source."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ENDS = ("latest", "committed")
 _DURATION = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(ms|s|m|min|h)\s*$")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
-#: Settings of Java's consumer that would contradict how offsets are kept here.
+#: Settings of Java's consumer that contradict how this source works, and what to do instead.
 _REFUSED = {
     "kafka.auto.offset.reset": "use startingOffsets and startingOffsetsFallback",
     "kafka.enable.auto.commit": "commits follow Spark's own log; see commitOffsets",
@@ -47,7 +47,7 @@ class SourceOptions(ReadingOptions):
     group: Annotated[
         str | None,
         Row(
-            "group whose offsets are read and committed; only a batch read goes without",
+            "group whose offsets are read and committed; optional for batch reads only",
             kafka="groupId",
             also=("kafka.group.id",),
             shortest=1,
@@ -73,7 +73,9 @@ class SourceOptions(ReadingOptions):
     ] = "committed"
     starting_timestamp: Annotated[
         int | None,
-        Row("the first record of this time, in ms since 1970, or later", 0, kafka="startingTimestamp"),
+        Row(
+            "start at the first record of this time, in ms since 1970, or later", 0, kafka="startingTimestamp"
+        ),
     ] = None
     starting_times: Annotated[
         str | None, Row("the same by partition", kafka="startingOffsetsByTimestamp", allowed="JSON")
@@ -81,14 +83,14 @@ class SourceOptions(ReadingOptions):
     by_timestamp_strategy: Annotated[
         Literal["latest", "error"],
         Row(
-            "where all records are older than the time: the end of the log, or an error",
+            "if all records are older than the time: start at the end of the log, or an error",
             kafka="startingOffsetsByTimestampStrategy",
         ),
     ] = "latest"
     ending_offsets: Annotated[
         str | None,
         Row(
-            "end of a batch read; beyond the end of the log an error, or with failOnDataLoss=false that end",
+            "end of a batch read; after the log's end is an error, unless failOnDataLoss=false",
             kafka="endingOffsets",
             scope=SPARK_BATCH,
             allowed="latest, committed or JSON",
@@ -105,7 +107,8 @@ class SourceOptions(ReadingOptions):
         Row("the same by partition", kafka="endingOffsetsByTimestamp", scope=SPARK_BATCH, allowed="JSON"),
     ] = None
     min_offsets: Annotated[
-        int | None, Row("offsets that a batch waits for", 1, kafka="minOffsetsPerTrigger", scope=SPARK_STREAM)
+        int | None,
+        Row("fewest offsets for which a batch starts", 1, kafka="minOffsetsPerTrigger", scope=SPARK_STREAM),
     ] = None
     max_trigger_delay: Annotated[
         float,
@@ -119,9 +122,7 @@ class SourceOptions(ReadingOptions):
     ] = 900.0
     cores: Annotated[
         int | None,
-        Row(
-            "tasks that run at the same time; by default the session's cores, else the driver's processors", 1
-        ),
+        Row("number of tasks that run at the same time; by default the session's cores, or the driver's", 1),
     ] = None
     commit_offsets: Annotated[
         Literal["afterBatch", "never"],
@@ -130,7 +131,7 @@ class SourceOptions(ReadingOptions):
     start_state_path: Annotated[
         str | None,
         Row(
-            "file, written once, that keeps where the first batch began",
+            "file that keeps where the first batch began; written once",
             kafka="startStatePath",
             scope=SPARK_STREAM,
         ),
@@ -138,7 +139,7 @@ class SourceOptions(ReadingOptions):
     report_folder: Annotated[
         str | None,
         Row(
-            "where the source tells the driver of each batch; `stream` sets it",
+            "folder in which the source reports batches to the driver; `stream` sets it",
             kafka="reportFolder",
             scope=SPARK_STREAM,
         ),
@@ -181,7 +182,7 @@ class SourceOptions(ReadingOptions):
 
     @property
     def group_options(self) -> ReadOptions:
-        """Options that are shared with the driver loop. Raises OptionsError."""
+        """The same options for GroupOffsets. Raises OptionsError."""
         return read_options(
             ReadOptions,
             group=self.group or "",
@@ -198,7 +199,7 @@ class SourceOptions(ReadingOptions):
 
     @property
     def chooses_anew(self) -> bool:
-        """Return whether the start depends on where the logs are when it is asked for."""
+        """Return whether the options choose another start when the logs have changed."""
         named = self.starting_offsets
         if self.times("starting") is not None or named in ("earliest", "latest"):
             return True
@@ -213,13 +214,13 @@ class SourceOptions(ReadingOptions):
         return self.commit_offsets == "afterBatch"
 
     def times(self, which: Literal["starting", "ending"]) -> int | Offsets | None:
-        """Return one time in ms for all partitions, one for each, or None."""
+        """Return one time for all partitions, or a time for each, in ms since 1970; None if not given."""
         stamp = self.starting_timestamp if which == "starting" else self.ending_timestamp
         by_partition = self.starting_times if which == "starting" else self.ending_times
         return parse_offsets(by_partition) if by_partition is not None else stamp
 
 
-#: Spark's names by Python's, those of GroupBatches among them.
+#: Spark's name of each option by Python's, including the options of GroupBatches.
 ALIAS_OF = {
     name: setting.shown_name(SPARK_SOURCE)
     for table in (ReadOptions, SourceOptions)
@@ -228,7 +229,7 @@ ALIAS_OF = {
 
 
 def read_source_options(given: Mapping[str, str], *, stream: bool) -> SourceOptions:
-    """Check the options; names are compared without case. Raises OptionsError, which names each problem."""
+    """Check the options. Case is ignored in names. Raises OptionsError, which names each problem."""
     named = without_tuning(from_spark(given), READING)
     known = {
         name.lower(): setting
@@ -250,7 +251,7 @@ def read_source_options(given: Mapping[str, str], *, stream: bool) -> SourceOpti
         raise OptionsError(f"{', '.join(wrong)}: only for {'spark.read' if stream else 'spark.readStream'}")
     options = read_settings(SourceOptions, named, OptionsError, fallback)
     try:
-        options.group_options  # noqa: B018 - one way to choose topics, and a pattern that is one
+        options.group_options  # noqa: B018 - checks that topics are chosen in one way, and the pattern
     except OptionsError as error:
         words = str(error).replace("topic_pattern", "subscribePattern").replace("topics", "subscribe")
         raise OptionsError(words) from None
@@ -258,7 +259,7 @@ def read_source_options(given: Mapping[str, str], *, stream: bool) -> SourceOpti
 
 
 def _read_without_group(named: dict[str, Any], found: set[str], *, stream: bool) -> None:
-    """Set the start of a read that has no commits, as the built-in source does. Raises OptionsError."""
+    """Set the start of a read without a group, as the built-in source does. Raises OptionsError."""
     missing = [] if "bootstrap" in found else ["kafka.bootstrap.servers"]
     if stream:
         missing.append("groupId")

@@ -1,8 +1,8 @@
-"""The side of ``format("kohort")`` that talks to brokers: where reads begin and end, and commits.
+"""The part of ``format("kohort")`` that sends requests to brokers: starts and ends of reads, and commits.
 
-It lives in a Python process that Spark starts alongside its JVM and ends by a signal, so nothing here needs
-an orderly end. A batch is committed to the group only when Spark's own log has it: ``latest`` is given the
-end of the last such batch.
+It runs in a Python process that Spark starts beside its JVM and ends by a signal, so nothing here may depend
+on being closed. A batch is committed to the group only after Spark's own log has it: Spark calls ``latest``
+with the end of the last such batch.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ from ._stream_plan import (
 
 log = logging.getLogger(__name__)
 
-#: Offsets of an idle group expire; they are committed again at this interval.
+#: Interval at which the offsets of an idle query are committed again, so that they do not expire.
 TOUCH_SECONDS = 3_600.0
 
 
 class StartStateError(KohortError):
-    """The file that keeps a query's start cannot be used."""
+    """A query's start is not known: the file that keeps it cannot be used, or the group does not have it."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Planned:
-    """End of the last batch, and the state it was planned by."""
+    """End of the last planned batch, and the state from which it was planned."""
 
     ends: Offsets
     state: GroupState
@@ -67,18 +67,18 @@ class _Planned:
 
 
 class SourceOffsets:
-    """Starts, ends and commits of one read or one query. Sockets are opened at the first question."""
+    """Starts, ends and commits of one read or one query. Connections are opened by the first request."""
 
     def __init__(self, options: SourceOptions, client: Client | None = None) -> None:
         self._options = options
         self._client = client or process_client(options.connection)
-        # a source is no member: it lives in a process that is ended without a word
+        # a source cannot be a member, because Spark ends its process without a call that could leave
         outside = options.group_options.model_copy(update={"group_mode": "standalone"})
         self._group = GroupOffsets(self._client, outside, on_event=lambda _: None, stopping=threading.Event())
         self._initial: Offsets | None = None
-        #: Whether the start stays the same when it is asked for again.
+        #: Whether the start will be the same when another process chooses it.
         self._is_kept = True
-        #: Start and end of the first batch, where an earlier process has planned it.
+        #: Start and end of the first batch, if an earlier process has planned it.
         self._first_batch: tuple[Offsets, Offsets] | None = None
         self._planned: _Planned | None = None
         self._reports = None if options.report_folder is None else Reports(Path(options.report_folder))
@@ -90,7 +90,7 @@ class SourceOffsets:
     # a batch read
 
     def batch_ranges(self) -> list[OffsetRange]:
-        """All of a batch read. Raises NoStartError, DataLossError, UnknownTopicError."""
+        """Return the ranges of a batch read. Raises NoStartError, DataLossError, UnknownTopicError."""
         state = self._group.look()
         ranges, lost = read_ranges(
             self._starts(state), self._ends(state), state.bounds, rules=self._options.rules
@@ -101,7 +101,7 @@ class SourceOffsets:
     # a query
 
     def initial(self) -> Offsets:
-        """Begin of the query's first batch: decided once, and kept in ``startStatePath``."""
+        """Return the start of the query's first batch: chosen once, and kept in ``startStatePath``."""
         if self._initial is None:
             path = self._options.start_state_path
             self._initial = self._chosen() if path is None else pinned(Path(path), self._chosen)
@@ -111,8 +111,8 @@ class SourceOffsets:
     def latest(self, start: Offsets, max_offsets: int | None, *, all_of_it: bool) -> Offsets:
         """Return the end of the batch that begins at ``start``; ``start`` itself if there is nothing to read.
 
-        Spark has finished everything before ``start``, so it is committed. ``all_of_it`` is set for triggers
-        without limits. Raises DataLossError, UnknownTopicError, and what the cluster client raises.
+        Spark has finished everything before ``start``, so this offset is committed. ``all_of_it``: ignore
+        limits. Raises DataLossError, UnknownTopicError, and the errors of the cluster client.
         """
         state = self._group.look()
         if self._is_kept:
@@ -133,22 +133,25 @@ class SourceOffsets:
         return ends
 
     def aim(self) -> None:
-        """Read only the records that are there now."""
+        """Let the query end at the current ends of the logs."""
         self._target = {p: bounds.latest for p, bounds in self._group.look().bounds.items()}
 
     def newest(self) -> Offsets:
-        """Return the ends of the logs, as the last batch was planned by if there was one."""
+        """Return the ends of the logs, as they were when the last batch was planned."""
         self._keep_start()
         state = self._group.look() if self._planned is None else self._planned.state
         return {p: bounds.latest for p, bounds in state.bounds.items()}
 
     def ranges(self, start: Offsets, end: Offsets) -> list[OffsetRange]:
-        """Return the ranges of the batch between these two offsets of the checkpoint."""
-        # a batch planned by an earlier process is checked again
+        """Return the ranges of the batch between two offsets of the checkpoint.
+
+        Raises DataLossError, StartStateError, UnknownTopicError.
+        """
+        # a batch that an earlier process planned is checked again
         planned = self._planned if self._planned is not None and self._planned.ends == end else None
         state = self._group.look() if planned is None else planned.state
         if not self._is_kept and start == self._initial:
-            # nothing was planned since the start was chosen: an earlier process has planned this batch
+            # this process has planned nothing since it chose the start: an earlier one has planned this batch
             self._first_batch = self._begun(end, state), dict(end)
             self._is_kept = True
         begun = start
@@ -167,16 +170,14 @@ class SourceOffsets:
         return ranges
 
     def follow(self, done: Offsets) -> None:
-        """Commit what Spark has finished. Refusals are logged, and errors with ``failOnCommitError``."""
+        """Commit what Spark has finished. Errors are logged or, with ``failOnCommitError``, raised."""
         if self._options.commits and self._options.group_mode == "standalone":
             self._commit(done, "")
 
     # tasks
 
     def tasks(self, ranges: list[OffsetRange]) -> list[ReadTask]:
-        """Return the ranges as tasks: as many as the records and processors call for, not one for each
-        partition.
-        """
+        """Split the ranges into tasks by number of records and cores, not by partition."""
         options = self._options
         groups = split_tasks(
             ranges,
@@ -198,7 +199,7 @@ class SourceOffsets:
     # starts and ends
 
     def _chosen(self) -> Offsets:
-        """Return the start as the options say; the group keeps it too, so that tools show it."""
+        """Return the start that the options choose. It is committed too, so that tools show it."""
         state = self._group.look()
         starts = self._starts(state)
         missing = any(state.committed.get(p) is None for p in starts)
@@ -208,16 +209,16 @@ class SourceOffsets:
         return starts
 
     def _keep_start(self) -> None:
-        """The group keeps where a query begins for which the options might choose another start later.
+        """Commit the start of a query if the options might choose another start later.
 
-        Spark does not keep it: a first batch that was not done begins where ``initial`` says then.
+        Spark does not keep the start: after a restart, a first batch that was not done begins at ``initial``.
         """
         if not self._is_kept and self._initial is not None and self._options.commits:
             self._commit(self._initial, START_MARK)
         self._is_kept, self._first_batch = True, None
 
     def _begun(self, end: Offsets, state: GroupState) -> Offsets:
-        """Begin of the query's first batch, which an earlier process has planned. Raises StartStateError."""
+        """Return the start of the first batch, which an earlier process planned. Raises StartStateError."""
         begun = begun_at(end, state.committed) if self._options.commits else None
         if begun is None:
             raise StartStateError(
@@ -252,7 +253,7 @@ class SourceOffsets:
         return ends | _named_ends(parse_offsets(named), state.bounds)
 
     def _too_little(self, start: Offsets, bounds: Logs) -> bool:
-        """Return whether to wait for more records; a read of the present ones does not wait."""
+        """Return whether to wait for more records. A query that ends at the current ends does not wait."""
         least = self._options.min_offsets
         if least is None or self._target is not None:
             return False
@@ -283,7 +284,7 @@ class SourceOffsets:
             log.warning("the group %r does not follow yet: %s", self._options.group, error)
 
     def _report(self, report: BatchReport) -> None:
-        """Report a batch, once however often it is asked for."""
+        """Report a batch to the driver, unless it was the last one reported."""
         if self._reports is not None and self._reported != report:
             self._reports.write(report)
         self._reported = report
@@ -297,7 +298,7 @@ class SourceOffsets:
 
 
 def pinned(path: Path, choose: Callable[[], Offsets]) -> Offsets:
-    """Offsets in the file; chosen and written where there is none yet. Raises StartStateError."""
+    """Return the offsets in the file; if it does not exist, choose and write them. Raises StartStateError."""
     try:
         if not path.exists():
             _write_once(path, json.dumps(to_document(choose())))
@@ -310,7 +311,7 @@ def pinned(path: Path, choose: Callable[[], Offsets]) -> Offsets:
 
 
 def _write_once(path: Path, text: str) -> None:
-    """Write all or nothing, and never over what somebody else wrote meanwhile."""
+    """Write the whole file or nothing. A file that another process wrote meanwhile is kept."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     with temporary.open("w") as file:

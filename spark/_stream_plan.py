@@ -1,7 +1,7 @@
-"""Plan of a streaming query: pure functions over offsets as Spark's checkpoint has them; and its reports.
+"""Plan of a streaming query, as pure functions of offsets in Spark's checkpoint; and reports of its batches.
 
-Spark's checkpoint decides where a batch begins and ends; the group follows it. So nothing here looks at
-intents, and a start that was once written down is never chosen again.
+Spark's checkpoint decides where a batch begins and ends, and the group follows it. So intents are not used
+here, and a start that was written once is not chosen again.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from typing import Any
 from ._offsets import Commits, Logs, OffsetRange, Offsets, from_document, to_document
 from ._plan import DataLossError, Limits, StartRules, allocate, losses, refuse_losses, usable
 
-#: Metadata of the commit that keeps where a query has begun, until its first batch is done.
+#: Metadata of the commit that keeps the start of a query until its first batch is done.
 START_MARK = '{"start":true}'
 
 
 def begin_new(start: Offsets, bounds: Logs, committed: Commits) -> Offsets:
-    """Return ``start`` with the new partitions: from their committed offset, else from their first record."""
+    """Return ``start`` extended by new partitions, from their committed offset or else their first record."""
     new = {
         partition: committed[partition].offset if partition in committed else log.earliest
         for partition, log in bounds.items()
@@ -36,10 +36,9 @@ def begin_new(start: Offsets, bounds: Logs, committed: Commits) -> Offsets:
 def next_ends(
     start: Offsets, bounds: Logs, *, rules: StartRules, limits: Limits
 ) -> tuple[Offsets, tuple[OffsetRange, ...]]:
-    """Return the end of a batch from ``start``, and the ranges that the logs no longer have. Raises
-    DataLossError.
+    """Return the end of a batch from ``start``, and the ranges that the logs no longer have.
 
-    A partition that is in ``start`` and no longer to be read keeps its place.
+    A partition in ``start`` that is no longer to be read keeps its offset. Raises DataLossError.
     """
     known = {partition: log for partition, log in bounds.items() if partition in start}
     lost = losses({partition: (start[partition], start[partition]) for partition in known}, known)
@@ -49,18 +48,18 @@ def next_ends(
         for partition, log in sorted(known.items())
     ]
     ends = dict(start)
-    # an offset after its log's end is given up here: the log was recreated
+    # an offset after its log's end is replaced: the log was recreated
     ends |= {span.topic_partition: span.start for span in available if start[span.topic_partition] > span.end}
     ends |= {span.topic_partition: span.end for span in allocate(available, limits)}
     return ends, lost
 
 
 def batch_ranges(start: Offsets, end: Offsets, bounds: Logs, *, fail_on_data_loss: bool) -> list[OffsetRange]:
-    """Return the ranges between two offsets of the checkpoint. With ``fail_on_data_loss`` nothing is left
-    out.
+    """Return the ranges between two offsets of the checkpoint.
 
-    An end before the start was planned without it, for a log that was recreated: it is read from its first
-    record. With it, DataLossError.
+    An end before the start was planned without ``fail_on_data_loss``, for a log that was recreated: without
+    it the log is read from its first record; with it DataLossError is raised. Without it, offsets that the
+    log no longer has are left out too.
     """
     ranges = []
     for partition, last in sorted(end.items()):
@@ -85,7 +84,7 @@ def read_ranges(
 ) -> tuple[list[OffsetRange], tuple[OffsetRange, ...]]:
     """Return the ranges from ``start`` to ``end``, and those that the logs do not have. Raises DataLossError.
 
-    Nothing lies between a start and an end before it.
+    If the end of a partition is before its start, there is nothing to read.
     """
     lost = losses({partition: (first, end[partition]) for partition, first in start.items()}, bounds)
     if lost and rules.fail_on_data_loss:
@@ -103,9 +102,9 @@ def read_ranges(
 
 
 def begun_at(end: Offsets, committed: Commits) -> Offsets | None:
-    """Begin of the query's first batch, which ended at ``end``, from the group's commits (START_MARK).
+    """Return the start of the query's first batch, which ended at ``end``, from the commits with START_MARK.
 
-    Partitions that were new by then are left out. None if the group's commits do not say.
+    Partitions that were new in this batch are left out. None if there are no such commits.
     """
     begun = {
         partition: commit.offset
@@ -125,7 +124,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
-    """A batch that is to be read; start and end are alike where the source only tells where it stands."""
+    """A batch that the source has planned. If start and end are equal, it only reports its position."""
 
     start: Offsets
     end: Offsets
@@ -135,20 +134,21 @@ class BatchReport:
 class Reports:
     """Reports of each batch from a query's source to the driver, as files in a folder.
 
-    The source runs in a process of Spark's own, on the driver's machine: it calls ``write``, the driver
-    ``take``. Spark itself reports neither which source is whose nor what was lost.
+    The source runs in a separate process on the driver's machine. It calls ``write``, and the driver
+    ``take``. Spark's own reports do not say which source belongs to which reader, nor which offsets were
+    lost.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def write(self, report: BatchReport) -> None:
-        """Write a report. One that cannot be written is a warning: the query goes on."""
+        """Write a report. If that fails, a warning is logged, and the query continues."""
         lost = [[span.topic, span.partition, span.start, span.end] for span in report.lost]
         document = {"start": to_document(report.start), "end": to_document(report.end), "lost": lost}
         path = self._folder / f"{time.time_ns():020}.json"
         try:
-            # temporary folders are cleaned of files that nobody has used for days
+            # the folder may be gone: systems remove unused temporary files after some days
             self._folder.mkdir(parents=True, exist_ok=True)
             path.with_suffix(".new").write_text(json.dumps(document))
             os.replace(path.with_suffix(".new"), path)
@@ -164,7 +164,7 @@ class Reports:
         return found
 
     def close(self) -> None:
-        """End the reports."""
+        """Remove the folder."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
 

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 @dataclass
 class Task(InputPartition):
-    """Partition of a read: what one Spark task reads."""
+    """What one Spark task reads, as a partition of Spark's data source."""
 
     task: ReadTask
 
 
 class TaskReader:
-    """Reads tasks; all that Spark sends of a reader to an executor."""
+    """Reads tasks. This is the only part of a reader that Spark sends to executors."""
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        # a read without partitions is one task of None
+        # for a read without partitions Spark runs one task with None
         if isinstance(partition, Task):
             yield from read_task(partition.task)

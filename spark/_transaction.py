@@ -1,8 +1,8 @@
-"""Transactions of tasks, which the driver ends once all have written; and the ledger of batches.
+"""Transactions of tasks, which the driver ends after all tasks have written; and the ledger of batches.
 
-What a task hands to the driver is enough to end its transaction from there: name, producer id and epoch. The
-request is that of clients before KIP-890, which every broker with transactions accepts and which leaves the
-epoch as it is: the same end may be requested again.
+A task returns transactional id, producer id and epoch to the driver, which is enough to end its transaction.
+The driver sends the EndTxn version before KIP-890: every broker with transactions accepts it, and it does not
+change the epoch, so the request may be repeated.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from ._client import Client
 
 log = logging.getLogger(__name__)
 
-#: The coordinator has ended the transaction, or somebody else has its transactional id now.
+#: Errors for a transaction that the coordinator has ended, or whose transactional id another producer uses
+#: now.
 _GONE = frozenset(
     {
         ErrorCode.INVALID_TXN_STATE,
@@ -32,7 +33,7 @@ _GONE = frozenset(
 
 
 class NoTransactionsError(KohortError):
-    """The broker does not offer transactions."""
+    """The broker does not support transactions."""
 
 
 class TransactionLostError(KohortError):
@@ -41,14 +42,14 @@ class TransactionLostError(KohortError):
 
 @dataclass(frozen=True, slots=True)
 class TransactionRules:
-    """Transactional id of a task's transaction, and how long it may stay open before the broker ends it."""
+    """Transactional id of a task (``name``), and how long its transaction may stay open, in milliseconds."""
 
     name: str
     timeout_ms: int
 
 
 def end(client: Client, transaction: Transaction, *, commit: bool) -> None:
-    """Commit or abort; repeating the same changes nothing. Raises TransactionLostError and KafkaError."""
+    """Commit or abort a transaction. May be repeated. Raises TransactionLostError and KafkaError."""
     client.run(lambda cluster: _end(cluster, transaction, commit))
 
 
@@ -73,13 +74,14 @@ _MAX_METADATA_BYTES = 4_096
 
 
 class LedgerError(KohortError):
-    """A batch that the ledger cannot record."""
+    """A batch does not fit into the ledger."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """``key`` is that of the last batch, empty where there is none; its records are written. ``prepared`` are
-    its transactions while they are still to be committed; ``batches`` is how many were done before."""
+    """Content of the ledger. ``key``: key of the last batch that was written, or empty. ``prepared``: its
+    transactions while they are not all committed. ``batches``: number of batches done before.
+    """
 
     batches: int = 0
     key: str = ""
@@ -91,21 +93,22 @@ class Entry:
 
 
 def transaction_name(prefix: str, task: int) -> str:
-    """Return the transactional id of a task: the same for every attempt, so that a new one ends the old one's
-    transaction."""
+    """Return the transactional id of a task. Its attempts share it, so a new one fences the old one."""
     return f"{prefix}-{task}"
 
 
 class Ledger:
-    """Record of which batches are in the topics: the commit of ``group`` on ``place``, for one sink.
+    """Record of the last batch that a sink has written: the commit of ``group`` on partition ``place``.
 
-    Its metadata has the key of the last batch that is done, ``{"k":"3-9f86d081884c7d65"}``; its offset counts
-    the batches. While the transactions of a batch are being committed, the metadata names them, too:
-    ``{"k":"3-9f86d081884c7d65","t":[[0,1000,5],[1,1001,0]]}``, task, producer id and epoch. All tasks of that
-    batch have written all they had, so a driver that finds such an entry commits the rest and writes nothing.
+    The commit's metadata has the key of that batch, ``{"k":"3-9f86d081884c7d65"}``; its offset is the number
+    of batches. While the transactions of a batch are being committed, the metadata also lists them by task,
+    producer id and epoch: ``{"k":"3-9f86d081884c7d65","t":[[0,1000,5],[1,1001,0]]}``. By then all tasks of
+    the batch have written their rows, so a driver that finds such an entry only commits the remaining
+    transactions.
 
-    One key is enough: a job begins no batch before the one before it is committed, so that only the last one
-    can come again. A number is no key: after a reset of the job's offsets it comes again for other records.
+    One key is enough, because a job starts a batch only after the previous one is committed: only the last
+    batch can be repeated. A batch number cannot serve as the key: after a reset of the job's offsets, numbers
+    repeat for other records.
     """
 
     def __init__(self, client: Client, group: str, place: TopicPartition) -> None:
@@ -121,8 +124,9 @@ class Ledger:
         return _parsed(self._group, commit.offset, commit.metadata or "")
 
     def prepare(self, entry: Entry, key: str, transactions: Sequence[Transaction]) -> Entry:
-        """Record that all tasks have written: from here on the batch can only be committed. Raises
-        LedgerError.
+        """Record that all tasks have written. From now on the batch can only be committed.
+
+        Raises LedgerError for more transactions than the commit's metadata can hold.
         """
         rows = [[int(one.name.rpartition("-")[2]), *one.producer] for one in transactions]
         metadata = json.dumps({"k": key, "t": rows}, separators=(",", ":"))
@@ -139,7 +143,7 @@ class Ledger:
         self._commit(entry.batches + 1, json.dumps({"k": key}, separators=(",", ":")))
 
     def cancel(self, entry: Entry) -> None:
-        """Record that the batch is not in the topics and is no longer to be committed."""
+        """Record that the batch is not in the topics, and must not be committed any more."""
         self._commit(entry.batches, "")
 
     def _commit(self, offset: int, metadata: str) -> None:
@@ -148,7 +152,7 @@ class Ledger:
 
 
 def _parsed(group: str, batches: int, metadata: str) -> Entry:
-    """Return the entry in a commit; it holds no batch if somebody else wrote it."""
+    """Parse the entry in a commit. Other metadata is an entry without a batch."""
     try:
         document = json.loads(metadata)
         transactions = tuple(

@@ -1,4 +1,4 @@
-"""State of a Spark job as tools see it: by its group's commits and intent records, or by its checkpoint."""
+"""State of a Spark job for tools, from its group's commits and intent records, or from its checkpoint."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PartitionStatus:
-    """A partition of a job. ``planned_end`` is that of the batch under way, None where there is none.
+    """A partition of a job. ``planned_end``: end of the current batch, None if there is none.
 
-    ``state``: "done" after a batch, "under way" in one, "other" where no Spark job wrote the commit.
+    ``batch``: number in the partition's last commit. ``state``: "done" after a batch, "under way" during one,
+    "other" if the commit is not by a Spark job.
     """
 
     topic: str
@@ -40,7 +41,9 @@ class PartitionStatus:
 
 @dataclass(frozen=True, slots=True)
 class JobStatus:
-    """``batch`` is the newest number, -1 before the first; ``under_way`` whether it is not committed yet."""
+    """State of a job. ``batch``: number of the newest batch, -1 before the first. ``under_way``: whether it
+    is not committed yet. ``lag``: offsets left to read, over all partitions.
+    """
 
     group: str
     batch: int
@@ -50,8 +53,9 @@ class JobStatus:
 
 
 async def job_status(cluster: Cluster, group: str) -> JobStatus:
-    """Return a group's status; it has no partitions if nothing was committed. Raises KafkaError and other
-    client errors.
+    """Return a group's status; it has no partitions if the group has no commits.
+
+    Raises KafkaError and BrokerConnectionError.
     """
     found = await cluster.committed(group)
     committed = {partition: Committed(at.offset, at.metadata) for partition, at in found.items()}
@@ -94,11 +98,11 @@ def _partition(
 
 
 class CheckpointError(KohortError):
-    """The folder is no checkpoint of a query over topics, or has no batch."""
+    """A folder is not the checkpoint of a query over topics, or has no finished batch."""
 
 
 def read_checkpoint(folder: str | Path) -> tuple[int, Offsets]:
-    """Number and ends of the last batch that the query has finished. Raises CheckpointError."""
+    """Return number and end offsets of the last batch that a query has finished. Raises CheckpointError."""
     folder = Path(folder)
     done = _numbers(folder / "commits") & _numbers(folder / "offsets")
     if not done:
@@ -108,7 +112,7 @@ def read_checkpoint(folder: str | Path) -> tuple[int, Offsets]:
         )
     number = max(done)
     offsets: Offsets = {}
-    # a version, the batch's settings, and then a line for each source
+    # lines: a version, the batch's settings, then one for each source
     for line in (folder / "offsets" / str(number)).read_text().splitlines()[2:]:
         try:
             offsets |= parse_offsets(line)

@@ -1,8 +1,7 @@
-"""The transaction coordinator: transactional ids, their transactions, and how transactions end (KIP-98,
-KIP-890).
+"""The transaction coordinator: transactional ids and their transactions (KIP-98, KIP-890).
 
 It runs on the group coordinator's engine, with one shard for each partition of ``__transaction_state``. The
-life cycle of a transactional id is a table in ``statemachine``; the broker writes the markers.
+life cycle of a transactional id is a table in ``statemachine``. The broker writes the markers.
 """
 
 from .coordinator import TransactionCoordinator, TransactionMarker

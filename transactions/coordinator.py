@@ -36,19 +36,18 @@ from .shards import (
     verify,
 )
 
-#: Seconds before failed markers are written again: the first pause, doubled with each attempt, and the
-#: longest.
+#: First and longest pause in seconds before failed markers are written again; it doubles with each attempt.
 _RETRY_S: Final = 0.5
 _MOST_RETRY_S: Final = 5.0
 
-#: Transactions whose markers are written concurrently; each writes one marker per turn of the event loop.
+#: Number of transactions that write markers concurrently. Each writes one marker per step of the event loop.
 _SIDE_BY_SIDE: Final = 50
 
 _NOBODY: Final = RequestContext()
 
 
 class TransactionMarker(NamedTuple):
-    """The marker that ends a producer's transaction; every partition of the transaction gets the same one."""
+    """The marker that ends a producer's transaction, the same for every partition of the transaction."""
 
     producer_id: int
     producer_epoch: int
@@ -57,7 +56,7 @@ class TransactionMarker(NamedTuple):
 
 
 class _Ending(NamedTuple):
-    """A transaction whose end is decided, and the partitions that still need its marker."""
+    """A transaction with a decided end, the partitions that still need its marker, and the next pause."""
 
     runner: ShardRunner[Transactions]
     decided: Transaction
@@ -68,12 +67,12 @@ class _Ending(NamedTuple):
 class TransactionCoordinator:
     """All transactional ids of one broker, on one event loop.
 
-    ``take_producer_id`` returns an unused producer id, and may raise KafkaError; ``reserve_producer_ids``
-    makes all later ids larger than the given one. ``write_marker`` writes a marker to a partition and returns
-    True when no further attempt is needed: the marker is written, or never can be. ``epoch_of`` returns the
-    coordinator's epoch in a partition of ``__transaction_state``, which rises with each start; ``version``
-    the transaction.version in force; and ``max_bytes`` the largest batch that the topic takes, in bytes.
-    Until ``start`` the answer to every request is NOT_COORDINATOR, because the topic does not exist.
+    ``take_producer_id`` returns an unused producer id, or raises KafkaError. ``reserve_producer_ids`` makes
+    all later ids larger than the given one. ``write_marker`` writes a marker to a partition and returns True
+    if no further attempt is needed, because the marker is written or never can be. ``epoch_of`` returns the
+    coordinator's epoch in a partition of ``__transaction_state``, which rises with each start. ``version``
+    returns the finalized transaction.version, ``max_bytes`` the largest batch that the topic accepts, in
+    bytes. Until ``start`` every request gets NOT_COORDINATOR, because the topic does not exist.
     """
 
     def __init__(
@@ -100,7 +99,7 @@ class TransactionCoordinator:
         self._clock_ms = clock_ms
         self._on_event = on_event
         self._fsync = fsync
-        #: Set when some records could not be read: there may be unknown transactions.
+        #: Whether some records could not be read, so that there may be unknown transactions.
         self.unread = False
         self._shards: ShardRuntime[Transactions] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -111,32 +110,32 @@ class TransactionCoordinator:
         return f"<TransactionCoordinator: {self._shards or 'not started'!r}>"
 
     async def start(self, log: CoordinatorLog) -> None:
-        """Load every shard from the topic's log and serve it; does nothing once started."""
+        """Load every shard from the topic's log and serve it. Does nothing if it has started already."""
         if self._shards is not None:
             return
         shards = self._open(log, None)
         self.unread = bool(await shards.load_all())
-        # records from another broker's data folder may hold producer ids that this broker has yet to give out
+        # the records may come from another broker's data folder, with producer ids not yet assigned here
         await self._reserve_producer_ids(
             max((runner.shard.state.newest_producer_id for runner in shards), default=-1)
         )
 
     def start_replicated(self, log: CoordinatorLog, replicas: Replicas) -> None:
-        """Start in a cluster: serve each partition that this broker leads, from ``load`` to ``unload``."""
+        """Start in a cluster. Each partition that this broker leads is served from ``load`` to ``unload``."""
         self._open(log, replicas)
 
     async def load(self, partition: int) -> None:
-        """Load one partition, which this broker now leads."""
+        """Load one partition that this broker leads from now on."""
         if self._shards is not None:
             await self._shards.load(partition)
 
     def unload(self, partition: int) -> None:
-        """Unload one partition, which another broker now leads."""
+        """Unload one partition that another broker leads from now on."""
         if self._shards is not None:
             self._shards.unload(partition)
 
     def partition_of(self, transactional_id: str) -> int:
-        """The partition of ``__transaction_state`` that holds an id's records."""
+        """Return the partition of ``__transaction_state`` with the records of an id."""
         assert self._shards is not None, "the coordinator has started"
         return self._shards.partition_of(transactional_id)
 
@@ -159,7 +158,7 @@ class TransactionCoordinator:
         return shards
 
     async def stop(self) -> None:
-        """Flush the shards' pending records; the next start writes the markers that are missing."""
+        """Stop, after flushing the shards' pending records. The next start writes missing markers."""
         self._stopped = True
         if self._tasks:
             for task in self._tasks:
@@ -169,7 +168,7 @@ class TransactionCoordinator:
             self._shards.stop()
 
     async def initialize(self, init: Initialize) -> Identity:
-        """Producer id and epoch for a transactional id."""
+        """Return producer id and epoch for a transactional id. Raises KafkaError if there is no new id."""
         if not init.transactional_id:
             return Identity(ErrorCode.INVALID_REQUEST)
         answer: Identity = await self._ask(ApiKey.INIT_PRODUCER_ID, init)
@@ -187,7 +186,10 @@ class TransactionCoordinator:
         return error
 
     async def end(self, end: End) -> Identity:
-        """Commit or abort; return the producer id and epoch that the producer continues with."""
+        """Commit or abort a transaction. Return the id and epoch with which the producer continues.
+
+        Raises KafkaError if a new producer id is needed and there is none.
+        """
         if not end.transactional_id:
             return Identity(ErrorCode.INVALID_REQUEST)
         answer: Identity = await self._ask(ApiKey.END_TXN, end)
@@ -198,7 +200,7 @@ class TransactionCoordinator:
     def verify(
         self, transactional_id: str, producer_id: int, producer_epoch: int, partition: TopicPartition
     ) -> ErrorCode:
-        """Return NONE if a partition is in the producer's open transaction now, else the error."""
+        """Return NONE if a partition is in the producer's open transaction, else the error code."""
         if not transactional_id:
             return ErrorCode.INVALID_REQUEST
         state = self._state_of(transactional_id)
@@ -207,7 +209,7 @@ class TransactionCoordinator:
         return verify(state, transactional_id, producer_id, producer_epoch, partition)
 
     def describe(self, transactional_id: str) -> Transaction | ErrorCode:
-        """A transactional id's current state; TRANSACTIONAL_ID_NOT_FOUND if it is unknown here."""
+        """Return the current state of a transactional id; TRANSACTIONAL_ID_NOT_FOUND if it is not known."""
         if not transactional_id:
             return ErrorCode.INVALID_REQUEST
         state = self._state_of(transactional_id)
@@ -216,7 +218,7 @@ class TransactionCoordinator:
         return state.by_id.get(transactional_id) or ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
 
     def transactions(self) -> Iterable[Transaction] | ErrorCode:
-        """Every transactional id; COORDINATOR_LOAD_IN_PROGRESS while a partition is loading."""
+        """Return all transactional ids; COORDINATOR_LOAD_IN_PROGRESS while a partition is loading."""
         if self._shards is None:
             return []
         if any(runner.loading for runner in self._shards):
@@ -261,7 +263,7 @@ class TransactionCoordinator:
         task.add_done_callback(self._tasks.discard)
 
     async def _abort_late(self, runner: ShardRunner[Transactions], late: Transaction) -> None:
-        # if no id can be had now, the next pass of the abort timer asks again
+        # if there is no producer id now, the abort timer repeats this
         with suppress(KafkaError):
             fresh_id = await self._take_producer_id()
             runner.steer(partial(abort_late, late=late, fresh_id=fresh_id))
@@ -282,12 +284,12 @@ class TransactionCoordinator:
                 runner.steer(partial(markers_written, prepared=decided))
 
     async def _is_written(self, partition: TopicPartition, marker: TransactionMarker) -> bool:
-        # a transaction may have thousands of partitions: let other work run between two markers
+        # let other tasks run between two markers, as a transaction may have thousands of partitions
         await asyncio.sleep(0)
         try:
             return await self._write_marker(partition, marker)
         except Exception as error:
-            # one partition's failure must not keep the marker from the others, whose readers wait for it
+            # the other partitions must get their markers nevertheless, because readers wait for these
             context = {"message": f"no marker in {partition}: it is tried again", "exception": error}
             asyncio.get_running_loop().call_exception_handler(context)
             return False

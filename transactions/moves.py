@@ -1,5 +1,7 @@
-"""Transitions of a transactional id: each function returns the id's next record, by the table in
-``statemachine``. A transition takes effect when its record is in the log.
+"""Transitions of a transactional id, by the table in ``statemachine``.
+
+Each function returns the id's next record. A transition takes effect when its record is in the log. Times are
+in milliseconds since 1970.
 """
 
 from __future__ import annotations
@@ -11,10 +13,10 @@ from ..protocol import TopicPartition
 from ..statemachine import TRANSACTION, TransactionState, TransactionTrigger
 from .records import NONE, Transaction
 
-#: The transaction.version from which the epoch rises with every transaction (KIP-890).
+#: The transaction.version from which on the epoch is raised at the end of every transaction (KIP-890).
 EPOCH_BUMP_VERSION: Final = 2
 
-#: The last epoch that a producer gets; the one above it is kept to fence that producer.
+#: The last epoch that a producer gets. The one above it is reserved to fence that producer.
 LAST_EPOCH: Final = 2**15 - 2
 _MAX_EPOCH: Final = 2**15 - 1
 
@@ -33,14 +35,14 @@ def initialized(now: Transaction, timeout_ms: int, now_ms: int, *, given_epoch: 
 
 
 def answered_again(now: Transaction, timeout_ms: int, now_ms: int) -> Transaction:
-    """Keep the epoch, for a producer that missed the response and asks again."""
+    """Keep the epoch, for a producer that repeats its request because it did not get the response."""
     return _moved(now, TransactionTrigger.INITIALIZE, now_ms, timeout_ms=timeout_ms, start_ms=NONE)
 
 
 def rotated(
     now: Transaction, producer_id: int, timeout_ms: int, now_ms: int, *, given_epoch: int | None
 ) -> Transaction:
-    """Change to a new producer id, when the epochs of the old one are used up."""
+    """Change to a new producer id with epoch 0, because the epochs of the old one are used up."""
     return _moved(
         now,
         TransactionTrigger.INITIALIZE,
@@ -70,8 +72,10 @@ def added(
 def ended(
     now: Transaction, client_version: int, now_ms: int, *, committed: bool, next_producer_id: int = NONE
 ) -> Transaction:
-    """Prepare the commit or the abort. From EPOCH_BUMP_VERSION on the epoch rises, and a producer whose
-    epochs are used up continues with ``next_producer_id``.
+    """Prepare the commit or the abort.
+
+    From EPOCH_BUMP_VERSION on the epoch is raised. If the epochs are used up, the producer continues with
+    ``next_producer_id`` afterwards.
     """
     trigger = TransactionTrigger.COMMIT if committed else TransactionTrigger.ABORT
     after = _moved(now, trigger, now_ms, client_version=client_version, next_producer_id=next_producer_id)
@@ -84,8 +88,9 @@ def ended(
 
 
 def fenced(now: Transaction, version: int, now_ms: int, *, next_producer_id: int = NONE) -> Transaction:
-    """Abort an open transaction on the coordinator's own decision, and fence its producer by raising the
-    epoch. ``version`` is the transaction.version in force; ``next_producer_id`` is as for ``ended``.
+    """Abort an open transaction by decision of the coordinator, and fence its producer by raising the epoch.
+
+    ``version``: the finalized transaction.version. ``next_producer_id``: as for ``ended``.
     """
     fencing = _moved(now, TransactionTrigger.FENCE, now_ms)
     after = ended(fencing, version, now_ms, committed=False, next_producer_id=next_producer_id)
@@ -95,7 +100,7 @@ def fenced(now: Transaction, version: int, now_ms: int, *, next_producer_id: int
 
 
 def completed(now: Transaction, now_ms: int) -> Transaction:
-    """Complete the transaction: all markers are written."""
+    """Complete the transaction, after all markers are written."""
     after = _moved(now, TransactionTrigger.COMPLETE, now_ms, partitions=())
     if now.next_producer_id == NONE:
         return after
@@ -103,12 +108,12 @@ def completed(now: Transaction, now_ms: int) -> Transaction:
 
 
 def expired(now: Transaction, now_ms: int) -> Transaction:
-    """Expire an id that was unused for too long; its tombstone is the next record."""
+    """Expire an id that was not used for too long. Its tombstone is written next."""
     return _moved(now, TransactionTrigger.EXPIRE, now_ms)
 
 
 def is_exhausted(now: Transaction) -> bool:
-    """Return whether the next producer needs another producer id."""
+    """Return whether the producer id's epochs are used up, so that a new producer id is needed."""
     return now.producer_epoch >= LAST_EPOCH
 
 

@@ -1,8 +1,9 @@
-"""Records of ``__transaction_state``: one for each transactional id, in Apache Kafka's bytes.
+"""Records of ``__transaction_state``: one for each transactional id, in Apache Kafka's format.
 
-A key is an int16 version 0 and the id. A value begins with its own int16 version: 0, or 1 (flexible,
-KIP-482). Both are read; like Apache Kafka, the coordinator writes version 0 while transaction.version is 0,
-so that a downgrade stays possible. A record without a value is a tombstone. Numbers are big-endian.
+The schemas are Kafka's TransactionLogKey.json and TransactionLogValue.json. A key is an int16 version 0 and
+the id. A value begins with an int16 version: 0, or 1 (flexible, KIP-482). Both are read. Like Apache Kafka,
+the coordinator writes version 0 while transaction.version is 0, so that a downgrade stays possible. A record
+without a value is a tombstone. Numbers are big-endian.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from ..statemachine import TransactionState
 #: Stands for "none" in numbers: no producer id, epoch or time.
 NONE: Final = -1
 
-#: The states; a state's place is its number in a record.
+#: The states; the index of a state is its number in a record.
 _STATES: Final = (
     TransactionState.EMPTY,
     TransactionState.ONGOING,
@@ -54,24 +55,24 @@ _INT64: Final = struct.Struct(">q")
 _PREVIOUS_ID, _NEXT_ID, _CLIENT_VERSION = range(3)
 _ELEMENTS: Final = 1 << 31
 _INT32_BYTES: Final = 4
-#: Upper bounds, in bytes: what a topic takes beside its name and partitions, and what a batch takes beside
-#: the id and its topics.
+#: Upper bounds in bytes: of a topic besides its name and partitions, and of a batch besides the id and
+#: topics.
 _TOPIC_BYTES: Final = 9
 _REST_BYTES: Final = 192
 _MAX_STRING_BYTES: Final = 0x7FFF
 
 
 class CorruptRecordError(KohortError):
-    """A record of the topic that cannot be read; the text says why."""
+    """A record of the topic cannot be read. The text says why."""
 
 
 class Transaction(NamedTuple):
-    """A transactional id as its last record describes it.
+    """State of a transactional id: the content of its last record.
 
-    ``client_version`` is the transaction.version that the producer of this transaction follows.
-    ``next_producer_id`` is set while a transaction with the last epoch ends: the producer continues with that
-    id. ``last_epoch`` is the epoch before the current one, by which the coordinator recognizes a repeated
-    request; the record does not hold it.
+    ``client_version``: the transaction.version that the producer of this transaction uses.
+    ``next_producer_id``: set while a transaction with the last epoch ends; the producer continues with that
+    id. ``last_epoch``: the previous epoch, by which the coordinator recognizes a repeated request; it is not
+    in the record. ``update_ms`` and ``start_ms`` are in milliseconds since 1970.
     """
 
     transactional_id: str
@@ -100,14 +101,16 @@ Record: TypeAlias = Transaction | TransactionDeleted
 def encode_all(
     records: Iterable[Record], *, flexible: bool = True
 ) -> tuple[list[tuple[bytes, bytes | None]], int]:
-    """Keys and values, and their total size in bytes. Raises ValueError for an id over 32,767 bytes."""
+    """Return keys and values, and their size in bytes. Raises ValueError for an id over 32,767 bytes."""
     pairs = [encode(record, flexible=flexible) for record in records]
     return pairs, sum(len(key) + len(value or b"") for key, value in pairs)
 
 
 def encode(record: Record, *, flexible: bool = True) -> tuple[bytes, bytes | None]:
-    """Key and value of a record. A value that is not ``flexible`` holds neither the previous and next
-    producer ids nor the client's version. Raises ValueError for an id over 32,767 bytes.
+    """Return key and value of a record.
+
+    A value that is not ``flexible`` (version 0) has neither the previous and next producer ids nor the
+    client's version. Raises ValueError for an id over 32,767 bytes.
     """
     if len(record.transactional_id.encode()) > _MAX_STRING_BYTES:
         raise ValueError(f"a transactional id of more than {_MAX_STRING_BYTES} bytes")
@@ -119,14 +122,14 @@ def encode(record: Record, *, flexible: bool = True) -> tuple[bytes, bytes | Non
 
 
 def largest_bytes(transaction: Transaction) -> int:
-    """Upper bound, in bytes, of the batch that holds this or any later record of the same partitions."""
+    """Return an upper bound, in bytes, of a batch with this or any later record with the same partitions."""
     names = sum(len(topic) + _TOPIC_BYTES for topic in {topic for topic, _ in transaction.partitions})
     size = len(transaction.transactional_id.encode()) + names + _INT32_BYTES * len(transaction.partitions)
     return size + _REST_BYTES
 
 
 def decode(key: bytes | None, value: bytes | None) -> Record | None:
-    """A record; None for a key version that this coordinator does not know. Raises CorruptRecordError."""
+    """Return a record; None for an unknown key version. Raises CorruptRecordError."""
     try:
         if key is None:
             raise CorruptRecordError("a record without a key")

@@ -1,4 +1,4 @@
-"""Settings of transactions: Kafka's names with underscores for dots, and Kafka's defaults."""
+"""Settings of transactions, with Kafka's names (underscores for dots) and Kafka's defaults."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..settings import BROKER, MAX_INT, Row, Scope
 
 @dataclass(slots=True)
 class TransactionSettings(GroupSettings):
-    """Settings of the coordinators; times are in ms."""
+    """Settings of the group and transaction coordinators. Times are in milliseconds."""
 
     SCOPE: ClassVar[Scope] = BROKER
 
@@ -19,16 +19,16 @@ class TransactionSettings(GroupSettings):
         int, Row("longest timeout that a transactional producer may ask for", 1, MAX_INT)
     ] = 900_000
     transactional_id_expiration_ms: Annotated[
-        int, Row("how long a transactional id that is not used is remembered", 1, MAX_INT)
+        int, Row("how long a transactional id is kept after its last use", 1, MAX_INT)
     ] = 604_800_000
     transaction_abort_timed_out_transaction_cleanup_interval_ms: Annotated[
-        int, Row("time between two looks for transactions whose timeout is over", 1, MAX_INT)
+        int, Row("time between two checks for transactions that have timed out", 1, MAX_INT)
     ] = 10_000
     transaction_remove_expired_transaction_cleanup_interval_ms: Annotated[
-        int, Row("time between two looks for transactional ids to forget", 1, MAX_INT)
+        int, Row("time between two checks for transactional ids that have expired", 1, MAX_INT)
     ] = 3_600_000
     kohort_transaction_max_partitions: Annotated[
-        int, Row("most partitions in one transaction: what would be more is refused", 1, MAX_INT)
+        int, Row("most partitions in one transaction; more are refused", 1, MAX_INT)
     ] = 10_000
     transaction_state_log_num_partitions: Annotated[
         int, Row("partitions of __transaction_state, fixed when it is created", 1, 10_000)

@@ -1,10 +1,11 @@
 """A shard of ``__transaction_state``: its transactional ids, their requests and their timeouts.
 
 Requests and responses are plain data; the broker maps errors to those that a version of an API knows.
-Requests about an id wait for the pending writes of that id, so that the log's content decides each of them.
+Requests about an id wait for the pending writes of that id, so that each is decided by the content of the
+log.
 
-When a request needs a new producer id, the answer is :data:`NEEDS_PRODUCER_ID`, and the caller sends the
-request again with one. When a transaction's end is decided, the shard issues :class:`WriteMarkers`; the
+If a request needs a new producer id, the response is :data:`NEEDS_PRODUCER_ID`, and the caller repeats the
+request with one. When a transaction's end is decided, the shard issues the command :class:`WriteMarkers`; the
 caller writes the markers and then calls :func:`markers_written`.
 """
 
@@ -28,7 +29,7 @@ from .settings import TransactionSettings
 _OPEN: Final = TransactionState.ONGOING
 _PREPARED: Final = (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
 
-#: The timers: abort transactions past their timeout, write failed completions again, expire unused ids.
+#: Timers: abort transactions after their timeout, write failed completions again, expire unused ids.
 _ABORT: Final = "abort"
 _COMPLETE: Final = "complete"
 _FORGET: Final = "forget"
@@ -39,28 +40,30 @@ _RETRY_MS: Final = 1_000
 #: Kafka's default for max.message.bytes.
 MAX_BYTES: Final = 1_048_588
 
-# ids checked at a time, and how many of them are written; the pass continues a millisecond later. All shards
-# may do so at once
+#: Most ids that a timer checks and writes at a time; it continues a millisecond later. These are low because
+#: all shards may do this at the same time.
 _SLICE: Final = 1_000
 _WRITTEN_SLICE: Final = 4
 
 
 class Identity(NamedTuple):
-    """Producer id and epoch in a response; -1 with an error."""
+    """Error code, and producer id and epoch, in a response. Id and epoch are -1 with an error."""
 
     error: ErrorCode
     producer_id: int = NONE
     producer_epoch: int = NONE
 
 
-#: The response to a request that has to be repeated with a fresh producer id.
+#: The response to a request that must be repeated with a new producer id as ``fresh_id``.
 NEEDS_PRODUCER_ID: Final = Identity(ErrorCode.NONE)
 
 
 @dataclass(slots=True)
 class Initialize:
-    """Initialize a producer. ``given`` is the producer id and epoch that it already has; ``fresh_id`` is a
-    producer id that nobody has used, NONE until the shard asks for one.
+    """Initialize a producer (InitProducerId).
+
+    ``given``: the producer id and epoch that it already has. ``fresh_id``: an unused producer id; NONE until
+    the shard asks for one. ``timeout_ms``: the transaction timeout in milliseconds.
     """
 
     transactional_id: str
@@ -71,7 +74,7 @@ class Initialize:
 
 @dataclass(slots=True)
 class Add:
-    """Add partitions to the transaction; the response is an ErrorCode for all of them."""
+    """Add partitions to the transaction. The response is one ErrorCode for all of them."""
 
     transactional_id: str
     producer_id: int
@@ -82,7 +85,7 @@ class Add:
 
 @dataclass(slots=True)
 class End:
-    """End the transaction; the response is an Identity."""
+    """End the transaction (EndTxn). The response is an Identity."""
 
     transactional_id: str
     producer_id: int
@@ -101,16 +104,16 @@ class WriteMarkers(Command):
 
 @dataclass(slots=True)
 class AbortLate(Command):
-    """Call ``abort_late`` with a fresh producer id: this transaction's producer has used up its epochs."""
+    """Call ``abort_late`` with an unused producer id, as the epochs of this transaction's are used up."""
 
     late: Transaction
 
 
 @dataclass(slots=True, eq=False)
 class Transactions:
-    """State of a shard: each id as its last record describes it, and the partitions of open transactions.
+    """State of a shard: the last record of each id, and the partitions of open transactions.
 
-    ``version`` returns the transaction.version in force; ``max_bytes`` the largest batch, in bytes.
+    ``version`` returns the finalized transaction.version, ``max_bytes`` the largest batch in bytes.
     """
 
     settings: TransactionSettings
@@ -119,7 +122,7 @@ class Transactions:
     by_id: dict[str, Transaction] = field(default_factory=dict)
     open: dict[str, frozenset[TopicPartition]] = field(default_factory=dict)
     newest_producer_id: int = NONE
-    #: Ids that the passes in progress have not visited yet, by timer.
+    #: Ids that a timer still has to check, by timer.
     queues: dict[str, list[str]] = field(default_factory=dict)
 
     def store(self, records: Sequence[Transaction]) -> None:
@@ -150,8 +153,10 @@ TransactionShard: TypeAlias = Shard[Transactions]
 
 
 def handle_initialize(shard: TransactionShard, request: Request, now_ms: int) -> None:
-    """Give a new id epoch 0, and a known id its next epoch. If a transaction is open, abort it and answer
-    CONCURRENT_TRANSACTIONS, so that the producer asks again.
+    """Assign epoch 0 to a new id, and the next epoch to a known one.
+
+    If a transaction is open, it is aborted, and the response is CONCURRENT_TRANSACTIONS, so that the producer
+    retries.
     """
     init: Initialize = request.body
     now = shard.state.by_id.get(init.transactional_id)
@@ -179,8 +184,9 @@ def handle_initialize(shard: TransactionShard, request: Request, now_ms: int) ->
 
 
 def _may_initialize(now: Transaction, given: tuple[int, int] | None) -> bool:
-    """Return whether a producer may initialize: it sends no producer id, the current one, or the previous one
-    if that one's epochs are used up.
+    """Return whether a producer may initialize.
+
+    It may if it sends no producer id, or the current one, or the previous one with its last epoch.
     """
     if given is None or given[0] == now.producer_id:
         return True
@@ -196,7 +202,7 @@ def _with_next_epoch(
             if init.fresh_id == NONE:
                 return NEEDS_PRODUCER_ID
             return moves.rotated(now, init.fresh_id, init.timeout_ms, now_ms, given_epoch=given_epoch)
-        return Identity(ErrorCode.UNKNOWN_SERVER_ERROR)  # as Apache Kafka: there is no epoch to give
+        return Identity(ErrorCode.UNKNOWN_SERVER_ERROR)  # as in Apache Kafka: there is no further epoch
     if given_epoch is None or known == NONE or given_epoch == known:
         return moves.initialized(now, init.timeout_ms, now_ms, given_epoch=given_epoch)
     if given_epoch == now.last_epoch:
@@ -226,8 +232,9 @@ def handle_add(shard: TransactionShard, request: Request, now_ms: int) -> None:
 
 
 def _too_large(state: Transactions, after: Transaction) -> str:
-    """Return why the partitions must be refused, "" if they need not be: the record that ends a transaction
-    has to fit into a batch.
+    """Return why the partitions must be refused, or "".
+
+    The record that ends a transaction must fit into a batch.
     """
     count, most = len(after.partitions), state.settings.kohort_transaction_max_partitions
     if count > most:
@@ -265,7 +272,7 @@ def _fence(now: Transaction | None, producer_id: int, producer_epoch: int) -> Er
 
 
 def handle_end(shard: TransactionShard, request: Request, now_ms: int) -> None:
-    """Decide the end and answer; the markers follow."""
+    """Write the decision and respond. The markers are written afterwards."""
     end: End = request.body
     now = shard.state.by_id.get(end.transactional_id)
     bumps = end.client_version >= moves.EPOCH_BUMP_VERSION
@@ -290,7 +297,7 @@ def handle_end(shard: TransactionShard, request: Request, now_ms: int) -> None:
 
 
 def _end_error(now: Transaction, end: End) -> ErrorCode | None:
-    """Return the error of an EndTxn below v5 that ends nothing; None if there is something to end."""
+    """Return None if an EndTxn below v5 ends a transaction, else its error code: NONE if it is repeated."""
     if error := _fence(now, end.producer_id, end.producer_epoch):
         return error
     if now.state is _OPEN:
@@ -302,8 +309,9 @@ def _end_error(now: Transaction, end: End) -> ErrorCode | None:
 
 
 def _end_error_with_bump(now: Transaction, end: End) -> ErrorCode | None:
-    """Like ``_end_error``, for EndTxn v5: the epoch before the current one means a repeated request, unless a
-    transaction is open.
+    """As ``_end_error``, for EndTxn from v5 on (KIP-890).
+
+    A request with the previous epoch is a repeated one, unless a transaction is open.
     """
     rotated = (
         now.previous_producer_id == end.producer_id
@@ -333,7 +341,7 @@ def _end_error_with_bump(now: Transaction, end: End) -> ErrorCode | None:
 
 
 def markers_written(shard: TransactionShard, now_ms: int, *, prepared: Transaction) -> None:
-    """Complete a transaction whose markers are all written."""
+    """Complete a transaction after all its markers are written."""
     if shard.state.by_id.get(prepared.transactional_id) is prepared:
         _append(shard, moves.completed(prepared, now_ms))
 
@@ -343,7 +351,7 @@ def markers_written(shard: TransactionShard, now_ms: int, *, prepared: Transacti
 
 @dataclass(slots=True)
 class RecordRefused(CoordinatorEvent):
-    """The log did not take the record of a transactional id."""
+    """The record of a transactional id was refused by the log, or is too large for it."""
 
     name = "RecordRefused"
     level = "warning"
@@ -362,7 +370,7 @@ def _append(
     request: Request | None = None,
     answer: Identity | ErrorCode = ErrorCode.NONE,
 ) -> None:
-    """Write an id's record, answer the request that caused it, and carry out what it decides."""
+    """Write an id's record, then respond to ``request`` and write markers or start timers by its state."""
 
     def then(error: ErrorCode, now_ms: int) -> None:
         if not error:
@@ -371,7 +379,7 @@ def _append(
             elif record.state is _OPEN:
                 _start_abort_timer(shard, now_ms)
         elif record.state in (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT):
-            # the markers are written: the completion has to get into the log eventually
+            # the markers are written, so the completion must be written too: try again later
             shard.timers.start((_COMPLETE, record.transactional_id), now_ms + _RETRY_MS)
 
     answers = () if request is None else ((request, answer),)
@@ -382,7 +390,7 @@ def _append(
 
 
 def _fenced(shard: TransactionShard, now: Transaction, fresh_id: int, now_ms: int) -> Transaction | None:
-    """The record that aborts an open transaction; None if that takes a fresh producer id."""
+    """Return the record that aborts an open transaction; None if that needs an unused producer id."""
     version = shard.state.version()
     if version < moves.EPOCH_BUMP_VERSION or not moves.is_exhausted(now):
         return moves.fenced(now, version, now_ms)
@@ -392,7 +400,7 @@ def _fenced(shard: TransactionShard, now: Transaction, fresh_id: int, now_ms: in
 
 
 def abort_late(shard: TransactionShard, now_ms: int, *, late: Transaction, fresh_id: int = NONE) -> None:
-    """Abort a transaction that has been open for too long, unless its id has changed since."""
+    """Abort a transaction that has been open for too long, unless the id has a newer record."""
     if shard.state.by_id.get(late.transactional_id) is not late or shard.is_busy(late.transactional_id):
         return
     after = _fenced(shard, late, fresh_id, now_ms)
@@ -429,8 +437,10 @@ def _pass(
     write: Callable[[Transaction], bool],
     now_ms: int,
 ) -> bool:
-    """Call ``write`` for ids without a pending write, a slice at a time so that requests need not wait. It
-    returns whether it wrote. Return whether ids are left; the timer is then started again for them.
+    """Call ``write`` for the ids without a pending write, in slices, so that requests do not wait for long.
+
+    ``write`` returns whether it wrote a record. Returns whether ids are left; the timer is then started
+    again.
     """
     state, written = shard.state, 0
     queue = state.queues.get(key[0]) or list(names)
@@ -453,7 +463,7 @@ def _on_complete_timer(shard: TransactionShard, key: TimerKey, now_ms: int) -> N
 
 
 def _on_forget_timer(shard: TransactionShard, key: TimerKey, now_ms: int) -> None:
-    """Expire ids that were unused for ``transactional.id.expiration.ms``."""
+    """Expire ids that were not used for ``transactional.id.expiration.ms``."""
     settings = shard.state.settings
 
     def forget(now: Transaction) -> bool:
@@ -470,7 +480,7 @@ def _on_forget_timer(shard: TransactionShard, key: TimerKey, now_ms: int) -> Non
 
 
 def _activate(shard: TransactionShard, now_ms: int) -> None:
-    """Continue where the previous coordinator stopped: write the markers of every decided transaction."""
+    """Start the timers, and write the markers of transactions with a decided end, after a load."""
     state = shard.state
     for now in state.by_id.values():
         if now.state in _PREPARED:

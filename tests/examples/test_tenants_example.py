@@ -70,7 +70,7 @@ def test_the_page_shows_the_examples_code() -> None:
 @pytest.mark.slow(2)
 def test_installed_it_is_found_by_its_name(installed: Path) -> None:
     printed = run(installed, "kohort", "assignors", "list")
-    assert re.search(r"^tenants +kohort-tenants 1\.0 +1 +eager +Topics of a tenant", printed, re.MULTILINE)
+    assert re.search(r"^tenants +kohort-tenants 1\.0 +1 +eager +Assigns a tenant", printed, re.MULTILINE)
 
 
 @pytest.mark.slow(3)
