@@ -137,11 +137,10 @@ def _all_match(group: Sequence[_Share], member: Member, number: int) -> bool:
 
 
 class RoundRobinAssignor(Assignor):
-    """``roundrobin``: partitions by topic and number, to members in turn, as Apache Kafka's
-    RoundRobinAssignor.
+    """``roundrobin``: partitions go to members in turn, as by Apache Kafka's RoundRobinAssignor.
 
-    The turn carries on from topic to topic. Members that do not subscribe to a topic are skipped. Racks are
-    ignored.
+    Partitions are sorted by topic and number. The turn carries on from topic to topic. Members that do not
+    subscribe to a topic are skipped. Racks are ignored.
     """
 
     name = "roundrobin"

@@ -79,8 +79,7 @@ class _Balanced:
 
 
 class StickyAssignor(_Balanced, Assignor):
-    """``sticky`` (KIP-54): members stop at a rebalance, and get as many of their partitions back as balance
-    allows.
+    """``sticky`` (KIP-54): members stop at a rebalance, then get as much back as balance allows.
 
     Balance is the best that the subscriptions allow (the list of loads, sorted from the highest, is
     lexicographically smallest). Among those assignments it takes one with the fewest moves; ``racks`` and
@@ -107,8 +106,7 @@ class StickyAssignor(_Balanced, Assignor):
 
 
 class CooperativeStickyAssignor(_Balanced, Assignor):
-    """``cooperative-sticky`` (KIP-429): the target of ``sticky``, but only partitions that move stop being
-    read.
+    """``cooperative-sticky`` (KIP-429): the target of ``sticky``, but only partitions that move are stopped.
 
     A partition that another member still claims is withheld for one round. After that member has given it up,
     the members rejoin and it goes to its new owner. That takes two rounds at most.

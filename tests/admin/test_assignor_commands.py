@@ -298,5 +298,5 @@ def test_what_an_assignor_does_is_told_without_the_marks_of_docstrings(
 ) -> None:
     assert main(["assignors", "list"]) == 0
     told = capsys.readouterr().out
-    assert "sticky (KIP-54): everyone stops at a rebalance" in told
+    assert "sticky (KIP-54): members stop at a rebalance" in told
     assert "`" not in told
