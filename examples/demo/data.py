@@ -72,8 +72,8 @@ def as_json(flights: Any) -> Iterator[tuple[bytes | None, bytes]]:
             yield None if tail is None else tail.encode(), encode(row).encode()
 
 
-def expected_figures(flights: Any) -> Table:
-    """Return flights and delays per origin and month, computed from the data set."""
+def figures_of(flights: Any) -> Table:
+    """Return the figures of a pyarrow table with columns origin, month and dep_delay."""
     grouped = flights.group_by(["origin", "month"]).aggregate(
         [([], "count_all"), ("dep_delay", "count"), ("dep_delay", "sum")]
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from data import Figures, Table, expected_figures, load_flights
+from data import Figures, Table, figures_of, load_flights
 from screen import Screen
 from store import Store
 
@@ -27,7 +27,7 @@ COLUMNS = (
 async def run_report(screen: Screen, database: Path, parquet: Path, flights: int) -> bool:
     """Show the table; return whether the figures are equal."""
     screen.headline("4 of 4  Flights and mean departure delay in minutes: data set, services, Spark job")
-    expected = await asyncio.to_thread(lambda: expected_figures(load_flights(flights)))
+    expected = await asyncio.to_thread(lambda: figures_of(load_flights(flights)))
     store = Store(database)
     try:
         return closing_table(screen, expected, store.figures(), parquet_figures(parquet))
@@ -40,15 +40,7 @@ def parquet_figures(folder: Path) -> Table:
     from pyarrow import dataset
 
     flights = dataset.dataset(folder, format="parquet").to_table(columns=["origin", "month", "dep_delay"])
-    grouped = flights.group_by(["origin", "month"]).aggregate(
-        [([], "count_all"), ("dep_delay", "count"), ("dep_delay", "sum")]
-    )
-    return {
-        (row["origin"], row["month"]): Figures(
-            row["count_all"], row["dep_delay_count"], row["dep_delay_sum"] or 0
-        )
-        for row in grouped.to_pylist()
-    }
+    return figures_of(flights)
 
 
 def closing_table(screen: Screen, expected: Table, sqlite: Table, parquet: Table) -> bool:

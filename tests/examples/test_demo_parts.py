@@ -34,7 +34,7 @@ def test_flights_come_in_the_order_in_which_they_left(part: Callable[[str], Any]
 
 def test_the_figures_of_the_data_set_are_those_known_of_it(part: Callable[[str], Any]) -> None:
     data = part("data")
-    figures = data.expected_figures(data.load_flights(336_776))
+    figures = data.figures_of(data.load_flights(336_776))
 
     assert len(figures) == 36
     assert sum(each.flights for each in figures.values()) == 336_776
