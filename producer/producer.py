@@ -218,7 +218,7 @@ class Producer:
 
         Raises SerializationError, or an OSError of the encoder; RecordTooLargeError; after ``max_block_ms``
         KafkaError for a topic or partition that does not exist, and BufferFullError; KafkaError at once for a
-        topic that may not be written to; ProducerClosedError; in a transactional producer
+        topic that the broker refuses to describe; ProducerClosedError; in a transactional producer
         TransactionStateError outside of a transaction, and TransactionAbortableError after something in it
         has failed.
         """
