@@ -55,8 +55,10 @@ class Ledger:
         self.committed[group, partition] = max(offset, before)
 
     def compare(self, partition: TopicPartition, records: Iterable[tuple[int, bytes]]) -> None:
-        """Compare what is committed in a partition in the end with what clients know of it, unless it may have
-        lost records: a producer sends again what a leader lacked, and an older log that has it may come back.
+        """Compare the records that are committed in a partition in the end with what clients know of it.
+
+        Not if it may have lost records: a producer repeats what a leader lacked, and an older log with the
+        same records may come back.
         """
         if partition in self.lossy:
             return
