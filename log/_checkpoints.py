@@ -21,7 +21,7 @@ _MAX_LONG = 2**63 - 1
 
 
 def read_offsets(fs: FileSystem, path: str) -> dict[TopicPartition, int]:
-    """A checkpoint file: an offset for each partition. Empty if there is none. Raises DataFolderError."""
+    """Read a checkpoint file: offsets by partition, {} without a file. Raises DataFolderError."""
     offsets: dict[TopicPartition, int] = {}
     for line in _read_entries(fs, path):
         topic, _, numbers = line.partition(" ")
@@ -35,12 +35,12 @@ def write_offsets(fs: FileSystem, path: str, offsets: Mapping[TopicPartition, in
 
 
 def read_epochs(fs: FileSystem, path: str) -> list[tuple[int, int]]:
-    """A leader-epoch-checkpoint: (epoch, its first offset), oldest first. Raises DataFolderError."""
+    """Read a leader-epoch-checkpoint: (epoch, its first offset), oldest first. Raises DataFolderError."""
     epochs: list[tuple[int, int]] = []
     for line in _read_entries(fs, path):
         epochs.append(_int_and_long(path, line, line, "epoch offset"))
         if len(epochs) > 1 and (epochs[-1][0] <= epochs[-2][0] or epochs[-1][1] < epochs[-2][1]):
-            raise _unreadable(path, f"the line {line!r} does not rise")
+            raise _unreadable(path, f"the line {line!r} is not in rising order")
     return epochs
 
 
@@ -51,7 +51,7 @@ def write_epochs(
 
 
 def read_topic_id(fs: FileSystem, folder: str) -> uuid.UUID | None:
-    """The topic id in a partition folder's partition.metadata, or None if there is no such file."""
+    """Return the topic id in a partition folder's partition.metadata, or None if there is no such file."""
     path = os.path.join(folder, PARTITION_METADATA)
     data = read_whole(fs, path)
     if data is None:
@@ -69,10 +69,10 @@ def write_topic_id(fs: FileSystem, folder: str, topic_id: uuid.UUID) -> None:
 
 
 def claim_folder(fs: FileSystem, folder: str, topic_id: uuid.UUID | None) -> uuid.UUID:
-    """The topic id of a partition's folder, which is created for ``topic_id`` if it is missing.
+    """Return the topic id of a partition's folder, which is created for ``topic_id`` if it is missing.
 
-    A new folder is durable with the first flush. Raises DataFolderError if it is another topic's, or is
-    missing and no id is given, and OSError.
+    A new folder is durable after the first flush. Raises OSError, and DataFolderError if the folder belongs
+    to another topic, or if it is missing and no id is given.
     """
     known = read_topic_id(fs, folder)
     if known is not None:
@@ -90,12 +90,12 @@ def claim_folder(fs: FileSystem, folder: str, topic_id: uuid.UUID | None) -> uui
 
 
 def encode_uuid(value: uuid.UUID) -> str:
-    """Kafka's text form of a UUID: base64url of its 16 bytes, without padding."""
+    """Return a UUID in Kafka's text form: base64url of its 16 bytes, without padding."""
     return base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode()
 
 
 def read_properties(fs: FileSystem, path: str) -> dict[str, str] | None:
-    """A Java properties file of plain ``key=value`` lines, or None if there is none."""
+    """Read a Java properties file of plain ``key=value`` lines; None if there is no file."""
     data = read_whole(fs, path)
     if data is None:
         return None
@@ -112,7 +112,7 @@ def write_properties(fs: FileSystem, path: str, properties: Mapping[str, str]) -
 
 
 def _int_and_long(path: str, line: str, text: str, what: str) -> tuple[int, int]:
-    """Two numbers as Kafka writes them, none negative."""
+    """Parse two numbers, which must not be negative. Raises DataFolderError."""
     found = _INT_AND_LONG.fullmatch(text)
     if found is None or int(found[1]) > _MAX_INT or int(found[2]) > _MAX_LONG:
         raise _unreadable(path, f"the line {line!r} is not {what!r}")
@@ -172,9 +172,9 @@ class LeaderEpochs:
             self._replace([*(e for e in self._entries if e[1] < start_offset), (epoch, start_offset)])
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """The newest epoch not after ``epoch`` and the offset after its last record (KIP-101, KIP-320).
+        """Return the newest epoch up to ``epoch``, and the offset after its last record (KIP-101, KIP-320).
 
-        (UNDEFINED, UNDEFINED) for an epoch that is newer than any here.
+        (UNDEFINED, UNDEFINED) for an epoch that is newer than all of this log.
         """
         if epoch == self.latest != UNDEFINED:
             return epoch, log_end_offset
@@ -185,7 +185,7 @@ class LeaderEpochs:
         return floor, self._entries[after][1]
 
     def epoch_at(self, offset: int) -> int:
-        """The epoch that wrote ``offset``; UNDEFINED before the first."""
+        """Return the epoch in which ``offset`` was written; UNDEFINED before the first epoch."""
         after = bisect_right(self._entries, offset, key=lambda entry: entry[1])
         return self._entries[after - 1][0] if after else UNDEFINED
 

@@ -12,7 +12,7 @@ _NEVER = 2**63 - 1
 CREATE_TIME: Final = "CreateTime"
 LOG_APPEND_TIME: Final = "LogAppendTime"
 
-#: Values of ``kohort.visibility``: what readers see.
+#: Values of ``kohort.visibility``: which records readers see.
 APPENDED: Final = "appended"
 FLUSHED: Final = "flushed"
 
@@ -62,11 +62,11 @@ class LogConfig:
 
     @property
     def shows_flushed(self) -> bool:
-        """Return whether readers see only what is on the disk."""
+        """Return whether readers see only records that are on the disk."""
         return self.kohort_visibility == FLUSHED
 
 
 @lru_cache(maxsize=16)
 def _policies(text: str) -> frozenset[str]:
-    # asked at every append
+    # cached because every append needs it
     return frozenset(policy.strip() for policy in text.split(","))

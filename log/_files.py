@@ -41,7 +41,7 @@ class FileRange:
         return self._descriptor.number
 
     def read(self, start: int = 0, end: int | None = None) -> bytes:
-        """The bytes from ``start`` up to ``end``, by default the end of the range. Raises OSError."""
+        """Read the bytes from ``start`` up to ``end``, by default to the end of the range. Raises OSError."""
         size = (self._size if end is None else end) - start
         data = os.pread(self.fileno(), size, self.position + start)
         while len(data) < size:
@@ -63,11 +63,11 @@ class File(Protocol):
     path: str
 
     def size(self) -> int:
-        """Bytes in the file; 0 when it does not exist."""
+        """Return the file's size in bytes; 0 if it does not exist."""
         ...
 
     def read(self, position: int, size: int) -> bytes:
-        """Up to ``size`` bytes; fewer only at the end of the file. FileNotFoundError if there is no file."""
+        """Read ``size`` bytes; fewer only at the end of the file. FileNotFoundError if there is no file."""
         ...
 
     def write(self, position: int, data: bytes | bytearray | memoryview) -> None:
@@ -79,7 +79,7 @@ class File(Protocol):
         ...
 
     def sync(self) -> None:
-        """Return once everything written is on the disk."""
+        """Sync everything written to disk."""
         ...
 
     def close(self) -> None:
@@ -97,13 +97,13 @@ class FileSystem(Protocol):
     """Folders and whole files. Every method raises OSError when the disk fails."""
 
     def file(self, path: str) -> File:
-        """A handle; the file is opened at its first use."""
+        """Return a handle for a file, which is opened at its first use."""
         ...
 
     def exists(self, path: str) -> bool: ...
 
     def list(self, path: str) -> list[str]:
-        """Names in a folder, in no order."""
+        """Return the names in a folder, in any order."""
         ...
 
     def make_dirs(self, path: str) -> None: ...
@@ -113,7 +113,7 @@ class FileSystem(Protocol):
         ...
 
     def remove(self, path: str) -> None:
-        """Remove a file; one that is not there is no error."""
+        """Remove a file, if it exists."""
         ...
 
     def remove_tree(self, path: str) -> None: ...
@@ -153,7 +153,7 @@ class OsFile:
         # holding the descriptor keeps it open: another thread may need one meanwhile
         opened = self._open()
         data = os.pread(opened.number, size, position)
-        # one read of Linux ends at 2 GiB, and any may be interrupted
+        # Linux reads at most 2 GiB at a time, and a signal may interrupt any read
         while 0 < len(data) < size:
             more = os.pread(opened.number, size - len(data), position + len(data))
             if not more:
@@ -175,7 +175,7 @@ class OsFile:
         os.ftruncate(opened.number, size)
 
     def range(self, position: int, size: int) -> FileRange:
-        """Bytes of the file to be read later, by the operating system if possible."""
+        """Return a range of the file that is read later, if possible by the operating system (sendfile)."""
         return FileRange(self._open(), position, size)
 
     def sync(self) -> None:
@@ -274,12 +274,12 @@ class OsFileSystem:
         return OsLock.take(path)
 
 
-#: The default of the log.
+#: The file system that logs use by default.
 OS_FILES: FileSystem = OsFileSystem()
 
 
 def read_whole(fs: FileSystem, path: str) -> bytes | None:
-    """All of a small file, or None if there is none."""
+    """Read a whole small file; None if it does not exist."""
     if not fs.exists(path):
         return None
     file = fs.file(path)

@@ -116,7 +116,7 @@ class DataFolder:
         return folder
 
     def partitions(self) -> list[tuple[str, int, str]]:
-        """Topic, partition and path of every partition folder, sorted, but for Kafka's own metadata log."""
+        """Return topic, partition and path of every partition folder, sorted, except Kafka's own log."""
         found = []
         for name in self._fs.list(self.path):
             parsed = parse_partition_folder(name)
@@ -125,7 +125,7 @@ class DataFolder:
         return sorted(found)
 
     def partition_path(self, topic: str, partition: int) -> str:
-        """Path of a partition's folder. Raises DataFolderError for a name that is no topic's."""
+        """Return the path of a partition's folder. Raises DataFolderError for an illegal topic name."""
         if _TOPIC_NAME.fullmatch(topic) is None or topic in (".", ".."):
             raise DataFolderError(f"{topic!r} is no topic name: 1 to 249 of a-z, A-Z, 0-9, '.', '_', '-'")
         return os.path.join(self.path, partition_folder(topic, partition))
@@ -165,7 +165,7 @@ class DataFolder:
         return read_topic_id(self._fs, self.partition_path(topic, partition))
 
     def newest_epoch(self, topic: str, partition: int) -> int:
-        """The newest leader epoch of a partition that is not open, -1 before the first.
+        """Return the newest leader epoch of a partition that is not open; -1 if it has none.
 
         Raises DataFolderError, and KafkaError KAFKA_STORAGE_ERROR.
         """
@@ -174,7 +174,7 @@ class DataFolder:
             return LeaderEpochs(self._fs, path).latest
 
     def newest_producer_id(self, topic: str, partition: int) -> int:
-        """The largest producer id in the newest snapshot of a partition that is not open, -1 without one.
+        """Return the largest producer id in the newest snapshot of a partition that is not open; -1 if none.
 
         Raises DataFolderError, CorruptBatchError and OSError.
         """
@@ -200,9 +200,10 @@ class DataFolder:
 
     @property
     def newness(self) -> bytes | None:
-        """The content of the mark on a folder created for a broker of a cluster: the folder lacks the
-        replicas that this broker may have had before. Empty at first; None for a folder without the mark.
-        Raises OSError.
+        """Return the content of the mark on a folder that was created for a broker of a cluster.
+
+        The mark says that the folder lacks the replicas that this broker may have had before. It is empty at
+        first; None for a folder without the mark. Raises OSError.
         """
         return read_whole(self._fs, os.path.join(self.path, NEW_FOLDER))
 

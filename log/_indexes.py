@@ -1,18 +1,19 @@
 """The indexes of a segment: offset to position, time to offset, aborted transactions.
 
 Offset index: the positions of a segment's batches in its .log, an entry every ``index.interval.bytes``. An
-entry is 8 bytes: int32 last offset of a batch less the segment's base offset, int32 position of that batch.
+entry is 8 bytes: int32 last offset of a batch minus the segment's base offset, int32 position of that batch.
 
-Time index: the offset by which a segment had reached a time. An entry is 12 bytes: int64 largest timestamp so
-far, in milliseconds, int32 last offset of its batch less the segment's base offset. One is written with
-each entry of the offset index, and one at the roll and at the close, so that the last one holds the segment's
-newest time.
+Time index: the offset at which the segment reached a timestamp. An entry is 12 bytes: int64 largest timestamp
+so far, in milliseconds, int32 last offset of its batch minus the segment's base offset. An entry is written
+with each entry of the offset index, at the roll and at the close, so that the last one has the segment's
+newest timestamp.
 
 Transaction index: the aborted transactions whose marker lies in the segment. An entry is 34 bytes: int16
 version 0, int64 producer id, int64 first offset, int64 last offset (the marker), int64 last stable offset
 once the marker was written.
 
-Entries of the first two rise. Look-ups search the file itself, so an index takes no memory.
+The entries of the offset and time index are in rising order. Look-ups search the file itself, so these
+indexes take no memory.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class EntryFile:
         self.count += 1
 
     def reset(self) -> None:
-        """Start over; the entries in the file are overwritten, and ``trim`` removes the rest of them."""
+        """Start over: later entries overwrite those in the file, and ``trim`` removes the remaining ones."""
         self.count = 0
 
     def trim(self) -> None:
@@ -74,7 +75,7 @@ class EntryFile:
         self.file.truncate(count * self.ENTRY.size)
 
     def is_full(self, max_bytes: int) -> bool:
-        """Return whether ``segment.index.bytes`` has no room for an entry besides the one at the close."""
+        """Return whether ``max_bytes`` (``segment.index.bytes``) only has room for the entry at the close."""
         return self.count >= max_bytes // self.ENTRY.size - 1
 
 
@@ -138,7 +139,7 @@ class TimeIndex(EntryFile):
         self._last_timestamp_ms = self.last()[0]
 
     def append(self, timestamp_ms: int, offset: int) -> None:
-        """Add an entry, unless it would not rise."""
+        """Add an entry, unless its timestamp or offset is not above the last one's."""
         if timestamp_ms > self._last_timestamp_ms:
             self.add(timestamp_ms, offset - self._base)
             self._last_timestamp_ms = timestamp_ms
@@ -156,7 +157,9 @@ class TimeIndex(EntryFile):
         return self._at(self.count - 1)
 
     def offset_before(self, timestamp_ms: int) -> int:
-        """The largest offset known to lie before every record of ``timestamp_ms`` or later, or to be one."""
+        """Return the largest offset that is known not to be above the first record at ``timestamp_ms`` or
+        later.
+        """
         found = bisect_right(range(self.count), timestamp_ms, key=lambda i: self.entry(i)[0])
         return self._at(found - 1)[1]
 
@@ -212,7 +215,7 @@ class TxnIndex:
         self._file = file
 
     def open(self) -> bool:
-        """Read the entries; False if the file is malformed, or if they cannot belong to a log."""
+        """Read the entries; return False if the file is malformed or the entries are impossible."""
         size = self._file.size()
         data = self._file.read(0, size) if size else b""
         if len(data) % _ENTRY.size:

@@ -1,4 +1,4 @@
-"""Finding offsets by time (ListOffsets), in steps: a batch may hold millions of records."""
+"""Finding offsets by timestamp (ListOffsets), in steps, because a batch may have millions of records."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def find_newest(segments: Segments) -> Steps[tuple[int, int] | None]:
 
 
 def _batch_from(segments: Segments, due: int, timestamp_ms: int) -> tuple[Segment, int, BatchHeader] | None:
-    """The first batch at or after ``due`` that may hold such a record, or the last of STEP_BATCHES."""
+    """Find the first batch from ``due`` on that may have such a record, or the last of STEP_BATCHES."""
     looked = 0
     for segment in segments.since(due):
         if segment.max_timestamp[0] < timestamp_ms:

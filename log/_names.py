@@ -32,13 +32,13 @@ def file_name(offset: int, suffix: str) -> str:
 
 
 def offset_of(name: str) -> int | None:
-    """The offset that a segment or snapshot file's name carries; None for any other file."""
+    """Return the offset in the name of a segment's file or a snapshot; None for other files."""
     match = _OFFSET_NAME.fullmatch(name)
     return int(match[1]) if match else None
 
 
 def offsets_of(names: Iterable[str], suffix: str) -> list[int]:
-    """Offsets of the files that end with ``suffix``, rising."""
+    """Return the offsets of the files that end with ``suffix``, in rising order."""
     found = (offset_of(name) for name in names if name.endswith(suffix))
     return sorted(offset for offset in found if offset is not None)
 
@@ -48,7 +48,7 @@ def partition_folder(topic: str, partition: int) -> str:
 
 
 def parse_partition_folder(name: str) -> tuple[str, int] | None:
-    """Topic and partition, or None if the folder holds no partition."""
+    """Return topic and partition; None if the folder is not a partition's."""
     match = _PARTITION_FOLDER.fullmatch(name)
     if match is None or match[1] in (".", ".."):
         return None
@@ -56,7 +56,7 @@ def parse_partition_folder(name: str) -> tuple[str, int] | None:
 
 
 def deleted_folder(name: str, unique: str) -> str:
-    """The name of a partition folder that is being deleted; ``unique`` is 32 hex digits."""
+    """Return the name for a partition folder that is being deleted; ``unique`` is 32 hex digits."""
     tail = f".{unique}-delete"
     return name[: MAX_FOLDER_NAME - len(tail)] + tail
 

@@ -50,7 +50,7 @@ UP_TO_HIGH_WATERMARK = -1
 #: The markers of one batch without a producer id.
 _NO_MARKER = (None,)
 
-#: The search for a producer's earlier batches: how many offsets back it begins, its most reads, bytes a read.
+#: Limits of the search for a producer's earlier batches: offsets before the log's end, reads, bytes per read.
 _RECALLED_OFFSETS: Final = 10_000
 _RECALLED_READS: Final = 32
 _RECALLED_BYTES: Final = 1 << 20
@@ -255,14 +255,14 @@ class PartitionLog:
         at_least_one: bool = True,
         range_bytes: int | None = None,
     ) -> ReadInfo:
-        """Whole batches from the one that holds ``offset`` on, up to ``max_bytes``. The first one is returned
-        whatever its size, unless ``at_least_one`` is False.
+        """Read whole batches from the one with ``offset`` on, up to ``max_bytes``; the first one whatever its
+        size, unless ``at_least_one`` is False.
 
-        They end at the high watermark; with ``committed`` at the last stable offset, with ``to_log_end`` at
-        the log's end. Raises KafkaError OFFSET_OUT_OF_RANGE outside of log start .. log end, and
-        CorruptLogError for a damaged offset; records before and after damage can be read. With
-        ``range_bytes``, records of that many bytes or more are returned as ``range``, unread, if the file is
-        one of the operating system's.
+        Batches end at the high watermark; with ``committed`` at the last stable offset, with ``to_log_end``
+        at the log's end. With ``range_bytes``, records of that many bytes or more are returned as ``range``,
+        unread, if the file is one of the operating system's. Raises KafkaError OFFSET_OUT_OF_RANGE outside of
+        log start .. log end, and CorruptLogError for a damaged offset; records before and after damage can be
+        read.
         """
         self._require_online()
         if not self.log_start_offset <= offset <= self.log_end_offset:
@@ -303,7 +303,7 @@ class PartitionLog:
         )
 
     def salvage(self, offset: int) -> Iterator[Salvaged]:
-        """Every whole batch from ``offset`` on, and the damage between them, for a damaged log."""
+        """Yield every whole batch of a damaged log from ``offset`` on, and the damage between them."""
         self._require_online()
         with storage_errors(self.path):
             yield from salvage(self._segments.since(offset), offset)

@@ -1,5 +1,5 @@
-"""Producers of one partition: sequence numbers, duplicates and open transactions (KIP-98, KIP-360), and the
-snapshots that spare a start from reading the whole log.
+"""Producers of one partition: sequence numbers, duplicates and open transactions (KIP-98, KIP-360), and their
+snapshots, with which a start need not read the whole log.
 
 The log remembers each producer's last five batches. A batch that equals one of them is a duplicate and gets
 the same response as before; a batch that does not follow the last one is refused. An unknown producer may
@@ -9,7 +9,7 @@ producer whose first batch met a disk error has to begin with that batch, since 
 A snapshot holds only the last batch of each producer. After a start from a snapshot the earlier batches are
 searched for in the log, once, when a producer sends an unexpected sequence number: it may repeat one of them.
 
-A snapshot is int16 version 1, uint32 CRC-32C of what follows, int32 count, then 46 bytes a producer.
+A snapshot is int16 version 1, uint32 CRC-32C of the bytes after it, int32 count, then 46 bytes per producer.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LAST_SEQUENCE = 2**31 - 1
 
 
 class AppendedBatch(NamedTuple):
-    """A batch as remembered: sequence and offset of its last record, and its length in offsets less one."""
+    """A remembered batch: sequence number and offset of its last record, and its last offset delta."""
 
     last_sequence: int
     last_offset: int
@@ -56,8 +56,8 @@ class AppendedBatch(NamedTuple):
 class Producer:
     """The state of one producer in a log; ``transaction_start`` is the first offset of its open transaction.
 
-    ``from_snapshot``: batches before the remembered one are known to the log only.
-    ``seen_ms`` is the broker's time of its last write, because its records may carry any timestamp.
+    ``from_snapshot``: batches before the remembered one are only in the log. ``seen_ms`` is the broker's time
+    of the last write, not that of records, which may have any timestamp.
     """
 
     producer_id: int
@@ -182,8 +182,8 @@ class Producers:
             )
 
     def missed(self, header: BatchHeader) -> None:
-        """Record that a client's batch could not be written. Without this a later batch of an unknown
-        producer would pass for its first, and be stored before this one, or twice once both are sent again.
+        """Record that a client's batch could not be written. Otherwise a later batch of an unknown producer
+        would be taken for its first one: it would be stored before this one, or twice after both are retried.
         """
         if header.base_sequence >= 0 and header.producer_id not in self._producers:
             if len(self._missed) >= MAX_MISSED:
@@ -304,7 +304,7 @@ def remove_snapshot(fs: FileSystem, folder: str, offset: int) -> None:
 
 
 def stray_snapshots(offsets: Iterable[int], bases: Iterable[int]) -> list[int]:
-    """Offsets of the snapshots that no recovery begins with: not at a segment's base, nor the newest."""
+    """Return the offsets of snapshots that no recovery needs: neither at a segment's base nor the newest."""
     offsets = sorted(offsets)
     return sorted(set(offsets[:-1]).difference(bases))
 

@@ -32,10 +32,10 @@ _MORE = 0x80
 
 
 def decode_records(data: bytes | bytearray, header: BatchHeader, position: int = 0) -> list[Record]:
-    """The records of the batch at ``position``. Its checksum is not checked.
+    """Return the records of the batch at ``position``, without a check of its checksum.
 
-    Raises CorruptBatchError, with the batch's position, if the records do not fill the batch as they claim,
-    are not as many as the header says, or cannot be decompressed within the limits.
+    Raises CorruptBatchError, with the batch's position, if the records are malformed, if their number is not
+    the header's, or if they cannot be decompressed within the limits.
     """
     payload = bytes(data[position + BATCH_OVERHEAD : position + header.size])
     try:
@@ -58,10 +58,10 @@ def _walk(data: bytes, header: BatchHeader) -> list[Record]:
 
 
 def record_at(data: bytes, position: int) -> tuple[int, int, bytes | None, bytes | None, int]:
-    """One record of an uncompressed batch: its offset delta, its timestamp delta in milliseconds, its key,
+    """Read a record of an uncompressed batch: its offset delta, its timestamp delta in milliseconds, its key,
     its value, and the position after it.
 
-    Raises IndexError and ValueError where there is no record.
+    Raises IndexError or ValueError if there is no record at ``position``.
     """
     length, position = read_varint(data, position)
     end = position + length

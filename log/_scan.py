@@ -20,7 +20,7 @@ _SEARCHED_BYTES = 17  # base offset up to magic
 
 
 class Damage(NamedTuple):
-    """The first bytes of a segment that are not a batch, or not the batch that is due."""
+    """The first bytes of a segment that are not a batch, or not the expected one."""
 
     position: int
     reason: str
@@ -59,7 +59,7 @@ class Chain:
         self._rose = False
 
     def require(self, header: BatchHeader, position: int) -> None:
-        """Raise CorruptBatchError for a batch that cannot stand here."""
+        """Raise CorruptBatchError for a batch that cannot be at this place."""
         offset, epoch = header.base_offset, header.leader_epoch
         if not follows(header, self.next_offset, self._base):
             raise CorruptBatchError(f"offset {offset} where {self.next_offset} is due", position)
@@ -153,7 +153,7 @@ def verify_segment(
 
 
 def _wrong(held: _Held, chain: Chain) -> Damage:
-    """Take the last batch back: it is damage."""
+    """Return the last batch, which was held back, as damage."""
     header = held.header
     chain.next_offset = held.due
     chain.gaps -= held.gap

@@ -49,7 +49,7 @@ _PREFIX = 12
 
 
 class Step(NamedTuple):
-    """Position, size and offsets of a batch: all that a look-up needs."""
+    """Position, size and offsets of a batch, which is all that a look-up needs."""
 
     position: int
     size: int
@@ -104,7 +104,7 @@ class Segment:
     def create(
         cls, fs: FileSystem, folder: str, base_offset: int, *, created_ms: int, tail: str = ""
     ) -> Segment:
-        """A new segment with its three empty files. If it raises OSError, no file is left, except with
+        """Create a segment with its three empty files. After an OSError none of them is left, except after
         UndoError.
         """
         segment = cls(fs, folder, base_offset, created_ms=created_ms, tail=tail)

@@ -90,10 +90,11 @@ class Segments:
         at_least_one: bool,
         range_bytes: int | None = None,
     ) -> Run:
-        """A run of whole batches of one segment from ``offset`` on, all below ``limit``; if it has
-        ``range_bytes`` or more, a range of the file where that is possible.
+        """Read a run of whole batches of one segment from ``offset`` on, all below ``limit``, up to known
+        damage.
 
-        It ends before known damage. Raises CorruptLogError if it would begin with damage.
+        A run of ``range_bytes`` or more is a range of the file, if possible. Raises CorruptLogError if there
+        is damage at ``offset``.
         """
         self.since(offset)[0].require_intact(offset)
         found = self._find(offset)

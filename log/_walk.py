@@ -1,12 +1,12 @@
-"""A walk over the records of a batch without creating objects: are they whole, does each have a key, what are
-their oldest and newest timestamps?
+"""A check of a batch's records that creates no objects: whether they are whole, whether each has a key, and
+their oldest and newest timestamps.
 
-Bad records are refused as by Apache Kafka 4.3, which reads compressed records differently from uncompressed
-ones: it skips their keys and values, does not compare a record's length with its fields, and requires offset
-deltas that count from 0.
+It refuses what Apache Kafka 4.3 refuses. That reads compressed records differently from uncompressed ones: it
+skips their keys and values, does not compare a record's length with its fields, and requires offset deltas
+that count from 0.
 
-Adjacent records mostly have fields of the same lengths. The walk then compares the length bytes column by
-column, with slices: a hundred records in the time of one.
+Adjacent records mostly have fields of the same lengths. Then their length bytes are compared with slices, one
+slice for the same byte of many records: a hundred records take as long as one otherwise.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..protocol import ErrorCode, KafkaError, read_varint
 
 #: Bit of a varint's byte that says that another byte follows.
 _MORE: Final = 0x80
-#: Bytes of the longest varint that is compared column by column.
+#: Bytes of the longest varint that is compared with slices.
 _SHORT_BYTES: Final = 3
 
 #: The length of null, as it is written.
@@ -29,7 +29,7 @@ _LOW, _BOTH = 1 << 6, 1 << 13
 
 
 class Columns:
-    """The layout of a record that was read, by which the records after it are compared."""
+    """The layout of a record, with which the records after it are compared."""
 
     __slots__ = ("_alike", "_data", "_delta", "_time", "end", "until")
 
@@ -78,7 +78,7 @@ class Columns:
         return columns.pop().isascii() and all(min(column) >= _MORE for column in columns)
 
     def times(self, at: int, stride: int, count: int) -> set[int]:
-        """The timestamp deltas of those records, in milliseconds."""
+        """Return the timestamp deltas of these records, in milliseconds."""
         span = stride * count
         columns = [self._data[at + place : at + place + span : stride] for place in self._time]
         return {read_varint(bytes(number), 0)[0] for number in set(zip(*columns, strict=True))}

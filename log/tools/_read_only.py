@@ -11,7 +11,7 @@ from .._files import File, OsFileSystem
 
 def _refuse(changed: _ReadOnlyFile | ReadOnlyFiles, *arguments: Any, **_: Any) -> Any:
     path = changed.path if isinstance(changed, _ReadOnlyFile) else arguments[0]
-    raise OSError(errno.EROFS, "this is opened for reading alone", path)
+    raise OSError(errno.EROFS, "this is opened for reading only", path)
 
 
 class _ReadOnlyFile:
@@ -63,9 +63,9 @@ READ_ONLY = ReadOnlyFiles()
 
 
 def is_locked(path: str) -> bool:
-    """Return whether some process holds a lock on a file, as far as the kernel's list tells (Linux).
+    """Return whether a process holds a lock on a file, according to the kernel's list of locks (Linux only).
 
-    Trying to take the lock would release one that this process may hold.
+    Trying to take the lock would release a lock that this process may hold.
     """
     try:
         inode = os.stat(path).st_ino

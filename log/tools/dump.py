@@ -33,10 +33,10 @@ class Dumped(NamedTuple):
 
 
 def dump_file(path: str | os.PathLike[str], *, records: bool = False) -> Iterator[Dumped]:
-    """Every entry of a file, whose kind its name's suffix tells; with ``records``, the records of batches
-    too.
+    """Yield every entry of a file; its kind follows from the suffix of its name.
 
-    Raises DataFolderError for a file of no known kind, and OSError for one that cannot be read.
+    With ``records``, also yields the records of batches. Raises DataFolderError for a file of an unknown
+    kind, and OSError for one that cannot be read.
     """
     path = os.path.abspath(os.fspath(path))
     name = os.path.basename(path)

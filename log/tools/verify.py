@@ -46,7 +46,7 @@ from .._scan import Damage, Salvaged, batch_follows, salvage
 from .._segment import Segment
 from ._read_only import READ_ONLY, is_locked
 
-#: The severity: a person must act; the next start repairs it; for information.
+#: The severity: a person must act (damage); the next start repairs it (mended); for information (note).
 Level = Literal["damage", "mended", "note"]
 
 #: Marks a place of an index where no batch was found.
@@ -55,20 +55,20 @@ NO_OFFSET: Final = -1
 _TXN_ENTRY_BYTES: Final = 34
 _MADE_ANEW: Final = "Remove the file while the broker is stopped: the next start rebuilds it from the log."
 _NO_ABORT: Final = (
-    "Readers of committed records are given what was aborted. While the broker is stopped put a byte at the "
-    "end of the file (printf x >> FILE), which need not be there: the next start rebuilds it from the log."
+    "Read-committed consumers get records of an aborted transaction. Stop the broker and append a byte to "
+    "the file (printf x >> FILE, which creates it if necessary): the next start rebuilds it from the log."
 )
 _MISSING: Final = "The next start rebuilds it from the log."
 _RESTORE: Final = (
-    "Restore the file from a copy; or stop the broker and cut the file there by hand, and lose what follows."
+    "Restore the file from a copy; or stop the broker and cut the file there by hand, and lose the rest."
 )
 _LEFT_OUT: Final = (
-    "Readers get CORRUPT_MESSAGE here, or meet a wrong checksum; what is before and behind it is served, and "
-    "of the offsets topic it is left out. " + _RESTORE
+    "Consumers get CORRUPT_MESSAGE or a wrong checksum here. Records before and after it are served; in the "
+    "offsets topic it is skipped. " + _RESTORE
 )
 _TORN: Final = (
-    "The end of a write that a stop interrupted: the next start cuts it off; nothing that was acknowledged "
-    "and is on the disk lies there."
+    "The end of a write that a stop interrupted: the next start cuts it off. No acknowledged record that had "
+    "reached the disk is lost."
 )
 _GROWING: Final = "The folder is in use: this may be a write under way. Look again."
 
@@ -85,7 +85,7 @@ class Finding(NamedTuple):
 
 @dataclass(slots=True)
 class VerifiedPartition:
-    """A partition as it was read: offsets from ``start_offset`` up to before ``end_offset``."""
+    """Figures of a partition that was read, offsets ``start_offset`` to ``end_offset`` - 1."""
 
     topic: str
     partition: int
@@ -103,7 +103,7 @@ class VerifiedPartition:
 
 
 class _Times:
-    """The time index while its segment is walked: no batch before an entry's offset may be newer than it."""
+    """Checks a time index while its segment is read: no batch up to an entry may be newer than the entry."""
 
     def __init__(self, entries: list[tuple[int, int]], base_offset: int) -> None:
         self._entries = iter(entries)
@@ -127,7 +127,7 @@ class _Times:
 
 
 class _SegmentWalk:
-    """One segment, read whole; ``last``: it is the active one. Its findings go to its partition, ``done``."""
+    """Reads one whole segment; its findings go to its partition, ``done``. ``last``: it is the active one."""
 
     def __init__(self, done: VerifiedPartition, base_offset: int, *, last: bool, in_use: bool) -> None:
         self.done = done
@@ -270,8 +270,8 @@ _LEFTOVERS: Final = {
     SWAP: "compaction has finished it: the next start puts it in the place of its sources",
 }
 _LOST: Final = (
-    "Records that were on the disk are gone: restore the partition from a copy, or go on without them, and "
-    "expect committed offsets behind the end."
+    "Records that were on the disk are gone: restore the partition from a copy, or continue without them; "
+    "committed offsets may then be beyond the end."
 )
 _REPLAYED: Final = "Remove the file while the broker is stopped: the log is read whole instead."
 
@@ -375,8 +375,8 @@ def _verify_small_files(done: VerifiedPartition, names: list[str]) -> None:
 
     try:
         if read_topic_id(READ_ONLY, done.path) is None:
-            what = "partition.metadata is missing: which topic's partition it is, is not known"
-            done.note("note", done.path, -1, what, "A broker that knows the topic makes it again.")
+            what = "partition.metadata is missing, which has the topic id"
+            done.note("note", done.path, -1, what, "A broker that knows the topic creates it again.")
     except DataFolderError as error:
         done.findings.append(_unreadable(path(PARTITION_METADATA), error))
     try:
@@ -388,12 +388,12 @@ def _verify_small_files(done: VerifiedPartition, names: list[str]) -> None:
             read_snapshot(READ_ONLY, done.path, offset)
         except CorruptBatchError as error:
             name = path(file_name(offset, SNAPSHOT))
-            what = "what it says of producers cannot be read: " + str(error)
+            what = "the producers in it cannot be read: " + str(error)
             done.note("mended", name, -1, what, _REPLAYED)
     for name in names:
         for suffix, says in _LEFTOVERS.items():
             if name.endswith(suffix) and offset_of(name) is not None:
-                done.note("note", path(name), -1, says, "Nothing is to be done.")
+                done.note("note", path(name), -1, says, "Nothing needs to be done.")
 
 
 def _unreadable(path: str, error: DataFolderError) -> Finding:

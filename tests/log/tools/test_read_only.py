@@ -50,7 +50,7 @@ CHANGES: dict[str, Callable[[str], object]] = {
 def test_nothing_can_be_changed(tmp_path: Path, change: str) -> None:
     path = tmp_path / "a"
     path.write_bytes(b"abc")
-    with pytest.raises(OSError, match="this is opened for reading alone") as caught:
+    with pytest.raises(OSError, match="this is opened for reading only") as caught:
         CHANGES[change](str(path))
     assert (caught.value.errno, caught.value.filename) == (errno.EROFS, str(path))
     assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [("a", b"abc")]

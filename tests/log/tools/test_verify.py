@@ -120,19 +120,19 @@ TOO_SHORT = (
     "batch of 394 bytes cut short by 5 (at byte 0); 389 bytes to the end of the file are no whole batch"
 )
 NO_SNAPSHOT = (
-    "what it says of producers cannot be read: producer snapshot that does not match its checksum (at byte 0)"
+    "the producers in it cannot be read: producer snapshot that does not match its checksum (at byte 0)"
 )
 LEFT_OUT = (
-    "Readers get CORRUPT_MESSAGE here, or meet a wrong checksum; what is before and behind it is served, and "
-    "of the offsets topic it is left out. Restore the file from a copy; or stop the broker and cut the file "
-    "there by hand, and lose what follows."
+    "Consumers get CORRUPT_MESSAGE or a wrong checksum here. Records before and after it are served; in the "
+    "offsets topic it is skipped. Restore the file from a copy; or stop the broker and cut the file there by "
+    "hand, and lose the rest."
 )
 RESTORE = (
-    "Restore the file from a copy; or stop the broker and cut the file there by hand, and lose what follows."
+    "Restore the file from a copy; or stop the broker and cut the file there by hand, and lose the rest."
 )
 TORN = (
-    "The end of a write that a stop interrupted: the next start cuts it off; nothing that was acknowledged "
-    "and is on the disk lies there."
+    "The end of a write that a stop interrupted: the next start cuts it off. No acknowledged record that had "
+    "reached the disk is lost."
 )
 GROWING = "The folder is in use: this may be a write under way. Look again."
 MADE_ANEW = "Remove the file while the broker is stopped: the next start rebuilds it from the log."
@@ -140,8 +140,8 @@ MISSING = "The next start rebuilds it from the log."
 REPLAYED = "Remove the file while the broker is stopped: the log is read whole instead."
 READ_WHOLE = "Restore it from a copy, or remove it: then the logs are read whole."
 LOST = (
-    "Records that were on the disk are gone: restore the partition from a copy, or go on without them, and "
-    "expect committed offsets behind the end."
+    "Records that were on the disk are gone: restore the partition from a copy, or continue without them; "
+    "committed offsets may then be beyond the end."
 )
 
 
@@ -315,8 +315,8 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], list[Told]]] = {
                 "note",
                 "t-0",
                 -1,
-                "partition.metadata is missing: which topic's partition it is, is not known",
-                "A broker that knows the topic makes it again.",
+                "partition.metadata is missing, which has the topic id",
+                "A broker that knows the topic creates it again.",
             )
         ],
     ),
@@ -327,7 +327,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], list[Told]]] = {
                 "damage",
                 "t-0/leader-epoch-checkpoint",
                 -1,
-                "cannot be read: the line '1 5' does not rise",
+                "cannot be read: the line '1 5' is not in rising order",
                 READ_WHOLE,
             )
         ],
@@ -402,20 +402,20 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], list[Told]]] = {
             for number, kind in enumerate(("deleted", "cleaned", "swap"), 7)
         ],
         [
-            ("note", f"t-0/{7:020d}.log.deleted", -1, "waits for its removal", "Nothing is to be done."),
+            ("note", f"t-0/{7:020d}.log.deleted", -1, "waits for its removal", "Nothing needs to be done."),
             (
                 "note",
                 f"t-0/{8:020d}.log.cleaned",
                 -1,
                 "compaction was writing it: the next start removes it",
-                "Nothing is to be done.",
+                "Nothing needs to be done.",
             ),
             (
                 "note",
                 f"t-0/{9:020d}.log.swap",
                 -1,
                 "compaction has finished it: the next start puts it in the place of its sources",
-                "Nothing is to be done.",
+                "Nothing needs to be done.",
             ),
         ],
     ),
