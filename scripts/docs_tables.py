@@ -1,4 +1,4 @@
-"""Tables of docs/ that are made from the code; generated_docs.py writes them."""
+"""Tables in docs/ that are generated from the code; generated_docs.py writes them."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from kohort.settings.connection import ClientRows
 
 
 def _table(head: str, rows: Iterable[Iterable[str]]) -> str:
-    """Markdown; ``head`` has the names of the columns, with bars between them."""
+    """Return a Markdown table; ``head`` has the names of the columns, separated by bars."""
     columns = head.split(" | ")
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (columns, ["---"] * len(columns), *rows))
 
 
 def _summary(kind: type) -> str:
-    """The first paragraph of its docstring, as Markdown in one line."""
+    """Return the first paragraph of a class's docstring as one line of Markdown."""
     return " ".join((getdoc(kind) or "").split("\n\n")[0].split()).replace("``", "`")
 
 
@@ -45,7 +45,7 @@ def _summary(kind: type) -> str:
 
 
 def settings_table(settings: Iterable[Setting], names: Scope) -> str:
-    """One line for each setting, with the names that users of a table of ``names`` write."""
+    """Return a table with a line for each setting, with the names that users in the scope ``names`` write."""
     rows = ((_name(s, names), _default(s, names), s.allowed, s.row.doc) for s in settings)
     return _table("name | default | allowed | what it does", rows)
 
@@ -71,7 +71,7 @@ def _default(setting: Setting, names: Scope) -> str:
 
 
 def _of(cls: type[Any]) -> str:
-    """Table of a class; what all connections share is on a page of its own."""
+    """Return the table of a class, without the settings of connections, which have a page of their own."""
     shared = {row.name for row in fields(ClientRows)}
     return settings_table((s for s in settings_of(cls).values() if s.name not in shared), cls.SCOPE)
 
@@ -180,7 +180,7 @@ _RESOURCES = {
 
 
 def access() -> str:
-    """Rights that the APIs ask for."""
+    """Access rights that APIs require."""
     rows = (_right(api.name, access) for api in served_apis().values() for access in api.access)
     return _table("API | operation | resource | which | error without it", rows)
 
@@ -201,7 +201,7 @@ def apis() -> str:
 
 
 def metrics() -> str:
-    """Each name with its labels, and its name in Apache Kafka."""
+    """Every metric with its labels and its name in Apache Kafka."""
     rows = (
         (f"`{_exported(one)}`", ", ".join(one.labels), one.help, one.kafka and f"`{one.kafka}`")
         for one in FAMILIES
@@ -217,7 +217,7 @@ def _exported(family: Family) -> str:
 
 
 def errors() -> str:
-    """Every public exception, where it is first exported."""
+    """Every public exception, with the first package that exports it."""
     found: dict[type[KohortError], str] = {}
     for room in ("protocol", "settings", "consumer", "producer", "assignors", "spark"):
         module = import_module(f"kohort.{room}")
@@ -245,7 +245,7 @@ def event_kinds() -> list[type[CoordinatorEvent]]:
 
 
 def events_of_groups() -> str:
-    """Every kind of event, when it appears, and its own fields."""
+    """Every kind of event: when it appears, and the fields that its base class does not have."""
     return _table("event | appears when | its own fields | level | share", map(_event, event_kinds()))
 
 
@@ -269,11 +269,11 @@ def _own(kind: type[CoordinatorEvent], base: type[CoordinatorEvent] | None) -> l
 
 def _type(hint: object) -> str:
     name = hint.__name__ if isinstance(hint, type) else str(hint)
-    return name.replace(" | ", " or ")
+    return name.replace("collections.abc.", "").replace(" | ", " or ")
 
 
 def unready() -> str:
-    """What requests are told while a shard does not serve."""
+    """The errors that requests get while a shard is not ready."""
     head = " | ".join(("request", *(unready.value for unready in Unready)))
     return _table(
         head, ((APIS[key].name, *(_told(key, each) for each in Unready)) for key in OFFSETS_TOPIC.apis)

@@ -1,10 +1,10 @@
-"""Writes ``protocol/messages/``: a module for each API with its messages, their readers and writers, and the table
-of all of them.
+"""Generates ``protocol/messages/``: a module for each API with its messages, their readers and writers, and the
+table of all APIs.
 
-The schemas are Apache Kafka's, as kafka-python ships them, and our own in ``protocol/*.json``. What is written is
-plain Python without reflection: named tuples, a reader and a writer for the classic versions of a message and one
-for the flexible ones (KIP-482). ``--check`` writes nothing and exits 1 where a module is not what the schemas say:
-a newer kafka-python may ship other schemas.
+The schemas are Apache Kafka's, which kafka-python ships, and kohort's own in ``protocol/*.json``. The generated code
+is plain Python without reflection: named tuples, a reader and a writer for the classic versions of a message, and
+the same for the flexible versions (KIP-482). ``--check`` writes nothing and exits 1 if a module differs from what
+its schema gives, as after an update of kafka-python with other schemas.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 OURS = ROOT / "protocol"
 TARGET = OURS / "messages"
 
-#: Fixed-size types: format of struct, bytes, Python's type, default.
+#: Types of fixed size: struct format, size in bytes, Python's type, default.
 FIXED = {
     "bool": ("?", 1, "bool", "False"),
     "int8": ("b", 1, "int", "0"),
@@ -37,7 +37,7 @@ FIXED = {
     "float64": ("d", 8, "float", "0.0"),
 }
 _WRITTEN = "Written by scripts/generate_messages.py: do not edit."
-#: Letters of formats in the names of constants.
+#: Letters for struct formats in names of constants, in upper case, where unsigned types need letters of their own.
 _LETTERS = str.maketrans("?bhHiIqdx", "TBHUIWQDX")
 PYTHON = {
     "string": "str",
@@ -46,11 +46,11 @@ PYTHON = {
     "uuid": "UUID | None",
 }
 ANY = 32_767
-#: The array of an answer that is written once and then copied (see ``PreparedArray``): by API, its field's name.
+#: By API, the array of the response that is encoded once and then copied (see ``PreparedArray``).
 PREPARED = {"CreateTopics": "configs", "DescribeConfigs": "configs", "Metadata": "partitions"}
-#: The array of a response that may be so large that a broker does other work between its elements: as PREPARED.
+#: By API, the array of the response that may be so large that a broker does other work between its elements.
 IN_STEPS = {"ConsumerGroupDescribe": "members", "DescribeGroups": "members"}
-#: The APIs that brokers get most of: what helpers would do stands in their functions, which takes a third less time.
+#: The most frequent APIs. Their functions contain the code of helpers instead of calls, which takes a third less time.
 INLINE = {"Heartbeat", "OffsetCommit", "OffsetFetch", "JoinGroup", "SyncGroup", "Produce", "Fetch"}
 
 
@@ -84,7 +84,7 @@ class Range:
         return self.low > self.high
 
     def condition(self, within: Range) -> str | None:
-        """When a version of ``within`` is one of these; None for always."""
+        """Return the condition that a version of ``within`` is in this range; None if it always is."""
         low, high = self.low > within.low, self.high < within.high
         if low and high:
             return (
@@ -195,7 +195,7 @@ def _default(made: Field, given: Any) -> str:
 
 
 class Code:
-    """Lines of a function, with names of its own."""
+    """The lines of a function that is being generated, and names for its variables."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -214,7 +214,7 @@ class Code:
 
 
 class Block:
-    """What is added in ``with code.block("if ...:")`` stands in it."""
+    """Context manager that indents the lines added in ``with code.block("if ...:")``."""
 
     def __init__(self, code: Code, head: str) -> None:
         self._code, self._head = code, head
@@ -239,7 +239,7 @@ class Module:
         self.helpers: set[str] = set()
 
     def format(self, text: str) -> str:
-        """The name of a ``struct.Struct``."""
+        """Return the name of the constant ``struct.Struct`` with a format."""
         return self.formats.setdefault(text, "_" + text.translate(_LETTERS))
 
     def text(self) -> str:
@@ -283,7 +283,7 @@ class Module:
         if not lines[-1]:
             lines.pop()
         if key is not None:
-            # inside of the class it would be a field
+            # within the class it would be a field
             lines += ["", "", f"{name}.API_KEY = {key}  # type: ignore[attr-defined]"]
         self.structs[name] = "\n" + "\n".join(lines) + "\n"
 
@@ -316,7 +316,7 @@ class Module:
             yield self._frame(message)
 
     def _frame(self, message: Message) -> str:
-        """Writes a whole response frame that is nothing but numbers at once."""
+        """Return a function that packs a whole response frame, all of whose fields are numbers, in one call."""
         shapes: dict[str, int] = {}
         for version in range(message.versions.low, message.versions.high + 1):
             fields = [each for each in message.fields if version in each.versions]
@@ -333,7 +333,7 @@ class Module:
         return "\n".join(["", "def frame_response(version: int) -> Any:", *code.lines, ""])
 
     def _choice(self, name: str, functions: list[tuple[str, Range]]) -> str:
-        """A public name for the function of a version."""
+        """Return a public function that returns the right one of ``functions`` for a version."""
         if len(functions) == 1:
             return f"\ndef {name}(version: int) -> Any:\n    return {functions[0][0]}\n"
         (classic, _), (flexible, versions) = functions
@@ -341,7 +341,7 @@ class Module:
 
 
 def _present(fields: list[Field]) -> list[Field]:
-    """Without the fields that only older versions had than are known."""
+    """Return the fields that some known version has."""
     return [each for each in fields if not each.versions.empty]
 
 
@@ -357,7 +357,7 @@ def _shape(struct: Field) -> list[Any]:
 
 
 def _name_apart(messages: list[Message]) -> None:
-    """Give structs of one name and other fields other names: a request's and its response's may be two things."""
+    """Rename structs of the request and the response that have the same name, but not the same fields."""
     shapes: dict[str, set[str]] = {}
     for message in messages:
         for each in _structs(message.fields):
@@ -375,7 +375,7 @@ def _title(message: Message) -> str:
 
 
 class Side:
-    """What readers and writers of one kind of versions have in common."""
+    """Common part of :class:`Reader` and :class:`Writer`, for the classic or for the flexible versions."""
 
     def __init__(self, module: Module, message: Message, versions: Range, *, flexible: bool) -> None:
         self.module, self.message, self.versions, self.flexible = module, message, versions, flexible
@@ -387,7 +387,7 @@ class Side:
         return name
 
     def split(self, fields: list[Field], within: Range) -> tuple[list[Field], list[Field]]:
-        """The fields that some version of ``within`` has: in the body, and tagged."""
+        """Return the fields that some version of ``within`` has: those in the body, and the tagged ones."""
         body, tagged = [], []
         for each in fields:
             there = each.versions.cut(within)
@@ -400,7 +400,7 @@ class Side:
         return body, tagged
 
     def runs(self, fields: list[Field], within: Range) -> Iterator[list[Field]]:
-        """Fields in their order; those of fixed size that come together in all versions in one run."""
+        """Yield the fields in runs: adjacent fields of fixed size that the same versions have are one run."""
         run: list[Field] = []
         for each in fields:
             same = run and run[0].versions.cut(within) == each.versions.cut(within)
@@ -415,7 +415,10 @@ class Side:
 
 
 class Reader(Side):
-    """``(data, at, version, left) -> (message, at)``; ``left`` array elements are the most."""
+    """Generates a reader, ``(data, at, version, left) -> (message, at)``.
+
+    ``at`` is the position in ``data``, ``left`` the number of array elements that the message may still have.
+    """
 
     def function(self, name: str) -> str:
         code = self.code
@@ -431,7 +434,7 @@ class Reader(Side):
         return f"{head}\n{unused}{body}\n"
 
     def struct(self, fields: list[Field], within: Range) -> list[str]:
-        """Read a struct's fields; the expressions of their values, in the order of the schema."""
+        """Generate the reading of a struct's fields; returns the expressions of their values, in schema order."""
         names: dict[str, str] = {}
         body, tagged = self.split(fields, within)
         for run in self.runs(body, within):
@@ -471,7 +474,7 @@ class Reader(Side):
             self.one(each, target, within)
 
     def one(self, each: Field, target: str, within: Range) -> None:
-        """A value that is no array and not of fixed size."""
+        """Generate the reading of a value that is neither an array nor of fixed size."""
         code = self.code
         if each.is_struct:
             nullable = each.nullable.cut(within)
@@ -491,7 +494,7 @@ class Reader(Side):
             self.sized(each, target, within)
 
     def sized(self, each: Field, target: str, within: Range) -> None:
-        """A string, bytes or records."""
+        """Generate the reading of a string, bytes or records."""
         code = self.code
         wide = each.kind != "string"
         if not self.inline:
@@ -519,7 +522,7 @@ class Reader(Side):
         self.null(each, target, within)
 
     def short(self, each: Field, target: str, within: Range) -> None:
-        """A string or bytes of a flexible version: nearly all have a length of one byte."""
+        """The same for a string or bytes of a flexible version, with a fast path for lengths of one byte."""
         code = self.code
         nullable = each.nullable.cut(within)
         code.add("size = data[at]")
@@ -537,7 +540,7 @@ class Reader(Side):
             self.refuse_null(each, target, within)
 
     def null(self, each: Field, target: str, within: Range) -> None:
-        """What follows ``if size >= 0``: a null, for which any negative length stands, where that may be."""
+        """Generate what follows ``if size >= 0``: any negative length is null, if null is allowed, or an error."""
         code = self.code
         nullable = each.nullable.cut(within)
         condition = None if nullable.empty else nullable.condition(within)
@@ -549,7 +552,7 @@ class Reader(Side):
             code.add(refuse if nullable.empty or condition else f"{target} = None")
 
     def refuse_null(self, each: Field, target: str, within: Range) -> None:
-        """Where a value was read by a helper that lets nulls through."""
+        """Generate a check for null after a value that was read by a helper, which allows null."""
         nullable = each.nullable.cut(within)
         condition = None if nullable.empty else nullable.condition(within)
         if nullable.empty or condition:
@@ -587,7 +590,7 @@ class Reader(Side):
         self.null(each, target, within)
 
     def elements(self, each: Field, target: str, within: Range, null: str = "") -> None:
-        """``size`` elements; with ``null``, the condition for none at all."""
+        """Generate the reading of ``size`` elements; ``null`` is the condition for a null array, if any."""
         code = self.code
         if each.kind in FIXED and not each.is_struct:
             letter, width = FIXED[each.kind][0], FIXED[each.kind][1]
@@ -637,8 +640,11 @@ class Reader(Side):
             code.add(f"{target}.append({item})")
 
     def bare(self, each: Field, within: Range) -> tuple[str, int, list[str], list[Field]] | None:
-        """How elements are read at once that have nothing but numbers, and defaults in their strings and tags:
-        format, bytes, what to look at first, and the numbers. None if there are none such.
+        """Return how to read all elements in one call, for elements whose fields are numbers, and strings and tagged
+        fields that mostly have their defaults.
+
+        That is their struct format, their size in bytes, the conditions to check first, and the number fields; None
+        if elements have other fields, too.
         """
         text, width = "", 0
         empty: dict[int, bytes] = {}
@@ -662,7 +668,7 @@ class Reader(Side):
         return (text, width, checks, numbers) if numbers else None
 
     def smallest(self, each: Field, within: Range) -> int:
-        """The least bytes that an element takes, in every version of ``within``."""
+        """Return the smallest size of an element in bytes, over all versions of ``within``."""
         if not each.is_struct:
             return self._least(each.kind)
         body, _ = self.split(each.fields, within)
@@ -686,7 +692,7 @@ class Reader(Side):
         return 1 if self.flexible else 2 if kind == "string" else 4
 
     def tags(self, tagged: list[Field], names: dict[str, str], within: Range) -> None:
-        """The tagged fields behind a struct: those that are known are read, others stepped over."""
+        """Generate the reading of the tagged fields at the end of a struct; skips unknown ones."""
         code = self.code
         with code.block("if data[at]:"):
             if tagged:
@@ -723,10 +729,10 @@ class Reader(Side):
 
 
 class Writer(Side):
-    """``(out, body, version)``; takes any object with the fields of that version."""
+    """Generates a writer, ``(out, body, version)``, for any object with the fields of that version."""
 
     name = ""
-    #: Functions that this one calls.
+    #: Text of the functions that the writer calls.
     others = ""
     #: It yields after each element of an array.
     in_steps = False
@@ -749,7 +755,7 @@ class Writer(Side):
         return f"{head}\n{lines}{body}\n"
 
     def prepared(self, expression: str, each: Field, within: Range) -> None:
-        """An array that may be a ``PreparedArray``: a function of its own writes it."""
+        """Generate the writing of an array that may be a ``PreparedArray``, as a function of its own."""
         writer = Writer(self.module, self.message, within, flexible=self.flexible)
         writer.plain_array("items", each, within)
         name = f"{self.name}_{each.name}"
@@ -773,7 +779,7 @@ class Writer(Side):
             self.tags(item, tagged, within)
 
     def packed(self, item: str, run: list[Field], *, last: bool = True) -> str:
-        """Numbers as bytes; with the empty tagged fields of a flexible struct if they are its last."""
+        """Return an expression that packs numbers; if they end a flexible struct, with its empty tagged fields."""
         text = "".join(FIXED[each.kind][0] for each in run) + "x" * (last and self.flexible)
         return f"{self.module.format(text)}.pack({', '.join(f'{item}.{each.name}' for each in run)})"
 
@@ -911,7 +917,7 @@ class Writer(Side):
             with code.block(f"if {words}:"):
                 whole = code.name("whole")
                 code.add(f"{whole}, out = out, bytearray()")
-                # a struct in a tag writes its own, empty, tagged fields; a plain value has none
+                # a struct in a tag has (empty) tagged fields of its own, a plain value has none
                 holder = Field(
                     each.name,
                     each.kind,
@@ -937,7 +943,7 @@ class Writer(Side):
 
 
 def _differs(value: str, each: Field) -> str:
-    """When a tagged field is written: a default is not."""
+    """Return the condition for writing a tagged field: that its value is not the default."""
     if each.default == "None":
         return f"{value} is not None"
     if each.default in ("()", "False"):
@@ -953,7 +959,7 @@ def _tuple(values: list[str]) -> str:
 
 
 def schemas() -> dict[str, list[Path]]:
-    """The files of each API that both sides are known of, its request first."""
+    """Return the schema files (request, response) of each API that has both."""
     import kafka.protocol.schemas.resources as shipped
 
     found: dict[str, list[Path]] = {}
@@ -967,7 +973,7 @@ def schemas() -> dict[str, list[Path]]:
 
 
 def modules() -> dict[str, str]:
-    """The text of each module, by its file name."""
+    """Return the text of each module by its file name."""
     made = {}
     found = []
     for api, paths in schemas().items():
@@ -979,7 +985,7 @@ def modules() -> dict[str, str]:
 
 
 def _table(requests: list[Message]) -> str:
-    """The module with the numbers and versions of all APIs."""
+    """Return the module with the numbers and versions of all APIs."""
     names = [(request, request.name.removesuffix("Request")) for request in requests]
     rows = []
     for request, name in names:
@@ -1011,7 +1017,7 @@ def _table(requests: list[Message]) -> str:
 
 
 def _formatted(texts: dict[str, str]) -> dict[str, str]:
-    """As ``ruff format`` and its sorting of imports leave these modules."""
+    """Return modules with sorted imports, formatted by ``ruff``."""
     with TemporaryDirectory() as folder:
         for name, text in texts.items():
             (Path(folder) / name).write_text(text)

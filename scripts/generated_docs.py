@@ -1,8 +1,7 @@
-"""Writes the parts of docs/ that are made from the code, so that no page can say what the code does not.
+"""Writes the parts of docs/ that are generated from the code, so that they cannot contradict it.
 
-A page holds ``<!-- made by module:function -->`` (mostly of docs_tables.py) and, further down,
-``<!-- end -->``; what stands between is what the function returns. ``--check`` writes
-nothing and exits 1 where a page is not current.
+In a page, the text between ``<!-- made by module:function -->`` and ``<!-- end -->`` is what the function
+returns; most are in docs_tables.py. ``--check`` writes nothing and exits 1 if a page is not current.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
-# tables of what tests expect are in tests/
+# some functions are in tests/, where the tables are that tests check
 sys.path.insert(0, str(ROOT / ".src"))
 PART = re.compile(
     r"(?P<open><!-- made by (?P<module>[\w.]+):(?P<function>\w+) -->\n).*?(?P<end><!-- end -->)", re.S

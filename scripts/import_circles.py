@@ -2,9 +2,9 @@
 
     python scripts/import_circles.py
 
-Imports count wherever they stand: at the top, in functions, under ``TYPE_CHECKING``. A file in a circle
-cannot be understood, tested or moved without all the others. To dissolve a circle, let the lower file take a
-smaller value or a Protocol that it defines itself, or make one file of two that have one subject.
+All imports count: at the top, in functions, under ``TYPE_CHECKING``. A file in a circle cannot be understood,
+tested or moved without the others. To remove a circle, let the lower file take a smaller value or a Protocol
+that it defines itself, or merge two files about one subject.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "kohort"
 
-#: Folders at the root that are no part of the package.
+#: Folders at the root that are not part of the package.
 _ELSEWHERE = {"benchmarks", "build", "dist", "docs", "examples", "scripts", "tests"}
 
 Graph = dict[str, set[str]]
 
 
 def modules(root: Path) -> dict[str, Path]:
-    """The package's modules by dotted name; a package's ``__init__`` has the package's name."""
+    """Return the package's modules by dotted name; a package's ``__init__`` has the package's name."""
     found = {}
     for path in sorted(root.rglob("*.py")):
         parts = path.relative_to(root).with_suffix("").parts
@@ -36,7 +36,7 @@ def modules(root: Path) -> dict[str, Path]:
 
 
 def imports(name: str, path: Path, known: Mapping[str, Path]) -> Iterator[str]:
-    """The modules of the package that a module imports, anywhere in it."""
+    """Yield the modules of the package that a module imports, anywhere in it."""
     package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
     for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Import):
@@ -53,13 +53,13 @@ def imports(name: str, path: Path, known: Mapping[str, Path]) -> Iterator[str]:
 
 
 def graph_of(root: Path) -> Graph:
-    """Which module imports which."""
+    """Return the modules that each module imports."""
     known = modules(root)
     return {name: set(imports(name, path, known)) - {name} for name, path in known.items()}
 
 
 def circles(graph: Mapping[str, Iterable[str]]) -> list[list[str]]:
-    """Groups of modules that reach each other, largest first (Tarjan's strongly connected components)."""
+    """Return the groups of modules that reach each other, largest first (Tarjan's algorithm)."""
     index: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []
@@ -87,7 +87,7 @@ def circles(graph: Mapping[str, Iterable[str]]) -> list[list[str]]:
 
 
 def report(graph: Mapping[str, Iterable[str]]) -> list[str]:
-    """Lines about every circle, and who imports whom in it."""
+    """Return lines that describe every circle with the imports in it."""
     lines = []
     for group in circles(graph):
         lines.append(f"import circles: {len(group)} files import each other")

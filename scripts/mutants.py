@@ -1,11 +1,11 @@
-"""Mutation testing: changes the code a little, thousands of times, and tells which changes no test notices.
+"""Mutation testing: makes thousands of small changes to the code and reports those that no test notices.
 
-``make mutants`` does whole rooms (hours); ``make mutants MUTANTS_ARGS='--functions 30 --minutes 4'`` draws
-functions of one room, and three in ten of their mutants, and stops after that time, as CI does: three of each
-ten of many functions say more about a room than all of a few. A room is laid out anew under
-``build/mutants``, as package ``kohort`` beside its tests, and mutmut does the rest there. What survives and
-is listed in ``tests/mutants.toml``, with the reason why no test needs to notice, is left out of the count.
-Exits 1 below ``--goal`` percent, unless too few mutants were tried to tell.
+``make mutants`` tests whole rooms, which takes hours. ``make mutants MUTANTS_ARGS='--functions 30 --minutes
+4'``, which CI uses, draws functions of one room and three in ten of their mutants, and stops after that time:
+three mutants in ten of many functions say more about a room than all mutants of a few. A room is copied to
+``build/mutants``, as package ``kohort`` beside its tests, and mutmut is run there. Survivors that
+``tests/mutants.toml`` lists, with the reason why no test needs to notice them, are not counted. Exits 1 below
+``--goal`` percent, unless too few mutants were tried.
 """
 
 from __future__ import annotations
@@ -31,16 +31,17 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "mutants"
 LISTED = ROOT / "tests" / "mutants.toml"
-#: What tests read besides the code.
+#: Files and folders that tests read besides the code.
 BESIDE = ("docs", "scripts", "examples", "README.md", "pyproject.toml", "Makefile")
 
-#: A room, and the tests that are to notice its mutants; those with clients of other makes are left out.
+#: Rooms, with the tests that should notice their mutants, without those that use other clients.
 ROOMS = {
     "coordinator": ("tests/coordinator",),
     "coordinator/engine": ("tests/coordinator",),
     "coordinator/offsets": ("tests/coordinator",),
     "coordinator/classic": ("tests/coordinator",),
-    # what works at import counts for the test that is first by name: in test_answers.py, which sees all of it
+    # code that runs at import is attributed to the first test by name, which is in test_answers.py and sees
+    # it all
     "statemachine": ("tests/statemachine",),
     "offsets_topic": (
         "tests/offsets_topic",
@@ -57,7 +58,7 @@ ROOMS = {
     "broker/security": ("tests/broker/security", "tests/broker/test_commands.py"),
     "broker/authorizer": ("tests/broker/authorizer",),
 }
-#: Tests that no mutant is shown to: they start processes, which know nothing of the mutant, or take seconds.
+#: Tests that are not run on mutants: they start processes, which run the original code, or take seconds.
 LEFT_OUT = (
     "tests/broker/security/test_guide.py",
     "tests/broker/security/test_hostile.py",
@@ -75,7 +76,7 @@ LEFT_OUT = (
     "tests/consumer/service/test_stopping.py",
     "tests/producer/test_disturbed.py",
     "tests/producer/test_rights.py",
-    # thousands of cases each, over all of the log
+    # thousands of cases each, on all of the log
     "tests/log/test_bit_flips.py",
     "tests/log/test_crashes.py",
     "tests/log/test_every_byte.py",
@@ -84,15 +85,15 @@ LEFT_OUT = (
     "tests/log/test_kill.py",
     "tests/log/test_model.py",
 )
-#: Their functions work when they are imported (tables are made of them): each mutant gets a process that has
-#: imported nothing, which takes seconds.
+#: Rooms whose functions run at import (they make tables): each mutant needs a process that has imported
+#: nothing, which takes seconds.
 IMPORTED_ANEW = ("statemachine",)
-#: The ones that CI draws from: their tests need no sockets and take seconds.
+#: Rooms that CI draws from: their tests need no sockets and take seconds.
 QUICK = ("coordinator", "coordinator/engine", "coordinator/offsets", "coordinator/classic", "offsets_topic")
 
-#: With fewer mutants tried a percentage says nothing: the machine was too busy.
+#: With fewer mutants, as on a busy machine, a percentage means nothing.
 LEAST_FOR_A_VERDICT = 25
-#: Of a drawn function those mutants are tried whose numbers end with one of so many digits.
+#: Of a drawn function, the mutants whose numbers end with one of this many digits are tried.
 DRAWN_DIGITS = 3
 
 NOTICED = {1, 3, 24, 36, 152, 255, -9, -11, -24}
@@ -102,7 +103,9 @@ SURVIVED = 0
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of the mutants of a room, by name; ``folder`` is where it is laid out."""
+    """The mutants of a room, by name, according to their outcomes; ``folder`` is where the room was copied
+    to.
+    """
 
     room: str
     folder: Path
@@ -122,12 +125,12 @@ class Outcome:
         return 100 * len(self.noticed) / self.counted if self.counted else 100.0
 
     def reaches(self, goal: float) -> bool:
-        """Whether so many percent were noticed, or too few mutants tried to tell."""
+        """Return whether ``goal`` percent were noticed, or too few mutants were tried to tell."""
         return self.percent >= goal or (bool(self.untried) and self.counted < LEAST_FOR_A_VERDICT)
 
 
 def main() -> int:
-    """Command line."""
+    """Run the command; return its exit code."""
     options = _parser().parse_args()
     rooms = options.rooms or (QUICK if options.functions else tuple(ROOMS))
     unknown = sorted(set(rooms) - ROOMS.keys())
@@ -171,11 +174,11 @@ def _head() -> str:
     return done.stdout.strip() or "none"
 
 
-# --- what is excused ----------------------------------------------------------------------------------------
+# --- survivors with a reason --------------------------------------------------------------------------------
 
 
 def read_excuses(path: Path) -> list[tuple[str, str]]:
-    """(pattern of mutants' names, reason) of every ``[[survivor]]``."""
+    """Return (pattern of mutants' names, reason) of every ``[[survivor]]``."""
     entries = tomllib.loads(path.read_text()).get("survivor", []) if path.exists() else []
     return [(entry["mutants"], entry["reason"]) for entry in entries]
 
@@ -184,7 +187,7 @@ def read_excuses(path: Path) -> list[tuple[str, str]]:
 
 
 def _run(room: str, options: argparse.Namespace, excuses: list[tuple[str, str]]) -> Outcome:
-    # a sample leaves the results of whole rooms alone
+    # a sample has a folder of its own, so that it does not overwrite the results of whole rooms
     folder = BUILD / ("sample" if options.functions else "") / room.replace("/", "-")
     modules = [module for module in modules_of(room) if fnmatch(module.stem, options.module)]
     wanted: list[str] = []
@@ -198,14 +201,14 @@ def _run(room: str, options: argparse.Namespace, excuses: list[tuple[str, str]])
 
 
 def _ask_anew(room: str, folder: Path, wanted: list[str]) -> dict[str, int]:
-    """Exit codes for mutants of functions that work at import alone: mutmut has imported them all unchanged.
+    """Return exit codes for mutants of functions that run only at import, which mutmut imports unchanged.
 
-    Such a function counts for the test that comes first, and for no other; here all tests are asked, each
-    time in a process of its own.
+    mutmut attributes such a function to the first test only. Here all tests are run for each mutant, in a
+    process of its own.
     """
     path = folder / "mutants" / "mutmut-stats.json"
     if not path.exists():
-        return {}  # the time was over before mutmut had run the tests once
+        return {}  # the time was over before mutmut had run all tests once
     stats = json.loads(path.read_text())
     first = {next(iter(stats["duration_by_test"]), "")}
     at_import = {name for name, tests in stats["tests_by_mangled_function_name"].items() if {*tests} == first}
@@ -217,7 +220,7 @@ def _ask_anew(room: str, folder: Path, wanted: list[str]) -> dict[str, int]:
         "KOHORT_PURE": "1",  # what is changed is Python
     }
     return {
-        # what cannot even be imported is noticed too
+        # a mutant that cannot be imported is noticed, too
         name: min(
             1,
             subprocess.run(
@@ -242,12 +245,12 @@ def _pytest_arguments() -> list[str]:
 
 
 def modules_of(room: str) -> list[Path]:
-    """Files of a room and of the folders in it."""
+    """Return the files of a room and of its folders."""
     return sorted((ROOT / room).rglob("*.py"))
 
 
 def _drawn(modules: list[Path], options: argparse.Namespace) -> tuple[list[str], list[Path]]:
-    """Patterns of some mutants of some functions, and the files that these are in."""
+    """Draw functions; return patterns of their mutants that are to be tried, and their files."""
     every = [(module, name) for module in modules for name in _functions(module)]
     rng = random.Random(f"functions {options.seed}")
     drawn = rng.sample(every, min(options.functions, len(every)))
@@ -259,13 +262,13 @@ def _drawn(modules: list[Path], options: argparse.Namespace) -> tuple[list[str],
 
 
 def _dotted(module: Path) -> str:
-    """Name of a module as mutmut writes it; a package's ``__init__`` is the package."""
+    """Return the name of a module as mutmut writes it; a package's ``__init__`` has the package's name."""
     parts = module.relative_to(ROOT).with_suffix("").parts
     return ".".join(("kohort", *(part for part in parts if part != "__init__")))
 
 
 def _functions(module: Path) -> Iterator[str]:
-    """Names as mutmut mangles them; inner functions belong to the outer ones."""
+    """Yield the functions' names as mutmut mangles them; inner functions belong to the outer ones."""
     body = ast.parse(module.read_text()).body
     yield from (f"x_{name}" for name in _mutated(body))
     for node in body:
@@ -274,7 +277,7 @@ def _functions(module: Path) -> Iterator[str]:
 
 
 def _mutated(body: list[ast.stmt]) -> Iterator[str]:
-    """Functions that mutmut changes: it leaves decorated ones alone, but for static and class methods."""
+    """Yield the functions that mutmut changes: no decorated ones, except static and class methods."""
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             decorators = [ast.unparse(decorator) for decorator in node.decorator_list]
@@ -293,7 +296,7 @@ def _lay_out(folder: Path, room: str, modules: list[Path]) -> None:
         else:
             shutil.copy2(source.resolve(), target)
     shutil.copytree(ROOT / "tests", folder / "tests", ignore=skip)
-    # what is on the path must be there when Python starts, or it is taken for missing ever after
+    # folders on the path must exist when Python starts, which caches that they are missing
     (folder / "mutants").mkdir()
     for name in BESIDE:
         if (ROOT / name).is_dir():
@@ -305,13 +308,14 @@ def _lay_out(folder: Path, room: str, modules: list[Path]) -> None:
         "only_mutate": [f"kohort/{module.relative_to(ROOT).as_posix()}" for module in modules],
         "also_copy": [name for name in BESIDE if name != "pyproject.toml"],
         "pytest_add_cli_args_test_selection": list(ROOMS[room]),
-        # a mutant is endless after 24 s of processor time, and two more for each second that its tests take
+        # a mutant counts as endless after 24 s of processor time, plus 2 s for each second that its tests
+        # take
         "timeout_constant": 12.0,
         "timeout_multiplier": 1.0,
         "pytest_add_cli_args": _pytest_arguments(),
     }
     if room in IMPORTED_ANEW:
-        # and the imports take seconds too
+        # the imports take seconds, too
         own |= {"process_isolation": "forkserver", "forkserver_warmup": "none", "timeout_constant": 30.0}
     lines = "".join(f"{key} = {json.dumps(value)}\n" for key, value in own.items())
     project = folder / "pyproject.toml"
@@ -319,12 +323,12 @@ def _lay_out(folder: Path, room: str, modules: list[Path]) -> None:
 
 
 def _mutate(folder: Path, jobs: int, wanted: list[str], minutes: float) -> None:
-    """Let mutmut work until it is through, or for so long: what it has not tried then stays untried."""
+    """Run mutmut until it has tried all mutants, or for so many minutes; the others stay untried."""
     command = [sys.executable, "-m", "mutmut", "run", "--max-children", str(jobs), *wanted]
     environment = {**os.environ, "PYTHONPATH": str(folder / "mutants"), "KOHORT_PURE": "1"}
     began = time.monotonic()
     with (folder / "report.txt").open("w") as report:
-        # mutants are processes too: a group of their own ends with them all
+        # mutants are processes, too: in a process group of their own all can be ended together
         process = subprocess.Popen(
             command, cwd=folder, env=environment, stdout=report, stderr=report, start_new_session=True
         )

@@ -1,4 +1,6 @@
-"""MkDocs' hook for ``make site``: takes out of pages and docstrings what a site has no use for."""
+"""MkDocs hook of ``make site``: removes links and markup from pages and docstrings that do not work on the
+site.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,11 @@ _ROLE = re.compile(r":(?:attr|class|data|exc|func|meth|mod):(?=<code>)")
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Links that leave docs/ lead nowhere on the site: only their words are kept."""
+    """Replace links to files outside of docs/ by their text: the site does not have these files."""
     up = re.escape("../" * (page.file.src_uri.count("/") + 1))
     return re.sub(rf"\[([^\]]+)\]\({up}[^)]*\)", r"\1", markdown)
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Sphinx's roles in docstrings are left out."""
+    """Remove Sphinx's roles from docstrings."""
     return _ROLE.sub("", html)

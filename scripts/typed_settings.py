@@ -1,6 +1,6 @@
-"""Writes consumer/typed_settings.py: the settings of consumers and services as editors complete them.
+"""Generates consumer/typed_settings.py: the settings of consumers and services for completion in editors.
 
-``--check`` writes nothing and exits 1 where the file is not current.
+``--check`` writes nothing and exits 1 if the file is not current.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from typing import Any, Literal, TypedDict
 
 
 def typed(hint: Any) -> str:
-    """An annotation as it is written."""
+    """Return an annotation as source code."""
     if hint is NoneType:
         return "None"
     if hint is Any:
@@ -60,7 +60,7 @@ def _keys(setting: Setting, hint: Any) -> list[str]:
 
 
 def text() -> str:
-    """The whole file."""
+    """Return the whole file."""
     consumer = settings_of(ConsumerConfig)
     lines = ["class ConsumerSettings(TypedDict, total=False):", '    """Settings of a consumer."""', ""]
     hints = get_type_hints(ConsumerConfig)

