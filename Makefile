@@ -1,18 +1,18 @@
-# Two commands on a fresh machine with Python 3.11+ and make: `make demo` and `make test`.
-# Each makes .venv and installs what it needs; again only when pyproject.toml or a compiled part has changed.
+# On a fresh machine with Python 3.11+ and make, `make demo` and `make test` work. Each target first creates .venv and
+# installs what it needs into it; again only after a change of pyproject.toml or of a compiled part.
 
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
-# test files that run side by side: two thirds of a test's time is waiting, so there are more of them than processors
+# number of test files that run at the same time: tests wait for two thirds of their time, so it exceeds the processors
 JOBS ?= $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 5 + 1) / 2 )))
-# whatever the environment says, compiled modules are kept: the tests start hundreds of processes
+# compiled modules are written whatever the environment says: the tests start hundreds of processes
 export PYTHONDONTWRITEBYTECODE :=
-# the order that tests/conftest.py gives: files that take long begin first
+# keep the order of tests/conftest.py, which begins with the files that take longest
 SIDE_BY_SIDE = -n $(JOBS) --dist loadfile --no-loadscope-reorder
-# a check has no test that is slow, starts Spark or a client of another make, or needs a broker of its own; but one of Spark
+# the quick tests: none that is slow, starts Spark or a foreign client, or needs a broker of its own, except one of Spark
 QUICK := check or not (slow or spark or clients or kafka)
 BENCH_ARGS ?=
 SHELL := bash
@@ -21,32 +21,32 @@ SHELL := bash
 
 help:
 	@echo "make demo        the main job on real data: broker, three services, Spark, a closing table"
-	@echo "make demo-cluster  the same on three brokers and a ZooKeeper (Maven Central, Java), each broker killed that matters"
+	@echo "make demo-cluster  the same on three brokers and a ZooKeeper (Maven Central, Java); leader, coordinator and controller are killed"
 	@echo "make check       for every change: ruff, mypy, import rules, the quick tests and one of Spark, in 3 minutes"
-	@echo "make test        before it is sent: ruff, mypy, import rules, every test, and some mutants"
-	@echo "make mutants     changes the code a little, thousands of times, and tells which changes no test notices (hours)"
+	@echo "make test        before a pull request: ruff, mypy, import rules, every test, and some mutants"
+	@echo "make mutants     makes thousands of small changes to the code and reports those that no test notices (hours)"
 	@echo "make test-kafka  the end-to-end tests against an Apache Kafka (needs Java 17+ and Maven)"
 	@echo "make test-spark-executors  kohort.spark on executors that share neither disk nor process with their driver"
 	@echo "make test-spark-matrix  kohort.spark on PySpark 3.5 to 4.3, on the system's Java and on the wheel's (2 GB)"
 	@echo "make test-connect  Kafka Connect's workers on kohort and on an Apache Kafka (Java 17+ and Maven)"
-	@echo "make soak        ten minutes each of members that come, go, die and hang, and of a broker that is killed, stopped,"
-	@echo "                 cut off and out of disk under load; counts go into docs/reliability-report.md"
+	@echo "make soak        for ten minutes each: members that come, go, die and hang; a broker under load that is killed,"
+	@echo "                 stopped, cut off and out of disk; counts go into docs/reliability-report.md"
 	@echo "make torture-cluster  three brokers and a ZooKeeper in network namespaces (Linux, root), FAULTS=500 of every kind,"
 	@echo "                 drawn by SEED=1: an hour or two; counts go into docs/reliability-report.md"
-	@echo "make fuzz        inputs that nobody would send, guided by coverage, FUZZ_SECONDS=60 for each of eleven targets"
+	@echo "make fuzz        malformed inputs, guided by coverage, FUZZ_SECONDS=60 for each of eleven targets"
 	@echo "make soak-transactions  200 kills, pauses and full disks under processors that work in transactions"
 	@echo "make soak-simulation  50,000 simulated schedules and 400,000 crashes of the coordinator, some hours;"
 	@echo "                 100 logs that are cut at every byte, 200 scenarios with an error of every operation"
-	@echo "make docs        the parts of docs/ that are made from the code"
+	@echo "make docs        writes the parts of docs/ that are generated from the code"
 	@echo "make site        docs/ as a site, in build/site"
 	@echo "make bench       the benchmarks"
 	@echo "make bench-coordinator  groups under load beside an Apache Kafka (Java 17+ and Maven), about 10 minutes"
 	@echo "make bench-log   append, fetch, restart, look-up beside an Apache Kafka (Java 17+ and Maven), about 5 minutes"
 	@echo "make bench-assignors  sticky assignment beside kafka-python and, where there is Java, Apache Kafka's, about 4 minutes"
 	@echo "make bench-attack  the broker under attack: memory, and what others notice (Linux), about 5 minutes"
-	@echo "make bench-consumer  consumers of four makes on both brokers (Java 17+ and Maven), about 10 minutes"
+	@echo "make bench-consumer  four different consumers on both brokers (Java 17+ and Maven), about 10 minutes"
 	@echo "make bench-transactions  transactions a second on both brokers (Java 17+ and Maven), about 5 minutes"
-	@echo "make bench-producer  producers of three makes (on an Apache Kafka with BENCH_ARGS=--compare), about 4 minutes"
+	@echo "make bench-producer  three different producers (on an Apache Kafka with BENCH_ARGS=--compare), about 4 minutes"
 	@echo "make bench-consumer-groups  consumer groups of KIP-848 on both brokers (Java 17+ and Maven), about 3 minutes"
 	@echo "make bench-registry  a member joins and another leaves, by ZooKeeper and by a coordinator (Java), about a minute"
 	@echo "make bench-cluster  three brokers, one of them killed, beside three of Apache Kafka (Java 17+ and Maven), about 10 minutes"
@@ -72,7 +72,7 @@ demo-cluster: $(VENV)/.installed
 
 check: lint quick
 
-# types are checked by one process, which leaves the other processors to the tests
+# types are checked beside the tests, in one process
 test: $(VENV)/.installed
 	$(MAKE) --jobs 2 lint unit
 	$(MAKE) mutants-sample
@@ -90,12 +90,12 @@ quick: $(VENV)/.installed
 unit: $(VENV)/.installed
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
-# changes to the code that no test notices: whole rooms (ROOMS='coordinator log', default all) take hours
+# mutants of whole rooms (ROOMS='coordinator log', by default all) take hours
 ROOMS ?=
 mutants: $(VENV)/.installed
 	$(BIN)/python scripts/mutants.py $(ROOMS) $(MUTANTS_ARGS)
 
-# a part of a room's mutants, drawn by the commit: the goal is below that of a room, because a draw varies
+# some mutants of one room, drawn by the commit's hash; the goal is lower than that of a whole room, because draws vary
 mutants-sample: $(VENV)/.installed
 	$(BIN)/python scripts/mutants.py --functions 30 --goal 65 --minutes 4
 
@@ -161,7 +161,7 @@ bench-coordinator: $(VENV)/.installed
 bench-log: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.log --compare $(BENCH_ARGS)
 
-# BENCH_ARGS=small for the numbers that the tests have
+# BENCH_ARGS=small runs it at the size that the tests use
 bench-attack: $(VENV)/.installed
 	PYTHONPATH=.src $(BIN)/python -m tests.attack $(BENCH_ARGS)
 

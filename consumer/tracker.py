@@ -29,8 +29,9 @@ NEVER_MARKED = 10
 class Tracker:
     """The sessions of all partitions that this consumer owns or is about to revoke.
 
-    ``with_metadata``: whether commits have what is done beyond the first gap. ``commits``: whether offsets
-    are committed at intervals, for which users must mark records done.
+    ``commits``: whether offsets are committed at intervals, for which users must mark records done. The
+    attribute ``with_metadata``: whether commits have metadata about records that are done beyond the first
+    gap.
     """
 
     def __init__(self, *, commits: bool = True) -> None:

@@ -138,7 +138,7 @@ class Pages:
     async def what_if(self, request: Request) -> Response:
         given = dict(request.query_params)
         name, spec = given.get("name", ""), given.get("assignor", "")
-        # names of the list only: a class of a module would be imported, and run
+        # only listed names: for a dotted name its module would be imported, which runs code
         if spec not in assignors():
             raise HTTPException(400, "there is no such assignor")
         joining = given.get("join", "").strip() or "0"
@@ -149,7 +149,7 @@ class Pages:
         leaving = tuple(part.strip() for part in given.get("leave", "").split(",") if part.strip())
         if self.computing.locked():
             raise HTTPException(503, "another what-if is being computed: try again")
-        # it keeps the others out until it is over, also when nobody waits for it any more
+        # it keeps other what-ifs out until it ends, even if its page no longer waits for it
         tried = asyncio.create_task(self._tried(name, spec, WhatIf(leaving, int(joining))))
         tried.add_done_callback(lambda task: task.cancelled() or task.exception())
         try:
@@ -256,7 +256,7 @@ def _page_number(request: Request) -> int:
 
 
 def _check_confirmed(given: Mapping[str, str], wanted: str) -> None:
-    # spaces of every kind are one: nobody can type those that do not break
+    # all kinds of spaces are equal: non-breaking ones cannot be typed
     if given.get("confirm", "").split() != wanted.split():
         raise HTTPException(400, "nothing has been changed: what you typed is another name")
 

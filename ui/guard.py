@@ -59,7 +59,7 @@ class Guard:
         self._any_address = any_address
         self._token = token
         self._cookie = cookie
-        # what the browser keeps is not the token itself
+        # the cookie has a keyed hash, not the token itself
         self._session = _keyed(token, "session") if token is not None else ""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -118,7 +118,7 @@ class Guard:
             where = f"{request.url.path}?{urlencode(rest)}" if rest else request.url.path
         if given:
             if _equal(given, self._token):
-                # "//host/path" would lead elsewhere
+                # a browser would follow "//host/path" to another host
                 answer: Response = RedirectResponse("/" + where.lstrip("/\\"), 303)
                 answer.set_cookie(self._cookie, self._session, httponly=True, samesite="strict")
                 return answer
@@ -169,7 +169,7 @@ def _host(headers: Headers) -> str:
         return ""
     try:
         parts = urlsplit(f"//{given[0]}")
-        # one with a path would change the address that some versions of Starlette make of the request
+        # a path in it would change the URL that some versions of Starlette build for the request
         if parts.netloc != given[0] or "@" in parts.netloc or parts.port == 0:
             return ""
         return (parts.hostname or "").lower()

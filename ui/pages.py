@@ -378,11 +378,11 @@ def _hidden(frame: Frame, **values: str) -> Html:
 
 RESETS: Final = {
     "earliest": "the first record there is",
-    "latest": "behind the last record",
-    "current": "the committed offset, within what the log has",
+    "latest": "after the last record",
+    "current": "the committed offset, moved into the range of the log",
     "timestamp": "the first record at or after a time (ISO 8601, UTC)",
     "offset": "this offset",
-    "shift": "so many records forward; below 0: back",
+    "shift": "this many records forward; negative: back",
 }
 
 

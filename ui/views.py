@@ -25,7 +25,7 @@ from ..admin.topic_commands import Described, Listed, describe_topics, list_topi
 from ..protocol import EventName, KafkaError, KohortError
 from .observer import View
 
-#: Most generations of a group, and most groups of which a list shows more than the name.
+#: Most generations of a group that are shown, and most groups of a list that are shown with details.
 _GENERATIONS: Final = 60
 _MOST_SHOWN: Final = 200
 #: Most members of a group, former ones included, whose names are kept.
