@@ -1,7 +1,6 @@
 """Compression of record batches with every codec, and decompression with limits on memory.
 
-kafka-python's codecs are not used: they decompress without a limit, read a damaged batch wholly or not at
-all, and need one package for each codec (python-snappy, lz4, zstandard), where cramjam has all three.
+Why kafka-python's codecs are not used: docs/architecture.md, "Libraries".
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def test_what_holds_it_exists(number: int) -> None:
     coordinator = re.findall(r"row `(9/\d+)`", held)
     assert [f"{file}::{name}" for file, name in tests if name not in names_in(file)] == []
     assert [row for row in coordinator if row not in ROWS] == []
-    assert tests or coordinator or "falls to the coordinator" in held, "named by nothing"
+    assert tests or coordinator or held.startswith("no test: "), "named by nothing"
 
 
 def test_no_complaint_is_tried_that_has_no_row() -> None:

@@ -100,7 +100,7 @@ def test_the_fields_in_common_have_types() -> None:
 
 def test_every_kind_of_cause_is_on_the_page() -> None:
     page = (PAGES / "events.md").read_text()
-    table = page.split("| of a rebalance |")[1].split("\n\n")[0]
+    table = page.split("| cause of a rebalance |")[1].split("\n\n")[0]
     assert {line.split("|")[2].strip(" `") for line in table.splitlines()[2:]} | {"other"} == set(CauseKind)
 
 

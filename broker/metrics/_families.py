@@ -129,7 +129,7 @@ FAMILIES: Final = (
     _kafka(
         _REQUESTS.format("ErrorsPerSec") + ",error=*",
         "counter",
-        "Errors in answers",
+        "Errors in responses",
         lambda now: [
             ((api, error), count)
             for api, figures in now.apis.items()
@@ -144,11 +144,11 @@ FAMILIES: Final = (
             _phase(phase),
         )
         for name, words, phase in (
-            ("RequestQueueTimeMs", "Until a request is taken up", "queue"),
-            ("LocalTimeMs", "While the broker works on it", "local"),
-            ("RemoteTimeMs", "While it waits for members, records or a disk", "remote"),
-            ("ThrottleTimeMs", "What clients over a quota were told to wait", "throttle"),
-            ("ResponseSendTimeMs", "Until the answer is with the system", "send"),
+            ("RequestQueueTimeMs", "Time a request waits for earlier ones of its connection", "queue"),
+            ("LocalTimeMs", "Time the broker works on a request", "local"),
+            ("RemoteTimeMs", "Time a request waits for members, records or a disk", "remote"),
+            ("ThrottleTimeMs", "Delay imposed on clients over a quota", "throttle"),
+            ("ResponseSendTimeMs", "Time until a response is passed to the operating system", "send"),
             ("TotalTimeMs", "Queue, local and remote time together", "total"),
         )
     ),
@@ -157,32 +157,32 @@ FAMILIES: Final = (
         for bean, words, read in (
             (
                 "kafka.server:type=ReplicaManager,name=PartitionCount",
-                "Partitions that this broker has a replica of",
+                "Partitions of which this broker has a replica",
                 lambda now: now.replicas.partitions,
             ),
             (
                 "kafka.server:type=ReplicaManager,name=LeaderCount",
-                "Partitions that are led here: of a broker alone all",
+                "Partitions that this broker leads; a single broker leads all",
                 lambda now: now.replicas.leaders,
             ),
             (
                 "kafka.server:type=ReplicaManager,name=UnderReplicatedPartitions",
-                "Partitions that are led here and have replicas that are not in sync",
+                "Partitions that this broker leads and that have replicas out of sync",
                 lambda now: now.replicas.under_replicated,
             ),
             (
                 "kafka.server:type=ReplicaManager,name=UnderMinIsrPartitionCount",
-                "Partitions that are led here and have fewer in-sync replicas than min.insync.replicas",
+                "Partitions that this broker leads with fewer in-sync replicas than min.insync.replicas",
                 lambda now: now.replicas.under_min_isr,
             ),
             (
                 "kafka.controller:type=KafkaController,name=ActiveControllerCount",
-                "1 where this broker is the controller; one that is alone is its own",
+                "1 if this broker is the controller; a single broker always is",
                 lambda now: now.replicas.active_controller,
             ),
             (
                 "kafka.controller:type=KafkaController,name=OfflinePartitionsCount",
-                "Partitions without a leader, told by the controller; alone: whose files cannot be served",
+                "Partitions without a leader, on the controller; on a single broker, those with failed files",
                 lambda now: now.replicas.offline_partitions,
             ),
         )
@@ -190,20 +190,20 @@ FAMILIES: Final = (
     _kafka(
         "kafka.server:type=LeaderReplication byte-rate",
         "gauge",
-        "Bytes a second of throttled replicas that are sent to followers",
+        "Bytes per second sent to followers that are throttled replicas",
         lambda now: now.replicas.leader_throttled_rate,
     ),
     _kafka(
         "kafka.server:type=FollowerReplication byte-rate",
         "gauge",
-        "Bytes a second that are taken as throttled replicas",
+        "Bytes per second fetched for throttled replicas",
         lambda now: now.replicas.follower_throttled_rate,
     ),
     *(
         _kafka(f"kafka.server:type=ReplicaManager,name={name}PerSec", "counter", words, read)
         for name, words, read in (
-            ("IsrShrinks", "Replicas left the in-sync ones", lambda now: now.replicas.isr_shrinks),
-            ("IsrExpands", "Replicas came to the in-sync ones", lambda now: now.replicas.isr_expands),
+            ("IsrShrinks", "Times in-sync replicas were removed", lambda now: now.replicas.isr_shrinks),
+            ("IsrExpands", "Times in-sync replicas were added", lambda now: now.replicas.isr_expands),
         )
     ),
     *(
@@ -217,13 +217,13 @@ FAMILIES: Final = (
     _own(
         "log_open_files",
         "gauge",
-        "Log files that are open; the longest idle is closed when one more is needed",
+        "Open log files; the one unused for longest is closed when another is needed",
         lambda now: now.open_log_files,
     ),
     _own(
         "log_open_files_limit",
         "gauge",
-        "Log files that may be open: half of the descriptors of the process",
+        "Log files that may be open: half of the process's descriptors",
         lambda now: now.max_open_log_files,
     ),
     _kafka(
@@ -241,7 +241,7 @@ FAMILIES: Final = (
     _kafka(
         "kafka.server:type=socket-server-metrics connection-creation-total",
         "counter",
-        "Connections made",
+        "Connections accepted",
         lambda now: now.connections_made,
     ),
     _own(
@@ -251,7 +251,7 @@ FAMILIES: Final = (
         _counts(lambda now: now.connections_refused),
         "reason",
     ),
-    _own("request_bytes_held", "gauge", "Bytes of requests that wait", lambda now: now.request_bytes_held),
+    _own("request_bytes_held", "gauge", "Bytes of pending requests", lambda now: now.request_bytes_held),
     _kafka(_GROUPS, "gauge", "Groups", lambda now: sum(now.groups.by_state.values())),
     *(
         _kafka(f"{_GROUPS}{state}", "gauge", f"Groups in the state {state}", _state(state))
@@ -268,7 +268,7 @@ FAMILIES: Final = (
             ),
             (
                 "group-completed-rebalance-count",
-                "Rebalances that are over",
+                "Completed rebalances",
                 lambda now: sum(now.groups.rebalances.values()),
             ),
         )
@@ -277,20 +277,20 @@ FAMILIES: Final = (
     _own(
         "group_rebalances",
         "counter",
-        "Rebalances that are over, by the kind of their first cause",
+        "Completed rebalances, by the kind of their first cause",
         _counts(lambda now: now.groups.rebalances),
         "cause",
     ),
     _own(
         "group_rebalance_time_ms",
         "summary",
-        "From the first cause to the last assignment, in ms",
+        "Duration of rebalances from the first cause to the last assignment, in ms",
         lambda now: now.groups.rebalance_times,
     ),
     _own(
         "group_generations_abandoned",
         "counter",
-        "Generations that ended before they began",
+        "Generations that ended before their assignment was handed out",
         lambda now: now.groups.abandoned,
     ),
     _own(
@@ -303,7 +303,7 @@ FAMILIES: Final = (
     _own(
         "group_assignor_failures",
         "counter",
-        "Targets of consumer groups that an assignor of the coordinator did not compute",
+        "Failures of the coordinator's assignors to compute a target of a consumer group",
         lambda now: now.groups.assignor_failures,
     ),
     _own(
@@ -316,16 +316,16 @@ FAMILIES: Final = (
         _own(f"client_{name}", "counter", words, _clients(name), *_CLIENT)
         for name, words in (
             ("requests", "Requests of a client"),
-            ("produced_bytes", "Bytes of its Produce requests"),
-            ("fetched_bytes", "Bytes of the answers to its Fetch requests"),
+            ("produced_bytes", "Bytes of a client's Produce requests"),
+            ("fetched_bytes", "Bytes of the responses to a client's Fetch requests"),
         )
     ),
-    _own("client_connections", "gauge", "Its connections", _clients("connections"), *_CLIENT),
+    _own("client_connections", "gauge", "Connections of a client", _clients("connections"), *_CLIENT),
     *(
         _kafka(f"kafka.server:type={bean}", "gauge", f"{words}, of clients with a quota", _used(key))
         for bean, words, key in (
-            ("Produce,user=*,client-id=* byte-rate", "Produced bytes a second", "producer_byte_rate"),
-            ("Fetch,user=*,client-id=* byte-rate", "Fetched bytes a second", "consumer_byte_rate"),
+            ("Produce,user=*,client-id=* byte-rate", "Produced bytes per second", "producer_byte_rate"),
+            ("Fetch,user=*,client-id=* byte-rate", "Fetched bytes per second", "consumer_byte_rate"),
             (
                 "Request,user=*,client-id=* request-time",
                 "Percent of the event loop's time",
@@ -333,7 +333,7 @@ FAMILIES: Final = (
             ),
             (
                 "ControllerMutation,user=*,client-id=* tokens",
-                "Partitions that may be made or deleted at once",
+                "Partitions that may be created or deleted at once",
                 "controller_mutation_rate",
             ),
         )
@@ -342,7 +342,7 @@ FAMILIES: Final = (
     _own(
         "quota_throttled_seconds",
         "counter",
-        "What its clients were told to wait, in all",
+        "Total delay imposed on the clients of a quota, in seconds",
         _quotas("throttled_s"),
         "quota",
         *_CLIENT,
