@@ -36,7 +36,7 @@ async def _nothing_async(*_: Any) -> None:
 
 def _suspended(member: RegistryMembership, now: float) -> None:
     member._session = False
-    member._over_at = now + 2 * member._config.session_timeout_ms
+    member._over_at = member._heard_at = now + 2 * member._config.session_timeout_ms
 
 
 def _lost(member: RegistryMembership, reason: str) -> None:
