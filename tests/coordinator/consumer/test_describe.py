@@ -9,6 +9,7 @@ import pytest
 
 from kohort.coordinator.admin import GroupRequest
 from kohort.coordinator.consumer.describe import split_describe
+from kohort.coordinator.replies import GROUP_OPERATIONS
 from kohort.protocol import ApiKey
 from tests.coordinator.consumer.group_world import World
 
@@ -32,6 +33,17 @@ def test_a_member_has_what_it_is_to_give_up_until_it_has_proved_it() -> None:
     ((topic,), (target,)) = member.assignment.topic_partitions, member.target_assignment.topic_partitions
     assert (topic.topic_name, sorted(topic.partitions)) == ("t", [0, 1, 2, 3])
     assert len(target.partitions) == 2
+
+
+def test_operations_are_told_if_they_are_asked_for() -> None:
+    world = World()
+    world.join("m")
+    asked = GroupRequest("g", with_operations=True)
+    answer = world.ask(ApiKey.CONSUMER_GROUP_DESCRIBE, 1, asked)
+    assert (answer.authorized_operations, described(world).authorized_operations) == (
+        GROUP_OPERATIONS,
+        -(2**31),
+    )
 
 
 @pytest.mark.parametrize(("group", "error", "message"), [("", 24, None), ("x", 69, "Group x not found.")])

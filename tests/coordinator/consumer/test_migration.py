@@ -357,6 +357,24 @@ def test_a_classic_group_without_members_is_replaced() -> None:
     assert world.join("m").member_epoch == 2
 
 
+def test_a_classic_member_of_a_group_without_members_is_unknown_there() -> None:
+    world = World()
+    world.join("m")
+    world.beat("m", -1)
+    (answer,) = Classic(world, "long-gone").send_join()
+    assert (answer.error_code, answer.member_id) == (ErrorCode.UNKNOWN_MEMBER_ID, "long-gone")
+    assert world.group().is_empty
+
+
+def test_answers_to_a_classic_member_name_its_protocol() -> None:
+    world = World({"t": 6}, group_initial_rebalance_delay_ms=0)
+    world.join("m")
+    world.advance(INTERVAL_MS)
+    classic = Classic(world)
+    for answer in (classic.join(), classic.sync()):
+        assert (answer.protocol_type, answer.protocol_name) == ("consumer", "range")
+
+
 def test_a_consumer_group_without_members_is_replaced_by_a_classic_one() -> None:
     world = World(group_initial_rebalance_delay_ms=0)
     world.join("m")
