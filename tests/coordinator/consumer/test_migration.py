@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kohort.coordinator.classic.group import ClassicGroup
-from kohort.offsets_topic import GroupDeleted, GroupStored
+from kohort.offsets_topic import ClassicMetadata, GroupDeleted, GroupStored
 from kohort.protocol import (
     ApiKey,
     ErrorCode,
@@ -366,13 +366,52 @@ def test_a_classic_member_of_a_group_without_members_is_unknown_there() -> None:
     assert world.group().is_empty
 
 
-def test_answers_to_a_classic_member_name_its_protocol() -> None:
+def test_answers_to_a_classic_member_name_its_protocol_and_have_its_version() -> None:
     world = World({"t": 6}, group_initial_rebalance_delay_ms=0)
     world.join("m")
     world.advance(INTERVAL_MS)
     classic = Classic(world)
     for answer in (classic.join(), classic.sync()):
         assert (answer.protocol_type, answer.protocol_name) == ("consumer", "range")
+    assert decode_assignment(answer.assignment).version == 1
+
+
+def test_one_that_asks_for_its_assignment_when_there_is_a_newer_target_rejoins() -> None:
+    world, classic = mixed()
+    assert classic.join().generation_id == 3
+    world.advance(INTERVAL_MS)
+    world.beat("m", -1)
+    world.join("n")
+    world.join("m")
+    world.advance(INTERVAL_MS)
+    world.live("n")
+    assert classic.sync().error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    for _ in range(3):
+        classic.live()
+        for name in "mn":
+            world.live(name)
+    assert classic.generation == world.group().target_epoch
+
+
+def test_the_sessions_of_a_classic_group_end_with_it() -> None:
+    world, classic = classic_group()
+    before = {key[0] for key in world.shard.timers._by_key if "g" in key}
+    world.join("m")
+    assert before
+    assert not before & {key[0] for key in world.shard.timers._by_key if "g" in key}
+    assert classic.beat() == ErrorCode.REBALANCE_IN_PROGRESS
+
+
+def test_the_members_of_a_group_that_turned_back_offer_all_their_protocols() -> None:
+    world, classic = mixed()
+    both = [("range", encode_subscription(Subscription(("t",)))), ("sticky", b"")]
+    world.group().members[classic.id].metadata = (
+        world.group().members[classic.id].metadata._replace(classic=ClassicMetadata(SESSION_MS, tuple(both)))
+    )
+    world.beat("m", -1)
+    group = world.shard.state.find("g")
+    assert isinstance(group, ClassicGroup)
+    assert [name for name, _ in group.members[classic.id].protocols] == ["range", "sticky"]
 
 
 def test_a_consumer_group_without_members_is_replaced_by_a_classic_one() -> None:
