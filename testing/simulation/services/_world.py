@@ -321,7 +321,7 @@ class ServiceWorld(World[ServicePlan], Home):
         told = [m.metadata for m in members] if isinstance(group, ConsumerGroup) else members
         left: list[Any] = [each for each in told if each.instance_id is None]
         if self.zookeeper is not None:
-            left = self.zookeeper.registered(self.plan.group)
+            left = self.zookeeper.left_behind(self.plan.group)
         if left:
             self.fail("L5", f"all processes have ended, and in {self.plan.group} are still {left}")
         if self.plan.kind == "once":

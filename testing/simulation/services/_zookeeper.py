@@ -68,6 +68,14 @@ class SimulatedZooKeeper:
     def registered(self, group: str) -> list[str]:
         return self.below(f"/consumers/{group}/ids")
 
+    def left_behind(self, group: str) -> list[str]:
+        """Members that are still registered when all have ended, without those that had no connection at
+        their end: these go with their sessions.
+        """
+        root = f"/consumers/{group}/ids"
+        found = ((name, self.sessions.get(self.entries[f"{root}/{name}"].owner)) for name in self.below(root))
+        return [name for name, session in found if session is None or not session.closed_unheard]
+
     def offset(self, group: str, partition: TopicPartition) -> int | None:
         entry = self.entries.get(f"/consumers/{group}/offsets/{partition.topic}/{partition.partition}")
         return int(entry.data) if entry is not None and entry.data.isdigit() else None
@@ -261,6 +269,8 @@ class Session:
         self._session_ms = settings.session_timeout_ms
         self._on_state: Callable[[str], None] = lambda _: None
         self._up = self._closed = False
+        #: Whether ZooKeeper could not be told of the end.
+        self.closed_unheard = False
         #: Nothing gets through to ZooKeeper or back.
         self.silent = False
         #: When that was over.
@@ -296,6 +306,8 @@ class Session:
         if self._up and not self.silent and not self._servers.away:
             number = self.number
             self._heap.at(self._heap.now + 2, self._servers.end, number)
+        else:
+            self.closed_unheard = True
         self._up = False
         self._epoch += 1
 

@@ -22,6 +22,10 @@ def test_whatever_happens_a_partition_has_one_owner_and_every_record_is_handled(
     assert simulate_service(12, protocol="registry").stats.records > 3_000
 
 
+def test_a_member_that_ends_without_a_connection_leaves_its_registration_to_its_session() -> None:
+    simulate_service([7_310_311], protocol="registry")
+
+
 def test_a_seed_is_the_same_schedule_each_time() -> None:
     assert trace_service(7, protocol="registry") == trace_service(7, protocol="registry")
 
