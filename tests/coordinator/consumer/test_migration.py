@@ -183,6 +183,17 @@ def test_a_classic_member_that_takes_the_place_of_the_last_consumer_turns_the_gr
     assert world.shard.state.find("g").is_empty
 
 
+def test_members_of_a_group_that_turned_back_are_removed_when_they_say_nothing_more() -> None:
+    world, _ = mixed()
+    world.beat("m", -1)
+    world.join("m", instance_id="i")
+    world.live("m")
+    assert Classic(world, instance="i").join().error_code == 0
+    assert isinstance(world.shard.state.find("g"), ClassicGroup)
+    world.advance(SESSION_MS * 5)
+    assert world.shard.state.find("g").is_empty
+
+
 def test_one_that_takes_the_place_of_a_consumer_reads_its_own_topics_and_not_the_expression() -> None:
     pytest.importorskip("re2")
     world = World({"t": 6, "u": 2}, group_initial_rebalance_delay_ms=0)
