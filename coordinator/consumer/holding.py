@@ -44,11 +44,11 @@ def hold(shard: GroupShard, group: ConsumerGroup, request: Request, answer: Any,
     until_ms = now_ms + min(
         request.body.hold_ms, config.heartbeat_interval_ms, session_ms - least_rest_ms(session_ms)
     )
-    if group.epoch > group.target_epoch and group.computing is None:
-        # the first heartbeat after the interval computes it
-        until_ms = min(until_ms, group.target_ms + config.assignment_interval_ms)
-    if until_ms <= now_ms:
+    due_ms = _target_due_ms(shard, group, now_ms)
+    if until_ms <= now_ms or due_ms == now_ms:
         return False
+    if due_ms is not None:
+        _due(shard, group.group_id, EVERYONE, due_ms)
     member_id = request.body.member_id
     shard.state.held.setdefault(group.group_id, {})[member_id] = request, answer
     shard.timers.start((HOLD, group.group_id, member_id), until_ms)
@@ -88,19 +88,22 @@ def tell(
     if everyone:
         # looks at them once, however many members join at the same time
         _due(shard, group.group_id, EVERYONE, now_ms)
-        return
     for before in given_up:
         for topics in (before.assigned, before.revoking):
             for topic_id, numbers in topics.items():
                 for member_id in group.waiting(topic_id, numbers):
                     if member_id in held:
                         _due(shard, group.group_id, member_id, now_ms)
+                        # a partition has no reader until then
+                        shard.before_write[HOLD, group.group_id, member_id] = group.group_id
 
 
 def answer_soon(shard: GroupShard, group_id: str, member_id: str, now_ms: int) -> None:
-    """Have the held heartbeat of this member answered, or those of EVERYONE.
+    """Have the held heartbeat of this member answered, or those of EVERYONE for whom there is news.
 
-    Of everyone those come first who have to give something up or get something: partitions wait for them.
+    Of everyone those come first who have to give something up or get something: partitions wait for them. Who
+    is at the group's target waits for others at most, and keeps its heartbeat for that. A new target is
+    computed with one heartbeat; the others are told of it then.
     """
     held = shard.state.held.get(group_id, {})
     if member_id != EVERYONE:
@@ -108,10 +111,26 @@ def answer_soon(shard: GroupShard, group_id: str, member_id: str, now_ms: int) -
             _due(shard, group_id, member_id, now_ms)
         return
     group = live(shard, group_id)
+    due_ms = None if group is None else _target_due_ms(shard, group, now_ms)
+    if due_ms is not None and due_ms > now_ms:
+        _due(shard, group_id, EVERYONE, due_ms)
+    computes = due_ms == now_ms
     for each in held:
         member = None if group is None else group.members.get(each)
-        moves = member is None or group is None or not has_all(member.current, group.targets.get(each, {}))
-        _due(shard, group_id, each, now_ms if moves else now_ms + NO_MOVE_MS)
+        if group is None or member is None or computes:
+            _due(shard, group_id, each, now_ms)
+            computes = False
+        elif member.current.epoch != group.target_epoch:
+            moves = not has_all(member.current, group.targets.get(each, {}))
+            _due(shard, group_id, each, now_ms if moves else now_ms + NO_MOVE_MS)
+
+
+def _target_due_ms(shard: GroupShard, group: ConsumerGroup, now_ms: int) -> int | None:
+    """When the next heartbeat will compute the group's target, from ``now_ms`` on; None if it has one."""
+    if group.epoch <= group.target_epoch or group.computing is not None:
+        return None
+    due_ms = group.target_ms + shard.state.config_of(group.group_id).assignment_interval_ms
+    return due_ms if group.target_ms <= now_ms < due_ms else now_ms
 
 
 def _due(shard: GroupShard, group_id: str, member_id: str, at_ms: int) -> None:
@@ -173,18 +192,20 @@ def starts(
     """The committed offsets of partitions that a member has now and had not before, as OffsetFetch returns
     them.
 
-    Empty while a commit of the group is being written, or if there are too many partitions. Leaves out
-    partitions with an open transaction: the member sends OffsetFetch for those.
+    Empty if there are too many partitions. Leaves out partitions with an open transaction, or with a commit
+    that is being written: the member sends OffsetFetch for those.
     """
     durable, group_id = shard.state.durable, group.group_id
     more = sum(map(len, now.values())) - sum(map(len, before.values()))
-    if more > MOST_OFFSETS or (
-        shard.awaits(shard.state.last_commit)
-        and any(
-            type(each) is OffsetCommitted and each.group == group_id for each in shard.records_in_flight()
-        )
-    ):
+    if more > MOST_OFFSETS:
         return []
+    written: set[tuple[str, int]] = set()
+    if shard.awaits(shard.state.last_commit):
+        written = {
+            (each.topic, each.partition)
+            for each in shard.records_in_flight()
+            if type(each) is OffsetCommitted and each.group == group_id
+        }
     told = []
     for topic_id, numbers in now.items():
         name, rows = group.topics.topic_of_id(topic_id), []
@@ -192,7 +213,7 @@ def starts(
             continue
         for number in numbers.keys() - before.get(topic_id, {}).keys():
             key = TopicPartition(name, number)
-            if durable.is_pending(group_id, key):
+            if key in written or durable.is_pending(group_id, key):
                 continue
             entry = durable.offset(group_id, key)
             rows.append(

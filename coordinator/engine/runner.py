@@ -375,6 +375,8 @@ class ShardRunner(Generic[S]):
             self._carry_out()
 
     def _flush(self) -> None:
+        if self.shard.before_write:
+            self._fire_before_write()
         self._flush_due = False
         appends, self._pending = self._pending, []
         if not appends:
@@ -388,6 +390,17 @@ class ShardRunner(Generic[S]):
         for (_, _, marker), run in groupby(appends, _PRODUCER):
             for together in [run] if marker is None else ([each] for each in run):
                 self._write_left(together)
+        self._carry_out()
+
+    def _fire_before_write(self) -> None:
+        # what is handed out here goes with the rest
+        self._flush_due = True
+        try:
+            self.shard.fire_before_write(self.clock_ms())
+        except Exception as error:
+            # what is written does not depend on it
+            context = {"message": "a step before a write failed", "exception": error}
+            asyncio.get_running_loop().call_exception_handler(context)
         self._carry_out()
 
     def _write_left(self, appends: Iterable[Append]) -> None:

@@ -150,6 +150,9 @@ class Shard(Generic[S]):
         self.state = state
         self.timers = Timers()
         self.last_ticket = 0
+        #: Timers that fire before the writes under way go out, with the key of the shard that they concern:
+        #: see ``fire_before_write``.
+        self.before_write: dict[TimerKey, str] = {}
         #: It is unloaded, or could not be loaded: ``state`` is not valid.
         self.gone = False
         self._apis, self._applies = topic.apis, topic.applies
@@ -259,6 +262,22 @@ class Shard(Generic[S]):
             if not goes_on():
                 return
 
+    def fire_before_write(self, now_ms: int) -> None:
+        """Fire the timers in ``before_write`` that are due, so that what follows from them is part of the
+        batch; if requests of their key wait for these writes, then with the writes of those. A driver that
+        does not call this fires them in ``advance``.
+        """
+        timers, self.before_write = self.before_write, {}
+        for timer, key in timers.items():
+            due_ms = self.timers.deadline(timer)
+            if due_ms is None or due_ms > now_ms:
+                continue
+            if key in self._deferred:
+                self.before_write[timer] = key
+            else:
+                self.timers.cancel(timer)
+                self.topic.timers[timer[0]](self, timer, now_ms)
+
     def next_deadline(self) -> int | None:
         """The time at which to call ``advance`` next; None if no timer runs."""
         return self.timers.next_deadline()
@@ -313,6 +332,7 @@ class Shard(Generic[S]):
         for kind in self.topic.kinds:
             kind.unload(self, now_ms)
         self.timers.clear()
+        self.before_write.clear()
         # nothing is written from here on
         self._effects = [effect for effect in self._effects if not isinstance(effect, (Append, Command))]
 

@@ -18,6 +18,7 @@ from kohort.coordinator.consumer import holding
 from kohort.coordinator.consumer.changes import Changes
 from kohort.coordinator.consumer.group import HOLD, SESSION
 from kohort.coordinator.consumer.heartbeat import replace_member
+from kohort.coordinator.engine.effects import Request
 from kohort.coordinator.offsets.commit import CommitRequest, CommitTopic
 from kohort.offsets_topic import OffsetCommitted
 from kohort.protocol import ApiKey, ErrorCode
@@ -70,6 +71,59 @@ def test_who_gives_up_at_once_is_told_of_too() -> None:
     world.beat("a", 2, (0, 1))
     world.advance(0)
     assert world.told(held[0]) == {"t": (2, 3)}
+
+
+def test_it_hears_of_it_with_the_write_by_which_it_is_free() -> None:
+    world, held = moving()
+    world.held = []
+    world.beat("a", 2, (0, 1))
+    world.shard.fire_before_write(world.now_ms)
+    world._carry_out()
+    assert len(world.held) == 2, "one batch"
+    world.release()
+    assert world.told(held[0]) == {"t": (2, 3)}
+    world.advance(0)
+    assert len(held) == 1
+
+
+def test_but_not_while_others_of_the_group_wait_for_that_write_who_may_give_it_more() -> None:
+    world, held = moving()
+    world.held = []
+    world.beat("a", 2, (0, 1))
+    world.shard.defer(Request(ApiKey.OFFSET_FETCH, 8, SimpleNamespace(group_id="g"), None, None), 0)
+    world.shard.fire_before_write(world.now_ms)
+    world._carry_out()
+    assert len(world.held) == 1
+    world.shard._deferred.clear()
+    world.shard.fire_before_write(world.now_ms)
+    world._carry_out()
+    world.release()
+    assert world.told(held[0]) == {"t": (2, 3)}
+
+
+def test_who_is_at_the_target_and_waits_keeps_its_heartbeat_when_all_are_told() -> None:
+    world, held = moving()
+    holding.tell(world.shard, world.group(), world.now_ms, everyone=True)
+    world.advance(holding.NO_MOVE_MS)
+    assert not held
+    world.beat("a", 2, (0, 1))
+    world.advance(0)
+    assert world.told(held[0]) == {"t": (2, 3)}
+
+
+def test_one_heartbeat_computes_a_target_that_had_to_wait_and_who_has_all_of_it_hears_of_it_last() -> None:
+    world = settled("a", "b", "c")
+    # the last target is too recent
+    world.group().target_ms, epoch = world.now_ms, world.group().target_epoch
+    world.join("d")
+    moves = next(name for name in "abc" if len(world.has(name)["t"]) == 2)
+    first, last = sorted({*"abc"} - {moves})
+    held = {name: hold(world, name, epoch, MOST_MS) for name in (first, last, moves)}
+    world.advance(INTERVAL_MS)
+    assert world.group().target_epoch == world.group().epoch > epoch
+    assert {name for name, answers in held.items() if answers} == {first, moves}
+    world.advance(holding.NO_MOVE_MS)
+    assert held[last]
 
 
 def test_only_those_who_hold_a_heartbeat_are_answered() -> None:
@@ -433,7 +487,7 @@ def test_nothing_is_said_of_what_is_being_committed_or_of_too_much(monkeypatch: 
     answers = hold(world, "a", 2, 0, wants_offsets=True, **full)
     world.release()
     assert committed
-    assert (len(answers[0].assignment.topic_partitions), answers[0].offsets) == (1, [])
+    assert told_starts(answers[0]).keys() == {3}
     assert told_starts(hold(world, "a", 2, 0, wants_offsets=True, **full)[0])[2][0] == 8
     monkeypatch.setattr(holding, "MOST_OFFSETS", 4)
     assert hold(world, "a", 2, 0, wants_offsets=True, **full)[0].offsets

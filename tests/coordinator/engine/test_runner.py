@@ -48,6 +48,24 @@ async def test_requests_that_come_together_share_one_write() -> None:
     await c.stop()
 
 
+async def test_what_follows_from_a_timer_before_the_write_is_part_of_its_batch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log = MemoryLog(partition_count=1)
+    c = coordinator(log)
+    await c.start()
+    shard, key = next(iter(c._shards)).shard, ("test", "s1")
+    record = OffsetCommitted("s1", "t", 0, 5, -1, "", START_MS)
+    step = lambda shard, key, _now_ms: shard.append(key[1], (record,))  # noqa: E731
+    for fires, sizes in ((step, [2]), (lambda *_: 1 / 0, [2, 1])):
+        monkeypatch.setitem(shard.topic.timers, "test", fires)
+        shard.timers.start(key, START_MS)
+        shard.before_write[key] = "s1"
+        assert await commit(c, "s0") == [0]
+        assert [len(batch.records) for batch in log.batches[0]] == sizes
+    await c.stop()
+
+
 async def test_a_read_that_came_after_a_rest_is_written_at_its_end_and_others_in_the_next_turn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
