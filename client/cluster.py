@@ -239,17 +239,36 @@ class Cluster:
         channel: Channel = Channel.CONTROL,
         timeout_ms: float | None = None,
         max_version: int | None = None,
+        sent: Callable[[], None] = lambda: None,
     ) -> Any:
         """Send one request to the coordinator of the group (or, by ``key_type``, transactional id) ``key``.
 
-        As ``request`` otherwise. If the connection fails, the coordinator is looked up again next time.
+        As ``request`` otherwise. If the connection fails, the coordinator is looked up again next time. Calls
+        ``sent`` when the request is on its way, before anything else runs.
         """
         node = await self.coordinator(key, key_type)
         try:
-            return await self._ask(node.address, body, channel, timeout_ms, max_version)
+            connection = await self._connection(node.address, channel)
+            timeout_ms = self.request_timeout_ms if timeout_ms is None else timeout_ms
+            answer = connection.ask(body, timeout_ms=timeout_ms, max_version=max_version)
+            sent()
+            return await answer
         except BrokerConnectionError:
             self.forget_coordinator(key, key_type)
             raise
+
+    def ask_coordinator(
+        self, key: str, body: Any, *, channel: Channel = Channel.CONTROL, timeout_ms: float | None = None
+    ) -> asyncio.Future[Any] | None:
+        """Send one request to a group's coordinator before this returns, which is a future of the response;
+        None if the coordinator has to be found or connected to first.
+        """
+        node = self._coordinators.get((key, requests.GROUP))
+        connection = None if node is None else self._pool.ready(node.address, channel)
+        if connection is None or self._closed:
+            return None
+        timeout_ms = self.request_timeout_ms if timeout_ms is None else timeout_ms
+        return connection.ask(body, timeout_ms=timeout_ms)
 
     async def _ask(
         self, address: Address, body: Any, channel: Channel, timeout_ms: float | None, max_version: int | None

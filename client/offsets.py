@@ -175,8 +175,10 @@ async def commit_once(
     member_id: str,
     instance_id: str | None,
     topic_id: Callable[[TopicPartition], uuid.UUID | None] = lambda _: None,
+    sent: Callable[[], None] = lambda: None,
 ) -> dict[TopicPartition, int]:
-    """Send one OffsetCommit and return the error code of each partition (0 for none).
+    """Send one OffsetCommit and return the error code of each partition (0 for none). Calls ``sent`` when it
+    is on its way.
 
     ``topic_id`` returns the id of a partition's topic. If it knows all of them and the coordinator takes
     topic ids, topics are named by id: the commit cannot apply to other topics of the same names.
@@ -205,7 +207,9 @@ async def commit_once(
             for (name, topic_id), rows in topics.items()
         ],
     )
-    response = await cluster.request_coordinator(group, body, max_version=None if by_id else _BY_NAME)
+    response = await cluster.request_coordinator(
+        group, body, max_version=None if by_id else _BY_NAME, sent=sent
+    )
     names = {topic_id: name for name, topic_id in topics}
     return {
         TopicPartition(topic.name or names[topic.topic_id], row.partition_index): row.error_code

@@ -54,6 +54,7 @@ class Requests(Protocol):
         channel: Channel = Channel.CONTROL,
         timeout_ms: float | None = None,
         max_version: int | None = None,
+        sent: Callable[[], None] = ...,
     ) -> Any: ...
 
     async def retrying(self, call: Callable[[], Awaitable[T]], *, timeout_ms: float | None = None) -> T: ...

@@ -128,7 +128,7 @@ class Parts:
             self.delivery,
             self.tracker,
             self.committer,
-            announced=self.fetcher.wake,
+            announced=self.fetcher.look,
             came=self.fetcher.wake,
             revocation_done=self.driver.revocation_done,
             report=report,

@@ -249,12 +249,8 @@ class Committer:
         generation = self.membership.generation
         self._numbers += 1
         number = self._numbers if job.given is None else job.number
-        if job.giving:
-            # goes out behind the commit, which is written before this lets others run
-            self.membership.gives_up(job.giving, offsets, now_ms())
-            self.carry_out()
         try:
-            answers = await self._send(offsets, generation)
+            answers = await self._send(offsets, generation, job.giving)
         except ConsumerClosedError:
             raise
         except BrokerConnectionError:
@@ -277,10 +273,19 @@ class Committer:
             self._succeeded.fire()
 
     async def _send(
-        self, offsets: Mapping[TopicPartition, CommittedOffset], generation: int
+        self,
+        offsets: Mapping[TopicPartition, CommittedOffset],
+        generation: int,
+        giving: Collection[TopicPartition],
     ) -> Mapping[TopicPartition, int]:
         if self.store is not None:
             return await self.store(offsets)
+
+        def sent() -> None:
+            if giving:
+                self.membership.gives_up(giving, offsets, now_ms())
+                self.carry_out()
+
         return await commit_once(
             self.cluster,
             self.config.group,
@@ -289,6 +294,7 @@ class Committer:
             self.membership.member_id,
             self.config.group_instance_id,
             self._topic_id,
+            sent,
         )
 
     async def _leave_out_others(self, job: _Job) -> None:

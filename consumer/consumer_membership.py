@@ -331,7 +331,8 @@ class ConsumerMembership(GroupMember):
     def _heard(self, request: Send, response: Any, now: float) -> None:
         beats, joined, had_news = self._heartbeats, self.generation < 0, self._telling != self._known
         self._known, self._unsure = None if self._missed else self._telling, False
-        if request.body.gives_up and response.member_epoch != request.body.member_epoch:
+        gave_up = bool(request.body.gives_up) and response.member_epoch != request.body.member_epoch
+        if gave_up:
             self._gave_up(
                 {(row.topic_id, p.partition_index) for row in request.body.gives_up for p in row.partitions}
             )
@@ -346,6 +347,9 @@ class ConsumerMembership(GroupMember):
             # one that has none may be held, and is answered when there is some
             beats.at_once(now)
         self._learn(response, now)
+        if gave_up and response.assignment is None:
+            # who gets it comes first, in the coordinator too
+            beats.expect(now, self._first_pause_ms(), GROWTH)
 
     def _gave_up(self, gone: AbstractSet[tuple[UUID, int]]) -> None:
         """The coordinator has the commits of these partitions, and gives them to others."""
@@ -378,6 +382,8 @@ class ConsumerMembership(GroupMember):
             self._leave_at = now + max(0.0, min(response.heartbeat_interval_ms + SLACK_MS, most_ms))
             self._look_at = now + LOOK_MS
         if response.assignment is not None:
+            # the rest of what it waits for may be free by now: a heartbeat that is held hears of it at once
+            beats.at_once(now)
             rows = response.assignment.topic_partitions
             target = frozenset((row.topic_id, number) for row in rows for number in row.partitions)
             gone, self._target = self._target - target, target

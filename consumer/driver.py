@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from ..assignors import TopicInfo
 from ..client.cluster import Cluster
-from ..client.errors import ConsumerClosedError
+from ..client.errors import BrokerConnectionError, ConsumerClosedError
 from ..client.metadata import ClusterMetadata
 from ..client.waiting import Backoff, Signal, now_ms
 from ..protocol import ErrorCode, KafkaError, KohortError, TopicPartition
@@ -78,7 +80,8 @@ class Driver:
     #: The error of a topic that this client may not read; polls raise it while it lasts.
     topic_error: KafkaError | None = None
     _changed: Signal = field(default_factory=Signal)
-    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    #: Tasks, and responses that are waited for without one.
+    _tasks: set[asyncio.Future[Any]] = field(default_factory=set)
     _selection: Selection = field(default_factory=Selection)
     _wanted: frozenset[str] = frozenset()
     _led_group: frozenset[str] = frozenset()
@@ -91,6 +94,7 @@ class Driver:
     _look_now: bool = False
     _prepared: bool = False
     _hurried: bool = False
+    _over: bool = False
 
     # from the consumer
 
@@ -181,6 +185,7 @@ class Driver:
                 self.membership.advance(now)
                 self.carry_out()
         finally:
+            self._over = True
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -204,7 +209,10 @@ class Driver:
     def _carry_out(self, effect: Effect) -> None:
         match effect:
             case Send():
-                self._start(self._send(effect), f"kohort {effect.api_key.name}")
+                if effect.at_once:
+                    self._ask(effect)
+                else:
+                    asyncio.get_running_loop().call_soon(self._ask, effect)
             case RegistryEffect():
                 self._start(self._ask_registry(effect), "kohort registry")
             case ForgetCoordinator():
@@ -241,15 +249,52 @@ class Driver:
             # nothing that is expected: without its outcome the membership would wait for ever
             self.failed(error)
 
+    def _ask(self, send: Send) -> None:
+        """Send a request: without a task, which it needs only if there is no connection yet."""
+        if self._over:
+            return
+        group, answer = self.config.group, None
+        # one that cannot be sent has its error in the task
+        with suppress(KohortError):
+            answer = self.cluster.ask_coordinator(
+                group, send.body, channel=send.channel, timeout_ms=send.timeout_ms
+            )
+        if answer is None:
+            self._start(self._send(send), f"kohort {send.api_key.name}")
+        else:
+            self._tasks.add(answer)
+            answer.add_done_callback(partial(self._asked, send))
+
+    def _asked(self, send: Send, answer: asyncio.Future[Any]) -> None:
+        self._tasks.discard(answer)
+        if answer.cancelled():
+            return
+        error = answer.exception()
+        if isinstance(error, BrokerConnectionError):
+            self.cluster.forget_coordinator(self.config.group)
+        try:
+            self._heard(send, error, None if error else answer.result())
+        except Exception as unexpected:
+            self.failed(unexpected)
+
     async def _send(self, send: Send) -> None:
         try:
             response = await self._request(send)
         except ConsumerClosedError:
             return
         except KohortError as error:
+            self._heard(send, error)
+        else:
+            self._heard(send, None, response)
+
+    def _heard(self, send: Send, error: BaseException | None, response: Any = None) -> None:
+        """Tell the membership of a response, or of an expected error; raises others."""
+        if error is None:
+            self.membership.answered(send, response, now_ms())
+        elif isinstance(error, KohortError):
             self.membership.failed(send, error, now_ms())
         else:
-            self.membership.answered(send, response, now_ms())
+            raise error
         self.carry_out()
 
     async def _ask_registry(self, effect: RegistryEffect) -> None:

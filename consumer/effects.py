@@ -23,13 +23,14 @@ class Effect:
 
 class Send(Effect, eq=False):
     """Send ``body`` to the coordinator; report the outcome to ``answered`` or ``failed``, with this
-    object.
+    object. It goes out in the loop's next turn, behind what comes of the effects before it; or ``at_once``.
     """
 
     api_key: ApiKey
     body: Any
     channel: Channel
     timeout_ms: float
+    at_once: bool = False
 
 
 class ForgetCoordinator(Effect):

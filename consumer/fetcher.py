@@ -54,6 +54,7 @@ class Fetcher:
     #: Tasks that failed unexpectedly, how often in a row, and when they may start again.
     _faults: dict[str | int, tuple[int, float]] = field(default_factory=dict)
     _leaderless: frozenset[TopicPartition] = frozenset()
+    _runs: bool = False
 
     def __post_init__(self) -> None:
         config, stale = self.config, self._metadata_is_stale
@@ -65,13 +66,21 @@ class Fetcher:
     def wake(self) -> None:
         self._changed.fire()
 
+    def look(self) -> None:
+        """As ``wake``, before other tasks run: partitions without a reader may now be read."""
+        if self._runs:
+            self._start_what_is_due()
+        self.wake()
+
     async def run(self) -> None:
         """Until cancelled."""
+        self._runs = True
         try:
             while True:
                 self._start_what_is_due()
                 await self._changed.wait(self._next_retry_ms())
         finally:
+            self._runs = False
             for task in self._busy.values():
                 task.cancel()
             await asyncio.gather(*self._busy.values(), return_exceptions=True)
@@ -246,6 +255,8 @@ class Fetcher:
                     return
             finally:
                 del self._beside[node]
+            # the reader first: these partitions had none until now
+            await asyncio.sleep(0)
 
     def _next(self, node: int) -> tuple[list[Position], bool]:
         """The positions to fetch from this node now, and whether other partitions have enough."""

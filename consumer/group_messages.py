@@ -118,7 +118,7 @@ def consumer_heartbeat(
     )
     timeout_ms = min(config.request_timeout_ms, config.session_timeout_ms) + hold_ms
     channel = Channel.CONTROL if gives_up else Channel.HEARTBEAT
-    return Send(ApiKey.CONSUMER_GROUP_HEARTBEAT, body, channel, timeout_ms)
+    return Send(ApiKey.CONSUMER_GROUP_HEARTBEAT, body, channel, timeout_ms, at_once=bool(gives_up))
 
 
 def _given_up(gives_up: Mapping[tuple[UUID, int], CommittedOffset | None]) -> list[GivenUpTopic]:

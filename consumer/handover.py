@@ -137,6 +137,11 @@ class Handover:
         if self._closing:
             return
         self.positions.add(effect.added, effect.generation, effect.starts)
+        if self.callbacks.assigned is None and not any(p in self._last for p in effect.added):
+            # nobody is waited for: no task, and the first Fetch goes out that much earlier
+            self.report(PartitionsAssigned(effect.added, effect.generation))
+            self._may_read(effect.added)
+            return
         self._begin(effect.added, self._announce(effect))
         self.came()
 
@@ -243,8 +248,11 @@ class Handover:
             self._announcing.add(telling)
             telling.add_done_callback(self._announcing.discard)
             await _unless_called_off(telling)
+        self._may_read(effect.added)
+
+    def _may_read(self, added: Iterable[TopicPartition]) -> None:
         leaving = {p for giving in self._giving for p in giving.partitions}
-        self.positions.hold((p for p in effect.added if p not in leaving), held=False)
+        self.positions.hold((p for p in added if p not in leaving), held=False)
         self.announced()
 
     async def _give_up(self, giving: _Giving) -> None:

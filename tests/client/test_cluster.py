@@ -18,7 +18,7 @@ from kohort.client.pool import Channel, ConnectionPool
 from kohort.client.waiting import Backoff
 from kohort.protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
 from tests.client.fake_broker import FakeBroker
-from tests.messages import response_of
+from tests.messages import request_of, response_of
 
 ORDERS = TopicPartition("orders", 0)
 
@@ -80,6 +80,25 @@ async def test_the_coordinator_is_looked_up_once_and_again_when_it_has_moved() -
             await cluster.commit("billing", {ORDERS: 5})
         assert broker.asked.count(ApiKey.FIND_COORDINATOR) == 2
         assert broker.asked.count(ApiKey.OFFSET_COMMIT) == 3
+
+
+async def test_a_known_and_connected_coordinator_is_asked_before_anything_else_runs() -> None:
+    async with FakeBroker() as broker, Cluster(broker.address, retry_backoff_ms=1) as cluster:
+        broker.coordinator_is_here()
+        broker.answers[ApiKey.HEARTBEAT] = lambda _: response_of(ApiKey.HEARTBEAT)()
+        body = request_of(ApiKey.HEARTBEAT)(group_id="billing", generation_id=1, member_id="m")
+        assert cluster.ask_coordinator("billing", body) is None, "it is not known yet"
+        await cluster.request_coordinator("billing", body)
+        order: list[str] = []
+        asyncio.get_running_loop().call_soon(order.append, "another")
+        await cluster.request_coordinator("billing", body, sent=lambda: order.append("sent"))
+        assert order == ["sent", "another"]
+        answer = cluster.ask_coordinator("billing", body)
+        assert answer is not None
+        assert (await answer).error_code == 0
+        assert cluster.ask_coordinator("billing", body, channel=Channel.GROUP) is None, "not connected"
+        await cluster.close()
+        assert cluster.ask_coordinator("billing", body) is None
 
 
 async def test_a_coordinator_that_is_not_there_yet_is_asked_for_again() -> None:

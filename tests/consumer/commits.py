@@ -63,7 +63,12 @@ class Coordinator:
         self.asked_about |= topics
 
     async def request_coordinator(
-        self, _group: str, body: Any, *, max_version: int | None = None, **_: Any
+        self,
+        _group: str,
+        body: Any,
+        *,
+        max_version: int | None = None,
+        sent: Callable[[], None] = lambda: None,
     ) -> Any:
         self.max_versions.append(max_version)
         self.topic_ids += [topic.topic_id for topic in body.topics]
@@ -73,6 +78,7 @@ class Coordinator:
         self.sent.append((body.generation_id_or_member_epoch, offsets))
         self.metadata_sent += [row.committed_metadata for row in rows]
         self.leader_epochs += [row.committed_leader_epoch for row in rows]
+        sent()
         await asyncio.sleep(self.answers_after_s)
         self.meanwhile()
         step = self.script.pop(0) if self.script else {}

@@ -479,6 +479,8 @@ def test_what_is_given_up_is_told_behind_its_commit_and_not_again_if_it_counted(
     assert talk.request.channel is Channel.CONTROL, "the commit's connection"
     talk.told(6, nothing=True)
     assert talk.membership.given_up == {P1}
+    assert talk.quiet(), "its next owner's requests come first"
+    talk.advance_to_deadline()
     held = talk.beat()
     assert (held.member_epoch, held.topic_partitions, held.gives_up) == (6, None, [])
     assert held.hold_ms
@@ -504,6 +506,8 @@ def test_the_commit_may_be_answered_first(counted: bool) -> None:
     talk.released()
     assert talk.quiet()
     talk.told(6 if counted else 5, nothing=True)
+    if counted:
+        talk.advance_to_deadline()
     assert talk.owned(talk.beat()) == (None if counted else {ID: [0]})
 
 

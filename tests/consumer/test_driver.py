@@ -13,6 +13,7 @@ from uuid import UUID
 import pytest
 
 from kohort.assignors import TopicInfo
+from kohort.client.errors import BrokerConnectionError
 from kohort.client.metadata import Address, ClusterMetadata, Node, PartitionMetadata, TopicMetadata
 from kohort.client.pool import Channel
 from kohort.client.waiting import Backoff, Signal, now_ms
@@ -100,6 +101,8 @@ class _Cluster:
         self.sent: list[tuple[object, ...]] = []
         self.forgotten: list[str] = []
         self.prepared: list[frozenset[str]] = []
+        #: The responses to come over the connection to the coordinator; None without one.
+        self.under_way: list[asyncio.Future[object]] | None = None
 
     async def metadata(self, wanted: Iterable[str] | None, *, create: bool) -> ClusterMetadata:
         self.asked.append((None if wanted is None else frozenset(wanted), create))
@@ -117,6 +120,17 @@ class _Cluster:
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
+
+    def ask_coordinator(self, group: str, body: object, **how: object) -> asyncio.Future[object] | None:
+        if self.under_way is None:
+            return None
+        self.sent.append((group, body, how))
+        self.under_way.append(answer := asyncio.get_running_loop().create_future())
+        if isinstance(self.answer, Exception):
+            answer.set_exception(self.answer)
+        elif self.answer is not None:
+            answer.set_result(self.answer)
+        return answer
 
     def forget_coordinator(self, group: str) -> None:
         self.forgotten.append(group)
@@ -195,12 +209,14 @@ async def test_who_is_not_in_the_group_need_not_poll() -> None:
     assert (bench.events, bench.membership.pauses) == ([], [])
 
 
+@pytest.mark.parametrize("connected", [True, False])
 @pytest.mark.parametrize("answer", ["an answer", KafkaError(ErrorCode.NOT_COORDINATOR)])
 async def test_a_request_goes_to_the_groups_coordinator_and_its_outcome_to_the_membership(
-    answer: object,
+    answer: object, connected: bool
 ) -> None:
     bench = _Bench()
     bench.cluster.answer = answer
+    bench.cluster.under_way = [] if connected else None
     send = Send(ApiKey.HEARTBEAT, "the body", Channel.CONTROL, 250.0)
     bench.membership.effects = [ForgetCoordinator(), send, SessionAtRisk(True), SessionAtRisk(False)]
     bench.driver.carry_out()
@@ -213,8 +229,48 @@ async def test_a_request_goes_to_the_groups_coordinator_and_its_outcome_to_the_m
     assert bench.halts == [True, False]
 
 
-async def test_an_unexpected_error_of_a_request_ends_the_consumer() -> None:
+async def test_what_goes_out_at_once_does_so_before_anything_else_runs_and_others_in_the_next_turn() -> None:
     bench = _Bench()
+    bench.cluster.under_way = []
+    bench.membership.effects = [
+        Send(ApiKey.HEARTBEAT, "later", Channel.HEARTBEAT, 250.0),
+        Send(ApiKey.HEARTBEAT, "at once", Channel.CONTROL, 250.0, at_once=True),
+    ]
+    bench.driver.carry_out()
+    assert [body for _, body, _ in bench.cluster.sent] == ["at once"]
+    await asyncio.sleep(0)
+    assert [body for _, body, _ in bench.cluster.sent] == ["at once", "later"]
+
+
+async def test_a_connection_that_breaks_has_the_coordinator_looked_up_again() -> None:
+    bench = _Bench()
+    bench.cluster.under_way, bench.cluster.answer = [], BrokerConnectionError("b:1", "gone")
+    bench.membership.effects = [Send(ApiKey.HEARTBEAT, "the body", Channel.CONTROL, 250.0)]
+    bench.driver.carry_out()
+    await until(lambda: bool(bench.membership.outcomes), timeout_s=20)
+    assert bench.cluster.forgotten == ["billing"]
+
+
+async def test_no_request_goes_out_and_no_answer_comes_in_when_the_driver_has_ended() -> None:
+    bench = _Bench()
+    bench.cluster.under_way = []
+    sends = [Send(ApiKey.HEARTBEAT, number, Channel.CONTROL, 250.0) for number in range(2)]
+    async with bench.running(bench.driver.run):
+        bench.membership.effects = sends[:1]
+        bench.driver.carry_out()
+        await until(lambda: bool(bench.cluster.under_way), timeout_s=20)
+        bench.membership.effects = sends[1:]
+    assert bench.cluster.under_way[0].cancelled()
+    bench.driver.carry_out()
+    await asyncio.sleep(0)
+    assert [body for _, body, _ in bench.cluster.sent] == [0]
+    assert not bench.membership.outcomes
+
+
+@pytest.mark.parametrize("connected", [True, False])
+async def test_an_unexpected_error_of_a_request_ends_the_consumer(connected: bool) -> None:
+    bench = _Bench()
+    bench.cluster.under_way = [] if connected else None
     bench.cluster.answer = TypeError("a bug")
     bench.membership.effects = [Send(ApiKey.HEARTBEAT, "the body", Channel.CONTROL, 250.0)]
     bench.driver.carry_out()
