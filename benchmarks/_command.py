@@ -107,10 +107,22 @@ def publish(
     table: str, figures: Mapping[str, Any], facts: Mapping[str, str], options: argparse.Namespace, block: str
 ) -> None:
     """The table or the raw figures on the output, and into the file and the page that were asked for."""
-    text = table + "\n\n" + "\n".join(f"- {key}: {value}" for key, value in facts.items())
+    publish_all({block: table}, figures, facts, options)
+
+
+def publish_all(
+    tables: Mapping[str, str],
+    figures: Mapping[str, Any],
+    facts: Mapping[str, str],
+    options: argparse.Namespace,
+) -> None:
+    """As ``publish``, tables by the block of the page that each is for."""
+    told = "\n".join(f"- {key}: {value}" for key, value in facts.items())
+    texts = {block: f"{table}\n\n{told}" for block, table in tables.items()}
     raw = json.dumps({"environment": facts, "figures": figures}, indent=1)
     if options.json and options.json != "-":
         Path(options.json).write_text(raw + "\n")
-    print(raw if options.json == "-" else text)
+    print(raw if options.json == "-" else "\n\n".join(texts.values()))
     if options.update_docs:
-        _table.update_page(text, block)
+        for block, text in texts.items():
+            _table.update_page(text, block)

@@ -15,13 +15,15 @@ from contextlib import ExitStack
 
 from . import _table
 from ._brokers import APACHE_KAFKA, KOHORT, Contender, given
-from ._command import Begun, Command, effort_of, publish, say
+from ._command import Begun, Command, effort_of, publish_all, say
 from ._consumer_rows import ROWS, Effort, Row, measure, prepare
 from ._rows import Figures
 
 NAMES = [row.name for row in ROWS]
 OURS = "kohort"
 CLIENTS = ("kafka-python", "confluent-kafka", "aiokafka", "FastStream", OURS)
+#: Rows with kohort's consumer alone, by their block of the page: a table of their own.
+ALONE = {"consumer-protocols": ("rebalance_protocols",)}
 
 #: By broker, row and client: the figures of each round.
 Measured = dict[str, dict[str, dict[str, list[Figures]]]]
@@ -53,14 +55,27 @@ def run(brokers: list[Contender], options: argparse.Namespace) -> tuple[Measured
         return measured, [each.version for each in running.values() if each.version]
 
 
-def table(measured: Measured) -> str:
-    """Aligned Markdown: a line for each figure on each broker."""
-    lines = [["work", "unit", "broker", *CLIENTS, "ratio", "goal", ""]]
-    for row in ROWS:
+def tables(measured: Measured) -> dict[str, str]:
+    """The tables by their block of the page; a block without a row that was measured has none."""
+    names = [name for row in measured.values() for name in row]
+    apart = {block: [name for name in names if name in rows] for block, rows in ALONE.items()}
+    beside = [name for name in names if not any(name in rows for rows in ALONE.values())]
+    found = {"consumer": table(measured, CLIENTS, beside)} if beside else {}
+    for block, rows in apart.items():
+        if rows:
+            clients = dict.fromkeys(client for row in ROWS if row.name in rows for client in row.works)
+            found[block] = table(measured, tuple(clients), rows)
+    return found
+
+
+def table(measured: Measured, clients: tuple[str, ...], names: list[str]) -> str:
+    """Aligned Markdown: a line for each figure of these rows on each broker."""
+    lines = [["work", "unit", "broker", *clients, "ratio", "goal", ""]]
+    for row in (row for row in ROWS if row.name in names):
         for key, title in row.metrics.items():
             for broker, rows in measured.items():
                 if row.name in rows:
-                    lines.append(_line(row, key, title, broker, rows[row.name]))
+                    lines.append(_line(row, key, title, broker, rows[row.name], clients))
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     lines.insert(1, ["-" * width for width in widths])
     for line in lines[2:]:
@@ -71,14 +86,16 @@ def table(measured: Measured) -> str:
     )
 
 
-def _line(row: Row, key: str, title: str, broker: str, clients: dict[str, list[Figures]]) -> list[str]:
-    medians = {name: statistics.median(each[key] for each in rounds) for name, rounds in clients.items()}
+def _line(
+    row: Row, key: str, title: str, broker: str, figures: dict[str, list[Figures]], clients: tuple[str, ...]
+) -> list[str]:
+    medians = {name: statistics.median(each[key] for each in rounds) for name, rounds in figures.items()}
     others = {name: value for name, value in medians.items() if name != OURS}
     best = (max if row.more_is_better else min)(others.values(), default=0.0)
     if row.beside or row.published:
         best = medians[row.beside] if row.beside else row.published[key]
     ratio = medians[OURS] / best
-    cells = [f"{medians[name]:,.{row.digits}f}" if name in medians else "-" for name in CLIENTS]
+    cells = [f"{medians[name]:,.{row.digits}f}" if name in medians else "-" for name in clients]
     goal = f"{'≥' if row.more_is_better else '≤'} {row.goal:g}"
     verdict = "met" if row.met(ratio) else "missed"
     return [row.title + title, row.unit, broker, *cells, f"{ratio:.2f}", goal, verdict]
@@ -104,7 +121,7 @@ def main() -> int:
     begun = Begun()
     measured, versions = run(brokers, options)
     facts = _table.environment(versions) | begun.facts()
-    publish(table(measured), measured, facts, options, "consumer")
+    publish_all(tables(measured), measured, facts, options)
     return 0
 
 
