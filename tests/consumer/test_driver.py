@@ -254,7 +254,7 @@ async def test_a_connection_that_breaks_has_the_coordinator_looked_up_again() ->
 async def test_no_request_goes_out_and_no_answer_comes_in_when_the_driver_has_ended() -> None:
     bench = _Bench()
     bench.cluster.under_way = []
-    sends = [Send(ApiKey.HEARTBEAT, number, Channel.CONTROL, 250.0) for number in range(2)]
+    sends: list[Effect] = [Send(ApiKey.HEARTBEAT, number, Channel.CONTROL, 250.0) for number in range(2)]
     async with bench.running(bench.driver.run):
         bench.membership.effects = sends[:1]
         bench.driver.carry_out()

@@ -21,7 +21,7 @@ from kohort.coordinator.consumer.heartbeat import replace_member
 from kohort.coordinator.engine.effects import Request
 from kohort.coordinator.offsets.commit import CommitRequest, CommitTopic
 from kohort.offsets_topic import OffsetCommitted
-from kohort.protocol import ApiKey, ErrorCode
+from kohort.protocol import ApiKey, ErrorCode, RequestContext
 from kohort.protocol.messages.consumer_group_heartbeat import GivenUpPartition, GivenUpTopic
 from kohort.protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
@@ -90,7 +90,8 @@ def test_but_not_while_others_of_the_group_wait_for_that_write_who_may_give_it_m
     world, held = moving()
     world.held = []
     world.beat("a", 2, (0, 1))
-    world.shard.defer(Request(ApiKey.OFFSET_FETCH, 8, SimpleNamespace(group_id="g"), None, None), 0)
+    other = Request(ApiKey.OFFSET_FETCH, 8, SimpleNamespace(group_id="g"), RequestContext(), Answers())
+    world.shard.defer(other, 0)
     world.shard.fire_before_write(world.now_ms)
     world._carry_out()
     assert len(world.held) == 1
