@@ -11,7 +11,7 @@ from typing import Final
 
 from ..protocol import ErrorCode, KafkaError, UnsupportedVersionError
 from . import _words, tables
-from ._connection import connection_of
+from ._connection import connected
 from ._errors import advised
 from ._screen import OK, REFUSED, Screen, plain
 from ._watch import watch
@@ -25,10 +25,8 @@ Action = Callable[[GroupAdmin, argparse.Namespace, Screen], Awaitable[int]]
 async def perform(options: argparse.Namespace) -> int:
     """Connect and run the command."""
     screen = Screen(as_json=options.json)
-    connection = connection_of(options)
-    timeout_ms = max(1, round(options.timeout * 1_000))
-    async with GroupAdmin(timeout_ms=timeout_ms, **connection.settings()) as admin:
-        return await ACTIONS[options.action](admin, options, screen)
+    async with connected(options, "kohort-admin") as cluster:
+        return await ACTIONS[options.action](GroupAdmin.on_cluster(cluster), options, screen)
 
 
 async def _list(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 _SCOPE: Final = Scope("admin client", "setting of a connection", "docs/connections.md")
 #: Secrets. A command line, which every user of the machine can read, may not contain them.
 _SECRETS: Final = ("ssl_password", "sasl_plain_password", "sasl_oauth_client_secret")
+
+#: A running broker accepts a connection at once; one that refuses is tried again for this long.
+_CONNECT_WITHIN_MS: Final = 1_000
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -143,6 +147,31 @@ def cluster_of(connection: AdminConnection, client_id: str, timeout_ms: int) -> 
         ssl_context=ssl_context,
         sasl=sasl,
     )
+
+
+async def connect_soon(cluster: Cluster, topics: Iterable[str] = ()) -> None:
+    """Connect, or close and raise BrokerConnectionError soon: later calls try for their whole timeout.
+
+    The metadata of ``topics`` come with it.
+    """
+    try:
+        await cluster.connect(min(_CONNECT_WITHIN_MS, cluster.default_api_timeout_ms), topics)
+    except BaseException:
+        await cluster.close()
+        raise
+
+
+@asynccontextmanager
+async def connected(
+    options: argparse.Namespace, client_id: str, topics: Iterable[str] = ()
+) -> AsyncIterator[Cluster]:
+    """The cluster of a command's ``--bootstrap`` and ``--timeout``, connected; it knows ``topics``."""
+    cluster = cluster_of(connection_of(options), client_id, max(1, round(options.timeout * 1_000)))
+    await connect_soon(cluster, topics)
+    try:
+        yield cluster
+    finally:
+        await cluster.close()
 
 
 def read_connection(bootstrap: str | Iterable[str] | None, given: dict[str, Any]) -> AdminConnection:

@@ -6,16 +6,14 @@ it coordinates. Errors 14, 15, 16 and lost connections are retried until the clu
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from ..client import LATEST, BrokerConnectionError, Cluster, CommittedOffset
+from ..client import LATEST, Cluster, CommittedOffset
 from ..protocol import (
     ApiKey,
     ErrorCode,
@@ -35,8 +33,8 @@ from ..protocol.messages.offset_delete import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from ._connection import cluster_of, connection_of
 from ._errors import advised
+from ._topics import log_offsets
 from .results import (
     Coordinator,
     GroupDescription,
@@ -53,28 +51,6 @@ CONSUMER: Final = "consumer"
 
 _DEAD: Final = "Dead"
 _CLASSIC: Final = "classic"
-#: A running broker accepts a connection at once; one that refuses is tried again for this long.
-_CONNECT_WITHIN_MS: Final = 1_000
-
-
-async def connect_soon(cluster: Cluster) -> None:
-    """Connect, or close and raise BrokerConnectionError soon: later calls try for their whole timeout."""
-    try:
-        await cluster.connect(min(_CONNECT_WITHIN_MS, cluster.default_api_timeout_ms))
-    except BaseException:
-        await cluster.close()
-        raise
-
-
-@asynccontextmanager
-async def connected(options: argparse.Namespace, client_id: str) -> AsyncIterator[Cluster]:
-    """The cluster of a command's ``--bootstrap`` and ``--timeout``, connected."""
-    cluster = cluster_of(connection_of(options), client_id, max(1, round(options.timeout * 1_000)))
-    await connect_soon(cluster)
-    try:
-        yield cluster
-    finally:
-        await cluster.close()
 
 
 async def _ask(cluster: Cluster, group: str, body: Any, doing: str) -> Any:
@@ -328,46 +304,6 @@ async def delete_offsets(
 def outcome(code: int, message: str = "") -> Outcome:
     """The outcome for an error number; 0 is none."""
     return Outcome(int(code), str(advised(code, message)) if code else None)
-
-
-async def log_offsets(
-    cluster: Cluster, partitions: Iterable[TopicPartition], at: int
-) -> dict[TopicPartition, int]:
-    """Offsets at EARLIEST, LATEST or a time in ms (then the end where no record is that late).
-
-    Partitions that do not exist, have no leader or may not be seen are left out, so that the rest of a
-    group can be shown.
-    """
-    wanted = set(partitions)
-    if not wanted:
-        return {}
-    known = await cluster.metadata({partition.topic for partition in wanted})
-    there = [partition for partition in sorted(wanted) if known.leader(partition) is not None]
-    try:
-        return await _asked(cluster, there, at)
-    except (KafkaError, BrokerConnectionError):
-        by_topic: dict[str, list[TopicPartition]] = defaultdict(list)
-        for partition in there:
-            by_topic[partition.topic].append(partition)
-        answers = await asyncio.gather(
-            *(_asked(cluster, part, at) for part in by_topic.values()), return_exceptions=True
-        )
-    found: dict[TopicPartition, int] = {}
-    for answer in answers:
-        if isinstance(answer, dict):
-            found.update(answer)
-        elif not isinstance(answer, (KafkaError, BrokerConnectionError)):
-            raise answer
-    return found
-
-
-async def _asked(cluster: Cluster, partitions: list[TopicPartition], at: int) -> dict[TopicPartition, int]:
-    answers = await cluster.list_offsets(dict.fromkeys(partitions, at))
-    found = {partition: answer.offset for partition, answer in answers.items()}
-    late = [partition for partition, offset in found.items() if offset < 0]
-    if late and at != LATEST:
-        found.update(await _asked(cluster, late, LATEST))
-    return found
 
 
 async def lag_rows(

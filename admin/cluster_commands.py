@@ -144,7 +144,7 @@ def run(options: argparse.Namespace) -> int:
 
 async def _perform(options: argparse.Namespace) -> int:
     from ..client import ConfigError
-    from ._requests import connected
+    from ._connection import connected
 
     if options.action == "reassign":
         if bool(options.brokers) + options.cancel + options.verify != 1:
@@ -169,7 +169,7 @@ async def _status(cluster: Cluster, _: argparse.Namespace, screen: Screen) -> in
 
 async def _reassign(cluster: Cluster, options: argparse.Namespace, screen: Screen) -> int:
     from ..protocol import TopicPartition
-    from .topic_commands import topic_rows
+    from ._topics import topic_rows
 
     (row,) = await topic_rows(cluster, [options.topic])
     there = {each.partition_index: list(each.replica_nodes) for each in row.partitions}
@@ -234,7 +234,7 @@ async def _verify(cluster: Cluster, topic: str, moving: Mapping[int, bool], scre
 
 async def _elect(cluster: Cluster, options: argparse.Namespace, screen: Screen) -> int:
     from ..protocol import TopicPartition
-    from .topic_commands import topic_rows
+    from ._topics import topic_rows
 
     wanted: list[TopicPartition] | None = None
     if options.topics:
@@ -258,7 +258,7 @@ _ACTIONS: Final = {"status": _status, "reassign": _reassign, "elect": _elect}
 
 async def status(cluster: Cluster) -> Status:
     """The state of a cluster, as its brokers know it."""
-    from .topic_commands import topic_rows
+    from ._topics import topic_rows
 
     rows = await topic_rows(cluster, None)
     known = await cluster.metadata([])
@@ -379,7 +379,7 @@ async def throttle(
     """Limit what each broker copies for a reassignment of a topic to ``rate`` bytes per second (KIP-73): from
     the replicas that partitions have to their ``targets``, and for reassignments that are under way.
     """
-    from .topic_commands import alter_broker_configs, alter_configs
+    from ._topics import alter_broker_configs, alter_configs
 
     sources = {number: set(there[number]) for number in targets}
     sources |= {each.partition: set(each.replicas) - set(each.adding) for each in moving}
@@ -399,7 +399,7 @@ async def end_throttle(cluster: Cluster, topic: str) -> bool:
     """Remove the throttles of a topic, and those of brokers if nothing is being reassigned any more. Return
     whether there were any.
     """
-    from .topic_commands import alter_broker_configs, alter_configs, topic_configs
+    from ._topics import alter_broker_configs, alter_configs, topic_configs
 
     found = await topic_configs(cluster, [topic], all_configs=False)
     named = {each.name for each in found[topic]}

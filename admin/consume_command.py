@@ -9,9 +9,10 @@ import json
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
 
-from ._screen import INTERRUPTED, OK
+from ._screen import INTERRUPTED, OK, Screen
 from .commands import add_connection, reader, run_program, whole
 
 if TYPE_CHECKING:
@@ -111,9 +112,7 @@ def run(options: argparse.Namespace) -> int:
 
 async def _perform(options: argparse.Namespace) -> int:
     from ..client import ConfigError
-    from ..consumer import AsyncGroupConsumer
-    from ._connection import connection_of
-    from ._requests import connected
+    from ._connection import connected
 
     if options.group is not None and options.partitions:
         raise ConfigError("--partition and --group: a group gives out the partitions itself, leave one out")
@@ -121,60 +120,37 @@ async def _perform(options: argparse.Namespace) -> int:
         raise ConfigError(
             "--from an offset and --group: set the group's offsets with `kohort groups reset-offsets`"
         )
-    async with connected(options, _CLIENT) as cluster:
+    async with connected(options, _CLIENT, options.topics) as cluster:
         starts, ends = await _range(cluster, options)
-    settings: dict[str, Any] = {
-        **connection_of(options).settings(),
-        "client_id": _CLIENT,
-        "default_api_timeout_ms": cluster.default_api_timeout_ms,
-        "request_timeout_ms": cluster.request_timeout_ms,
-        "fetch_max_wait_ms": min(_FETCH_WAIT_MS, cluster.request_timeout_ms // 2),
-        "isolation_level": "read_committed" if options.read_committed else "read_uncommitted",
-        "auto_offset_reset": options.start if isinstance(options.start, str) else options.start[1],
-    }
-    if options.group is not None:
-        made = AsyncGroupConsumer(*dict.fromkeys(options.topics), group=options.group, **settings)
-    else:
-        # these offsets are within the log: skip what retention removes meanwhile
-        made = AsyncGroupConsumer(partitions=list(starts), **{**settings, "auto_offset_reset": "earliest"})
-    made.logged = False
-    async with made as consumer:
         if options.group is None:
-            for partition, offset in starts.items():
-                consumer.seek(partition, offset)
-        return await _print_all(consumer, options, None if options.follow else ends)
+            return await _print_all(cluster, options, starts, ends)
+    return await _print_as_member(options, ends)
 
 
 async def _range(
     cluster: Cluster, options: argparse.Namespace
 ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
     """Where to begin and where the log ends, by partition. Raises KafkaError."""
-    from ..client import EARLIEST, LATEST
     from ..protocol import ErrorCode, KafkaError, TopicPartition
-    from .topic_commands import topic_rows
+    from ._topics import existing, offsets_at, ranges
 
     places = []
-    for row in await topic_rows(cluster, options.topics):
-        there = {each.partition_index for each in row.partitions}
+    topics = dict.fromkeys(options.topics)
+    known = await existing(cluster, topics)
+    for topic in topics:
+        there = {place.partition for place in known.partitions(topic)}
         if missing := set(options.partitions or ()) - there:
-            text = f"topic {row.name!r} has partitions 0 to {len(there) - 1}, not {min(missing)}"
+            text = f"topic {topic!r} has partitions 0 to {len(there) - 1}, not {min(missing)}"
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
-        places += [TopicPartition(row.name, number) for number in sorted(options.partitions or there)]
-
-    async def at(when: int) -> dict[TopicPartition, int]:
-        found = await cluster.list_offsets(
-            dict.fromkeys(places, when), read_committed=options.read_committed and when == LATEST
-        )
-        return {place: each.offset for place, each in found.items()}
-
-    first, ends = await at(EARLIEST), await at(LATEST)
+        places += [TopicPartition(topic, number) for number in sorted(options.partitions or there)]
+    first, ends = await ranges(cluster, places, read_committed=options.read_committed)
     if options.start == "earliest":
         return first, ends
     if options.start == "latest":
         return ends, ends
     kind, number = options.start
     if kind == "time":
-        late = await at(number)
+        late = await offsets_at(cluster, places, number)
         return {place: late[place] if late[place] >= 0 else ends[place] for place in places}, ends
     return {
         place: min(max(ends[place] + number if number < 0 else number, first[place]), ends[place])
@@ -183,36 +159,84 @@ async def _range(
 
 
 async def _print_all(
-    consumer: AsyncGroupConsumer, options: argparse.Namespace, ends: Mapping[TopicPartition, int] | None
+    cluster: Cluster,
+    options: argparse.Namespace,
+    starts: Mapping[TopicPartition, int],
+    ends: Mapping[TopicPartition, int],
 ) -> int:
-    """Print records until enough are printed, or partitions are read to ``ends``; return the exit code."""
+    """Print records, in no group, until enough are printed or all are; return the exit code."""
+    from ._reader import Reader
+
+    reader = Reader(
+        cluster,
+        starts,
+        None if options.follow else ends,
+        read_committed=options.read_committed,
+        patience_s=options.timeout,
+        remark=Screen(as_json=False).remark,
+        new_partitions=options.follow and not options.partitions,
+    )
     line = _as_json if options.json else _as_text(options)
-    out = sys.stdout.buffer
     left = options.count
-    while not _at_end(consumer, ends):
-        records = await consumer.getmany(_MOST if left is None else min(left, _MOST), _WAIT_MS)
-        if ends is not None:
-            # leave out what was written after the command began
-            shown = [record for record in records if record.offset < ends[record.topic_partition]]
-        else:
-            shown = records
-        if shown:
-            out.write(b"".join(map(line, shown)))
-            out.flush()
-            if options.group is not None:
-                consumer.done_all(shown)
-        if left is not None:
-            left -= len(shown)
-            if left <= 0:
-                break
+    async with aclosing(reader.batches()) as batches:
+        async for records in batches:
+            shown = records[:left]
+            _write(line, shown)
+            if left is not None:
+                left -= len(shown)
+                if left <= 0:
+                    break
     return OK
 
 
-def _at_end(consumer: AsyncGroupConsumer, ends: Mapping[TopicPartition, int] | None) -> bool:
-    """Return whether every partition of this consumer is read to its end."""
+def _write(line: Callable[[Record], bytes], records: list[Record]) -> None:
+    out = sys.stdout.buffer
+    for first in range(0, len(records), _MOST):
+        out.write(b"".join(map(line, records[first : first + _MOST])))
+        out.flush()
+
+
+async def _print_as_member(options: argparse.Namespace, ends: Mapping[TopicPartition, int]) -> int:
+    """The same as a member of a group, which commits what is printed."""
+    from ..consumer import AsyncGroupConsumer
+    from ._connection import connection_of
+
+    timeout_ms = max(1, round(options.timeout * 1_000))
+    settings: dict[str, Any] = {
+        **connection_of(options).settings(),
+        "group": options.group,
+        "client_id": _CLIENT,
+        "default_api_timeout_ms": timeout_ms,
+        "request_timeout_ms": timeout_ms,
+        "fetch_max_wait_ms": min(_FETCH_WAIT_MS, timeout_ms // 2),
+        "isolation_level": "read_committed" if options.read_committed else "read_uncommitted",
+        "auto_offset_reset": options.start if isinstance(options.start, str) else options.start[1],
+    }
+    consumer = AsyncGroupConsumer(*dict.fromkeys(options.topics), **settings)
+    consumer.logged = False
+    line = _as_json if options.json else _as_text(options)
+    left = options.count
+    async with consumer:
+        while options.follow or not _at_end(consumer, ends):
+            shown = await consumer.getmany(_MOST if left is None else min(left, _MOST), _WAIT_MS)
+            if not options.follow:
+                # leave out what was written after the command began
+                shown = [record for record in shown if record.offset < ends[record.topic_partition]]
+            if shown:
+                _write(line, shown)
+                consumer.done_all(shown)
+            if left is not None:
+                left -= len(shown)
+                if left <= 0:
+                    break
+    return OK
+
+
+def _at_end(consumer: AsyncGroupConsumer, ends: Mapping[TopicPartition, int]) -> bool:
+    """Return whether every partition of this member is read to its end."""
     from ..statemachine import MemberState
 
-    if ends is None or (consumer.config.group and consumer.state.state is not MemberState.STABLE):
+    if consumer.state.state is not MemberState.STABLE:
         return False
     positions = {partition: consumer.position(partition) for partition in consumer.assignment()}
     return all(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
-import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AsyncExitStack, aclosing
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ._screen import OK, Screen
@@ -16,7 +15,7 @@ from .commands import add_commands, run_program, whole
 if TYPE_CHECKING:
     from ..client import Cluster
     from ..consumer import Record
-    from ..consumer.service import DeadLetter
+    from ..consumer.letters import DeadLetter
     from ..producer import Producer
     from ..protocol import TopicPartition
 
@@ -25,7 +24,6 @@ _CLIENT: Final = "kohort-deadletters"
 _REPLAYED: Final = "kohort.replayed"
 #: Most letters in one transaction.
 _TOGETHER: Final = 500
-_WAIT_MS: Final = 500
 
 
 class _Letter(NamedTuple):
@@ -87,82 +85,56 @@ def _filter(options: argparse.Namespace) -> Callable[[DeadLetter], bool] | None:
     return takes if wanted else None
 
 
-async def _ranges(cluster: Cluster, topic: str) -> dict[TopicPartition, tuple[int, int]]:
+async def _ranges(
+    cluster: Cluster, topic: str
+) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
     """Start and end of each partition. Raises KafkaError."""
-    from ..client import EARLIEST, LATEST
-    from ..protocol import TopicPartition
-    from .topic_commands import topic_rows
+    from ._topics import existing, ranges
 
-    (row,) = await topic_rows(cluster, [topic])
-    places = [TopicPartition(topic, each.partition_index) for each in row.partitions]
-    first = await cluster.list_offsets(dict.fromkeys(places, EARLIEST))
-    last = await cluster.list_offsets(dict.fromkeys(places, LATEST), read_committed=True)
-    return {place: (first[place].offset, last[place].offset) for place in places}
+    known = await existing(cluster, [topic])
+    return await ranges(cluster, known.partitions(topic), read_committed=True)
 
 
 async def _letters(
-    options: argparse.Namespace, ranges: dict[TopicPartition, tuple[int, int]]
-) -> AsyncIterator[list[_Letter]]:
-    """Yield the records within ``ranges`` as they are read."""
-    from ..consumer import AsyncGroupConsumer
-    from ..consumer.service import read_dead_letter
-    from ..protocol import ErrorCode, KafkaError
-    from ._connection import connection_of
+    cluster: Cluster,
+    options: argparse.Namespace,
+    screen: Screen,
+    starts: Mapping[TopicPartition, int],
+    ends: Mapping[TopicPartition, int],
+) -> AsyncGenerator[list[_Letter]]:
+    """Yield the records between ``starts`` and ``ends`` as they are read."""
+    from ..consumer.letters import read_dead_letter
+    from ._reader import Reader
 
-    left = {place: end for place, (start, end) in ranges.items() if start < end}
-    if not left:
-        return
-    consumer = AsyncGroupConsumer(
-        partitions=list(left),
-        client_id=_CLIENT,
-        isolation_level="read_committed",
-        # skip letters that retention removes meanwhile, not the ones after them
-        auto_offset_reset="earliest",
-        default_api_timeout_ms=max(1, round(options.timeout * 1_000)),
-        **connection_of(options).settings(),
+    reader = Reader(
+        cluster, starts, ends, read_committed=True, patience_s=options.timeout, remark=screen.remark
     )
-    consumer.logged = False
-    async with consumer:
-        for place in left:
-            consumer.seek(place, ranges[place][0])
-        before, until = None, 0.0
-        while left:
-            positions = [consumer.position(place) for place in left]
-            if positions != before:
-                before, until = positions, time.monotonic() + options.timeout
-            elif time.monotonic() > until:
-                raise KafkaError(
-                    ErrorCode.REQUEST_TIMED_OUT,
-                    f"nothing more could be read from {options.topic} for {options.timeout:g} s: it was "
-                    "deleted, or has no leader",
-                )
-            records = await consumer.getmany(_TOGETHER, _WAIT_MS)
-            found = [one for one in records if one.offset < ranges[one.topic_partition][1]]
-            for place in list(left):
-                position = consumer.position(place)
-                if position is not None and position >= left[place]:
-                    del left[place]
-            if found:
-                yield [_Letter(record, read_dead_letter(record)) for record in found]
+    async with aclosing(reader.batches()) as batches:
+        async for records in batches:
+            for first in range(0, len(records), _TOGETHER):
+                yield [
+                    _Letter(record, read_dead_letter(record)) for record in records[first : first + _TOGETHER]
+                ]
 
 
 async def _list(options: argparse.Namespace, screen: Screen) -> int:
-    from ._requests import connected
+    from ._connection import connected
     from .tables import clean, table
 
     takes = _filter(options)
     counts: Counter[str] = Counter()
     shown: list[_Letter] = []
-    async with connected(options, _CLIENT) as cluster:
-        ranges = await _ranges(cluster, options.topic)
-    async for letters in _letters(options, ranges):
-        for letter in letters:
-            if letter.says is None or (takes is not None and not takes(letter.says)):
-                continue
-            counts[letter.says.error_class] += 1
-            if len(shown) < options.limit:
-                shown.append(letter)
-        screen.status(f"{counts.total():,} letters")
+    async with connected(options, _CLIENT, [options.topic]) as cluster:
+        starts, ends = await _ranges(cluster, options.topic)
+        async with aclosing(_letters(cluster, options, screen, starts, ends)) as read:
+            async for letters in read:
+                for letter in letters:
+                    if letter.says is None or (takes is not None and not takes(letter.says)):
+                        continue
+                    counts[letter.says.error_class] += 1
+                    if len(shown) < options.limit:
+                        shown.append(letter)
+                screen.status(f"{counts.total():,} letters")
     rows = [_row(letter, stacks=options.stacks) for letter in shown]
     if screen.as_json:
         screen.document({"topic": options.topic, "letters": rows, "errors": dict(counts.most_common())})
@@ -209,9 +181,8 @@ async def _replay(options: argparse.Namespace, screen: Screen) -> int:
     from ..client import ConfigError
     from ..producer import Producer
     from ..settings import MAX_INT, MAX_LONG
-    from ._connection import connection_of
-    from ._requests import connected
-    from .topic_commands import topic_rows
+    from ._connection import connected, connection_of
+    from ._topics import existing
 
     takes = _filter(options)
     if takes is not None and options.progress_group is not None:
@@ -223,8 +194,8 @@ async def _replay(options: argparse.Namespace, screen: Screen) -> int:
     strange = 0
     there: set[str] = set()
     async with AsyncExitStack() as stack:
-        cluster = await stack.enter_async_context(connected(options, _CLIENT))
-        ranges = await _ranges(cluster, options.topic)
+        cluster = await stack.enter_async_context(connected(options, _CLIENT, [options.topic]))
+        starts, ends = await _ranges(cluster, options.topic)
         producer = None
         if options.execute:
             # before the offsets are read: it aborts the transaction of another replay of these letters
@@ -241,11 +212,10 @@ async def _replay(options: argparse.Namespace, screen: Screen) -> int:
                 )
             )
         if takes is None:
-            done = await cluster.committed(group, ranges)
-            for place, (start, end) in ranges.items():
-                if place in done:
-                    ranges[place] = max(start, min(done[place].offset, end)), end
-        async for letters in _letters(options, ranges):
+            done = await cluster.committed(group, starts)
+            starts |= {place: max(starts[place], min(at.offset, ends[place])) for place, at in done.items()}
+        read = await stack.enter_async_context(aclosing(_letters(cluster, options, screen, starts, ends)))
+        async for letters in read:
             chosen = []
             for letter in letters:
                 strange += letter.says is None
@@ -253,7 +223,7 @@ async def _replay(options: argparse.Namespace, screen: Screen) -> int:
                     chosen.append(letter)
             for topic in {options.to or letter.says.topic for letter in chosen if letter.says} - there:
                 # a producer would make the broker create it
-                await topic_rows(cluster, [topic])
+                await existing(cluster, [topic])
                 there.add(topic)
             if producer is not None and (chosen or takes is None):
                 ends = {letter.record.topic_partition: letter.record.offset + 1 for letter in letters}
@@ -312,7 +282,7 @@ async def _write(
 
 def _own_headers(record: Record) -> list[tuple[str, bytes | None]]:
     """Headers that the record had before it was set aside."""
-    from ..consumer.service import DEAD_LETTER_HEADERS
+    from ..consumer.letters import DEAD_LETTER_HEADERS
 
     # the last ones: a letter that was set aside again has the earlier ones too
     added = {*DEAD_LETTER_HEADERS}

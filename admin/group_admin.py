@@ -12,7 +12,7 @@ from typing import Any, Final, Self, TypeVar
 from ..client import Cluster, CommittedOffset
 from ..protocol import ErrorCode, EventName, KafkaError, TopicPartition, UnsupportedVersionError
 from . import _requests, reset
-from ._connection import cluster_of, read_connection
+from ._connection import cluster_of, connect_soon, read_connection
 from ._errors import advised, with_advice
 from ._requests import lag_rows
 from .results import (
@@ -55,6 +55,13 @@ class GroupAdmin:
         self._cluster = cluster_of(read_connection(bootstrap, connection), client_id, timeout_ms)
         self._timeout_ms = timeout_ms
 
+    @classmethod
+    def on_cluster(cls, cluster: Cluster) -> Self:
+        """A client over the connections of ``cluster``, which is connected; its timeout bounds each call."""
+        self = cls.__new__(cls)
+        self._cluster, self._timeout_ms = cluster, cluster.default_api_timeout_ms
+        return self
+
     def __repr__(self) -> str:
         return f"GroupAdmin({self._cluster!r})"
 
@@ -72,7 +79,7 @@ class GroupAdmin:
 
     async def connect(self) -> None:
         """Reach a bootstrap broker. One that refuses connections is retried for a second, no longer."""
-        await _requests.connect_soon(self._cluster)
+        await connect_soon(self._cluster)
 
     async def close(self) -> None:
         """Close every connection. Safe to call again."""

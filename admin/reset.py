@@ -14,7 +14,8 @@ from typing import Self
 
 from ..client import EARLIEST, LATEST, Cluster, CommittedOffset
 from ..protocol import ErrorCode, KafkaError, TopicPartition
-from ._requests import describe_group, log_offsets
+from ._requests import describe_group
+from ._topics import log_offsets
 from .results import GroupDescription, OffsetChange, ResetPlan
 
 #: States in which the group has no members, so that a tool may commit.

@@ -40,7 +40,7 @@ async def _status(options: argparse.Namespace, screen: Screen) -> int:
     from ..protocol import KohortError, TopicPartition
     from ..spark import format_offsets
     from ..spark.status import job_status
-    from ._requests import connected
+    from ._connection import connected
     from .tables import table
 
     async with connected(options, "kohort-spark") as cluster:
@@ -69,7 +69,7 @@ async def _import(options: argparse.Namespace, screen: Screen) -> int:
     from ..client import CommittedOffset, ConfigError
     from ..spark import format_offsets
     from ..spark.status import CheckpointError, read_checkpoint
-    from ._requests import connected
+    from ._connection import connected
 
     try:
         number, offsets = read_checkpoint(options.folder)

@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
 
 async def _perform(options: argparse.Namespace) -> int:
     from . import _transactions
-    from ._requests import connected
+    from ._connection import connected
 
     async with connected(options, _CLIENT) as cluster:
         if options.action == "list":

@@ -108,12 +108,13 @@ class Cluster:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def connect(self, timeout_ms: float | None = None) -> None:
-        """Connect to a bootstrap broker and request the list of brokers.
+    async def connect(self, timeout_ms: float | None = None, topics: Iterable[str] = ()) -> None:
+        """Connect to a bootstrap broker and request the list of brokers and the metadata of ``topics``.
 
         ``timeout_ms`` defaults to ``default_api_timeout_ms``; after it BrokerConnectionError is raised.
         """
-        await self.retrying(lambda: self._refresh([]), timeout_ms=timeout_ms)
+        names = sorted(set(topics))
+        await self.retrying(lambda: self._refresh(names), timeout_ms=timeout_ms)
 
     async def close(self) -> None:
         """Close every connection; pending requests fail. Safe to call again."""

@@ -22,6 +22,16 @@ Ask = Callable[[Any], Awaitable[Any]]
 
 
 @dataclass(frozen=True, slots=True)
+class ClientCredentials:
+    """Credentials with which an OAuth client gets tokens from ``url`` (RFC 6749, section 4.4)."""
+
+    url: str
+    client_id: str
+    secret: str = field(repr=False)
+    scope: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Sasl:
     """User name and password, or a token provider. ``mechanism`` is Kafka's name, as in sasl.mechanism."""
 

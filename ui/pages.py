@@ -13,12 +13,12 @@ from starlette.responses import HTMLResponse
 from ..admin import ListedGroup, ResetPlan, lanes_page
 from ..admin._assignor_actions import Scene
 from ..admin._markup import Html, asset, join, number, table, tag
+from ..admin._topics import Described, Listed
 from ..admin._words import utc
 from ..admin.cluster_commands import Status
 from ..admin.lanes import Lanes, headline
 from ..admin.results import PartitionMove
 from ..admin.tables import assignment, short
-from ..admin.topic_commands import Described, Listed
 from ..admin.workbench import Trial, named_limits
 from ..protocol import TopicPartition
 from .views import Detail

@@ -18,10 +18,10 @@ from ..admin import (
     lanes_page,
 )
 from ..admin._markup import Html
+from ..admin._topics import Described, Listed, describe_topics, list_topics
 from ..admin.cluster_commands import Status, status
 from ..admin.lanes import Lanes, Person, Sample, kept, lanes_of, owners_now, people_of
 from ..admin.results import HistoryEntry
-from ..admin.topic_commands import Described, Listed, describe_topics, list_topics
 from ..protocol import EventName, KafkaError, KohortError
 from .observer import View
 

@@ -1,13 +1,8 @@
 """ConsumerService: handlers with ordered lanes, retries, dead letters, health checks and a graceful stop."""
 
 from ..decoding import InvalidRecordError
-from ._deadletter import (
-    DEAD_LETTER_HEADERS,
-    RETRY_DUE_HEADER,
-    DeadLetter,
-    DeadLetterError,
-    read_dead_letter,
-)
+from ..letters import DEAD_LETTER_HEADERS, RETRY_DUE_HEADER, DeadLetter, read_dead_letter
+from ._deadletter import DeadLetterError
 from ._dependencies import SignatureError
 from ._handlers import (
     FailedRecordsError,

@@ -1,14 +1,11 @@
-"""Letters: records on which a handler failed, written to a topic with the reason in their headers.
-
-Dead letters stay there; letters in a retry topic name the time at which they are handled again.
-"""
+"""Writes letters: records on which a handler failed, to a topic of dead letters or of retries."""
 
 from __future__ import annotations
 
 import time
 import traceback
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING
 
 from ...client.cluster import Cluster
 from ...client.errors import BrokerConnectionError
@@ -17,26 +14,12 @@ from ...protocol import KafkaError
 from ...settings import MAX_INT, MAX_LONG
 from ..assembly import make_cluster
 from ..errors import ConsumerError, message
+from ..letters import DEAD_LETTER_HEADERS, RETRY_DUE_HEADER, read_retry
 
 if TYPE_CHECKING:
     from ..config import ConsumerConfig
     from ..record import Record
 
-#: Headers that are added to a record.
-DEAD_LETTER_HEADERS: Final = (
-    "kohort.origin.topic",
-    "kohort.origin.partition",
-    "kohort.origin.offset",
-    "kohort.origin.timestamp_ms",
-    "kohort.group",
-    "kohort.attempts",
-    "kohort.error.class",
-    "kohort.error.message",
-    "kohort.error.stack",
-)
-#: Header of a letter in a retry topic, after the ones above: when it is due, in milliseconds since 1970.
-RETRY_DUE_HEADER: Final = "kohort.retry.due_ms"
-_RETRY_HEADERS: Final = (*DEAD_LETTER_HEADERS, RETRY_DUE_HEADER)
 #: Most bytes of error text and of stack in a header: the record must still fit into the topic.
 MAX_ERROR_BYTES = 1_000
 MAX_STACK_BYTES = 8_000
@@ -149,61 +132,6 @@ def error_headers(
         _cut(stack, MAX_STACK_BYTES, from_end=True),
     )
     return [(name, text.encode()) for name, text in zip(DEAD_LETTER_HEADERS, texts, strict=True)]
-
-
-class DeadLetter(NamedTuple):
-    """The content of a dead letter's headers. Times are milliseconds since 1970."""
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp_ms: int
-    group: str
-    attempts: int
-    error_class: str
-    error_message: str
-    error_stack: str
-
-
-def read_dead_letter(record: Record) -> DeadLetter | None:
-    """Where a dead letter comes from, and why; None for a record that no service has set aside."""
-    # a replay removes these headers, so a letter that failed again has only the last ones
-    said = {name: (value or b"").decode(errors="replace") for name, value in record.headers}
-    try:
-        topic, partition, offset, time, group, attempts, *why = (said[name] for name in DEAD_LETTER_HEADERS)
-        return DeadLetter(topic, int(partition), int(offset), int(time), group, int(attempts), *why)
-    except (KeyError, ValueError):
-        return None
-
-
-class RetryLetter(NamedTuple):
-    """A letter in a retry topic: the record as it was at first, and when it is due, in ms since 1970."""
-
-    letter: DeadLetter
-    record: Record
-    due_ms: int
-
-
-def read_retry(record: Record) -> RetryLetter | None:
-    """The content of a letter in a retry topic; None for any other record."""
-    own = record.headers[-len(_RETRY_HEADERS) :]
-    if tuple(name for name, _ in own) != _RETRY_HEADERS:
-        return None
-    said = read_dead_letter(record)
-    try:
-        due_ms = int(own[-1][1] or b"")
-    except ValueError:
-        return None
-    if said is None:
-        return None
-    first = record._replace(
-        topic=said.topic,
-        partition=said.partition,
-        offset=said.offset,
-        timestamp_ms=said.timestamp_ms,
-        headers=record.headers[: -len(_RETRY_HEADERS)],
-    )
-    return RetryLetter(said, first, due_ms)
 
 
 def wall_ms() -> int:

@@ -15,8 +15,9 @@ from ...producer import ProducerRecord
 from ...producer.encoding import Encoders
 from ..decoding import Decoder, InvalidRecordError
 from ..errors import ConsumerError, short
+from ..letters import RetryLetter, read_retry
 from ..record import Record
-from ._deadletter import RetryLetter, read_retry, wall_ms
+from ._deadletter import wall_ms
 from ._dependencies import SignatureError, Wanted
 from ._log import RateLimitedLog
 from ._queues import ONE_BY_ONE, Outcome, Partly

@@ -9,7 +9,8 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING
 
 from ..errors import ConsumerError
-from ._deadletter import read_retry, wall_ms
+from ..letters import read_retry
+from ._deadletter import wall_ms
 from ._handlers import Handler, SendDeadLetter
 from ._queues import Outcome, PartitionQueues, QueueScheduler
 from ._threads import DaemonThreads

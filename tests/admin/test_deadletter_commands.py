@@ -242,7 +242,9 @@ def test_letters_that_vanish_meanwhile_are_passed_over_or_told(
     (_, letters), _ = aside
     real = deadletter_commands._ranges
 
-    async def ranges(cluster: Cluster, topic: str) -> dict[TopicPartition, tuple[int, int]]:
+    async def ranges(
+        cluster: Cluster, topic: str
+    ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
         found = await real(cluster, topic)
         admin = AdminClient({"bootstrap.servers": bootstrap})
         gone = (

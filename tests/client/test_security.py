@@ -1,6 +1,6 @@
 """Tokens for client credentials, and TLS by a context of one's own.
 
-Covers: client/security.py.
+Covers: client/security.py, client/oauth.py.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from urllib.parse import parse_qs
 import pytest
 
 from kohort.client import AuthenticationError, BrokerConnectionError, ConfigError
-from kohort.client.security import ClientCredentials, TokenSource, context_and_login
+from kohort.client.oauth import TokenSource
+from kohort.client.sasl import ClientCredentials
+from kohort.client.security import context_and_login
 from kohort.consumer.config import consumer_config
 from tests.broker.security.certificates import Certificates
 from tests.client.fake_broker import FakeBroker
@@ -72,7 +74,7 @@ def test_a_token_is_asked_for_with_the_secret_and_kept(
     issuer: Issuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [100.0]
-    monkeypatch.setattr("kohort.client.security.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("kohort.client.oauth.time.monotonic", lambda: now[0])
     source = issuer.source("kafka orders")
     assert [source(), source()] == ["good", "good"]
     ((login, form),) = issuer.asked

@@ -1,6 +1,7 @@
 """Retry topics: a record that fails waits in another topic, and the records behind it go on.
 
-Covers: consumer/service/_deadletter.py, consumer/service/_running.py, consumer/service/_handlers.py.
+Covers: consumer/letters.py, consumer/service/_deadletter.py, consumer/service/_running.py,
+consumer/service/_handlers.py.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from kafka import KafkaProducer
 
 from kohort.client.errors import ConfigError
 from kohort.consumer import Cluster, ConsumerService
+from kohort.consumer.letters import DEAD_LETTER_HEADERS, read_retry
 from kohort.consumer.record import Record
 from kohort.consumer.service import DeadLetterError, Retry, _deadletter, _engine, read_dead_letter
-from kohort.consumer.service._deadletter import DeadLetters, letter, read_retry
+from kohort.consumer.service._deadletter import DeadLetters, letter
 from kohort.protocol import ErrorCode, TopicPartition
 from kohort.testing import ServiceRun
 from tests.consumer.service.fakes import FakeConsumer, make_service, serving, until
@@ -54,7 +56,7 @@ def test_the_letter_about_a_letter_replaces_it_and_adds_up_the_tries() -> None:
     dead = read_dead_letter(again)
     assert dead is not None
     assert (dead.topic, dead.partition, dead.offset, dead.attempts) == ("orders", 7, 42, 6)
-    assert [name for name, _ in again.headers] == ["trace", *_deadletter.DEAD_LETTER_HEADERS]
+    assert [name for name, _ in again.headers] == ["trace", *DEAD_LETTER_HEADERS]
 
 
 @pytest.mark.parametrize(
