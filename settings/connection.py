@@ -209,10 +209,10 @@ def _check_oauth(settings: Any) -> None:
         if own:
             raise ValueError(f"sasl_oauth_token_provider and {own[0]}: give one of them")
     elif len(own) < len(names):
-        raise ValueError(
-            "sasl_mechanism='OAUTHBEARER' needs sasl_oauth_token_url, sasl_oauth_client_id and "
-            "sasl_oauth_client_secret, or, in Python, sasl_oauth_token_provider, a function"
-        )
+        needed = "sasl_oauth_token_url, sasl_oauth_client_id and sasl_oauth_client_secret"
+        if hasattr(settings, "sasl_oauth_token_provider"):
+            needed += ", or, in Python, sasl_oauth_token_provider, a function"
+        raise ValueError(f"sasl_mechanism='OAUTHBEARER' needs {needed}")
     else:
         url = urlsplit(settings.sasl_oauth_token_url)
         if url.scheme != "https" and not (url.scheme == "http" and url.hostname in _THIS_MACHINE):

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
-from typing import Annotated, Any, ClassVar, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Self, TypeVar
 
 from pydantic import model_validator
 
@@ -72,6 +72,12 @@ Options = TypeVar("Options", bound=SecurityOptions)
 
 def read_connected(cls: type[Options], given: Mapping[str, Any]) -> Options:
     """Check options. Missing ones may come from the environment or a file. Raises OptionsError."""
+    for name in given:
+        if name.lower() in _OBJECTS:
+            instead = _OBJECTS[name.lower()]
+            raise OptionsError(
+                f"{name} is an object of this process, and executors need it too: give {instead}"
+            )
     return read_settings(cls, given, OptionsError, fallback_options(cls, given))
 
 
@@ -90,6 +96,13 @@ def to_spark(name: str, value: str) -> str:
 
 
 T = TypeVar("T")
+
+#: Settings of other clients that are objects of one process, and what to give here.
+_OBJECTS: Final = {
+    "sasl_oauth_token_provider": "sasl_oauth_token_url, sasl_oauth_client_id and sasl_oauth_client_secret, "
+    "with which each process gets its tokens",
+    "ssl_context": "ssl_cafile, ssl_certfile and ssl_keyfile",
+}
 
 log = logging.getLogger(__name__)
 

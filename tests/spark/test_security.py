@@ -84,8 +84,13 @@ def test_nothing_is_the_default() -> None:
         ({**LOGIN, "sasl_mechanism": None}, "'SASL_SSL' needs a sasl_mechanism"),
         (
             {**LOGIN, "sasl_mechanism": "OAUTHBEARER"},
-            "'OAUTHBEARER' needs sasl_oauth_token_url, sasl_oauth_client_id",
+            "'OAUTHBEARER' needs sasl_oauth_token_url, sasl_oauth_client_id and sasl_oauth_client_secret$",
         ),
+        (
+            {**LOGIN, "sasl_oauth_token_provider": lambda: SECRET},
+            "executors need it too: give sasl_oauth_token_url, sasl_oauth_client_id",
+        ),
+        ({"ssl_context": ssl.create_default_context()}, "executors need it too: give ssl_cafile"),
         (
             {**LOGIN, "sasl_plain_password": [SECRET]},
             r"sasl_plain_password=\(hidden\) is not allowed: it must be text",
